@@ -10,7 +10,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Presses that must change nothing: whatever they are answered, the agent is not allowed anything by them.
+// These presses must change nothing: whatever the answer, they allow the agent nothing.
 func TestPressesThatChangeNothing(t *testing.T) {
 	swap := func(data, from, to string) string { return strings.Replace(data, from, to, 1) }
 	for _, tc := range []struct {
@@ -96,7 +96,7 @@ func TestAStrangersPressIsNotAnswered(t *testing.T) {
 	})
 }
 
-// Two presses at once: one counts.
+// Of two presses at once, one counts.
 func TestADoublePressDecidesOnce(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()
@@ -117,7 +117,7 @@ func TestADoublePressDecidesOnce(t *testing.T) {
 	})
 }
 
-// A pending approval outlives ductor: the same message is gone on with, and what was begun with it too.
+// A pending approval outlives ductor: it continues in the same message, with the user's progress.
 func TestApprovalsOutliveARestart(t *testing.T) {
 	for _, step := range []string{">because", "<because"} {
 		withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
@@ -134,7 +134,8 @@ func TestApprovalsOutliveARestart(t *testing.T) {
 	}
 }
 
-// A card that may or may not have arrived is not sent again: a notice says so, and becomes the card when asked.
+// An approval that may not have arrived is not sent again. A notice says so, and becomes the approval when the user
+// asks for it.
 func TestAnApprovalThatMayBeMissing(t *testing.T) {
 	for _, kind := range []telegram.FaultKind{telegram.DropBefore, telegram.DropAfter} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -165,7 +166,8 @@ func TestAnApprovalThatMayBeMissing(t *testing.T) {
 	}
 }
 
-// A person who deletes the card gets it once more; whoever deletes its topic finds it in the main one.
+// A user who deletes the message of an approval gets it once more. If its topic was deleted, it appears in the main
+// topic.
 func TestApprovalsWhoseMessageOrTopicIsDeleted(t *testing.T) {
 	t.Run("deleted", func(t *testing.T) {
 		withApprovals(t, agentAsking(bash("a", "make"), bash("b", "make")), func(s *approvalRig) {
@@ -198,7 +200,7 @@ func TestApprovalsWhoseMessageOrTopicIsDeleted(t *testing.T) {
 	})
 }
 
-// A user who is faster than Telegram's answer to the call that sent the message says it to the agent all the same: the words
+// A user can reply before Telegram has answered the call that sent the message. The words still reach the agent: they
 // may be a secret, which must not become a prompt.
 func TestWordsBeforeDuctorKnowsItsOwnMessage(t *testing.T) {
 	asked := cli.QuestionAsked{ID: "q", Questions: []cli.Question{{Text: "Which password?", Free: true, Secret: true, Options: []cli.Option{{Label: "None"}}}}}
@@ -221,7 +223,7 @@ func TestWordsBeforeDuctorKnowsItsOwnMessage(t *testing.T) {
 	})
 }
 
-// So does a user who replies to such a message at once, without a button.
+// The same holds for a user who replies to such a message at once, without pressing a button.
 func TestAReplyBeforeDuctorKnowsItsOwnMessage(t *testing.T) {
 	asked := cli.QuestionAsked{ID: "q", Questions: []cli.Question{{Text: "Which colour?", Free: true, Options: []cli.Option{{Label: "Red"}}}}}
 	withApprovals(t, agentAsking(asked), func(s *approvalRig) {

@@ -33,20 +33,20 @@ func (s mortalStore) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.
 	return all, err
 }
 
-// TestNoDeathLosesOrDoublesAnApproval kills ductor between any two writes while an agent asks and a person denies it
-// with a reason, and starts it again while the agent waits: the approval is in the chat once, or a notice that it
-// may be; it can be decided; the agent is told once, and what was said to it.
+// TestNoDeathLosesOrDoublesAnApproval kills ductor between any two writes while an agent asks and a user denies the
+// request with a reason, and restarts it while the agent waits. The approval is in the chat once, or a notice that it
+// may be; it can be decided; the agent gets the decision and the reason once.
 func TestNoDeathLosesOrDoublesAnApproval(t *testing.T) {
 	ask := bash("a", "make")
 	everyDeath(t, askAndDie(t, ask, death{}), 20, func(t *testing.T, at int, after bool) { askAndDie(t, ask, death{at: at, after: after}) })
 }
 
-// A reason that is to become a prompt does so once, whenever ductor dies between the two.
+// A reason that must become a prompt does so once, whenever ductor dies between the two.
 func TestNoDeathLosesOrDoublesAReason(t *testing.T) {
 	deaf := bash("a", "make")
 	deaf.Deaf = true
 	decided := false
-	nth := map[string]int{} // the steps of other names come in any order
+	nth := map[string]int{} // steps of other names come in any order
 	for _, name := range askAndDie(t, deaf, death{}) {
 		nth[name]++
 		decided = decided || name == "decide"
@@ -99,8 +99,8 @@ func askAndDie(t *testing.T, ask cli.ApprovalAsked, when death) (steps []string)
 	return steps
 }
 
-// denyWithReason does what a person does who wants that, with whatever the chat offers.
-func (h *house) denyWithReason(reason string) {
+// denyWithReason denies the request with a reason, as a user would, with the buttons that the chat offers.
+func (h *botRig) denyWithReason(reason string) {
 	for range 6 {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -123,7 +123,7 @@ func (h *house) denyWithReason(reason string) {
 	synctest.Wait()
 }
 
-func (h *house) checkApproval(t *testing.T, agent *askingAgent) {
+func (h *botRig) checkApproval(t *testing.T, agent *askingAgent) {
 	t.Helper()
 	shown := h.chat.Transcript()
 	if n := strings.Count(shown, "May Claude") + strings.Count(shown, " make"); n > 1 || n == 0 && !strings.Contains(shown, "Interrupted") {

@@ -19,18 +19,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// askingAgent is an agent that asks in every turn, and answers with the decisions. It survives restarts of ductor:
-// it asks the process that resumes its turn again what was not decided.
+// askingAgent is an agent that asks in every turn, and answers with the decisions. It survives restarts of ductor: it
+// repeats an undecided request to the process that resumes its turn.
 type askingAgent struct {
 	echo
 	asks  []cli.Event
-	steer func(text string) error // nil: it takes nothing while it works
+	steer func(text string) error // nil: it accepts nothing while it works
 
 	mu    sync.Mutex
 	waits map[cli.ApprovalID]chan cli.Decision
 	told  []string
 	given []string      // the prompts
-	gone  chan struct{} // closed when it is to give up
+	gone  chan struct{} // closed when it must give up
 }
 
 func agentAsking(evs ...cli.Event) *askingAgent {
@@ -127,7 +127,7 @@ func (p *askingAgent) Steer(_ context.Context, _ cli.TurnID, req cli.Request) er
 	return p.steer(req.Prompt)
 }
 
-// prompts are what it was asked, in order.
+// prompts returns the agent's prompts, in order.
 func (p *askingAgent) prompts() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *askingAgent) toldAll() []string {
 	return slices.Clone(p.told)
 }
 
-// bash is a request to run a command.
+// bash returns a request to run a command.
 func bash(id cli.ApprovalID, command string) cli.ApprovalAsked {
 	input, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
@@ -152,7 +152,7 @@ func bash(id cli.ApprovalID, command string) cli.ApprovalAsked {
 // approvalRig is a whole ductor whose agent asks, in a simulated Telegram.
 type approvalRig struct {
 	*testing.T
-	*house
+	*botRig
 	agent   *askingAgent
 	gateway orchestrator.Gateway
 	db      *store.DB
@@ -164,13 +164,16 @@ type approvalRig struct {
 }
 
 // withApprovals runs a test with an agent that asks.
-func withApprovals(t *testing.T, agent *askingAgent, test func(s *approvalRig), change ...func(h *house)) {
+func withApprovals(t *testing.T, agent *askingAgent, test func(s *approvalRig), change ...func(h *botRig)) {
 	t.Helper()
 	withGateway(t, agent, agent, test, change...)
 }
 
 // withGateway is withApprovals with the agent behind a gateway.
-func withGateway(t *testing.T, agent *askingAgent, gateway orchestrator.Gateway, test func(s *approvalRig), change ...func(h *house)) {
+func withGateway(
+	t *testing.T, agent *askingAgent, gateway orchestrator.Gateway,
+	test func(s *approvalRig), change ...func(h *botRig),
+) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -185,12 +188,13 @@ func withGateway(t *testing.T, agent *askingAgent, gateway orchestrator.Gateway,
 			t.Fatal(err)
 		}
 		defer db.Close()
-		s := &approvalRig{T: t, house: h, agent: agent, gateway: gateway, db: db, in: h.chat, who: h.ann, bob: h.srv.Person(8, "Bob")}
-		agent.gone = make(chan struct{}) // of this bubble
+		s := &approvalRig{T: t, botRig: h, agent: agent, gateway: gateway, db: db, in: h.chat, who: h.ann, bob: h.srv.Person(8, "Bob")}
+		agent.gone = make(chan struct{}) // belongs to this bubble
 		s.now = startDuctor(t, h, db, gateway)
 		defer func() {
 			if _, err := s.now.desk.Stop(context.Background(), orchestrator.Press{Conversation: s.conv(), Role: orchestrator.RoleUser}, func(*orchestrator.Stopping) {},
-				func(orchestrator.AbortReport) orchestrator.Handled { return orchestrator.Handled{} }); err != nil { // what waits for ever
+				// stop turns that would wait forever
+				func(orchestrator.AbortReport) orchestrator.Handled { return orchestrator.Handled{} }); err != nil {
 				t.Errorf("abort: %v", err)
 			}
 			if err := s.now.stop(enough); err != nil {
@@ -217,14 +221,14 @@ func (s *approvalRig) say(text string, opts ...telegram.SendOption) telegram.Mes
 	return s.who.Send(s.in, text, append(slices.Clone(s.opts), opts...)...)
 }
 
-// settle lets happen what happens by itself within some seconds.
+// settle waits some seconds for everything that happens without further input.
 func (s *approvalRig) settle() {
 	synctest.Wait()
 	time.Sleep(10 * time.Second)
 	synctest.Wait()
 }
 
-// card is the message that shows an approval.
+// card returns the message that shows an approval.
 func (s *approvalRig) card(part string) telegram.Message {
 	s.Helper()
 	s.settle()
@@ -250,7 +254,7 @@ func (s *approvalRig) pressBy(p *telegram.Person, m telegram.Message, button str
 	return a.Text
 }
 
-// data is the data of a button.
+// data returns the data of a button.
 func (s *approvalRig) data(m telegram.Message, button string) string {
 	s.Helper()
 	for _, row := range m.Keyboard {
@@ -282,7 +286,7 @@ func (s *approvalRig) wantTold(want ...string) {
 	}
 }
 
-// wantShown checks what the chat shows, and that nothing that is over has buttons.
+// wantShown checks the messages of the chat, and that no finished one has buttons.
 func (s *approvalRig) wantShown(parts ...string) {
 	s.Helper()
 	s.settle()
@@ -321,12 +325,12 @@ func (s *approvalRig) conv() orchestrator.ConversationID {
 	return orchestrator.ConversationID{Chat: int64(s.in.ID())}
 }
 
-// mention marks "@ductor_bot" at the beginning of a text as what it is.
+// mention marks "@ductor_bot" at the start of a text as a mention.
 func mention() telegram.SendOption {
 	return telegram.WithEntities(telegram.Entity{Type: "mention", Length: len("@ductor_bot")})
 }
 
-// restart ends ductor and starts it again on what is left; the agent goes on meanwhile.
+// restart stops ductor and starts it again with the same state. The agent continues in the meantime.
 func (s *approvalRig) restart() {
 	s.Helper()
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -339,11 +343,11 @@ func (s *approvalRig) restart() {
 	if err := s.now.bot.Close(last); err != nil {
 		s.Fatal(err)
 	}
-	s.now = startDuctor(s.T, s.house, s.db, s.gateway)
+	s.now = startDuctor(s.T, s.botRig, s.db, s.gateway)
 	s.settle()
 }
 
-// session is the current one.
+// session returns the current session.
 func (s *approvalRig) session() orchestrator.SessionID {
 	s.Helper()
 	st, err := s.now.desk.Status(s.Context(), s.conv())

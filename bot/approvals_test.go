@@ -15,11 +15,11 @@ var errUnsupported = errors.ErrUnsupported
 
 const gitStatus = "git status docs"
 
-// What each way through the buttons tells the agent, and leaves in the chat.
+// Each way through the buttons has a result for the agent and one in the chat.
 func TestApprovalsByButton(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		press []string // buttons, one after the other; a line that begins with > is a reply, with < a message
+		press []string // buttons, one after the other; a line that starts with > is a reply, with < a message
 		told  string
 		shown string
 		rules []string
@@ -52,7 +52,7 @@ func TestApprovalsByButton(t *testing.T) {
 	}
 }
 
-// step presses a button of a message, replies to it (>) or says something (<).
+// step presses a button of a message, replies to it (>) or sends a message (<).
 func (s *approvalRig) step(m telegram.Message, step string) {
 	s.Helper()
 	if words, is := strings.CutPrefix(step, ">"); is {
@@ -64,7 +64,7 @@ func (s *approvalRig) step(m telegram.Message, step string) {
 	}
 }
 
-// An agent whose protocol has no place for a reason reads it as the next prompt, and the chat says so before.
+// If an agent's protocol has no place for a reason, the agent gets it as the next prompt. The chat says so before.
 func TestAReasonForAnAgentThatTakesNone(t *testing.T) {
 	for _, step := range []string{">use make instead", "<use make instead"} {
 		deaf := bash("a", gitStatus)
@@ -87,7 +87,8 @@ func TestAReasonForAnAgentThatTakesNone(t *testing.T) {
 	}
 }
 
-// What is said while an agent asks says that it is no answer, as long as that is so; and /status tells of it.
+// If a user sends a message while an agent asks, the answer says that the message does not answer the agent, as long as
+// that is true. /status mentions it.
 func TestAMessageWhileTheAgentAsksIsSaidToWait(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", "make"), bash("b", "make test")), func(s *approvalRig) {
 		s.begin()
@@ -98,7 +99,7 @@ func TestAMessageWhileTheAgentAsksIsSaidToWait(t *testing.T) {
 		s.card("The agent waits for an answer to 2 things it asked above")
 		s.press(first, "Allow once")
 		s.card("The agent waits for an answer to what")
-		s.press(second, "Deny with reason…") // "yes" is not said again
+		s.press(second, "Deny with reason…") // "yes" is not repeated
 		s.settle()
 		if _, there := s.in.View().Find("Queued, next in line.\nThe agent"); !there {
 			s.Error("the hint is gone before the last answer")
@@ -150,7 +151,7 @@ func TestAPlanAndItsFullText(t *testing.T) {
 	})
 }
 
-// What the buttons and replies of questions tell the agent.
+// Buttons and replies of questions have these results for the agent.
 func TestQuestions(t *testing.T) {
 	color := cli.Question{Header: "Color", Text: "Which color?", Options: []cli.Option{{Label: "Red", Description: "warm"}, {Label: "Blue"}}}
 	many := cli.Question{Text: "Which days?", Multi: true, Free: true, Options: []cli.Option{{Label: "Mon"}, {Label: "Tue"}, {Label: "Wed"}}}
@@ -200,7 +201,7 @@ func TestWordsWhereNoneAreTaken(t *testing.T) {
 	})
 }
 
-// A secret reaches the agent and nobody else: the message is deleted and nothing shows it.
+// A secret reaches only the agent: the message is deleted and nothing shows it.
 func TestASecretIsTakenOutOfTheChat(t *testing.T) {
 	questions := []cli.Question{{Text: "Password?", Free: true, Secret: true}, {Text: "User?", Free: true}}
 	withApprovals(t, agentAsking(cli.QuestionAsked{ID: "q", Questions: questions}), func(s *approvalRig) {
@@ -209,7 +210,7 @@ func TestASecretIsTakenOutOfTheChat(t *testing.T) {
 		s.card("User?")
 		s.say("ann", telegram.ReplyTo(s.card("Claude asks").ID))
 		s.wantTold("q true [[hunter2] [ann]]")
-		s.say("hunter3", telegram.ReplyTo(s.card("✅ Answered.").ID)) // too late, and still no prompt
+		s.say("hunter3", telegram.ReplyTo(s.card("✅ Answered.").ID)) // too late, and still not a prompt
 		s.card("decided before")
 		for _, m := range s.in.History() {
 			if m.From.Bot && strings.Contains(m.Text, "hunter") || !m.Deleted && strings.Contains(m.Text, "hunter") {
@@ -222,12 +223,12 @@ func TestASecretIsTakenOutOfTheChat(t *testing.T) {
 	})
 }
 
-// A reply is a reason only from who was asked for it, and only for a while.
+// A reply is a reason only from the user who was asked for it, and only for a while.
 func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()
 		m := s.card("May Claude")
-		s.say("a prompt", telegram.ReplyTo(m.ID)) // nobody asked for a reason
+		s.say("a prompt", telegram.ReplyTo(m.ID)) // the bot asked for no reason
 		s.card("Queued")
 		s.press(m, "Deny with reason…")
 		time.Sleep(11 * time.Minute)
@@ -243,7 +244,7 @@ func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
 	})
 }
 
-// In a group the card answers to the prompt and says who decided; who else may decide can.
+// In a group the card replies to the prompt and says who decided. Others who may decide can.
 func TestApprovalsInAGroup(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", "make"), bash("b", "make test")), func(s *approvalRig) {
 		s.inForum()
@@ -266,7 +267,7 @@ func TestApprovalsInAGroup(t *testing.T) {
 	})
 }
 
-// Requests that are the same are one card, which says so.
+// Identical requests share one card, which says so.
 func TestIdenticalRequestsAreOneApproval(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", "make"), bash("b", "make")), func(s *approvalRig) {
 		s.begin()

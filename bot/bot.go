@@ -29,61 +29,61 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configure a Bot. Token, Journal and UploadsDir are required; zero values of the rest mean the
-// defaults, and an empty Allow means that the bot answers no user.
+// Options configures a Bot. Token, Journal and UploadsDir are required; zero values of the others mean the defaults.
+// With an empty Allow the bot answers no user.
 type Options struct {
 	Token     string
-	APIBase   string            // empty means https://api.telegram.org
-	APIFiles  string            // where a Bot API server of one's own that runs with --local keeps its files; empty for none
-	Transport http.RoundTripper // nil means tgapi.NewTransport("")
-	Scrub     *tgapi.Scrubber   // nil means one that knows the token only
+	APIBase   string            // default: https://api.telegram.org
+	APIFiles  string            // file directory of your own Bot API server with --local; empty for none
+	Transport http.RoundTripper // default: tgapi.NewTransport("")
+	Scrub     *tgapi.Scrubber   // default: knows only the token
 
 	Journal    orchestrator.Journal
-	UploadsDir string // where files that people send are kept; made with mode 0700
-	SpoolDir   string // where files are kept until they are sent; made with mode 0700
-	MaxUpload  int64  // bytes of a file that is fetched; as much as Telegram gives, or a server with APIFiles
+	UploadsDir string // for files that users send; created with mode 0700
+	SpoolDir   string // for files that wait to be sent; created with mode 0700
+	MaxUpload  int64  // maximum bytes of a fetched file; default: the limit of Telegram, or of the server with APIFiles
 
 	Allow updates.Allow
-	Users users.Directory       // behind /pair and /users; nil: all users are in the configuration
-	Owner orchestrator.PersonID // is told, in the private chat, about trouble with polling; 0: no user is told
+	Users users.Directory       // for /pair and /users; nil: all users are in the configuration
+	Owner orchestrator.PersonID // notified privately of polling trouble; 0: nobody is
 
-	Lost        time.Time                           // messages until then may have been handled without a trace
-	Polled      func(err error, wait time.Duration) // takes the end of each poll; see updates.PollerOptions
-	AlbumWindow time.Duration                       // how long further files of an album are waited for; 1.5 s, negative for not at all
-	PasteWindow time.Duration                       // how long the next part of what was sent in one go is waited for; 300 ms, likewise
+	Lost        time.Time                           // earlier messages may have been handled without a trace
+	Polled      func(err error, wait time.Duration) // gets the result of each poll; see updates.PollerOptions
+	AlbumWindow time.Duration                       // wait for further files of an album; 1.5 s; negative: none
+	PasteWindow time.Duration                       // wait for the next part of a split message; 300 ms; negative: none
 
-	Aliases func() map[string]string // of models now, from a name to what /model takes; nil: there are none
-	Reload  Reload                   // behind /reload; nil: there is nothing to reload
+	Aliases func() map[string]string // returns the current aliases for /model; nil: there are none
+	Reload  Reload                   // for /reload; nil: there is nothing to reload
 
-	Jobs     orchestrator.Jobs        // behind /cron; nil: none are kept
-	Sessions orchestrator.Sessions    // behind /sessions
-	Projects orchestrator.Projects    // behind /project
-	Steps    orchestrator.Steps       // behind the Steps buttons
-	Consults orchestrator.Consults    // behind /consult and /group; nil: no model is asked. Attach gives it too
-	Group    func() []string          // the models that answer /group now; nil or none chooses some
-	Files    orchestrator.Files       // of projects; nil: none are sent
-	Changes  orchestrator.FileChanges // behind the buttons of receipts, /diff and /checkpoint; nil: there are none
-	Usage    usage.Store              // behind /usage and /audit
-	Checks   checks.Examiner          // behind /doctor; nil: there are none
-	Away     sessions.Away            // behind /terminal on and off; nil: terminals do not ask in chats
+	Jobs     orchestrator.Jobs        // for /cron; nil: not available
+	Sessions orchestrator.Sessions    // for /sessions
+	Projects orchestrator.Projects    // for /project
+	Steps    orchestrator.Steps       // for the Steps buttons
+	Consults orchestrator.Consults    // for /consult and /group; nil: not available. Attach can set it later
+	Group    func() []string          // models that answer /group now; nil or none: choose them automatically
+	Files    orchestrator.Files       // files of projects; nil: none are sent
+	Changes  orchestrator.FileChanges // for the buttons of receipts, /diff and /checkpoint; nil: not available
+	Usage    usage.Store              // for /usage and /audit
+	Checks   checks.Examiner          // for /doctor; nil: not available
+	Away     sessions.Away            // for /terminal on and off; nil: terminals do not ask in chats
 
-	FileMarks bool // answers name files that are to be sent
+	FileMarks bool // answers may name files to send
 
-	Listener updates.Listener // turns speech into text; nil: users are told how to get one
-	Confirm  bool             // users confirm what was heard
+	Listener updates.Listener // turns speech into text; nil: users get instructions how to set one up
+	Confirm  bool             // users confirm transcripts
 
-	Lang  *lang.Choices           // of everything that users read
-	Quiet func(at time.Time) bool // messages that remind make no sound then; nil: never
+	Lang  *lang.Choices           // language of every text for users
+	Quiet func(at time.Time) bool // reports whether reminders are silent; nil: never
 
 	Outbox outbox.Options
-	Cards  card.Options // what they are made of is filled in
+	Cards  card.Options // New fills in the dependencies
 
-	Silence func() time.Duration // of an agent, after which the chat is told now; nil or 0 for never
+	Silence func() time.Duration // returns the silence of an agent after which the chat is notified; nil or 0 for never
 
 	Log *slog.Logger // nil discards
 }
 
-// Bot is ductor's side of Telegram.
+// Bot is the Telegram side of ductor.
 type Bot struct {
 	opts     Options
 	log      *slog.Logger
@@ -94,20 +94,20 @@ type Bot struct {
 	chat     *Chat
 	uploads  *updates.Uploads
 	spool    *message.Spool
-	files    *files.Sender // nil: none
+	files    *files.Sender // nil: no files are sent
 
 	endMessages context.CancelFunc
 	running     sync.WaitGroup
 }
 
-// PollTimeout is how long a poll waits for updates, in whole seconds.
+// PollTimeout is the timeout of a long poll, in whole seconds.
 const PollTimeout = 50 * time.Second
 
-// stopPatience is how long a shutdown waits for handlers at most.
+// stopPatience is the longest wait of a shutdown for handlers.
 const stopPatience = 10 * time.Second
 
-// New makes a Bot, with what is known of the budgets of chats. It calls nothing, but what is shown through Chat from now on is sent, except for
-// notices, which Run sends. Close ends it.
+// New returns a Bot, and loads the budgets of chats. It makes no call. From now on everything shown through Chat is
+// sent, except notices, which Run sends. Close ends it.
 func New(ctx context.Context, o Options) (*Bot, error) {
 	if o.Journal == nil || o.UploadsDir == "" {
 		return nil, errors.New("a bot needs a journal and an uploads directory")
@@ -164,7 +164,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	return b, nil
 }
 
-// openFiles makes what sends files of projects.
+// openFiles creates the sender of projects' files.
 func (b *Bot) openFiles(ctx context.Context) (err error) {
 	o := b.opts
 	if o.Files == nil {
@@ -206,27 +206,27 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Attach gives what asks models, which is made after a Bot. Call it before Run.
+// Attach sets the service that asks models, which is created after the Bot. Call it before Run.
 func (b *Bot) Attach(consults orchestrator.Consults) { b.opts.Consults = consults }
 
-// PruneUploads removes files that people sent before a time, and returns how many.
+// PruneUploads removes files that users sent before a time, and returns their number.
 func (b *Bot) PruneUploads(before time.Time) (int, error) { return b.uploads.Prune(before) }
 
-// Chat is where the orchestrator shows turns; valid until Close.
+// Chat returns the chat in which the orchestrator shows turns. It is valid until Close.
 func (b *Bot) Chat() *Chat { return b.chat }
 
-// Budgets lists what may be sent to chats now.
+// Budgets returns the current budgets of chats.
 func (b *Bot) Budgets() []outbox.Budget { return b.outbox.Budgets() }
 
-// Backlog says how many calls to Telegram wait, and how long the oldest has.
+// Backlog returns how many calls to Telegram wait, and for how long the oldest has waited.
 func (b *Bot) Backlog() (waiting int, oldest time.Duration) { return b.outbox.Backlog() }
 
-// Run serves people until ctx ends: it takes up what the previous process left in the journal, then polls. It
-// returns once no handler runs any more; updates that were not dealt with stay in the journal. What the
-// orchestrator still shows is sent until Close. Run is called once.
+// Run serves users until ctx is done: it handles the updates that the previous process left in the journal, then polls.
+// It returns once no handler is running any more; unhandled updates stay in the journal. Content that the orchestrator
+// shows afterwards is sent until Close. Call Run once.
 //
-// It returns nil when ctx ended, ErrToken when Telegram refuses the token, orchestrator.ErrDiskFailed when the disk
-// under the journal does, or that the journal failed.
+// It returns nil if ctx was done, ErrToken if Telegram rejects the token, orchestrator.ErrDiskFailed if the journal's
+// disk fails, or the error of the journal.
 func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	me, err := updates.Identify(ctx, b.api, b.log)
 	if err != nil || ctx.Err() != nil {
@@ -244,7 +244,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	b.chat.approvals.Attach(desk)
 	b.chat.display.Attach(desk)
 	if b.opts.Consults != nil {
-		desk = asking{desk, b.opts.Consults}
+		desk = consultDesk{desk, b.opts.Consults}
 	}
 	voice := &outVoice{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
 	o := updates.RouterOptions{
@@ -265,20 +265,20 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}()
 	p := updates.NewPoller(updates.PollerOptions{
 		API: b.api, Journal: b.opts.Journal, Router: r, Signs: voice, Timeout: PollTimeout, Owner: b.opts.Owner,
-		Conflict: b.tellConflict, Polled: b.opts.Polled, Log: b.log, Now: time.Now,
+		Conflict: b.notifyConflict, Polled: b.opts.Polled, Log: b.log, Now: time.Now,
 	})
 	return p.Run(ctx)
 }
 
-// startMessages sends what is owed until Close.
+// startMessages starts sending owed messages. That continues until Close.
 func (b *Bot) startMessages() {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.endMessages = cancel
 	b.running.Go(func() { b.messages.Run(ctx) })
 }
 
-// Close sends what must be delivered until ctx ends, then gives up the rest; messages that did
-// not leave stay in the journal. Call it after Run returned and the orchestrator was closed.
+// Close sends everything that must be delivered until ctx is done, then gives up; unsent messages stay in the journal.
+// Call it after Run has returned and the orchestrator is closed.
 func (b *Bot) Close(ctx context.Context) error {
 	if b.endMessages != nil {
 		b.endMessages()
@@ -294,11 +294,11 @@ func (b *Bot) Close(ctx context.Context) error {
 	return errors.Join(err, b.uploads.Close())
 }
 
-// preparePatience bounds what prepare does.
+// preparePatience bounds the duration of prepare.
 const preparePatience = 30 * time.Second
 
-// prepare removes a webhook and publishes the command menu. Neither is worth waiting for: polling says so
-// if a webhook is in the way, and commands work without a menu.
+// prepare removes a webhook and publishes the command menu. It is not worth waiting for either: polling reports a
+// webhook that is still set, and commands work without a menu.
 func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuItem) {
 	call, cancel := context.WithTimeout(ctx, preparePatience)
 	defer cancel()
@@ -315,7 +315,7 @@ func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuIte
 	}
 	for i, l := range lang.Languages() {
 		menu := map[string]any{"commands": commands(l.Printer())}
-		if i > 0 { // the first is for users of all other languages
+		if i > 0 { // the first is for all other languages
 			menu["language_code"] = l
 		}
 		if err := b.api.Call(call, "setMyCommands", menu, nil); err != nil {
@@ -324,8 +324,8 @@ func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuIte
 	}
 }
 
-// tellConflict tells the owner that somebody else polls with our token.
-func (b *Bot) tellConflict(ctx context.Context) {
+// notifyConflict tells the owner that another program polls with this token.
+func (b *Bot) notifyConflict(ctx context.Context) {
 	if b.opts.Owner == 0 {
 		return
 	}

@@ -22,8 +22,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// house is a simulated Telegram, a journal and a desk that outlive the bots that serve them.
-type house struct {
+// botRig is a simulated Telegram, a journal and a desk that outlive the bots.
+type botRig struct {
 	srv       *telegram.Server
 	ann       *telegram.Person
 	chat      *telegram.Chat
@@ -32,11 +32,11 @@ type house struct {
 	uploads   string
 	opts      bot.Options
 	log       *lockedBuffer
-	snapshots orchestrator.Snapshots // nil: nobody looks at files
+	snapshots orchestrator.Snapshots // nil: no snapshots are taken
 }
 
 // simulated runs a test against the simulated Telegram under a fake clock.
-func simulated(t *testing.T, test func(t *testing.T, h *house)) {
+func simulated(t *testing.T, test func(t *testing.T, h *botRig)) {
 	t.Helper()
 	uploads := filepath.Join(t.TempDir(), "uploads")
 	synctest.Test(t, func(t *testing.T) {
@@ -44,12 +44,12 @@ func simulated(t *testing.T, test func(t *testing.T, h *house)) {
 	})
 }
 
-func newHouse(t *testing.T, uploads string) *house {
+func newHouse(t *testing.T, uploads string) *botRig {
 	srv := telegram.New(telegram.Options{})
 	t.Cleanup(func() { srv.Close() })
 	chat := srv.Private(7, "Ann")
 	journal := bot.NewJournalFake()
-	h := &house{
+	h := &botRig{
 		srv: srv, chat: chat, ann: chat.Person(), journal: journal, desk: bot.NewDeskFake(journal), uploads: uploads,
 		log: &lockedBuffer{},
 	}
@@ -64,8 +64,8 @@ func newHouse(t *testing.T, uploads string) *house {
 	return h
 }
 
-// serve runs a bot until the returned function is called, which returns what Run returned.
-func (h *house) serve(t *testing.T) (b *bot.Bot, stop func() error) {
+// serve runs a bot until the returned function is called, which returns the result of Run.
+func (h *botRig) serve(t *testing.T) (b *bot.Bot, stop func() error) {
 	t.Helper()
 	b, err := bot.New(context.Background(), h.opts)
 	if err != nil {
@@ -95,7 +95,7 @@ func (h *house) serve(t *testing.T) (b *bot.Bot, stop func() error) {
 	return b, stop
 }
 
-func (h *house) await(t *testing.T, part string) telegram.Message {
+func (h *botRig) await(t *testing.T, part string) telegram.Message {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -124,14 +124,14 @@ func (b *lockedBuffer) String() string {
 }
 
 func TestPromptAndReceipt(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		h.serve(t)
 		sent := h.ann.Send(h.chat, "fix the tests")
 		synctest.Wait()
 		if got := h.desk.Texts(); !slices.Equal(got, []string{"fix the tests"}) {
 			t.Fatalf("prompts %q", got)
 		}
-		time.Sleep(time.Second) // no text of an answer comes instead
+		time.Sleep(time.Second) // no text of an answer replaces the receipt
 		m, ok := h.chat.View().Message(sent.ID)
 		if !ok || len(m.Reactions) != 1 {
 			t.Errorf("no receipt: %+v\n%s", m, h.log)
@@ -143,7 +143,7 @@ func TestPromptAndReceipt(t *testing.T) {
 }
 
 func TestCommandMenuIsPublished(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		h.serve(t)
 		synctest.Wait()
 		calls := h.srv.Calls(telegram.Methods("setMyCommands"))
@@ -168,7 +168,7 @@ func TestCommandMenuIsPublished(t *testing.T) {
 }
 
 func TestMessagesSentWhileTheBotIsDown(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		_, stop := h.serve(t)
 		synctest.Wait()
 		if err := stop(); err != nil {
@@ -186,7 +186,7 @@ func TestMessagesSentWhileTheBotIsDown(t *testing.T) {
 }
 
 func TestFilesReachTheDisk(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		h.serve(t)
 		png := "\x89PNG\r\n\x1a\n0000"
 		h.ann.SendAlbum(h.chat, []telegram.File{
@@ -224,7 +224,7 @@ func TestFilesReachTheDisk(t *testing.T) {
 }
 
 func TestFilesThatCannotBeHad(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		h.serve(t)
 		h.ann.SendDocument(h.chat, telegram.File{Name: "big.bin", Data: make([]byte, telegram.MaxDownload+1)})
 		h.await(t, "too large: I may fetch at most 20 MB")
@@ -246,7 +246,7 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 }
 
 func TestASlowFileHoldsUpItsOwnConversationOnly(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		h.desk.SetRunning(true)
 		h.serve(t)
 		team := h.srv.Supergroup(-100, "Team")
@@ -281,7 +281,7 @@ func TestASlowFileHoldsUpItsOwnConversationOnly(t *testing.T) {
 }
 
 func TestModelMenu(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		h.desk.SetMenu(testMenu())
 		h.serve(t)
 		h.ann.Send(h.chat, "/model")
@@ -313,7 +313,7 @@ func TestModelMenu(t *testing.T) {
 		if calls := h.desk.Calls(); !slices.Equal(calls, []string{"model 7/0 claude/sonnet high"}) {
 			t.Errorf("calls %q", calls)
 		}
-		// A press that was on its way when the last one was dealt with.
+		// This press was in flight when the last one was handled.
 		tap := h.ann.TapData(done, efforts.Keyboard[0][0].Data)
 		if a, err := tap.Answer(t.Context()); err != nil || !strings.Contains(a.Text, "expired") {
 			t.Errorf("answer %q, %v", a.Text, err)
@@ -338,7 +338,7 @@ func testMenu() []cli.MenuEntry {
 }
 
 func TestTurnButtons(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		h.desk.SetQueued("t1")
 		h.serve(t)
 		notice := h.notice(t, "pick")
@@ -374,8 +374,8 @@ func TestTurnButtons(t *testing.T) {
 	})
 }
 
-// notice has the bot say something that a test can press buttons on.
-func (h *house) notice(t *testing.T, text string) telegram.Message {
+// notice makes the bot send a message with buttons for a test.
+func (h *botRig) notice(t *testing.T, text string) telegram.Message {
 	t.Helper()
 	h.ann.Send(h.chat, "/"+text)
 	return h.await(t, text)

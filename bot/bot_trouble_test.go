@@ -17,7 +17,7 @@ import (
 )
 
 func TestWrongToken(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		h.opts.Token = "1:wrong"
 		b, err := bot.New(context.Background(), h.opts)
 		if err != nil {
@@ -40,7 +40,7 @@ func TestWrongToken(t *testing.T) {
 }
 
 func TestTokenRevokedWhileRunning(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		wire := h.opts.Transport
 		revoked := false
 		h.opts.Transport = transportFunc(func(r *http.Request) (*http.Response, error) {
@@ -58,7 +58,7 @@ func TestTokenRevokedWhileRunning(t *testing.T) {
 		go func() { done <- b.Run(t.Context(), h.desk) }()
 		synctest.Wait()
 		revoked = true
-		h.ann.Send(h.chat, "last words") // ends the poll that hangs
+		h.ann.Send(h.chat, "last words") // ends the hanging poll
 		if err := <-done; !errors.Is(err, updates.ErrToken) {
 			t.Errorf("Run ended with %v", err)
 		}
@@ -76,7 +76,7 @@ type transportFunc func(*http.Request) (*http.Response, error)
 func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestAnotherPoller(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		h.serve(t)
 		synctest.Wait()
 		other := h.srv.Client()
@@ -119,7 +119,7 @@ func TestAnotherPoller(t *testing.T) {
 }
 
 func TestAWebhookIsRemoved(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		h.srv.SetWebhook("https://example.com/hook")
 		h.ann.Send(h.chat, "waiting")
 		h.serve(t)

@@ -21,8 +21,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// The actions of buttons. All but those of menus name what they act on, so they work after a restart too;
-// the domain says whether it can still be done. Those of menus carry a nonce.
+// Actions of buttons. The data of each names its object, except for menus, so they work after a restart too; the
+// domain decides whether the action is still possible. Those of menus carry a nonce.
 const (
 	actShow      = "v"
 	actCancel    = "c"
@@ -30,43 +30,43 @@ const (
 	actSteer     = "t"
 	actInterrupt = "i"
 	actRestart   = "e"
-	actBoth      = "B" // start over with a message that came after
-	actKeep      = "k" // below the offer to restart: do not
+	actBoth      = "B" // start over with a later message
+	actKeep      = "k" // on the offer to restart: do not
 )
 
-// turnButtons makes the buttons of cards and notices.
+// turnButtons creates the buttons of cards and notices.
 type turnButtons struct{ lang lang.Printer }
 
-// ShowAgain asks for the turn's outcome as new messages.
+// ShowAgain returns a button that sends the turn's outcome as new messages.
 func (b turnButtons) ShowAgain(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.show-again"), actShow, turn)
 }
 
-// Steps lists what the agent did.
+// Steps returns a button that lists the agent's steps.
 func (b turnButtons) Steps(turn cli.TurnID) tgapi.Button { return steps.Button(b.lang, turn) }
 
-// Tables draw the tables of an answer.
+// Tables returns buttons that draw the tables of an answer.
 func (b turnButtons) Tables(turn cli.TurnID, answer string) []tgapi.Button {
 	return tables.Row(b.lang, turn, answer)
 }
 
-// Changes show, undo and commit what the turn changed.
+// Changes returns buttons that show, undo and commit the turn's changes.
 func (b turnButtons) Changes(turn cli.TurnID, c orchestrator.Changed) []tgapi.Button {
 	return changes.Buttons(b.lang, string(turn), c)
 }
 
-// Stop ends the turn, which runs.
+// Stop returns a button that stops the running turn.
 func (b turnButtons) Stop(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.stop"), actStop, turn)
 }
 
-// Cancel takes the turn out of the queue.
+// Cancel returns a button that removes the turn from the queue.
 func (b turnButtons) Cancel(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("common.cancel"), actCancel, turn)
 }
 
-// callbacks answers pressed buttons. Every press gets an answer, and one that comes too late or from
-// elsewhere changes nothing.
+// callbacks answers presses of buttons. Every press gets an answer. A press that is too late or comes from another chat
+// changes nothing.
 type callbacks struct {
 	desk    Desk
 	closer  *updates.Finisher
@@ -75,16 +75,17 @@ type callbacks struct {
 	log     *slog.Logger
 	queue   *queueCards
 	menus   *menu.Menus
-	buttons map[string]button // by their actions
+	buttons map[string]button // by action
 }
 
-// button is what buttons of one action do, and the right that they need. Screens that show and change ask for more where they change.
+// button is the handler for buttons of one action, and the right that they need. Screens that show and change things
+// check further rights where they change something.
 type button struct {
 	right orchestrator.Right
 	act   func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error)
 }
 
-// onTurn is for buttons that name a turn and have a short answer.
+// onTurn adapts a handler for buttons that name a turn and have a short answer.
 func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		text, err := act(ctx, p, cli.TurnID(what))
@@ -92,21 +93,21 @@ func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (str
 	}
 }
 
-// onScreen is for buttons of screens that need no more than who pressed.
+// onScreen adapts a handler that needs only the user of the press.
 func onScreen(press func(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		return press(ctx, p.By, what)
 	}
 }
 
-// onMessage is for buttons of screens that answer to the message.
+// onMessage adapts a handler that replies to the button's message.
 func onMessage(press func(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		return press(ctx, p.By, p.Message, what)
 	}
 }
 
-// inChat is for buttons that do the same for each user of a chat.
+// inChat adapts a handler that does the same for each user of a chat.
 func inChat(press func(ctx context.Context, in orchestrator.ConversationID, message int, data string) (tgapi.Answer, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		return press(ctx, p.By.Conversation, p.Message, what)
@@ -131,7 +132,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	}
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
-		return // stays in the journal
+		return // the press stays in the journal
 	case err != nil:
 		a.Text = c.refusal(p, err)
 	case a.Formatted.Text != "":
@@ -146,7 +147,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	c.voice.Answer(ctx, p.Query, a.Text)
 }
 
-// replace puts a button in the place of the pressed one.
+// replace replaces the pressed button.
 func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
 	for _, row := range p.Buttons {
 		for i := range row {
@@ -158,7 +159,7 @@ func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
 	}
 }
 
-// refusal says why a press changed nothing.
+// refusal explains why a press changed nothing.
 func (c *callbacks) refusal(p updates.Press, err error) string {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	switch {
@@ -175,14 +176,14 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 		return say.Text(updates.Refusal(p.By.Role))
 	case errors.Is(err, orchestrator.ErrStillOpen):
 		return say.Text("bot.still-open")
-	case errors.Is(err, card.ErrBusy): // and the button stays
+	case errors.Is(err, card.ErrBusy): // the button stays
 		return say.Text("bot.busy")
 	}
 	c.log.Error("button failed", "data", p.Data, "updates", p.By.Updates, "err", err)
 	return say.Text("common.failed")
 }
 
-// decide passes a press to the approval or the question that it is for.
+// decide passes a press to its approval or question.
 func decide(ctx context.Context, s *approval.Screen, p updates.Press, what string) (a tgapi.Answer, err error) {
 	text, full, err := s.Press(ctx, approval.Press{By: p.By, Name: p.Name, Message: p.Message}, what)
 	for _, part := range full {
@@ -205,7 +206,7 @@ func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID
 	return say.Text("bot.cancel-too-late"), nil
 }
 
-// stop ends the turn of a card, if it still runs.
+// stop stops the turn of a card, if it is still running.
 func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	err := c.desk.StopTurn(ctx, turn, p.By)
@@ -215,7 +216,7 @@ func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	return say.Text("bot.stopping"), err
 }
 
-// menu acts on a button of a menu. What is not stored, the message says too.
+// menu handles a button of a menu. If the choice is not stored, the message says so too.
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (tgapi.Answer, error) {
 	a, err := c.menus.Press(ctx, p.By, action, data)
 	if a.Expired {
@@ -227,7 +228,7 @@ func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data stri
 	return a.Answer, err
 }
 
-// display takes the answer to the question what a chat sees, which is asked once.
+// display handles the answer to the question about rich messages, which is asked once.
 func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Press, what string) (tgapi.Answer, error) {
 	text, err := s.Press(ctx, p.By.Conversation, what)
 	if err == nil {
@@ -236,7 +237,7 @@ func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Pr
 	return tgapi.Answer{Text: text}, err
 }
 
-// edit shows a page in the message of a press; a page without text leaves it as it is.
+// edit shows a page in the message of a press. A page without text changes nothing.
 func (c *callbacks) edit(p updates.Press, page tgapi.Page) {
 	if page.Text != "" {
 		c.voice.Edit(p.By.Conversation, p.Message, page.Text, page.Keyboard)

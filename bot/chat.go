@@ -19,8 +19,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Chat is the orchestrator's view of Telegram: cards, queue cards, notices, approvals and questions. Safe for concurrent use,
-// from New until Close.
+// Chat is the orchestrator's interface to Telegram: cards, queue cards, notices, approvals and questions. Safe for
+// concurrent use, from New until Close.
 type Chat struct {
 	cards     *card.Cards
 	queue     *queueCards
@@ -41,7 +41,7 @@ var (
 	_ orchestrator.FileSender     = (*Chat)(nil)
 )
 
-// ShowApproval shows an approval or a question, or its new state. The bot sends what is shown before Run then.
+// ShowApproval shows an approval or a question, or its new state. Before Run it only records it; the bot sends it then.
 func (c *Chat) ShowApproval(a orchestrator.Approval) {
 	c.approvals.Show(a)
 	if a.State != orchestrator.ApprovalOpen && c.approvals.Hint(a.Conversation) == "" {
@@ -49,7 +49,7 @@ func (c *Chat) ShowApproval(a orchestrator.Approval) {
 	}
 }
 
-// Card opens the message that grows for a turn. Nothing is sent yet.
+// Card opens the growing message of a turn. It sends nothing yet.
 func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card {
 	return c.turnCard(t, c.cards.Open(t))
 }
@@ -65,10 +65,10 @@ func (c *Chat) Queued(t orchestrator.Turn, ahead int) {
 	c.queue.queued(t, ahead, func() string { return c.approvals.Hint(t.Prompt.Conversation) })
 }
 
-// Unqueued removes what Queued showed, also before a restart.
+// Unqueued removes the message of Queued, even one from before a restart.
 func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
 
-// Redeliver shows the outcome of a turn that ended before the chat showed it whole.
+// Redeliver shows the outcome of a turn that ended before the chat showed it in full.
 func (c *Chat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	c.silence.Forget(t.ID, t.Prompt.Conversation)
 	c.icons.Ended(t.Prompt.Conversation, t.Outcome)
@@ -83,7 +83,7 @@ func (c *Chat) SendFiles(ctx context.Context, to orchestrator.ConversationID, at
 	return c.files.SendFiles(ctx, to, at, key, files)
 }
 
-// ShowAgain sends the outcome of an ended turn as new messages, and the files that its chat did not take.
+// ShowAgain sends the outcome of an ended turn as new messages, with the files that its chat rejected.
 func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	if err := c.cards.ShowAgain(ctx, t); err != nil {
 		return err
@@ -94,23 +94,24 @@ func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 // Extend implements orchestrator.Chat.
 func (c *Chat) Extend(ctx context.Context, t orchestrator.Turn) error { return c.cards.Extend(ctx, t) }
 
-// Remark puts a line below the outcome of a turn that was delivered, without a notification; see Cards.Remark.
+// Remark sets the line below the outcome of a delivered turn, without a notification; see Cards.Remark.
 func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.cards.Remark(ctx, t, line)
 }
 
-// Say tells about a job that had no turn, in the place of the card of that turn, at most once; see Cards.Say.
+// Say sends a message about a job that had no turn, in place of the turn's card, at most once; see Cards.Say.
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
 	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cron.ShowButton(c.lang.Of(never.Prompt.Conversation.Chat), job)}})
 }
 
-// Composed is a notice that its caller stores; Wake has it sent.
+// Composed returns a notice for its caller to store. Wake sends it.
 func (c *Chat) Composed(id orchestrator.ConversationID, text string) *orchestrator.Message {
 	m := message.Compose(id, message.Content{Text: render.Markdown(text)})
 	return &m
 }
 
-// Report says one thing about a session of a terminal, in Markdown, with a button that continues it here unless its id is empty.
+// Report posts Markdown about a session of a terminal, with a button that continues the session here unless its id is
+// empty.
 func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text string, agent cli.Agent, session cli.AgentSessionID) error {
 	content := message.Content{Text: render.Markdown(text)}
 	if b, ok := sessions.TakeOver(c.lang.Of(to.Chat), agent, session); ok && session != "" {
@@ -119,10 +120,10 @@ func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text 
 	return c.messages.Keep(ctx, message.Compose(to, content))
 }
 
-// Wake has notices sent that others stored.
+// Wake sends notices that others stored.
 func (c *Chat) Wake() { c.messages.Wake() }
 
-// SendFor says, in Markdown, what the agent of a turn says while it works.
+// SendFor posts Markdown that the agent of a turn writes while it works.
 func (c *Chat) SendFor(ctx context.Context, t orchestrator.Turn, text string) error {
 	return c.messages.PostAside(ctx, t.Prompt.Conversation, t.ID, text)
 }
@@ -132,13 +133,13 @@ func (c *Chat) Withdraw(ctx context.Context, t orchestrator.Turn) error {
 	return c.messages.Withdraw(ctx, t.Prompt.Conversation, message.AsidesOf(t.ID))
 }
 
-// Notice says one thing, in Markdown, outside any turn.
+// Notice posts Markdown outside of any turn.
 func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text string) error {
 	return c.messages.Post(ctx, id, text)
 }
 
-// turnCard shows a turn: in its card, in the icon of its topic, in a notice if its agent is silent, and with the files that its answer names.
-// Its caller serializes Show.
+// turnCard shows a turn: in its card, in the icon of its topic, in a notice if its agent is silent, and with the files
+// that its answer names. Its caller serializes Show.
 type turnCard struct {
 	orchestrator.Card
 	chat    *Chat

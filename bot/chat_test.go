@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// A card that waits in the queue says that the agent asks only as long as it does.
+// A queue card mentions that the agent asks only as long as it does.
 func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, out := bottest.NewChat(t), bottest.NewOutbox()
@@ -36,7 +36,7 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 		var decided sync.WaitGroup
 		chat.queue.queued(waits, 1, func() string {
 			hint := approvals.Hint(approval.Conversation)
-			if chat.queue.mu.TryLock() { // what is decided now must find the card
+			if chat.queue.mu.TryLock() { // a decision at this moment must find the card
 				t.Error("a decision can come between the hint and the card")
 				chat.queue.mu.Unlock()
 			}

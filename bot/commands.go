@@ -19,9 +19,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// commands answers what begins with a slash. Every handler finishes the update of the message, with its answer
-// as a notice, in one transaction; so an answer is never lost, and a command is done again at most when
-// ductor dies between the two, where doing it again changes nothing.
+// commands handles the commands of messages. Every handler finishes the update of its message and stores its answer as
+// a notice, in one transaction, so an answer is never lost. A command runs again only if ductor dies before that
+// transaction, and then running it again changes nothing.
 type commands struct {
 	desk     Desk
 	closer   *updates.Finisher
@@ -36,13 +36,13 @@ type commands struct {
 	table   []updates.CommandSpec
 }
 
-// menuItem is one line of the command menu.
+// menuItem is a line of the command menu.
 type menuItem struct {
 	Command     string `json:"command"`
 	Description string `json:"description"`
 }
 
-// menu returns the commands that clients offer.
+// menu returns the commands for clients' menus.
 func (c *commands) menu(p lang.Printer) []menuItem {
 	return menuOf(c.table, p, func(updates.CommandSpec) bool { return true })
 }
@@ -76,8 +76,7 @@ func (c *commands) answer(ctx context.Context, r updates.Request, text string) {
 	c.closer.Answer(ctx, r.In, text, nil)
 }
 
-// fail tells that a command did not do what it says. At the end of ductor it tells nothing: the command
-// stays in the journal.
+// fail answers that a command failed. When ductor stops it does nothing: the command stays in the journal.
 func (c *commands) fail(ctx context.Context, r updates.Request, what lang.Key, err error) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
@@ -134,7 +133,7 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, text)
 }
 
-// gone returns the handler of a command that was removed. It names the replacement.
+// gone returns the handler of a removed command. It names the replacement.
 func (c *commands) gone(replacement lang.Key) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text(replacement))
@@ -150,7 +149,7 @@ func (c *commands) fresh(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.new-session"))
 }
 
-// page makes a handler of a command that a screen answers with a page.
+// page returns the handler of a command that a screen answers with a page.
 func (c *commands) page(command func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error)) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		page, err := command(ctx, r.In.By(), r.Args)
@@ -158,7 +157,8 @@ func (c *commands) page(command func(ctx context.Context, by orchestrator.Press,
 	}
 }
 
-// reply finishes a command with what a screen answers: messages, a page or a text. An empty answer says that the update is finished.
+// reply finishes a command with a screen's answer: messages, a page or a text. An empty answer means that the update is
+// finished already.
 func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer, err error) {
 	switch {
 	case err != nil:
@@ -172,7 +172,7 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 	}
 }
 
-// listSessions answers /sessions. Its import took the file that it was the caption of.
+// listSessions answers /sessions. Its removed import used the file that it was the caption of.
 func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 	if r.Args == "import" {
 		c.gone("sessions.import-is-gone")(ctx, r)
@@ -213,14 +213,15 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
 		text := p.Text("bot.cwd-set", dir)
-		if now, err := c.desk.Status(ctx, r.In.Conversation); errors.Join(err, unknown) == nil { // else the directory is set all the same
+		// set the directory even if the status is unknown
+		if now, err := c.desk.Status(ctx, r.In.Conversation); errors.Join(err, unknown) == nil {
 			text += project.Moved(p, before, now)
 		}
 		c.answer(ctx, r, text)
 	}
 }
 
-// newTopic does /newtopic. If ductor dies before its update is finished, the next process opens another topic.
+// newTopic handles /newtopic. If ductor dies before the update is finished, the next process opens another topic.
 func (c *commands) newTopic(ctx context.Context, r updates.Request) {
 	o, err := c.projects.NewTopic(ctx, r.In.By(), r.Args)
 	if err != nil {
@@ -268,7 +269,7 @@ func (c *commands) put(ctx context.Context, r updates.Request, path string) (tga
 	return c.files.Put(ctx, r.In.By(), path, name, content)
 }
 
-// unquoted takes away the quotes that a shell would want around a path with spaces.
+// unquoted removes the quotes that a shell needs around a path with spaces.
 func unquoted(path string) string {
 	for _, quote := range []string{`"`, "'"} {
 		if inner, is := strings.CutPrefix(path, quote); is && strings.HasSuffix(inner, quote) {

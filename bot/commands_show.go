@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// status says in a few lines what is set and what runs.
+// status shows settings and running work in a few lines.
 func (c *commands) status(ctx context.Context, r updates.Request) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	st, err := c.desk.Status(ctx, r.In.Conversation)
@@ -27,7 +27,7 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, statusText(p, st, c.now())+slowedLine(p, c.voice.Slowed(r.In.Conversation.Chat)))
 }
 
-// ofAgent returns the handler of a command that the agent itself runs. A turn that it starts shows itself.
+// ofAgent returns the handler of a command that the agent itself runs. If it starts a turn, the turn shows itself.
 func (c *commands) ofAgent(do func(ctx context.Context, args string, p orchestrator.Prompt) (agent.Answer, error)) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		a, err := do(ctx, r.Args, orchestrator.Prompt{Conversation: r.In.Conversation, Person: r.In.User, Message: r.In.ID, Updates: r.In.Updates()})
@@ -79,7 +79,7 @@ func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 	return strings.Join(append(lines, livingLines(p, st.Conversation, st.Live)...), "\n")
 }
 
-// slowedLine says how Telegram slows the chat down, on a line of its own; empty where it does not.
+// slowedLine describes how Telegram slows the chat down, on a line of its own. It returns "" if Telegram does not.
 func slowedLine(p lang.Printer, s outbox.Slowdown) string {
 	switch {
 	case s.Silence > 0:
@@ -90,7 +90,7 @@ func slowedLine(p lang.Printer, s outbox.Slowdown) string {
 	return ""
 }
 
-// sandboxLines say where agents run, and who is not kept from whom there.
+// sandboxLines describes where agents run, and from whom the sandbox does not protect.
 func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 	if in.Alone() != "" {
 		return []string{p.Text("status.sandbox-alone", in.Name())}
@@ -98,7 +98,7 @@ func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 	return []string{p.Text("status.sandbox", in.Name()), p.Text("status.sandbox-shared")}
 }
 
-// reloadConfig reads the configuration again. The answer names no values: others may read it in a group.
+// reloadConfig reads the configuration again. The answer contains no values, because others may read it in a group.
 func (c *commands) reloadConfig(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, c.reload(ctx, r.In.Conversation))
 }

@@ -10,7 +10,7 @@ import (
 	"ductor/bot/updates"
 )
 
-// Every command of the menu is in the page for users, and the README names no other.
+// The page for users has every command of the menu, and the README has no others.
 func TestCommandsAreInThePages(t *testing.T) {
 	var known []string
 	page := read(t, "../docs/chat.md")
@@ -36,7 +36,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// allCommands returns the table of commands, those included that the test's bot has nothing behind.
+// allCommands returns the table of commands, including those that are absent in the test's bot.
 func allCommands(t *testing.T) (table []updates.CommandSpec) {
 	inbound(t, func(_ *testing.T, r *inboundRig) { table = r.handlers.table })
 	return table

@@ -5,8 +5,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// commandTable returns all commands in the order of the menu. It is the only list of them: their rights, the menu, /help and how
-// a message is read follow from it.
+// commandTable returns all commands in the order of the menu. It is their only list: their rights, the menu, /help and
+// the parsing of messages follow from it.
 func commandTable(c *commands) []updates.CommandSpec {
 	const (
 		read     = orchestrator.Read
@@ -21,6 +21,7 @@ func commandTable(c *commands) []updates.CommandSpec {
 	model := modelCommand{c.menus, c.messages, c.closer, c.reply}.do
 	language := c.page(language{c.lang}.command)
 	setting := func(s orchestrator.Setting) updates.CommandFunc { return c.page(c.menus.Setting(s)) }
+	consult, group := c.consultHandler(c.consults.Consult), c.consultHandler(c.consults.Group)
 	noFiles, noModels, noUsers := c.files == nil, !c.consults.Offered(), c.users.Directory == nil
 	return []updates.CommandSpec{
 		{Name: "new", Help: "bot.menu-new", Right: sessions, Do: c.fresh},
@@ -51,8 +52,8 @@ func commandTable(c *commands) []updates.CommandSpec {
 		{Name: "project", Help: "bot.menu-project", Right: settings, Do: c.page(c.projects.Command)},
 		{Name: "newtopic", Help: "bot.menu-newtopic", Right: settings, Do: c.newTopic},
 		{Name: "cwd", Help: "bot.menu-cwd", Right: settings, Do: c.cwd},
-		{Name: "consult", Help: "bot.menu-consult", Right: settings, Takes: prompt, Absent: noModels, Do: c.ask(c.consults.Consult)},
-		{Name: "group", Help: "bot.menu-group", Right: settings, Takes: prompt, Absent: noModels, Do: c.ask(c.consults.Group)},
+		{Name: "consult", Help: "bot.menu-consult", Right: settings, Takes: prompt, Absent: noModels, Do: consult},
+		{Name: "group", Help: "bot.menu-group", Right: settings, Takes: prompt, Absent: noModels, Do: group},
 		{Name: "pair", Help: "bot.menu-pair", Right: users, Absent: noUsers, Do: c.page(c.users.Pair)},
 		{Name: "users", Help: "bot.menu-users", Right: users, Absent: noUsers, Do: c.page(c.users.Users)},
 		{Name: "doctor", Help: "bot.menu-doctor", Right: manage, Absent: !c.checks.Offered(), Do: c.doctor},

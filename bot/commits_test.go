@@ -49,7 +49,7 @@ func commits(t *testing.T, path string) (n int) {
 	return n
 }
 
-// TestAShortTurnMakesFewCommits, from its update to the answer in the chat.
+// TestAShortTurnMakesFewCommits counts from the update to the answer in the chat.
 func TestAShortTurnMakesFewCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, t.TempDir())
@@ -63,7 +63,7 @@ func TestAShortTurnMakesFewCommits(t *testing.T) {
 		life := &mortal{transport: wire, died: make(chan struct{})}
 		h.opts.Transport = life
 		d := startDuctor(t, h, mortalStore{life, db}, quick{echo{mu: &sync.Mutex{}, runs: map[string]int{}}})
-		for _, prompt := range []string{"one", "two"} { // the first begins a session
+		for _, prompt := range []string{"one", "two"} { // the first starts a session
 			before := commits(t, path)
 			h.ann.Send(h.chat, prompt)
 			time.Sleep(time.Minute)

@@ -10,19 +10,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// asking is a desk to which the questions to models beside turns belong: they count as what runs, and an abort ends them.
-type asking struct {
+// consultDesk wraps a Desk so that running consultations count as running work and /abort cancels them.
+type consultDesk struct {
 	Desk
 	consults orchestrator.Consults
 }
 
 // Runs implements Desk.
-func (a asking) Runs(in orchestrator.ConversationID) bool {
+func (a consultDesk) Runs(in orchestrator.ConversationID) bool {
 	return a.Desk.Runs(in) || a.consults.Asking(in) > 0
 }
 
-// Stop implements Desk. Members ask no questions, so they end none.
-func (a asking) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
+// Stop implements Desk. Members cannot ask questions, so their Stop cancels none.
+func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	questions := 0
 	if by.May(orchestrator.EndAny) {
@@ -34,8 +34,10 @@ func (a asking) Stop(ctx context.Context, by orchestrator.Press, told func(*orch
 	})
 }
 
-// ask returns the handler of a command that asks models.
-func (c *commands) ask(command func(ctx context.Context, a consult.Asked) (tgapi.Page, error)) updates.CommandFunc {
+// consultHandler returns the handler of a command that asks other models.
+func (c *commands) consultHandler(
+	command func(ctx context.Context, a consult.Asked) (tgapi.Page, error),
+) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		page, err := command(ctx, askedBy(r.In, r.Args))
 		c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
@@ -46,8 +48,9 @@ func askedBy(in *updates.Message, text string) consult.Asked {
 	return consult.Asked{By: in.By(), Args: text, Message: in.ID, Context: in.Context}
 }
 
-// asksOn says whether a reply was to an answer of a model, and asks on if so.
-func (h *handlers) asksOn(ctx context.Context, in *updates.Message) bool {
+// handleConsultReply continues a consultation if the user replied to one of its answers. It reports whether the message
+// was handled.
+func (h *handlers) handleConsultReply(ctx context.Context, in *updates.Message) bool {
 	asks, err := h.consults.Reply(ctx, askedBy(in, in.Text), in.ReplyTo)
 	if err != nil && !errors.Is(err, orchestrator.ErrShutdown) {
 		h.commands.log.Error("ask a model on", "update", in.Update, "err", err)

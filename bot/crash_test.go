@@ -18,8 +18,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// mortal makes a bot die at a chosen step: from then on neither the journal, the desk nor the network does
-// anything, as after kill -9. A step is one call to the journal or one submission.
+// mortal makes a bot die at a chosen step: from then on journal, desk and network do nothing, as after kill -9. A step
+// is one call to the journal or one submission.
 type mortal struct {
 	bot.Desk
 	orchestrator.Journal
@@ -33,11 +33,11 @@ type mortal struct {
 	died chan struct{}
 }
 
-// death says when ductor dies.
+// death determines when ductor dies.
 type death struct {
-	of    string // the name of the steps that count; empty for all
+	of    string // the name of the counted steps; empty for all
 	at    int    // the step to die at; 0 for never
-	after bool   // die when the step has taken effect, but nobody was told
+	after bool   // die after the step took effect, but before its caller knows
 }
 
 var errDead = errors.New("ductor is dead")
@@ -94,7 +94,7 @@ func (m *mortal) SaveMessage(ctx context.Context, row orchestrator.Message) erro
 	return m.step(stepOf(row), func() error { return m.Journal.SaveMessage(ctx, row) })
 }
 
-// stepOf names the step that stores a message, as "part sent".
+// stepOf names the step that stores a message, such as "part sent".
 func stepOf(row orchestrator.Message) string {
 	kind, _, _ := strings.Cut(row.Key, "/")
 	return kind + " " + string(row.State)
@@ -131,15 +131,14 @@ func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	return m.transport.RoundTrip(r)
 }
 
-// TestNoDeathLosesOrDoublesAMessage kills the bot at every step of dealing with a handful of messages, and
-// starts it again on the same journal: each message is in one prompt, each command is answered, and nothing
-// is shown twice.
+// TestNoDeathLosesOrDoublesAMessage kills the bot at every step of handling a few messages, and starts it again on the
+// same journal. Each message is in one prompt, each command is answered, and nothing is shown twice.
 func TestNoDeathLosesOrDoublesAMessage(t *testing.T) {
 	everyDeath(t, liveAndDie(t, 0, false), 8, func(t *testing.T, at int, after bool) { liveAndDie(t, at, after) })
 }
 
-// everyDeath runs die for each step: dead after it, and dead before it where something may have happened since
-// the step before: a call to Telegram or to the agent. Else that is the same death.
+// everyDeath runs die for each step: death after it, and death before it if a call to Telegram or the agent may have
+// happened since the step before. Otherwise the two deaths are the same.
 func everyDeath(t *testing.T, steps []string, least int, die func(t *testing.T, at int, after bool)) {
 	t.Helper()
 	if len(steps) < least {
@@ -154,8 +153,7 @@ func everyDeath(t *testing.T, steps []string, least int, die func(t *testing.T, 
 	}
 }
 
-// liveAndDie plays the messages to a bot that dies at a step, and then to one that lives. It says which steps
-// there are.
+// liveAndDie sends the messages to a bot that dies at a step, and then to one that lives. It returns the steps.
 func liveAndDie(t *testing.T, at int, after bool) (steps []string) {
 	uploads := filepath.Join(t.TempDir(), "uploads")
 	synctest.Test(t, func(t *testing.T) {
@@ -175,7 +173,7 @@ func liveAndDie(t *testing.T, at int, after bool) (steps []string) {
 		h.sayAll()
 		select {
 		case <-first.died:
-		case <-time.After(time.Minute): // the steps of side-by-side work vary a little
+		case <-time.After(time.Minute): // the steps of parallel work vary a little
 		}
 		cancel()
 		if err := <-done; err != nil && !errors.Is(err, errDead) {
@@ -194,7 +192,7 @@ func liveAndDie(t *testing.T, at int, after bool) (steps []string) {
 	return steps
 }
 
-func (h *house) sayAll() {
+func (h *botRig) sayAll() {
 	h.ann.Send(h.chat, "one")
 	h.ann.SendAlbum(h.chat, []telegram.File{{Name: "a.txt", Data: []byte("a")}, {Name: "b.txt", Data: []byte("b")}}, telegram.WithCaption("two"))
 	h.ann.Paste(h.chat, "three"+strings.Repeat(".", telegram.MaxText))
@@ -204,7 +202,7 @@ func (h *house) sayAll() {
 	h.ann.SendSticker(h.chat, "👍")
 }
 
-func (h *house) checkAll(t *testing.T, first *mortal) {
+func (h *botRig) checkAll(t *testing.T, first *mortal) {
 	t.Helper()
 	var got []string
 	seen := make(map[int64]bool)

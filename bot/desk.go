@@ -10,64 +10,66 @@ import (
 	"ductor/orchestrator"
 )
 
-// Desk is what the chat asks of the domain. *conversation.Engine implements it.
+// Desk is the part of the domain that the chat needs. *conversation.Engine implements it.
 //
-// Methods answer quickly: none waits for an agent to start or to end. Safe for concurrent use.
+// Methods return quickly: none waits for an agent to start or to end. Safe for concurrent use.
 type Desk interface {
 	orchestrator.Approvals
 	menu.Service
 	agent.Service
 	display.Service
 
-	// Steer hands a waiting prompt to the turn that runs, as a part of it: it will have no turn of its own.
-	// ErrNotWaiting if it no longer waits or nothing runs. ErrCannotSteer when the agent takes nothing now: it
-	// waits on, as the first. ErrSteerUnknown when it is unknown whether it arrived: it is shown as interrupted.
+	// Steer adds a waiting prompt to the running turn; the prompt then gets no turn of its own. It returns
+	// ErrNotWaiting if the prompt no longer waits or no turn is running; ErrCannotSteer if the agent accepts nothing
+	// now, and the prompt continues to wait as the first; ErrSteerUnknown if it is unknown whether the prompt arrived,
+	// and it is shown as interrupted.
 	Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error
-	// Interrupt ends the turn that runs and runs the waiting one next; the rest of the queue stays.
-	// ErrNotWaiting if it no longer waits.
+	// Interrupt stops the running turn and runs the waiting one next. The rest of the queue stays. It returns
+	// ErrNotWaiting if the turn no longer waits.
 	Interrupt(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error
-	// StartOver ends the turn of a message, and runs its prompt and that of a waiting turn next, as one. ErrNotWaiting if the one
-	// does not run or the other no longer waits.
+	// StartOver stops the turn of a message. Next it runs that turn's prompt and the prompt of a waiting turn as one.
+	// It returns ErrNotWaiting if the first is not running or the second no longer waits.
 	StartOver(ctx context.Context, message int, waiting cli.TurnID, by orchestrator.Press) error
-	// Restart ends a turn that runs and runs its prompt with another text next. ErrNoTurn if it does not run,
-	// ErrElsewhere, and ErrRepeated on a second press.
+	// Restart stops a running turn and runs its prompt with another text next. It returns ErrNoTurn if the turn is not
+	// running, ErrElsewhere, and ErrRepeated on a second press.
 	Restart(ctx context.Context, running cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error)
 
-	// Subject says what a message shows that a user replies to, if it is one of a turn.
+	// Subject describes the message that a user replies to, if it belongs to a turn.
 	Subject(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Subject, error)
-	// Submit stores a prompt as a turn and marks its updates handled, both or neither.
+	// Submit stores a prompt as a turn and marks its updates as handled, both or neither.
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
-	// Stop ends the running turn of a conversation and empties its queue; for a member, as far as the turns are theirs.
-	// First it tells the running turn to end and calls told, with nil if nothing ran; it waits for nothing before that. Then
-	// it stores what it ended in one commit with what answer gives; that is not stored if Stop fails.
+	// Stop stops the running turn of a conversation and empties its queue; for a member, only the member's own turns.
+	// First it tells the running turn to end and calls told, with nil if none was running; it waits for nothing before
+	// that. Then it stores the stopped turns and the result of answer in one commit. If Stop fails, it does not store
+	// that result.
 	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 		answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error)
-	// StopTurn ends one turn that runs, and nothing else. ErrNoTurn if it does not run, ErrElsewhere, and ErrNotAllowed for
-	// a member and a turn of another user.
+	// StopTurn stops one running turn and nothing else. It returns ErrNoTurn if the turn is not running, ErrElsewhere,
+	// and ErrNotAllowed if a member stops a turn of another user.
 	StopTurn(ctx context.Context, running cli.TurnID, by orchestrator.Press) error
-	// Stopping is the turn of a conversation that the previous process told to end; nil if there was none.
+	// Stopping returns the turn of a conversation that the previous process told to end, or nil.
 	Stopping(id orchestrator.ConversationID) *orchestrator.Stopping
-	// Runs says whether a turn of the conversation runs. It waits for nothing.
+	// Runs reports whether a turn of the conversation is running. It does not wait.
 	Runs(id orchestrator.ConversationID) bool
-	// CancelQueued takes a turn out of the queue; false if it is no longer in it. ErrNotAllowed for a member and a turn
-	// of another user.
+	// CancelQueued removes a turn from the queue. It returns false if the turn is no longer in it, and ErrNotAllowed if
+	// a member cancels a turn of another user.
 	CancelQueued(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error)
-	// EditQueued changes the text of the queued turn that a message asked for; false if there is none.
+	// EditQueued changes the text of the queued turn of a message. It returns false if there is none.
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
 
-	// MoveChat has all of a group follow it to its new id.
+	// MoveChat moves everything of a group to its new id.
 	MoveChat(ctx context.Context, from, to int64) error
 
-	// New ends the current session: the next prompt begins another.
+	// New ends the current session. The next prompt starts another.
 	New(ctx context.Context, id orchestrator.ConversationID) error
 
-	// Choose does what a user chose after a turn that did not go well. ErrRepeated if its prompt ran or is to run once more
-	// already, ErrBadChoice for what was not offered.
+	// Choose carries out a user's choice after a turn that did not end well. It returns ErrRepeated if the prompt
+	// already ran again or will, and ErrBadChoice for a choice that was not offered.
 	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action, by orchestrator.Press) (orchestrator.Receipt, error)
 	// ShowAgain sends the outcome of an ended turn as new messages.
 	ShowAgain(ctx context.Context, turn cli.TurnID, by orchestrator.Press) error
 
-	// SetDir chooses the working directory and returns it as an absolute path. ErrOutsideRoot and
-	// ErrNotADir say what is wrong with one that is refused.
+	// SetDir sets the working directory and returns its absolute path. ErrOutsideRoot and ErrNotADir are the reasons
+	// for rejecting a directory.
 	SetDir(ctx context.Context, id orchestrator.ConversationID, path string, by orchestrator.PersonID) (string, error)
 }

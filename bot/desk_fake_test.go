@@ -11,21 +11,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// deskFake is a domain that records what it is asked.
+// deskFake is a domain that records its calls.
 type deskFake struct {
-	shown   cli.TurnID // whose card takes the buttons of a dropped turn away
+	shown   cli.TurnID // the turn whose card removes the buttons of a dropped turn
 	journal *journalFake
 
 	mu        sync.Mutex
 	prompts   []orchestrator.Prompt
 	wants     []orchestrator.Wants // of prompts
-	calls     []string             // everything else, one line each
+	calls     []string             // all other calls, one line each
 	running   bool
-	stopping  *orchestrator.Stopping // what Stop says ends, where set
+	stopping  *orchestrator.Stopping // the turn that Stop stops, if set
 	full      bool
 	ahead     int
-	fail      error         // of every method, where set
-	menuLoads chan struct{} // all but the first agent are being asked until it is closed; nil for none
+	fail      error         // returned by every method, if set
+	menuLoads chan struct{} // all agents but the first list their models until it is closed; nil for none
 	menu      []cli.MenuEntry
 	roles     []string
 	status    orchestrator.Status
@@ -33,8 +33,8 @@ type deskFake struct {
 	queued    map[cli.TurnID]bool
 	rules     []orchestrator.Rule
 	cannot    map[cli.PermissionMode]string
-	hold      chan struct{} // where set, Submit waits for it
-	holdNew   chan struct{} // where set, New waits for it
+	hold      chan struct{} // if set, Submit waits for it
+	holdNew   chan struct{} // if set, New waits for it
 	subject   orchestrator.Subject
 }
 
@@ -108,7 +108,7 @@ func (d *deskFake) Stop(_ context.Context, by orchestrator.Press, told func(*orc
 	return r, d.answered(answer(r))
 }
 
-// answered stores what an abort is answered with.
+// answered stores the answer to an abort.
 func (d *deskFake) answered(h orchestrator.Handled) error {
 	if d.fail != nil {
 		return d.fail

@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// What deskFake does about asks: nothing is asked, rules and modes are recorded.
+// deskFake has no open requests, and records rules and modes.
 
 func (d *deskFake) Decide(context.Context, orchestrator.ApprovalID, string, orchestrator.Press, orchestrator.Verdict) (orchestrator.Approval, error) {
 	return orchestrator.Approval{}, orchestrator.ErrNoApproval

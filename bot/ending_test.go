@@ -8,8 +8,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// An ordered end waits for nothing that is due later: neither for the pin of an approval, which the next process makes, nor for
-// the delay of the message that says what waits in the queue, which is sent.
+// An orderly shutdown waits for nothing that is due later: neither for the pin of an approval, which the next process
+// makes, nor for the delay of a queue card, which is sent at once.
 func TestTheEndWaitsForNothingThatIsDueLater(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", "make")), func(s *approvalRig) {
 		s.begin()
@@ -42,5 +42,5 @@ func TestTheEndWaitsForNothingThatIsDueLater(t *testing.T) {
 	})
 }
 
-// restSettles is how long restart lets happen what happens by itself after the start.
+// restSettles is how long restart waits after the start for everything that happens without further input.
 const restSettles = 10 * time.Second

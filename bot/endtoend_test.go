@@ -20,7 +20,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// mortalStore is a database that dies with its ductor: every write is a step of m.
+// mortalStore is a database that dies with its process: every write is a step of m.
 type mortalStore struct {
 	*mortal
 	*store.DB
@@ -79,11 +79,11 @@ func (s mortalStore) SetAgentSession(ctx context.Context, id orchestrator.Sessio
 	return s.step("native", func() error { return s.DB.SetAgentSession(ctx, id, of, native) })
 }
 
-// echo is an agent that answers every prompt in a second, and counts.
+// echo is an agent that answers every prompt within a second, and counts.
 type echo struct {
-	orchestrator.Gateway // nil: what is not below is never called
+	orchestrator.Gateway // nil: other methods are never called
 
-	life *mortal // nil for one that does not die
+	life *mortal // nil for an agent that does not die
 
 	mu   *sync.Mutex
 	runs map[string]int
@@ -111,7 +111,7 @@ func (e echo) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit fu
 	return r
 }
 
-// Survey says that nobody knows what the agent did: it lived and died with its ductor.
+// Survey reports that the agent's turns are lost: the agent lived and died with its ductor.
 func (echo) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
 	out := make(map[cli.TurnID]cli.Remains)
 	for _, t := range open {
@@ -129,6 +129,7 @@ func (echo) Abort(cli.Conversation) bool { return false }
 func (echo) Outliving(cli.TurnID) func(context.Context) []cli.ProcessName {
 	return func(context.Context) []cli.ProcessName { return nil }
 }
+func (echo) Bring(context.Context, cli.Sandbox, []string) error              { return nil }
 func (echo) Release(cli.Conversation)                                        {}
 func (echo) Warm(cli.Agent, cli.Request)                                     {}
 func (echo) Live(context.Context) cli.Living                                 { return cli.Living{} }
@@ -151,7 +152,7 @@ func (m *mortal) isDead() bool {
 	return m.dead
 }
 
-// ductor is a whole one but for the agent: bot, orchestrator, database.
+// ductor is a whole ductor except for the agent: bot, orchestrator, database.
 type ductor struct {
 	bot  *bot.Bot
 	desk *conversation.Engine
@@ -164,7 +165,7 @@ type everything interface {
 	orchestrator.Journal
 }
 
-func startDuctor(t *testing.T, h *house, db everything, agent orchestrator.Gateway) *ductor {
+func startDuctor(t *testing.T, h *botRig, db everything, agent orchestrator.Gateway) *ductor {
 	t.Helper()
 	h.opts.Journal = db
 	b, err := bot.New(context.Background(), h.opts)
@@ -192,10 +193,10 @@ func startDuctor(t *testing.T, h *house, db everything, agent orchestrator.Gatew
 	return d
 }
 
-// enough is the patience in which the budget of a chat allows all that it is still owed.
+// enough is the time in which the budget of a chat allows all owed calls.
 const enough = time.Minute
 
-// stop ends the rooms in order. One that is dead has nothing left to do, and does it at once.
+// stop stops the parts in order. A dead part has nothing left to do and stops at once.
 func (d *ductor) stop(patience time.Duration) error {
 	d.end()
 	err := <-d.done
@@ -205,9 +206,9 @@ func (d *ductor) stop(patience time.Duration) error {
 	return errors.Join(err, d.bot.Close(last))
 }
 
-// TestNoDeathLosesOrDoublesATurn kills the whole of ductor between any two writes to its database while two
-// prompts and a command are dealt with, and starts it again: each prompt runs at most once, and each ends in
-// the chat: as its answer, as interrupted, or as perhaps shown already, the latter two with a button.
+// TestNoDeathLosesOrDoublesATurn kills the whole of ductor between any two writes to its database while it handles two
+// prompts and a command, and starts it again. Each prompt runs at most once. Each ends in the chat: as its answer, as
+// interrupted, or as perhaps shown already, the latter two with a button.
 func TestNoDeathLosesOrDoublesATurn(t *testing.T) {
 	everyDeath(t, runAndDie(t, 0, false), 20, func(t *testing.T, at int, after bool) { runAndDie(t, at, after) })
 }

@@ -9,14 +9,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// What tests outside of the package use of the fakes inside it.
+// These are the parts of the fakes that tests outside of the package use.
 
 type (
 	JournalFake = journalFake
 	DeskFake    = deskFake
 )
 
-// OnWire makes an in-process transport say what a connection would: that the request left.
+// OnWire wraps an in-process transport so that it reports, like a connection, that the request was sent.
 func OnWire(next http.RoundTripper) http.RoundTripper { return bottest.OnWire{Next: next} }
 
 func NewJournalFake() *JournalFake { return newJournalFake() }
@@ -48,7 +48,7 @@ func (d *deskFake) SetQueued(turns ...cli.TurnID) {
 
 func (j *journalFake) Said() []string { return j.said() }
 
-// HasUnknown says whether some notice may or may not have arrived.
+// HasUnknown reports whether some notice has an unknown outcome.
 func (j *journalFake) HasUnknown() bool {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()

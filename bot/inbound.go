@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"strings"
 	"time"
 
 	"ductor/bot/agent"
@@ -33,7 +32,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// parts are what the handlers are made of, besides what they share with the router.
+// parts are the dependencies of the handlers, besides the ones shared with the router.
 type parts struct {
 	Options
 	desk   Desk
@@ -41,10 +40,10 @@ type parts struct {
 	chat   *Chat
 	tables *tables.Screen
 	topics *topicOpener
-	spool  *message.Spool // of pictures; nil: there are none
+	spool  *message.Spool // for pictures; nil: there are none
 }
 
-// handlers does what updates ask for.
+// handlers implements updates.Handler.
 type handlers struct {
 	*commands
 	callbacks *callbacks
@@ -53,8 +52,8 @@ type handlers struct {
 	jobs      *cron.Screen
 	heard     *transcript.Screen
 	journal   orchestrator.MessageStore
-	confirms  bool                            // users confirm what was heard of their speech
-	beside    func(func(ctx context.Context)) // of the router
+	confirms  bool                            // users confirm transcripts of their speech
+	beside    func(func(ctx context.Context)) // the router's Beside
 }
 
 var _ updates.Handler = (*handlers)(nil)
@@ -104,7 +103,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	return h
 }
 
-// register gives the buttons of all screens their actions.
+// register assigns the buttons of all screens to their actions.
 func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *restarts) {
 	c.buttons = map[string]button{
 		actShow:      {orchestrator.ChangeSettings, onTurn(c.show)},
@@ -154,7 +153,7 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 	}
 }
 
-// Moved has all of a group follow it to its new id, its language and its open approvals included.
+// Moved moves everything of a group to its new id, including its language and its open approvals.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
 	if chosen := h.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
@@ -164,7 +163,7 @@ func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	return err
 }
 
-// router makes the router that calls h. It is to be stopped in the end.
+// router returns a router that calls h. The caller stops it at the end.
 func (h *handlers) router(o updates.RouterOptions) *updates.Router {
 	o.Handler = h
 	r := updates.NewRouter(o)
@@ -172,24 +171,25 @@ func (h *handlers) router(o updates.RouterOptions) *updates.Router {
 	return r
 }
 
-// Press answers a pressed button.
+// Press answers a press of a button.
 func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.handle(ctx, p) }
 
-// Reply passes a message to the approval, the question or the job that it is for; false if it is a prompt.
+// Reply passes a message to the approval, question or job that it answers. It returns false if the message is a prompt.
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 	if in.ReplyTo != 0 {
 		h.awaitSent(ctx, in)
 	}
-	if h.decided(ctx, in) {
+	if h.handleDecision(ctx, in) {
 		return true
 	}
 	if in.ReplyTo == 0 || len(in.Files) > 0 {
 		return false
 	}
-	return h.corrects(ctx, in) || h.changesJob(ctx, in) || h.commits(ctx, in) || h.asksOn(ctx, in)
+	return h.handleCorrection(ctx, in) || h.handleJobReply(ctx, in) ||
+		h.handleCommitReply(ctx, in) || h.handleConsultReply(ctx, in)
 }
 
-// Subject says what a message of ours shows that in replies to. The zero Subject has it named.
+// Subject describes the bot's message that in replies to. For the zero Subject the receiver quotes the message itself.
 func (h *handlers) Subject(ctx context.Context, in *updates.Message) (s orchestrator.Subject) {
 	h.awaitSent(ctx, in)
 	m, err := h.journal.MessageAt(ctx, in.Conversation, in.ReplyTo)
@@ -202,10 +202,11 @@ func (h *handlers) Subject(ctx context.Context, in *updates.Message) (s orchestr
 	return s
 }
 
-// sentWithin is how long a reply waits for the message that it replies to.
+// sentWithin is how long a reply waits for the number of the message that it replies to.
 const sentWithin = 2 * time.Second
 
-// awaitSent waits until it is known what a message replies to: a user may see a message, and reply, before ductor has Telegram's answer.
+// awaitSent waits until it is known which message in replies to: a user may see a message and reply before ductor has
+// Telegram's answer.
 func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 	ctx, cancel := context.WithTimeout(ctx, sentWithin)
 	defer cancel()
@@ -214,8 +215,9 @@ func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 	}
 }
 
-// commits says whether a reply was the message of a commit, and finishes it if so.
-func (h *handlers) commits(ctx context.Context, in *updates.Message) bool {
+// handleCommitReply handles a reply that is a commit message. It reports whether the message was one, and finishes it
+// then.
+func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) bool {
 	p := h.commands.lang.Of(in.Conversation.Chat)
 	answer, ok, err := h.commands.changes.Replied(ctx, in.By(), in.ReplyTo, in.Text)
 	if err != nil {
@@ -228,14 +230,11 @@ func (h *handlers) commits(ctx context.Context, in *updates.Message) bool {
 	return ok
 }
 
-// decided passes a message to the approval or the question that it is for; false if it is for none.
-func (h *handlers) decided(ctx context.Context, in *updates.Message) bool {
+// handleDecision passes a message to the approval or question that it answers. It returns false if there is none.
+func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool {
 	said := approval.Message{
 		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text, Plain: in.Plain, Updates: in.Updates(),
-		Alone: in.Private && len(in.Files) == 0, Arrived: in.Arrived(),
-	}
-	for _, f := range in.Files {
-		said.Text = strings.TrimPrefix(said.Text+"\n"+f.String(), "\n")
+		Files: in.Files, Private: in.Private, Arrived: in.Arrived(),
 	}
 	o := h.approvals.Reply(ctx, said)
 	f := h.closer
@@ -259,7 +258,8 @@ func (h *handlers) decided(ctx context.Context, in *updates.Message) bool {
 	return true
 }
 
-// offerPrompt finishes updates, and says that a message became the answer to a question, with a button that makes it a prompt.
+// offerPrompt finishes updates with a notice that a message became the answer to a question. A button on the notice makes
+// the message a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
 	m, err := h.heard.Answered(ctx, orchestrator.Prompt{
 		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID, Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived(),
@@ -272,8 +272,8 @@ func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish 
 	h.closer.Finish(ctx, finish, m)
 }
 
-// changesJob says whether a reply was for a job, and finishes it if so.
-func (h *handlers) changesJob(ctx context.Context, in *updates.Message) bool {
+// handleJobReply handles a reply that changes a job. It reports whether the message was one, and finishes it then.
+func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool {
 	state := h.jobs.Reply(ctx, cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}, func(p tgapi.Page) { h.closer.Answer(ctx, in, p.Text, p.Keyboard) })
 	if state == cron.Done {
 		h.voice.Unbutton(in.Conversation, in.ReplyTo)
@@ -281,20 +281,20 @@ func (h *handlers) changesJob(ctx context.Context, in *updates.Message) bool {
 	return state != cron.Prompt
 }
 
-// Named is what a name before a prompt wants; false if it is text.
+// Named returns the choice that a name before a prompt means, or false if the name is ordinary text.
 func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool) {
 	c, ok := h.menus.Named(ctx, in, name)
 	return orchestrator.Wants{Agent: c.Agent, Model: c.Model, Effort: c.Effort}, ok
 }
 
-// Edited offers to start over the turn that runs, if it was the prompt of the edited message.
+// Edited offers to start the running turn over, if the edited message was its prompt.
 func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
 	shown, page, ok, err := h.heard.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
 	}
 	switch {
-	case ok && shown == 0: // the question is not in the chat yet
+	case ok && shown == 0: // the offer is not in the chat yet
 		h.closer.Answer(ctx, in, page.Text, page.Keyboard)
 		return true
 	case ok:
@@ -305,7 +305,7 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 	return h.restarts.offer(ctx, in, message, text)
 }
 
-// Heard asks the sender of a spoken prompt whether it was heard right, where the owner wants that.
+// Heard asks the sender of a spoken prompt to confirm the transcript, if the owner configured that.
 func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt) bool {
 	if !h.confirms {
 		return false
@@ -320,8 +320,9 @@ func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrato
 	return true
 }
 
-// corrects says whether a message was a reply to a transcript, and finishes it if so.
-func (h *handlers) corrects(ctx context.Context, in *updates.Message) bool {
+// handleCorrection handles a reply that corrects a transcript. It reports whether the message was one, and finishes it
+// then.
+func (h *handlers) handleCorrection(ctx context.Context, in *updates.Message) bool {
 	page, ok, err := h.heard.Replied(ctx, in.Conversation, in.User, in.ReplyTo, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
@@ -333,7 +334,8 @@ func (h *handlers) corrects(ctx context.Context, in *updates.Message) bool {
 	return ok
 }
 
-// sessionFiles makes the button on the page of a session that leads to what its turns changed; nil where nothing is kept of changes.
+// sessionFiles returns a function for the button on a session's page that leads to the changes of its turns. It returns
+// nil if changes are not recorded.
 func sessionFiles(kept orchestrator.FileChanges) func(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	if kept == nil {
 		return nil

@@ -22,19 +22,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// fakeNotice is what a message shows, and which message it replies to or is.
+// fakeNotice is the content of a message, and the message that it replies to or edits.
 type fakeNotice struct {
 	Text     string
 	Keyboard tgapi.Keyboard
 	ReplyTo  int
 }
 
-// messagesFake are messages that never leave, and become message 9 at once.
+// messagesFake has messages that are never sent, and become message 9 at once.
 type messagesFake struct{ *message.Messages }
 
 func (messagesFake) Follow(_ string, arrived func(id int)) { arrived(9) }
 
-// stuckMessages makes messages that never leave.
+// stuckMessages returns messages that are never sent.
 func stuckMessages(journal *journalFake, log *slog.Logger) *message.Messages {
 	out := bottest.NewOutbox()
 	_ = out.Drain(context.Background())
@@ -112,7 +112,7 @@ func (v *voiceFake) lastAnswer() string {
 	return v.answers[len(v.answers)-1]
 }
 
-// inboundRig is the inbound side of a bot on fakes.
+// inboundRig is the inbound side of a bot with fakes.
 type inboundRig struct {
 	*updates.Router
 	*handlers
@@ -166,13 +166,13 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	return rig
 }
 
-// configure makes the router anew, with options that change changes.
+// configure creates the router again, with the options that change modifies.
 func (r *inboundRig) configure(change func(o *updates.RouterOptions)) {
 	change(&r.options)
 	r.Router = r.handlers.router(r.options)
 }
 
-// send journals and dispatches updates as the poller does.
+// send stores and dispatches updates as the poller does.
 func (r *inboundRig) send(updates ...map[string]any) {
 	var batch []orchestrator.Update
 	for _, u := range updates {
@@ -185,7 +185,7 @@ func (r *inboundRig) send(updates ...map[string]any) {
 	r.Dispatch(context.Background(), batch)
 }
 
-// settle waits, in fake time, until no further parts of a prompt are waited for.
+// settle waits, in fake time, until no prompt waits for further parts.
 func (r *inboundRig) settle() {
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
@@ -197,7 +197,7 @@ func (r *inboundRig) end() {
 	r.Stop(ctx)
 }
 
-// text is a private message of the owner; fields override.
+// text returns a private message of the owner. fields override its fields.
 func (r *inboundRig) text(text string, fields ...map[string]any) map[string]any {
 	r.message++
 	m := map[string]any{
@@ -216,12 +216,12 @@ func (r *inboundRig) text(text string, fields ...map[string]any) map[string]any 
 	return map[string]any{"message": m}
 }
 
-// inGroup makes a message one of the allowed group.
+// inGroup returns the fields of a message in the allowed group.
 func inGroup() map[string]any {
 	return map[string]any{"chat": map[string]any{"id": group, "type": "supergroup", "title": "Team"}}
 }
 
-// press is a button pressed by the owner in the private chat.
+// press returns a press by the owner in the private chat.
 func (r *inboundRig) press(data string, message int) map[string]any {
 	return map[string]any{"callback_query": map[string]any{
 		"id": "q", "from": map[string]any{"id": owner, "first_name": "Ann"}, "data": data,

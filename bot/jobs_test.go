@@ -19,10 +19,10 @@ import (
 type jobsFake struct {
 	orchestrator.Jobs
 	job  orchestrator.Job
-	fail error // of listing
+	fail error // returned when listing jobs
 }
 
-// jobsOf is orchestrator.Jobs, of which a method has the name too.
+// jobsOf implements orchestrator.Jobs, which has a method with the name of a field.
 type jobsOf struct{ *jobsFake }
 
 func (f jobsOf) Jobs(context.Context, orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
@@ -49,7 +49,7 @@ func withJobs(t *testing.T, test func(t *testing.T, r *inboundRig, jobs *jobsFak
 	})
 }
 
-// choose presses the button of a name in the message that an edit changed last.
+// choose presses the button with a label in the last edited message.
 func (r *inboundRig) choose(t *testing.T, name string) fakeNotice {
 	t.Helper()
 	k := r.journal.lastNotice(t).Keyboard
@@ -66,13 +66,13 @@ func (r *inboundRig) choose(t *testing.T, name string) fakeNotice {
 	return r.voice.edits[len(r.voice.edits)-1]
 }
 
-// replyTo makes a message one that replies to a message of ours.
+// replyTo returns the fields of a message that replies to a message of the bot.
 func replyTo(message int) map[string]any {
 	return map[string]any{"reply_to_message": map[string]any{"message_id": message, "date": 1,
 		"from": map[string]any{"id": 42, "is_bot": true, "first_name": "ductor"}, "chat": map[string]any{"id": owner, "type": "private"}}}
 }
 
-// TestAJobIsChangedInTheChat by buttons, by a reply and by the model menu, which leads back to the job.
+// TestAJobIsChangedInTheChat: by buttons, by a reply, and by the model menu, which returns to the job.
 func TestAJobIsChangedInTheChat(t *testing.T) {
 	withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {
 		r.desk.menu = menuFixture()
@@ -101,7 +101,7 @@ func TestAJobIsChangedInTheChat(t *testing.T) {
 	})
 }
 
-// TestTheButtonOfARunShowsItsJob in a message of its own: the text of the run stays.
+// TestTheButtonOfARunShowsItsJob: in a message of its own, because the text of the run stays.
 func TestTheButtonOfARunShowsItsJob(t *testing.T) {
 	withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {
 		r.send(r.press(cron.ShowButton(lang.Printer{}, jobs.job.ID).Data, 9))
@@ -112,11 +112,13 @@ func TestTheButtonOfARunShowsItsJob(t *testing.T) {
 	})
 }
 
-// TestJobsAreForThoseWhoAreListed: a member of a group may not look, run or change.
+// TestJobsAreForThoseWhoAreListed: a member of a group may not see, run or change them.
 func TestJobsAreForThoseWhoAreListed(t *testing.T) {
 	const guest = 99
-	inbound(t, func(t *testing.T, r *inboundRig) { // without jobs: a press that got through would be answered in another way
-		r.configure(func(o *updates.RouterOptions) { hear(o, func(p *updates.Policy) { p.Members = updates.AllMembers }) })
+	inbound(t, func(t *testing.T, r *inboundRig) { // without jobs, a press that passed the check would get another answer
+		r.configure(func(o *updates.RouterOptions) {
+			setPolicy(o, func(p *updates.Policy) { p.Members = updates.AllMembers })
+		})
 		for _, op := range "purefvwdDaxohln" {
 			r.send(r.pressIn(group, guest, cron.Action+":"+string(op)+":key:0"))
 			synctest.Wait()
@@ -132,7 +134,7 @@ func TestJobsAreForThoseWhoAreListed(t *testing.T) {
 	})
 }
 
-// TestCronWithoutWhatItNeeds says so.
+// TestCronWithoutWhatItNeeds: it explains what is missing.
 func TestCronWithoutWhatItNeeds(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.send(r.text("/cron"), r.press("j:o:x:", 9))

@@ -11,13 +11,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// journalFake keeps the journal in memory, with the promises of the interface.
+// journalFake implements the journal in memory, with the promises of the interface.
 type journalFake struct {
 	*bottest.Inbox
 	*bottest.Journal
 
 	mu      sync.Mutex
-	notices []orchestrator.Message // that updates caused, as they were stored
+	notices []orchestrator.Message // notices of updates, in the order in which they were stored
 }
 
 func newJournalFake() *journalFake {

@@ -11,16 +11,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// actLanguage begins the data of the buttons of /language.
+// actLanguage starts the data of the buttons of /language.
 const actLanguage = "la"
 
-// language is the screen of /language. Its buttons name a language, so they work for good.
+// language is the screen of /language. Its buttons name a language, so they never expire.
 type language struct{ lang *lang.Choices }
 
-// asTelegram is the word for lang.AsTelegram, whatever its button is called.
+// asTelegram is the word for lang.AsTelegram, in every language of the button.
 const asTelegram = "telegram"
 
-// choices lists what can be chosen, lang.AsTelegram last, and what it is called in p's language.
+// choices returns the languages to choose from, with lang.AsTelegram last, and their names in p's language.
 func (l language) choices(p lang.Printer, in orchestrator.ConversationID) (codes []lang.Language, names []string) {
 	for _, code := range lang.Languages() {
 		codes, names = append(codes, code), append(names, code.Name())
@@ -32,7 +32,7 @@ func (l language) choices(p lang.Printer, in orchestrator.ConversationID) (codes
 	return append(codes, lang.AsTelegram), append(names, p.Text(none))
 }
 
-// command answers "/language": with a language it chooses that, without one it offers all.
+// command answers "/language". With a language it chooses that; without one it offers all.
 func (l language) command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := l.lang.Of(by.Conversation.Chat)
 	if args == "" {
@@ -66,7 +66,7 @@ func (l language) page(in orchestrator.ConversationID) tgapi.Page {
 	return page
 }
 
-// choose keeps a choice. It says so in the language that counts now.
+// choose stores a choice. It answers in the chosen language.
 func (l language) choose(ctx context.Context, by orchestrator.Press, code lang.Language) (short string, said tgapi.Page, err error) {
 	if err := l.lang.Choose(ctx, by.Conversation.Chat, code); err != nil {
 		return "", tgapi.Page{}, err
@@ -75,7 +75,7 @@ func (l language) choose(ctx context.Context, by orchestrator.Press, code lang.L
 	return short, tgapi.Page{Text: short}, nil
 }
 
-// press acts on a button of /language.
+// press handles a button of /language.
 func (l language) press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	code := lang.Language(data)
 	if code != lang.AsTelegram && !slices.Contains(lang.Languages(), code) {

@@ -15,7 +15,7 @@ type noLanguages struct{}
 func (noLanguages) Languages(context.Context) ([]lang.Choice, error) { return nil, nil }
 func (noLanguages) SaveLanguage(context.Context, lang.Choice) error  { return nil }
 
-// What /language lists is what a user can type, each once, and each is taken.
+// /language lists each word that a user can type once, and accepts each.
 func TestAnUnknownLanguageListsTheWordsToType(t *testing.T) {
 	choices, err := lang.OpenChoices(t.Context(), noLanguages{}, 0)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// livingLines say which agent process this conversation keeps, and how many there are in all.
+// livingLines describes the agent process of this conversation, and how many there are in total.
 func livingLines(p lang.Printer, id orchestrator.ConversationID, l cli.Living) []string {
 	var lines []string
 	if s, ok := l.Of(id.Key()); ok {

@@ -17,8 +17,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// lostAnswers keeps the answers that their chats did not take, because a user blocked the bot or a group does not let it write. It offers
-// them once the chat takes messages again. Of a group it notifies the user who asked and the owner, in their private chats.
+// lostAnswers stores answers that their chats rejected, because a user blocked the bot or a group does not allow it to
+// write. It offers them once the chat accepts messages again. For a group it privately notifies the user who asked, and
+// the owner.
 type lostAnswers struct {
 	messages *message.Messages
 	journal  orchestrator.CardStore
@@ -26,28 +27,28 @@ type lostAnswers struct {
 	owner    orchestrator.PersonID
 	lang     *lang.Choices
 	log      *slog.Logger
-	back     chan int64 // chats that take messages; what has no room in it comes with the next start
+	back     chan int64 // chats that accept messages again; if the channel is full, the next start handles the chat
 
 	mu sync.Mutex // held while a list is changed
 }
 
-// lostAnswer is an answer that Show again shows.
+// lostAnswer is an answer that the button "Show again" sends.
 type lostAnswer struct {
 	Turn cli.TurnID                  `json:"turn"`
 	In   orchestrator.ConversationID `json:"in"`
 }
 
-// mostLost is how many answers are kept for a chat, the newest of them.
-const mostLost = 5
+// maxLost is the number of stored answers of a chat, the newest ones.
+const maxLost = 5
 
 func lostKey(chat int64) string { return fmt.Sprint("lost/", chat) }
 
-// add takes an answer that a chat does not take; see card.Options.
+// add records an answer that a chat rejected; see card.Options.
 func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 	if lost.Ended {
 		l.change(ctx, lost.In.Chat, func(all []lostAnswer) []lostAnswer {
 			all = append(all, lostAnswer{lost.Turn, lost.In})
-			return all[max(0, len(all)-mostLost):]
+			return all[max(0, len(all)-maxLost):]
 		})
 	}
 	if !outbox.ChatOf(lost.In.Chat).Group {
@@ -66,10 +67,10 @@ func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 	}
 }
 
-// titlePatience bounds how long the name of a group is asked for.
+// titlePatience bounds the request for the name of a group.
 const titlePatience = 10 * time.Second
 
-// titleOf returns the name of a group, or its id if Telegram does not say.
+// titleOf returns the name of a group, or its id if the name is unknown.
 func (l *lostAnswers) titleOf(ctx context.Context, chat int64) string {
 	ctx, cancel := context.WithTimeout(ctx, titlePatience)
 	defer cancel()
@@ -82,7 +83,7 @@ func (l *lostAnswers) titleOf(ctx context.Context, chat int64) string {
 	return render.ShortLine(group.Title, 60)
 }
 
-// reached has the answers offered that a chat did not take; see message.WhenReached.
+// reached queues an offer of a chat's lost answers; see message.WhenReached.
 func (l *lostAnswers) reached(in orchestrator.ConversationID) {
 	select {
 	case l.back <- in.Chat:
@@ -90,7 +91,7 @@ func (l *lostAnswers) reached(in orchestrator.ConversationID) {
 	}
 }
 
-// run offers answers until ctx ends.
+// run offers answers until ctx is done.
 func (l *lostAnswers) run(ctx context.Context) {
 	for {
 		select {
@@ -102,7 +103,7 @@ func (l *lostAnswers) run(ctx context.Context) {
 	}
 }
 
-// offer sends a message for each answer. It returns those for which that failed.
+// offer sends a message for each answer. It returns the answers for which that failed.
 func (l *lostAnswers) offer(ctx context.Context, all []lostAnswer) (left []lostAnswer) {
 	for _, a := range all {
 		p := l.lang.Of(a.In.Chat)

@@ -4,11 +4,6 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"ductor/internal/testprogram"
 )
 
-func TestMain(m *testing.M) {
-	testprogram.Checks(25)
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

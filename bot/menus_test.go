@@ -33,7 +33,7 @@ func buttonNames(k tgapi.Keyboard) []string {
 	return names
 }
 
-// "/model" answers at once with what is known; the rest comes by an edit, and no prompt waits for it.
+// "/model" answers at once with the known models. The others come by an edit, and no prompt waits for them.
 func TestTheModelMenuFillsIn(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.desk.menu, r.desk.menuLoads = menuFixture(), make(chan struct{})
@@ -62,7 +62,7 @@ func TestTheModelMenuFillsIn(t *testing.T) {
 	})
 }
 
-// pressIn is a button pressed by a person in a group.
+// pressIn returns a press by a user in a group.
 func (r *inboundRig) pressIn(chat, person int64, data string) map[string]any {
 	p := r.press(data, 9)
 	q := p["callback_query"].(map[string]any)
@@ -71,12 +71,14 @@ func (r *inboundRig) pressIn(chat, person int64, data string) map[string]any {
 	return p
 }
 
-// TestAMemberMayNotLoosenPermissions holds that people who are let in only because they are in an allowed
-// group cannot change what runs on the owner's machine, neither by command nor by button.
+// TestAMemberMayNotLoosenPermissions: users who are allowed only as members of a group cannot change the settings of
+// work on the owner's machine, neither by command nor by button.
 func TestAMemberMayNotLoosenPermissions(t *testing.T) {
 	const member = 8
 	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.configure(func(o *updates.RouterOptions) { hear(o, func(p *updates.Policy) { p.Members = updates.AllMembers }) })
+		r.configure(func(o *updates.RouterOptions) {
+			setPolicy(o, func(p *updates.Policy) { p.Members = updates.AllMembers })
+		})
 		from := map[string]any{"from": map[string]any{"id": member, "first_name": "Bob"}}
 		for _, command := range []string{"/permissions", "/permissions auto", "/permissions bypass"} {
 			r.send(r.text(command, inGroup(), from))
@@ -142,7 +144,7 @@ func TestPermissionsAndRoleWaitForNoShutdownAnswer(t *testing.T) {
 	})
 }
 
-// openPermissions opens the menu and gives its buttons.
+// openPermissions opens the menu and returns its buttons.
 func (r *inboundRig) openPermissions(t *testing.T) tgapi.Keyboard {
 	t.Helper()
 	r.send(r.text("/permissions"))
@@ -150,7 +152,7 @@ func (r *inboundRig) openPermissions(t *testing.T) tgapi.Keyboard {
 	return r.journal.lastNotice(t).Keyboard
 }
 
-// TestAMenuOfBeforeARestart loses its buttons when one is pressed.
+// TestAMenuOfBeforeARestart: it loses its buttons when one is pressed.
 func TestAMenuOfBeforeARestart(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.send(r.press(menu.RoleAction+":AAAA:0:k1", 9))
@@ -161,7 +163,8 @@ func TestAMenuOfBeforeARestart(t *testing.T) {
 	})
 }
 
-// TestCancelLeavesTheButtonsOfTheEnd: a turn whose retries a user ends, or that just ended by itself, may show its buttons already.
+// TestCancelLeavesTheButtonsOfTheEnd: if a user ends a turn's retries, or the turn has just ended, its final buttons
+// may be shown already.
 func TestCancelLeavesTheButtonsOfTheEnd(t *testing.T) {
 	for shown, unbuttons := range map[cli.TurnID]bool{"": true, "t1": false} {
 		inbound(t, func(t *testing.T, r *inboundRig) {

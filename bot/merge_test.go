@@ -15,7 +15,7 @@ import (
 	"ductor/cli"
 )
 
-// longestText is the longest text of one message, in UTF-16 units. Clients split longer ones.
+// longestText is Telegram's limit for one message, in UTF-16 units. Clients split longer texts.
 const longestText = 4096
 
 func long(n int, c string) string { return strings.Repeat(c, n) }
@@ -89,7 +89,7 @@ func TestWhatDoesNotContinueAPaste(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inbound(t, func(t *testing.T, r *inboundRig) {
 				r.configure(func(o *updates.RouterOptions) {
-					hear(o, func(p *updates.Policy) { p.Trigger, p.Members = updates.TriggerAll, updates.AllMembers })
+					setPolicy(o, func(p *updates.Policy) { p.Trigger, p.Members = updates.TriggerAll, updates.AllMembers })
 				})
 				r.send(r.text(long(longestText, "a"), inGroup()), next(r))
 				r.settle()
@@ -105,7 +105,7 @@ func TestACommandEndsTheWaitForMore(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		start := time.Now()
 		r.send(r.text(long(longestText, "a")), r.text("/new@ductor_bot"))
-		// The command's text could continue the paste, so it is sent later than a paste's parts are.
+		// The command's text could continue the paste, so the command is sent later than a paste's parts.
 		r.send(r.text("/new", map[string]any{"date": 1010}))
 		synctest.Wait()
 		if got := r.desk.Texts(); len(got) != 1 || time.Since(start) > 0 {
@@ -185,8 +185,8 @@ func TestEditOfOnePartKeepsTheOthers(t *testing.T) {
 	})
 }
 
-// TestNothingIsLostOrDoubled is the law of the inbound side: however messages, commands, parts and pauses
-// mix, every update is finished, and every prompt that no abort took is submitted once and in order.
+// TestNothingIsLostOrDoubled is the law of the inbound side. However messages, commands, parts and pauses mix: every
+// update is finished, and every prompt that no abort dropped is submitted once and in order.
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"text", "long", "rest", "new", "group", "edit", "pause", "sticker"}), 1, 25).Draw(rt, "steps")
@@ -275,7 +275,7 @@ func TestQueuesStopInTime(t *testing.T) {
 	})
 }
 
-// A name before a message asks that model once. What no agent or model is called is text.
+// A name before a message asks that model once. A name that no agent or model has is text.
 func TestAMessageToAnotherModel(t *testing.T) {
 	for said, want := range map[string]string{
 		"@codex why is it slow?":       "why is it slow? to codex//",

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// modelCommand does /model.
+// modelCommand handles /model.
 type modelCommand struct {
 	menus    *menu.Menus
 	messages *message.Messages
@@ -34,8 +34,9 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 	c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
 }
 
-// byName chooses a model. If agents are still being asked, a message says so at once and changes then. Only that finishes the command:
-// the next process does it again if ductor ends before, and what the user sends meanwhile comes after it.
+// byName chooses a model. If agents are still listing their models, a message says so at once and changes later. Only
+// that change finishes the command. So the next process runs the command again if ductor stops before, and later
+// messages of the user are handled after it.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	page, later, err := c.menus.ModelByName(ctx, r.In.By(), r.Args)
 	if err != nil || later == nil {

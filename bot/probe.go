@@ -10,7 +10,8 @@ import (
 	"ductor/bot/updates"
 )
 
-// Probe asks Telegram once who the bot of o's token is. ErrToken when the token is refused. It changes nothing.
+// Probe asks Telegram once for the bot of o's token. It returns ErrToken if Telegram rejects the token. It changes
+// nothing.
 func Probe(ctx context.Context, o Options) (username string, err error) {
 	o = o.withDefaults()
 	if o.Transport == nil {

@@ -17,33 +17,34 @@ import (
 	"ductor/orchestrator"
 )
 
-// queueCards show that prompts wait: a small message below each, with a button that takes it out of the queue, and which is
-// gone once the turn runs, after a restart too. Safe for concurrent use; nothing here waits for the network.
+// queueCards shows that prompts wait: a small message below each, with a button that removes the prompt from the queue.
+// The message disappears once the turn runs, even after a restart. Safe for concurrent use; no method waits for the
+// network.
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
-	past  map[cli.TurnID]bool // turns that left the queue before the chat was told that they wait
+	past  map[cli.TurnID]bool // turns that left the queue before queued was called for them
 }
 
 func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
 	return &queueCards{messages: messages, lang: l, cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool)}
 }
 
-// queueCard is one waiting turn. The lock of queueCards guards it.
+// queueCard is the card of one waiting turn. The lock of queueCards guards it.
 type queueCard struct {
 	turn    orchestrator.Turn // as it waits, or as it left the queue
 	ahead   int
-	hint    string // what the queue waits for, beside the turns ahead; may be empty
+	hint    string // another reason to wait, besides the turns ahead; may be empty
 	over    bool   // the turn no longer waits
 	message *message.Message
 }
 
 const pastKept = 256
 
-// openLocked makes the card of a turn.
+// openLocked returns a card for a turn.
 func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	c := &queueCard{turn: t}
 	c.message = q.messages.Open(message.Spec{
@@ -65,7 +66,8 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	return c
 }
 
-// content is what a card shows: that of a turn that runs goes, and that of a cancelled one turns into a note.
+// content returns the content of a card. When its turn runs, the card disappears; when its turn is cancelled, it
+// becomes a note.
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
@@ -80,7 +82,8 @@ func (q *queueCards) content(c *queueCard) message.Content {
 	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Life: message.Goes}
 }
 
-// queued shows that t waits. hint is asked with the lock held, so that unhint finds the card or hint tells what is so.
+// queued shows that t waits. It calls hint with the lock held: then either unhint finds the card, or hint returns the
+// current state.
 func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) {
 	q.mu.Lock()
 	if q.past[t.ID] {
@@ -108,7 +111,7 @@ func (q *queueCards) buttons(p lang.Printer, t orchestrator.Turn) tgapi.Keyboard
 	return k
 }
 
-// promote shows that a turn is the next to run: those that were before it wait behind it.
+// promote shows that a turn runs next, and that those before it wait behind it.
 func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
 	q.mu.Lock()
 	c := q.cards[turn]
@@ -129,7 +132,8 @@ func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
 	show(append([]*queueCard{c}, moved...))
 }
 
-// foremost are the cards with the fewest turns ahead, as many as are edited at a time because of what became of others.
+// foremost returns the cards with the fewest turns ahead, at most as many as are edited because of another card's
+// change.
 func foremost(cards []*queueCard) []*queueCard {
 	slices.SortFunc(cards, func(a, b *queueCard) int { return cmp.Compare(a.ahead, b.ahead) })
 	return cards[:min(len(cards), maxMoved)]
@@ -141,7 +145,8 @@ func show(cards []*queueCard) {
 	}
 }
 
-// text says what waits where no message of a person does: that one the card answers to.
+// text describes the waiting prompt if the card does not reply to a user's message. Otherwise the card replies to that
+// message.
 func (q *queueCards) text(c *queueCard) string {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	text := p.Text("bot.next-in-line")
@@ -157,7 +162,7 @@ func (q *queueCards) text(c *queueCard) string {
 	return text
 }
 
-// unhint takes the hints off the cards of a conversation: what they told of is over.
+// unhint removes the hints from the cards of a conversation, because they no longer apply.
 func (q *queueCards) unhint(id orchestrator.ConversationID) {
 	var changed []*queueCard
 	q.mu.Lock()
@@ -172,7 +177,7 @@ func (q *queueCards) unhint(id orchestrator.ConversationID) {
 	show(changed)
 }
 
-// unqueued takes the card away, also one of before a restart, and moves up those behind it.
+// unqueued removes the card, even one from before a restart, and moves up those behind it.
 func (q *queueCards) unqueued(t orchestrator.Turn) {
 	q.mu.Lock()
 	c := q.cards[t.ID]
@@ -187,15 +192,15 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 	next := q.moveUp(t.Prompt.Conversation, c.ahead, t.State == orchestrator.TurnCancelled)
 	q.mu.Unlock()
 	show(next)
-	c.message.Update(outbox.Awaited) // its buttons mean nothing any more
+	c.message.Update(outbox.Awaited) // its buttons no longer work
 }
 
-// maxMoved is how many cards are edited at a time because of what became of others.
+// maxMoved is how many cards are edited at a time because of another card's change.
 const maxMoved = 4
 
-// moveUp counts one fewer ahead of the conversation's cards behind a place, and says which to edit. When the
-// queue just goes on that is only the one that is next now: numbers that fall at every step would eat the
-// budget of the answer. When a person cancelled one the foremost of those behind it are shown to move up.
+// moveUp reduces the number ahead for the conversation's cards behind a place, and returns the cards to edit. If the
+// queue just advances, that is only the next card: editing every number at each step would spend the budget of the
+// answer. If a user cancelled a turn, it is the foremost cards behind it.
 func (q *queueCards) moveUp(id orchestrator.ConversationID, behind int, cancelled bool) (next []*queueCard) {
 	for _, c := range q.cards {
 		if c.over || c.turn.Prompt.Conversation != id || c.ahead <= behind || c.ahead <= 1 {

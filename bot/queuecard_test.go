@@ -14,8 +14,8 @@ func turn(id cli.TurnID, state orchestrator.TurnState) orchestrator.Turn {
 	return orchestrator.Turn{ID: id, State: state, Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 7}}}
 }
 
-// fromBot lists what the chat shows of the bot.
-func (h *house) fromBot() []string {
+// fromBot lists the bot's visible messages.
+func (h *botRig) fromBot() []string {
 	synctest.Wait()
 	time.Sleep(10 * time.Second)
 	synctest.Wait()
@@ -26,7 +26,7 @@ func (h *house) fromBot() []string {
 	return texts
 }
 
-func wantTexts(t *testing.T, h *house, want ...string) {
+func wantTexts(t *testing.T, h *botRig, want ...string) {
 	t.Helper()
 	got := h.fromBot()
 	if len(got) != len(want) {
@@ -40,7 +40,7 @@ func wantTexts(t *testing.T, h *house, want ...string) {
 }
 
 func TestQueueCardGoesWhenTheTurnRuns(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		b, _ := h.serve(t)
 		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 2)
 		wantTexts(t, h, "⏳ Queued, 2 ahead.")
@@ -54,7 +54,7 @@ func TestQueueCardGoesWhenTheTurnRuns(t *testing.T) {
 }
 
 func TestQueueCardOfACancelledTurn(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		b, _ := h.serve(t)
 		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 1)
 		wantTexts(t, h, "⏳ Queued, next in line.")
@@ -67,7 +67,7 @@ func TestQueueCardOfACancelledTurn(t *testing.T) {
 }
 
 func TestQueueCardsMoveUp(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		b, _ := h.serve(t)
 		for i, id := range []cli.TurnID{"a", "b", "c"} {
 			b.Chat().Queued(turn(id, orchestrator.TurnQueued), i+1)
@@ -82,9 +82,9 @@ func TestQueueCardsMoveUp(t *testing.T) {
 	})
 }
 
-// A person who cancels one sees those behind it move up, but not more of them than the chat's budget can bear.
+// If a user cancels a turn, the cards behind it move up, but no more of them than the chat's budget allows.
 func TestQueueCardsMoveUpBehindACancelledOne(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		b, _ := h.serve(t)
 		for i, id := range []cli.TurnID{"a", "b", "c", "d", "e", "f", "g"} {
 			b.Chat().Queued(turn(id, orchestrator.TurnQueued), i+1)
@@ -98,13 +98,13 @@ func TestQueueCardsMoveUpBehindACancelledOne(t *testing.T) {
 }
 
 func TestQueueCardThatIsOverBeforeItIsShown(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		b, _ := h.serve(t)
-		// The orchestrator may start a turn before it came to tell that it waits.
+		// The orchestrator may start a turn before it reports that the turn waits.
 		b.Chat().Unqueued(turn("a", orchestrator.TurnRunning))
 		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 1)
 		wantTexts(t, h)
-		// Or while the message is on its way.
+		// Or while the message is being sent.
 		h.srv.Inject(telegram.Fault{Method: "sendMessage", Delay: 3 * time.Second})
 		b.Chat().Queued(turn("b", orchestrator.TurnQueued), 1)
 		synctest.Wait()
@@ -114,7 +114,7 @@ func TestQueueCardThatIsOverBeforeItIsShown(t *testing.T) {
 }
 
 func TestQueueCardOfBeforeARestart(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		b, stop := h.serve(t)
 		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 1)
 		wantTexts(t, h, "⏳ Queued, next in line.")
@@ -129,7 +129,7 @@ func TestQueueCardOfBeforeARestart(t *testing.T) {
 }
 
 func TestQueueCardThatAPersonDeleted(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		b, _ := h.serve(t)
 		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 2)
 		wantTexts(t, h, "⏳ Queued, 2 ahead.")
@@ -140,9 +140,9 @@ func TestQueueCardThatAPersonDeleted(t *testing.T) {
 	})
 }
 
-// What changes while a card is on its way is shown once it is there.
+// A change during the sending of a card is shown after it.
 func TestQueueCardThatMovesUpBeforeItIsShown(t *testing.T) {
-	simulated(t, func(t *testing.T, h *house) {
+	simulated(t, func(t *testing.T, h *botRig) {
 		b, _ := h.serve(t)
 		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 1)
 		wantTexts(t, h, "⏳ Queued, next in line.")

@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// The actions of the buttons that follow a turn which did not go well.
+// Actions of the buttons after a turn that did not end well.
 const (
 	actAgain   = "r"
 	actFresh   = "f"
@@ -24,10 +24,10 @@ const (
 	actLift    = "lb"
 )
 
-// perRow is how many buttons of an offer share a row.
+// perRow is the number of buttons of an offer in a row.
 const perRow = 2
 
-// Offer makes the buttons of what a user can choose after a turn.
+// Offer returns the buttons for a user's choices after a turn.
 func (b turnButtons) Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard {
 	var k tgapi.Keyboard
 	for i, what := range r.Offer {
@@ -62,12 +62,12 @@ func (b turnButtons) choice(turn cli.TurnID, what orchestrator.Action, r orchest
 	return turnButton(p.Text("bot.run-again"), actAgain, turn)
 }
 
-// EndRetries ends a pause before a retry.
+// EndRetries returns a button that ends a pause before a retry.
 func (b turnButtons) EndRetries(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("common.cancel"), actDrop, turn)
 }
 
-// choose does what a user chose after a turn.
+// choose carries out a user's choice after a turn.
 func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrator.Action, turn cli.TurnID) (string, error) {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	receipt, err := c.desk.Choose(ctx, turn, what, p.By)
@@ -77,10 +77,11 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if receipt.Full {
 		return say.Text("bot.queue-full"), nil
 	}
-	if what == orchestrator.ActionLogIn { // the other buttons are of use after that
+	if what == orchestrator.ActionLogIn { // the other buttons are useful after that
 		return say.Text("bot.logging-in"), nil
 	}
-	if what != orchestrator.ActionDrop || receipt.Turn == "" { // else these may be the buttons of the turn's end already
+	// otherwise these may already be the buttons of the turn's end
+	if what != orchestrator.ActionDrop || receipt.Turn == "" {
 		c.voice.Unbutton(p.By.Conversation, p.Message)
 	}
 	switch {
@@ -94,7 +95,7 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	return say.Text("bot.again-runs"), nil
 }
 
-// recoveries are what buttons choose after a turn, by their actions.
+// recoveries maps the actions of buttons to choices after a turn.
 func recoveries() map[string]orchestrator.Action {
 	return map[string]orchestrator.Action{
 		actAgain: orchestrator.ActionAgain, actFresh: orchestrator.ActionFresh, actSummary: orchestrator.ActionSummary,

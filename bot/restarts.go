@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// restarts offers to start a turn over whose message was edited while it runs. The new text is kept in the
-// journal, so the button works after a restart too.
+// restarts offers to start a running turn over after its message was edited. The journal stores the new text, so the
+// button works after a restart too.
 type restarts struct {
 	desk    Desk
 	journal orchestrator.CardStore
@@ -23,18 +23,18 @@ type restarts struct {
 	lang    *lang.Choices
 }
 
-// editedPrompt is what the journal keeps.
+// editedPrompt is the journal's entry.
 type editedPrompt struct {
 	Text    string `json:"text"`
-	Offered bool   `json:"offered"` // and it was neither taken nor turned down
-	Taken   bool   `json:"taken"`   // a press began to start over with it
+	Offered bool   `json:"offered"` // and it was neither accepted nor declined
+	Taken   bool   `json:"taken"`   // a press started the turn over with it
 }
 
-// editKey is what the journal knows the new text by.
+// editKey returns the journal key of the new text.
 func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 
-// offer offers to start over with text, if message is what runs now and its words changed; the newest text counts. False if
-// there is nothing to offer; else the task is finished.
+// offer offers to start over with text, if message is the prompt of the running turn and its words changed. The newest
+// text counts. It returns false if there is nothing to offer; otherwise it has finished the task.
 func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)
@@ -58,8 +58,8 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 	return true
 }
 
-// sameWords says whether an edit left a prompt as it is: its text, or its words behind lines that say what they reply to, which
-// may be another now.
+// sameWords reports whether an edit left a prompt unchanged: its whole text, or its words after the lines about the
+// message it replies to, which may have changed.
 func sameWords(prompt, text, words string) bool {
 	before, ok := strings.CutSuffix(prompt, words)
 	for line := range strings.Lines(before) {
@@ -95,7 +95,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
 		return say.Text("bot.started-over-already"), nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
-		// Nothing was begun, and the next press must not take it for that.
+		// Nothing was started. Clear the mark, so that the next press does not count as a repeated one.
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
@@ -110,7 +110,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	return say.Text("bot.starting-over"), nil
 }
 
-// keep takes the offer back: a later edit makes another.
+// keep withdraws the offer. A later edit makes another.
 func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
 	say := r.lang.Of(p.By.Conversation.Chat)
 	e, err := r.load(ctx, turn)

@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// A press that comes too late to start over says so however often it is made.
+// A press that is too late to start over says so each time.
 func TestStartingOverTooLateTwice(t *testing.T) {
 	journal := newJournalFake()
 	desk, log := NewDeskFake(journal), slog.New(slog.DiscardHandler)

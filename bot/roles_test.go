@@ -15,15 +15,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestAViewerChangesNothing holds that no button, command, prompt or edit of a viewer reaches the desk, whatever its data is,
-// and that the answer says why.
+// TestAViewerChangesNothing: no button, command, prompt or edit of a viewer reaches the desk, whatever its data is, and
+// the answer explains why.
 func TestAViewerChangesNothing(t *testing.T) {
 	const viewer = 8
 	actions := rapid.SampledFrom([]string{
 		actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop, actLogIn, actLift, actShow, actCancel, actStop, actSteer,
 		actInterrupt, actRestart, actKeep, actLanguage, "m", "p", "a", "j", "f", "o", "unknown",
 	})
-	absent := map[string]bool{"files": true, "get": true, "put": true, "consult": true, "group": true, "pair": true, "users": true, "doctor": true} // of this rig
+	// not available in this rig
+	absent := map[string]bool{"files": true, "get": true, "put": true, "consult": true, "group": true, "pair": true, "users": true, "doctor": true}
 	var named []string
 	for _, c := range allCommands(t) {
 		if c.Right != "" && c.Right != orchestrator.Read && !absent[c.Name] {
@@ -39,7 +40,7 @@ func TestAViewerChangesNothing(t *testing.T) {
 		inbound(t, func(t *testing.T, r *inboundRig) {
 			r.configure(func(o *updates.RouterOptions) {
 				o.Allow.Users = orchestrator.Roster{owner: orchestrator.RoleOwner, viewer: orchestrator.RoleViewer}
-				hear(o, func(p *updates.Policy) { p.Trigger, p.AbortWords = updates.TriggerAll, []string{"stop"} })
+				setPolicy(o, func(p *updates.Policy) { p.Trigger, p.AbortWords = updates.TriggerAll, []string{"stop"} })
 			})
 			r.send(r.pressIn(group, viewer, data))
 			synctest.Wait()
@@ -60,14 +61,14 @@ func TestAViewerChangesNothing(t *testing.T) {
 	})
 }
 
-// TestEveryRoleMayWhatItsTableSays holds that a press gets past the check exactly where the role has the right of its action.
+// TestEveryRoleMayWhatItsTableSays: a press passes the check exactly if the role has the right of its action.
 func TestEveryRoleMayWhatItsTableSays(t *testing.T) {
 	const user = 8
 	for _, role := range append(orchestrator.UserRoles(), orchestrator.RoleMember) {
 		for _, action := range []string{actCancel, actStop, actSteer, actInterrupt, actFresh, actShow} {
 			inbound(t, func(t *testing.T, r *inboundRig) {
 				r.configure(func(o *updates.RouterOptions) {
-					hear(o, func(p *updates.Policy) { p.Members = updates.AllMembers })
+					setPolicy(o, func(p *updates.Policy) { p.Members = updates.AllMembers })
 					if role != orchestrator.RoleMember {
 						o.Allow.Users = orchestrator.Roster{user: role}
 					}
@@ -82,7 +83,7 @@ func TestEveryRoleMayWhatItsTableSays(t *testing.T) {
 	}
 }
 
-// leaving are users of whom one is removed at some moment.
+// leaving are users of whom one is removed at some time.
 type leaving struct {
 	orchestrator.Roster
 	removed atomic.Int64
@@ -95,7 +96,8 @@ func (l *leaving) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	return l.Roster.RoleOf(user)
 }
 
-// TestARemovedUserGetsNothingThatWaits: a press and a command that wait for another command do nothing once it removed their user.
+// TestARemovedUserGetsNothingThatWaits: a press and a command that wait for another command do nothing if that command
+// removed their user.
 func TestARemovedUserGetsNothingThatWaits(t *testing.T) {
 	for name, removed := range map[string]int64{"stays": 0, "is removed": owner} {
 		inbound(t, func(t *testing.T, r *inboundRig) {

@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// inbound runs a test of the inbound side under a fake clock and checks that nothing is left open.
+// inbound runs a test of the inbound side under a fake clock and checks that no update stays open.
 func inbound(t *testing.T, test func(t *testing.T, r *inboundRig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,13 +30,13 @@ func inbound(t *testing.T, test func(t *testing.T, r *inboundRig)) {
 }
 
 func respondToAll(o *updates.RouterOptions) {
-	hear(o, func(p *updates.Policy) { p.Trigger = updates.TriggerAll })
+	setPolicy(o, func(p *updates.Policy) { p.Trigger = updates.TriggerAll })
 }
 
 func always(p updates.Policy) func() updates.Policy { return func() updates.Policy { return p } }
 
-// hear changes to what a router listens.
-func hear(o *updates.RouterOptions, change func(*updates.Policy)) {
+// setPolicy changes the policy of a router.
+func setPolicy(o *updates.RouterOptions, change func(*updates.Policy)) {
 	p := o.Allow.Policy()
 	change(&p)
 	o.Allow.Policy = always(p)
@@ -225,8 +225,8 @@ func TestAnswersInGroupsAnswerToTheMessage(t *testing.T) {
 	})
 }
 
-// The owner learns the new id of an allowed group that became a supergroup, whoever made it one, and only where it is not
-// allowed yet. Of other groups no user learns.
+// The owner gets the new id of an allowed group that became a supergroup, whoever caused that, and only if the new id
+// is not allowed yet. Nobody is notified about other groups.
 func TestTheOwnerLearnsTheNewIDOfAGroupThatMoved(t *testing.T) {
 	const moved = -1001234
 	for name, c := range map[string]struct {
@@ -243,7 +243,7 @@ func TestTheOwnerLearnsTheNewIDOfAGroupThatMoved(t *testing.T) {
 			inbound(t, func(t *testing.T, r *inboundRig) {
 				r.configure(func(o *updates.RouterOptions) {
 					o.Owner = owner
-					hear(o, func(p *updates.Policy) { p.Groups = c.allowed })
+					setPolicy(o, func(p *updates.Policy) { p.Groups = c.allowed })
 				})
 				r.send(r.text("", map[string]any{
 					"chat": map[string]any{"id": c.group, "type": "group", "title": "Team"}, "from": map[string]any{"id": c.by, "first_name": "Someone"},
@@ -326,8 +326,7 @@ func TestTopicsAreConversationsOfTheirOwn(t *testing.T) {
 }
 
 func TestOrderWithinOneConversation(t *testing.T) {
-	// As they arrive in one batch: what a person wrote before a command comes before it, what was written
-	// after it comes after it.
+	// All arrive in one batch. Messages before a command are handled before it, later ones after it.
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.desk.hold = make(chan struct{})
 		r.send(r.text("before"), r.text("/new"), r.text("after"))
@@ -369,7 +368,7 @@ func TestAPromptWaitsForTheCommandBeforeIt(t *testing.T) {
 	})
 }
 
-// As they come in one batch after a time without network. A command that takes long does not keep an abort from being answered.
+// All arrive in one batch after a time without network. A slow command does not delay the answer to an abort.
 func TestAnAbortComesAfterTheCommandsBeforeIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes time.Duration
@@ -416,7 +415,7 @@ func TestOneConversationNeverHoldsUpAnother(t *testing.T) {
 	})
 }
 
-// mostPrompts is how many prompts of one conversation wait to be taken.
+// mostPrompts is how many prompts of one conversation may wait.
 const mostPrompts = 128
 
 func TestTooManyMessagesAreToldOnce(t *testing.T) {
@@ -455,7 +454,7 @@ func TestUpdatesOfAStoppedBotStayInTheJournal(t *testing.T) {
 	})
 }
 
-// FuzzRoute holds that no update stops those behind it: whatever it is, the router decides about it.
+// FuzzRoute: no update stops those after it. The router decides about any update.
 func FuzzRoute(f *testing.F) {
 	for _, s := range []string{
 		`{"update_id":1}`, `{`, `{"update_id":1,"message":null}`, `{"update_id":1,"message":{"chat":{"id":7,"type":"private"},"from":{"id":7},"text":"hi"}}`,

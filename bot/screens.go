@@ -17,12 +17,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// pages are the screens that commands lead to.
+// pages are the screens that commands open.
 type pages struct {
 	menus    *menu.Menus
 	jobs     *cron.Screen
 	sessions *sessions.Screen
-	files    *files.Screen // nil: there are none
+	files    *files.Screen // nil: not available
 	projects *project.Screen
 	agent    *agent.Screen
 	changes  *changes.Screen
@@ -33,5 +33,5 @@ type pages struct {
 	reload   Reload // nil: there is nothing to reload
 }
 
-// Reload has the configuration read again, and gives what came of it in the language of the conversation.
+// Reload reads the configuration again, and returns the result as a text in the conversation's language.
 type Reload func(ctx context.Context, in orchestrator.ConversationID) string

@@ -11,7 +11,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// talker is an agent that asks at the beginning of its first turn and talks all the while, so that its answer grows at every moment.
+// talker is an agent that asks at the start of its first turn and then talks all the time, so that its answer grows at
+// every moment.
 type talker struct {
 	*askingAgent
 	talks time.Duration
@@ -47,7 +48,7 @@ func (p *talker) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit
 	return r
 }
 
-// soon is how long a button that means nothing any more may stay, under a budget of a call a second.
+// soon is how long a button that no longer works may stay, with a budget of one call a second.
 const soon = 3 * time.Second
 
 // awaitSettled waits until a message has no buttons, or is gone.
@@ -72,8 +73,8 @@ func (s *approvalRig) message(id telegram.MessageID) (telegram.Message, bool) {
 	return telegram.Message{}, false
 }
 
-// What is settled loses its buttons at once, while an answer grows and takes all of the budget that it gets. It becomes one line by one
-// edit, which Telegram does not refuse.
+// A finished approval loses its buttons at once, while an answer grows and uses the whole budget. A single edit, which
+// Telegram does not reject, makes the approval one line.
 func TestWhatIsSettledLosesItsButtonsWhileAnAnswerGrows(t *testing.T) {
 	question := cli.Question{Text: "Which color?", Options: []cli.Option{{Label: "Red"}, {Label: "Blue"}}}
 	agent := agentAsking(bash("a", "make a"), bash("b", "make b"), bash("c", "make c"), bash("d", "make d"), cli.QuestionAsked{ID: "q", Questions: []cli.Question{question}})
@@ -109,7 +110,8 @@ func TestWhatIsSettledLosesItsButtonsWhileAnAnswerGrows(t *testing.T) {
 	})
 }
 
-// The last answer to a question is decided before the chat shows it: no message has both the answer and a button that sends it.
+// The last answer to a question is decided before the chat shows it. So no message has both the answer and a button
+// that sends it.
 func TestTheLastAnswerIsNotShownAsADraft(t *testing.T) {
 	color := cli.Question{Text: "Which color?", Options: []cli.Option{{Label: "Red"}, {Label: "Blue"}}}
 	many := cli.Question{Text: "Which days?", Multi: true, Free: true, Options: []cli.Option{{Label: "Mon"}, {Label: "Tue"}}}
@@ -118,7 +120,7 @@ func TestTheLastAnswerIsNotShownAsADraft(t *testing.T) {
 		name     string
 		asked    []cli.Question
 		steps    []string
-		versions int // of the message: as it was sent, after each step but the last, and decided
+		versions int // of the message: as sent, after each step but the last, and decided
 	}{
 		{"an option", []cli.Question{color}, []string{"Blue"}, 2},
 		{"a reply that names an option", []cli.Question{color}, []string{">red"}, 2},
@@ -145,7 +147,7 @@ func TestTheLastAnswerIsNotShownAsADraft(t *testing.T) {
 	}
 }
 
-// A restart leaves a message of an approval alone that shows what it is to show, and edits one that does not.
+// After a restart an approval's message is edited only if its content is outdated.
 func TestARestartEditsNoApprovalThatDidNotChange(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", "make a"), bash("b", "make b")), func(s *approvalRig) {
 		s.begin()
@@ -166,7 +168,7 @@ func TestARestartEditsNoApprovalThatDidNotChange(t *testing.T) {
 	})
 }
 
-// wantEditedOnce checks that each card of an approval was edited once, and that Telegram refused no edit.
+// wantEditedOnce checks that each card of an approval was edited once, and that Telegram rejected no edit.
 func (s *approvalRig) wantEditedOnce() {
 	s.Helper()
 	for _, m := range s.in.History() {

@@ -12,17 +12,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// Steer hands the waiting prompt to the turn that runs.
+// Steer returns a button that adds the waiting prompt to the running turn.
 func (b turnButtons) Steer(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.steer"), actSteer, turn)
 }
 
-// Interrupt ends the turn that runs and runs the waiting one.
+// Interrupt returns a button that stops the running turn and runs the waiting one.
 func (b turnButtons) Interrupt(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.interrupt"), actInterrupt, turn)
 }
 
-// StartOver ends the turn that runs and runs its prompt again, with the waiting one that belongs to it.
+// StartOver returns a button that stops the running turn and runs its prompt again, together with the waiting one that
+// belongs to it.
 func (b turnButtons) StartOver(waiting orchestrator.Turn) tgapi.Button {
 	return tgapi.NewButton(b.lang.Text("bot.start-over-both"), actBoth, strconv.Itoa(waiting.Prompt.PartOf)+":"+string(waiting.ID))
 }
@@ -30,7 +31,7 @@ func (b turnButtons) StartOver(waiting orchestrator.Turn) tgapi.Button {
 func (c *callbacks) startOver(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	first, turn, _ := strings.Cut(what, ":")
-	message, _ := strconv.Atoi(first) // that of no turn is 0
+	message, _ := strconv.Atoi(first) // no turn has message 0
 	err := c.desk.StartOver(ctx, message, cli.TurnID(turn), p.By)
 	switch {
 	case err == nil:

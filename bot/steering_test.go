@@ -10,14 +10,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// What a message that waits behind a turn can be made to do.
+// A message that waits behind a turn has these buttons, with these effects.
 func TestWaitingMessagesByButton(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		steer  func(string) error // what the agent does with a message while it works
+		steer  func(string) error // the agent's reaction to a message while it works
 		press  string
 		answer string
-		shown  string // of what was the queue card
+		shown  string // the content that replaces the queue card
 		queue  int    // prompts that wait then
 	}{
 		{"steered", func(string) error { return nil }, "Steer", "The agent has it.", "↪ Handed to the agent", 1},
@@ -40,7 +40,7 @@ func TestWaitingMessagesByButton(t *testing.T) {
 				if err != nil || st.Queue != tc.queue {
 					s.Errorf("%d wait, %v", st.Queue, err)
 				}
-				// The button of an old phone: too late.
+				// The button of an old client is too late.
 				if tc.name != "cannot be steered" {
 					s.wantAnswer(s.tap(s.who, m, s.data(m, "Interrupt")), "Too late")
 				}
@@ -49,7 +49,7 @@ func TestWaitingMessagesByButton(t *testing.T) {
 	}
 }
 
-// The default of a conversation is set by a command, and says what becomes of the next message.
+// A command sets the default of a conversation, and explains the effect on the next message.
 func TestTheQueueCommand(t *testing.T) {
 	agent := agentAsking(bash("a", "make"))
 	var got []string
@@ -73,7 +73,7 @@ func TestTheQueueCommand(t *testing.T) {
 	})
 }
 
-// Editing the message that runs offers to start over; the newest text counts, once.
+// Editing the running message offers to start over. The newest text counts, once.
 func TestEditingWhatRunsOffersToStartOver(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", "make")), func(s *approvalRig) {
 		sent := s.begin()
@@ -126,7 +126,7 @@ func TestAnOfferToStartOverIsTurnedDown(t *testing.T) {
 	})
 }
 
-// Rules are listed, and taken back by a button; what they let through is asked for again.
+// Rules are listed and revoked by a button. Requests that they allowed must be approved again.
 func TestRulesAreRevoked(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()

@@ -20,8 +20,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop aborts what the desk has and drops what waits here. The reply to it leaves before anything is stored; what is stored
-// of it, and that the updates are handled, is in the commit that records the abort.
+// Stop aborts the work of the desk and drops the prompts that wait here. The reply is sent before anything is stored.
+// The commit that records the abort also stores the reply's last content and marks the updates as handled.
 func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 	in := a.In
 	mine := func(other *updates.Message) bool {
@@ -31,7 +31,7 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 	var handled orchestrator.Handled
 	var prompts int
 	_, err := c.desk.Stop(ctx, in.By(), func(s *orchestrator.Stopping) {
-		reply.leave(s)
+		reply.sendStopping(s)
 		handled.Updates, prompts = a.Drop(ctx, mine)
 		handled.Updates = append(handled.Updates, in.Update)
 	}, func(report orchestrator.AbortReport) orchestrator.Handled {
@@ -47,44 +47,45 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 		c.closer.Finish(ctx, handled.Updates)
 	}
 	reply.stored(err)
-	if in.Role.May(orchestrator.EndAny) { // of a member's own turn it goes when that has ended
+	if in.Role.May(orchestrator.EndAny) { // a member's own asides are withdrawn when the turn has ended
 		c.withdraw(ctx, in.Conversation)
 	}
 	a.Beside(reply.follow)
 }
 
-// withdraw has what agents said in a conversation while they worked not be sent any more.
+// withdraw drops unsent messages that agents wrote in a conversation while they worked.
 func (c *commands) withdraw(ctx context.Context, in orchestrator.ConversationID) {
 	if err := c.messages.Withdraw(ctx, in, message.AsidePrefix); err != nil {
 		c.log.Error("withdraw what agents said", "chat", in.Chat, "topic", in.Topic, "err", err)
 	}
 }
 
-// stillAlive is after how long an abort says what still runs: the grace of an agent and five seconds.
+// stillAlive is the time after which an abort names the processes that still run: the grace of an agent and five
+// seconds.
 const stillAlive = cli.DefaultGrace + 5*time.Second
 
-// stopReply is the message that answers an abort. It says "Stopping…" from the moment that the turn is told to end, and
-// "Stopped." once all of the turn is dead and its card shows how it ended; if that is so when it leaves, it says so at once.
-// The store has what it says in the end, which the next process shows if this one dies before.
+// stopReply is the message that answers an abort. It says "Stopping…" from the moment the turn is told to end. It says
+// "Stopped." once the whole turn is dead and its card shows how it ended; if that is already so, it says that at once.
+// The store has its last content, which the next process shows if this one dies before.
 type stopReply struct {
 	messages *message.Messages
 	lang     lang.Printer
 	in       *updates.Message
 	since    time.Time
-	message  *message.Message // nil until it leaves
+	message  *message.Message // nil until it is sent
 
 	mu       sync.Mutex
-	stopping *orchestrator.Stopping // nil if nothing ran
+	stopping *orchestrator.Stopping // nil if no turn was running
 	report   *orchestrator.AbortReport
 	err      error // of the abort
 	alive    []cli.ProcessName
 }
 
-// stopPrefix is what the keys of replies to aborts begin with.
+// stopPrefix starts the keys of replies to aborts.
 const stopPrefix = "stop/"
 
-// leave sends the reply if a turn was told to end.
-func (r *stopReply) leave(s *orchestrator.Stopping) {
+// sendStopping sends the reply if a turn was told to end.
+func (r *stopReply) sendStopping(s *orchestrator.Stopping) {
 	r.mu.Lock()
 	r.stopping = s
 	r.mu.Unlock()
@@ -100,12 +101,12 @@ func (r *stopReply) send() {
 	})
 }
 
-// reported takes what the abort ended, sends the reply if it has not left, and gives it as it is to be stored, if it is to
-// say something else in the end.
+// reported records the stopped work and sends the reply if it is not sent yet. It returns the reply's row to store, if
+// the reply must still change.
 func (r *stopReply) reported(report orchestrator.AbortReport) []orchestrator.Message {
 	r.mu.Lock()
 	r.report = &report
-	if report.Stopping != nil { // which may be a turn that began just then
+	if report.Stopping != nil { // it may be a turn that started only then
 		r.stopping = report.Stopping
 	}
 	last := r.contentLocked(true)
@@ -120,7 +121,7 @@ func (r *stopReply) reported(report orchestrator.AbortReport) []orchestrator.Mes
 	return []orchestrator.Message{row}
 }
 
-// stored takes whether the abort is recorded, and with it what reported gave.
+// stored records whether the abort and the row of reported were stored.
 func (r *stopReply) stored(err error) {
 	r.mu.Lock()
 	r.err = err
@@ -131,7 +132,7 @@ func (r *stopReply) stored(err error) {
 	r.message.Kept(err == nil)
 }
 
-// content is what the reply says now.
+// content returns the current content of the reply.
 func (r *stopReply) content() message.Content {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +144,7 @@ func (r *stopReply) content() message.Content {
 	return c
 }
 
-// follow has the message say what becomes of the turn, until it is over.
+// follow updates the reply until the turn is over.
 func (r *stopReply) follow(ctx context.Context) {
 	r.mu.Lock()
 	s := r.stopping
@@ -161,7 +162,7 @@ func (r *stopReply) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if time.Since(r.since) >= cli.DefaultGrace { // else nothing can be left that would not end
+		if time.Since(r.since) >= cli.DefaultGrace { // earlier, any process may still end
 			alive := s.Alive(ctx)
 			r.mu.Lock()
 			r.alive = alive
@@ -214,8 +215,8 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 	return p.Text("bot.not-all-stopped") + " " + aliveSentence(p, alive)
 }
 
-// resumeStops has replies to aborts say what came of them, which the previous process did not get to: once the turn is over
-// that each told to end.
+// resumeStops completes the replies to aborts that the previous process did not complete, once the stopped turns are
+// over.
 func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices, log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)
 	if err != nil {
@@ -241,7 +242,7 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 	return nil
 }
 
-// aliveSentence names processes; empty if there are none.
+// aliveSentence names processes. It returns "" if there are none.
 func aliveSentence(p lang.Printer, alive []cli.ProcessName) string {
 	if len(alive) == 0 {
 		return ""

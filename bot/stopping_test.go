@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// What outlives the grace of an agent by five seconds is named, and so is what would not end at all.
+// The reply names processes that outlive the grace of an agent by five seconds, and those that do not end at all.
 func TestAnAbortNamesWhatStillRuns(t *testing.T) {
 	for name, remain := range map[string][]cli.ProcessName{
 		"it ends after all": nil, "it would not end": {{Name: "deaf", PID: 12}},
@@ -65,15 +65,15 @@ func TestAnAbortNamesWhatStillRuns(t *testing.T) {
 	}
 }
 
-// reachable has the messages of the rig leave for a fake chat.
+// reachable makes the rig send its messages to a fake chat.
 func (r *inboundRig) reachable(t *testing.T) (*bottest.Chat, *outbox.Outbox) {
 	wall, out := bottest.NewChat(t), bottest.NewOutbox()
 	r.handlers.commands.messages = message.New(out, wall, r.journal, nil, slog.New(r.logs))
 	return wall, out
 }
 
-// A reply to an abort that the previous process left at "Stopping…" says what came of it once the turn is over: by an edit,
-// or in a new message where it is unknown whether it arrived.
+// If the previous process left a reply to an abort at "Stopping…", it shows the result once the turn is over: by an
+// edit, or in a new message if it is unknown whether the reply arrived.
 func TestAReplyToAnAbortIsResumed(t *testing.T) {
 	for name, c := range map[string]struct {
 		state  orchestrator.SendState

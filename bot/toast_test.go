@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// slowLook looks at the files of a turn for some seconds.
+// slowLook takes some seconds for the snapshot of a turn's files.
 type slowLook struct {
 	takes  time.Duration
 	looked atomic.Bool
@@ -36,8 +36,8 @@ func (s *slowLook) End() func(context.Context) orchestrator.Changed {
 	return func(context.Context) orchestrator.Changed { return orchestrator.Changed{} }
 }
 
-// A press is answered, and its message settled, before ductor has looked at the files. The agent that may write now waits for that; one
-// that is denied does not.
+// A press is answered, and its message updated, before the snapshot of the files. An agent that may write now waits for
+// the snapshot; a denied one does not.
 func TestAPressDoesNotWaitForTheLookAtTheFiles(t *testing.T) {
 	for _, c := range []struct {
 		button, toast, shown, told string
@@ -71,7 +71,7 @@ func TestAPressDoesNotWaitForTheLookAtTheFiles(t *testing.T) {
 				}
 				s.wantTold(c.told)
 				s.wantShown(c.shown, "The work is done.")
-			}, func(h *house) { h.snapshots = &slowLook{takes: 3 * time.Second} })
+			}, func(h *botRig) { h.snapshots = &slowLook{takes: 3 * time.Second} })
 		})
 	}
 }

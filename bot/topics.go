@@ -10,10 +10,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// topicPatience is how long a user waits for a topic at most.
+// topicPatience is the longest time that a user waits for a topic.
 const topicPatience = 30 * time.Second
 
-// topicOpener opens topics, through the outbox. It waits until a topic is open.
+// topicOpener opens topics through the outbox. It waits until a topic is open.
 type topicOpener struct {
 	out    *outbox.Outbox
 	client *tgapi.Client
@@ -36,7 +36,7 @@ func (o *topicOpener) OpenTopic(ctx context.Context, chat int64, name string) (t
 	return topic, err
 }
 
-// newTopics is what /newtopic needs besides projects.
+// newTopics has the dependencies of /newtopic besides projects.
 type newTopics struct {
 	*topicOpener
 	named func(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)

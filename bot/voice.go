@@ -14,33 +14,33 @@ import (
 	"ductor/orchestrator"
 )
 
-// voice is what the inbound side says besides notices: signs that may be missed. All of it passes the outbox.
+// voice sends the inbound side's minor feedback, which may get lost, and edits. Everything passes the outbox.
 type voice interface {
-	// react puts an emoji on a user's message after a delay, unless something else is shown in the chat before. It does
+	// React puts an emoji on a user's message after a delay, unless the chat shows something else before that. It does
 	// not wait.
 	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
-	// answer ends the waiting of a pressed button, with a short text or none, and waits for it.
+	// Answer answers a press with a short text or none, and waits for the call.
 	Answer(ctx context.Context, query, text string)
-	// edit changes a message of ours; of several edits the newest counts. It does not wait.
+	// Edit changes a message of the bot. Of several edits the newest counts. It does not wait.
 	Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
-	// editRich is edit for a text with formatting.
+	// EditRich is Edit for a text with formatting.
 	EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard)
-	// unbutton takes the buttons off a message of ours. It does not wait.
+	// Unbutton removes the buttons from a message of the bot. It does not wait.
 	Unbutton(id orchestrator.ConversationID, message int)
-	// rebutton gives a message of ours other buttons. It does not wait.
+	// Rebutton replaces the buttons of a message of the bot. It does not wait.
 	Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard)
-	// remove deletes a user's message that no other user may read, or asks for that where we may not. It does
-	// not wait.
+	// Remove deletes a user's message that no other user may read, or asks the user to delete it if the bot may not. It
+	// does not wait.
 	Remove(id orchestrator.ConversationID, message int)
-	// tidy deletes a message of which no user needs to know, if the bot may. It does not wait.
+	// Tidy deletes a message that no user needs, if the bot may. It does not wait.
 	Tidy(chat int64, message int)
-	// say sends what cannot be stored before. It does not wait.
+	// Say sends a text that cannot be stored first. It does not wait.
 	Say(id orchestrator.ConversationID, text string)
-	// slowed says how Telegram slows a chat down.
+	// Slowed returns how Telegram slows a chat down.
 	Slowed(chat int64) outbox.Slowdown
 }
 
-// signClient is what the voice needs of a Client.
+// signClient is the part of a Client that the voice needs.
 type signClient interface {
 	React(ctx context.Context, chat int64, message int, emoji string) error
 	AnswerCallback(ctx context.Context, query, text string) error
@@ -50,8 +50,8 @@ type signClient interface {
 	Send(ctx context.Context, m tgapi.Message) (int, error)
 }
 
-// outVoice is the voice over the outbox. Its calls end with the outbox, not with who made them: an update
-// is finished before the sign of it left.
+// outVoice implements voice with the outbox. Its calls end with the outbox and not with their caller, because an update
+// is finished before its sign is sent.
 type outVoice struct {
 	out    *outbox.Outbox
 	client signClient
@@ -66,11 +66,11 @@ func (v *outVoice) React(id orchestrator.ConversationID, message int, emoji stri
 	}, v.missed("reaction", id))
 }
 
-// answerPatience is how long a pressed button waits for us at most; clients wait little longer.
+// answerPatience is the longest time that a pressed button waits. Clients wait only a little longer.
 const answerPatience = 15 * time.Second
 
-// answerMost is how many characters Telegram takes in the answer to a press.
-const answerMost = 200
+// maxAnswer is Telegram's limit for the answer to a press, in characters.
+const maxAnswer = 200
 
 func (v *outVoice) Answer(ctx context.Context, query, text string) {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
@@ -78,7 +78,7 @@ func (v *outVoice) Answer(ctx context.Context, query, text string) {
 	err := v.out.Do(ctx, outbox.Call{
 		Priority: outbox.Awaited, Idempotent: true,
 		Run: func(ctx context.Context) error {
-			return v.client.AnswerCallback(ctx, query, render.ShortenPlain(text, answerMost))
+			return v.client.AnswerCallback(ctx, query, render.ShortenPlain(text, maxAnswer))
 		},
 	})
 	v.missed("answer", orchestrator.ConversationID{})(err)
@@ -89,7 +89,7 @@ func (v *outVoice) Edit(id orchestrator.ConversationID, message int, text string
 }
 
 func (v *outVoice) EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard) {
-	// This says which buttons there are. It may take the place of an edit that waits before buttons were taken off.
+	// This edit sets the buttons. It may replace a waiting edit that is older than the removal of the buttons.
 	v.out.Retract(outbox.ChatOf(id.Chat), unbuttonKey(message))
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true, Key: "own/" + strconv.Itoa(message),
@@ -149,7 +149,7 @@ func (v *outVoice) Say(id orchestrator.ConversationID, text string) {
 
 func (v *outVoice) Slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
 
-// missed logs a sign that did not get through. None of them matters enough for more.
+// missed logs a sign that failed. None is important enough for more.
 func (v *outVoice) missed(what string, id orchestrator.ConversationID) func(error) {
 	return func(err error) {
 		if err != nil && !errors.Is(err, outbox.ErrDropped) && !errors.Is(err, outbox.ErrReplaced) {

@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// signing notes what is done to messages.
+// signing records the calls on messages.
 type signing struct {
 	signClient
 	done []string
@@ -37,7 +37,7 @@ func (s *signing) AnswerCallback(_ context.Context, _, text string) error {
 	return nil
 }
 
-// An answer to a press has as many characters as Telegram takes.
+// An answer to a press has at most as many characters as Telegram allows.
 func TestAnAnswerToAPressFits(t *testing.T) {
 	bottest.WithOutbox(t, func(t *testing.T, o *outbox.Outbox, _ *bottest.Record) {
 		s := &signing{}
@@ -51,10 +51,10 @@ func TestAnAnswerToAPressFits(t *testing.T) {
 	})
 }
 
-// An edit brings its buttons, also if it takes the place of one that waits before those were taken off.
+// An edit contains its buttons, even if it replaces a waiting edit that is older than their removal.
 func TestAnEditKeepsItsButtons(t *testing.T) {
 	bottest.WithOutbox(t, func(t *testing.T, o *outbox.Outbox, r *bottest.Record) {
-		for range 20 { // the burst: there is no budget for more
+		for range 20 { // the burst, so that no budget is left
 			if err := o.Do(t.Context(), outbox.Call{Chat: bottest.Anna, Run: r.Run("x")}); err != nil {
 				t.Error(err)
 			}

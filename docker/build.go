@@ -16,7 +16,7 @@ import (
 //go:embed Dockerfile
 var shipped []byte
 
-// Build describes an image that no registry has.
+// Build describes an image that an engine builds from a Dockerfile.
 type Build struct {
 	// Dir is the build context, with a file Dockerfile. If Dir is empty, ductor's own Dockerfile is used: Node, git,
 	// common tools and the agent CLIs. Building that needs network access on the engine's machine.

@@ -34,10 +34,11 @@ func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, e
 	return all.Volumes, e.describe("list volumes", err)
 }
 
-// Clean removes the containers of an owner, including their processes, unless keep returns true for their name. So it
-// removes containers of projects that are no longer configured, or of an interrupted start. It returns the number of removed
-// containers. Homes stay. keep must know the names of all launchers that may use this engine, whichever way they reach
-// it: see ID. A nil keep keeps none.
+// Clean removes the containers of an owner, including their processes, unless keep returns true for the name of the
+// sandbox. So it removes containers of projects that are no longer configured, and containers that an interrupted start
+// left behind. It returns the number of removed containers. Homes stay. keep must return true for every sandbox in this
+// engine, even if its launcher uses another address of the engine; Engine.ID shows that. If keep is nil, Clean keeps no
+// sandbox.
 func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string) bool) (int, error) {
 	all, err := e.containers(ctx, ownerFilter(owner))
 	if err != nil {
@@ -47,7 +48,7 @@ func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string)
 	var errs []error
 	for _, c := range all {
 		name := c.Labels[labelName]
-		if name != "" && keep != nil && keep(name) || name == "" && e.mayBeAtWork(c) {
+		if name != "" && keep != nil && keep(name) || name == "" && e.mayBeMakingImage(c) {
 			continue
 		}
 		if err := e.remove(ctx, c.ID); err != nil {
@@ -80,8 +81,9 @@ func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
 	return errors.Join(errs...)
 }
 
-// mayBeAtWork reports whether a container without a name may be in use for making an image.
-func (e *Engine) mayBeAtWork(c container.Summary) bool {
+// mayBeMakingImage reports whether ductor may still be making an image from a container. Such a container has no
+// sandbox name.
+func (e *Engine) mayBeMakingImage(c container.Summary) bool {
 	return time.Since(time.Unix(c.Created, 0)) < workTimes*e.wait
 }
 

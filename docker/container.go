@@ -59,7 +59,7 @@ func (o Options) blueprint(f fittedImage) (blueprint, error) {
 		return b, err
 	}
 	b.Config.Env = []string{"HOME=" + homeDir, "PATH=" + f.path, "TMPDIR=" + tempDir}
-	policy, err := o.digestOf(b, f.asked)
+	policy, err := o.digestOf(b, f.source)
 	if err != nil {
 		return b, err
 	}
@@ -115,8 +115,9 @@ func (o Options) addMounts(h *container.HostConfig) error {
 	return nil
 }
 
-// sharedMount returns a mount for files from a directory of ductor: an anonymous volume that is removed with its
-// container, and that only root may write. The directory itself is never mounted: Bring copies the necessary files.
+// sharedMount returns a mount for files from a directory of ductor. It is an anonymous volume, which the engine removes
+// with its container and to which only root may write. The directory itself is never mounted: Bring copies the
+// necessary files.
 func (o Options) sharedMount(dir string) mount.Mount {
 	return mount.Mount{Type: mount.TypeVolume, Target: dir, VolumeOptions: &mount.VolumeOptions{
 		Labels: map[string]string{labelOwner: o.Owner, labelName: o.Name, labelUse: "shared"},
@@ -137,8 +138,8 @@ func (e *Engine) inspect(ctx context.Context, name string) (container.InspectRes
 	return c, err == nil, e.describe("look for the sandbox's container", err)
 }
 
-// containerStuck returns the error for a working engine with a hanging container. Before version 23.0, an engine never
-// answers about a container that was paused exactly when a program was being started in it: the engine waits for the
+// containerStuck returns the error for an engine that works, but does not answer about one container. Engines before
+// version 23.0 do that if the container was paused while a program was being started in it: the engine waits for the
 // frozen program and holds a lock that unpausing needs.
 func (e *Engine) containerStuck(err error) error {
 	return &Error{

@@ -178,7 +178,8 @@ type guardKey struct{}
 // guard interrupts a connection when its context ends, even in places where the client library ignores the context.
 type guard struct{ stop func() bool }
 
-// guarded makes a dialed connection watched by the guard in the dial's context, until release.
+// guarded wraps dial. If the context of a dial contains a guard, the guard interrupts the connection when the context
+// ends, unless release was called before.
 func guarded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -220,9 +221,9 @@ func (e *Engine) resources(ctx context.Context, o Options) (container.Resources,
 // Timeouts of an engine. Callers must notice an engine that accepts requests and never answers. But a busy disk may
 // make an engine slow.
 const (
-	defaultWait = 20 * time.Second // for a request without work
+	defaultWait = 20 * time.Second // for a short request
 	workTimes   = 6                // factor for work on containers and images
-	idleTimes   = 30               // factor for the pause between two messages of a build or a transfer
+	idleTimes   = 30               // factor for the time between two messages of a build or a transfer
 )
 
 // requestContext returns a context for a short request.
@@ -240,13 +241,14 @@ func (e *Engine) cleanupContext(ctx context.Context) (context.Context, context.C
 	return e.workContext(context.WithoutCancel(ctx))
 }
 
-// progress cancels a context if nothing moves for a long time.
+// progress cancels a context if a build or a transfer makes no progress for a long time.
 type progress struct {
 	timer *time.Timer
 	most  time.Duration
 }
 
-// progressContext returns a context for a transfer or a build of any length. It ends if there is no progress.
+// progressContext returns a context for a transfer or a build, which may take any time. It ends if there is no
+// progress.
 func (e *Engine) progressContext(ctx context.Context) (context.Context, *progress, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &progress{most: idleTimes * e.wait}

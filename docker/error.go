@@ -17,13 +17,14 @@ import (
 	"ductor/internal/runner"
 )
 
-// Error is the reason why a container cannot do something, and a fix. Every error of a Launcher that is the sandbox's
-// fault wraps an Error and can be converted to a *cli.Failure of kind cli.NoSandbox. So the code that shows it to users
-// need not know this package.
+// Error is the reason why a container cannot do something, and a fix. Every error of a Launcher that the sandbox causes
+// wraps an Error and can be converted to a *cli.Failure of kind cli.NoSandbox. So the code that shows errors to users
+// need not import this package.
 type Error struct {
 	Reason string // for users, without a full stop
 	Fix    string // for users, without a full stop; may be empty
-	// the engine's error; may be nil. It is not wrapped: a missing socket must not look like a missing program.
+	// Err is the engine's error; may be nil. Error does not unwrap to it: callers would take the missing file of a
+	// socket for a missing program.
 	Err  error
 	gone bool // the container does not exist, or nothing runs in it
 }
@@ -74,7 +75,7 @@ func (e *Engine) describe(what string, err error) error {
 			Fix: "start it, or correct where it is in the configuration", Err: err}
 	}
 	if isFull(err) {
-		return e.full(err)
+		return e.diskFullError(err)
 	}
 	return &Error{Reason: fmt.Sprintf("Docker at %s could not %s: %s", e.host, what,
 		cli.Shorten(lastLine(err.Error()), 200)), Err: err}
@@ -82,15 +83,16 @@ func (e *Engine) describe(what string, err error) error {
 
 // isFull reports whether a disk is full. The engine reports that only as text.
 func isFull(err error) bool {
-	return mentions(err, syscall.ENOSPC) || mentions(err, syscall.EDQUOT)
+	return containsText(err, syscall.ENOSPC) || containsText(err, syscall.EDQUOT)
 }
 
-// mentions reports whether an error's text contains another's. Errors from inside a container have lost their type.
-func mentions(err, other error) bool {
+// containsText reports whether the text of err contains the text of other. The engine passes on errors from inside a
+// container only as text.
+func containsText(err, other error) bool {
 	return err != nil && strings.Contains(err.Error(), other.Error())
 }
 
-func (e *Engine) full(err error) *Error {
+func (e *Engine) diskFullError(err error) *Error {
 	return &Error{Reason: fmt.Sprintf("the disk of the sandbox is full (Docker at %s)", e.host),
 		Fix: "make room there", Err: err}
 }
@@ -100,7 +102,8 @@ func noProcessSlot(err error) *Error {
 		Fix: "raise the sandbox's `pids`, or end what runs there", Err: err}
 }
 
-// isConnectionError reports whether an error is the connection's rather than an answer.
+// isConnectionError reports whether the connection to the engine failed. It returns false for an error with which the
+// engine answered.
 func isConnectionError(err error) bool {
 	var network net.Error
 	return client.IsErrConnectionFailed(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||

@@ -46,7 +46,7 @@ func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string,
 		return nil, err
 	}
 	if err := json.Unmarshal(content, &all); err != nil || len(all) != len(paths) {
-		return nil, asVersion(fmt.Errorf("%w: %d paths for %d", rooted.ErrAnswer, len(all), len(paths)))
+		return nil, versionError(fmt.Errorf("%w: %d paths for %d", rooted.ErrAnswer, len(all), len(paths)))
 	}
 	return all, nil
 }
@@ -61,7 +61,7 @@ func (l *Launcher) files(ctx context.Context, in *bytes.Buffer, most int64, args
 	err = l.remote.runProgram(ctx, in, nil, append([]string{rooted.Verb}, args...), func(out io.Reader) (err error) {
 		answer, content, err = rooted.ReadAnswer(out, most)
 		if errors.Is(err, rooted.ErrAnswer) {
-			return asVersion(err)
+			return versionError(err)
 		}
 		return err
 	})

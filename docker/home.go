@@ -26,10 +26,11 @@ type SessionHome = homes.Home
 // homeCache remembers which homes are prepared. Safe for concurrent use.
 type homeCache struct {
 	mu   sync.Mutex
-	made map[homeKey]string // the container's life and the state of the seeds
+	made map[homeKey]string // startID of the container and seedState of the home when it was prepared
 }
 
-// homeKey identifies a home prepared for an agent. An empty agent stands for the home itself.
+// homeKey identifies a home and the agent whose seeds were copied into it. An empty agent stands for the seeds that
+// belong to no agent.
 type homeKey struct {
 	home  string
 	agent cli.Agent
@@ -56,10 +57,10 @@ func (c *homeCache) drop(home string) {
 	maps.DeleteFunc(c.made, func(f homeKey, _ string) bool { return f.home == home })
 }
 
-// Home creates the home of a session in the container, and the container if necessary, and returns the home's path
-// there. It copies those Options.HomeSeeds that belong to no agent if they are newer than the files in the home. If the
-// home is already prepared, that costs a single request to the engine. The home stays until ForgetHome, or
-// Engine.Forget of the whole sandbox.
+// Home creates the home of a session in the container and returns the home's path there. It creates the container if
+// necessary. It copies the Options.HomeSeeds without an Agent if they are newer than the files in the home. If the home
+// is already prepared, Home only sends one request to the engine. The home stays until ForgetHome, or until
+// Engine.Forget removes the whole sandbox.
 func (l *Launcher) Home(ctx context.Context, session string) (dir string, err error) {
 	if session == "" {
 		return "", errors.New("a home in the sandbox: the session has no name")
@@ -91,17 +92,17 @@ func (l *Launcher) prepareHome(ctx context.Context, f homeKey, seeds []Seed) err
 	if err != nil {
 		return err
 	}
-	life, err := l.remote.life(ctx)
+	start, err := l.remote.startID(ctx)
 	if err != nil {
 		return err
 	}
-	if life != "" && l.homes.has(f, life+state) {
+	if start != "" && l.homes.has(f, start+state) {
 		return nil
 	}
 	if err := l.remote.ensure(ctx); err != nil {
 		return err
 	}
-	if life, err = l.remote.life(ctx); err != nil {
+	if start, err = l.remote.startID(ctx); err != nil {
 		return err
 	}
 	s, err := newSeedArchive(l.opts.User)
@@ -117,7 +118,7 @@ func (l *Launcher) prepareHome(ctx context.Context, f homeKey, seeds []Seed) err
 	if _, err := l.remote.callHomes(ctx, &s.raw, path.Dir(f.home), homes.Make, path.Base(f.home)); err != nil {
 		return err
 	}
-	l.homes.store(f, life+state)
+	l.homes.store(f, start+state)
 	return nil
 }
 
@@ -136,8 +137,7 @@ func seedState(seeds []Seed) (string, error) {
 	return digest(state.Bytes()), nil
 }
 
-// eachFile visits the regular files of a seed with their paths below the home. If the seed itself is a link, it follows
-// it.
+// eachFile visits the regular files of a seed with their paths below the home. It follows seed.From if that is a link.
 func eachFile(seed Seed, do func(file, to string, info fs.FileInfo) error) error {
 	from, err := filepath.EvalSymlinks(seed.From)
 	if seed.Optional && errors.Is(err, fs.ErrNotExist) {
@@ -174,8 +174,9 @@ func (l *Launcher) ForgetHome(ctx context.Context, session string) error {
 	return err
 }
 
-// life identifies the current life of the container, from start to stop. It returns "" if the container does not run.
-func (p *remote) life(ctx context.Context) (string, error) {
+// startID identifies the last start of the container. It changes if the container is restarted or replaced. It returns
+// "" if the container does not run.
+func (p *remote) startID(ctx context.Context) (string, error) {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil || !there || !c.State.Running || c.State.Paused {
 		return "", err
@@ -191,13 +192,13 @@ func (p *remote) callHomes(ctx context.Context, in *bytes.Buffer, dir string, ar
 	if err == nil && answer.Error != "" {
 		err = &Error{Reason: "a home in the sandbox cannot be kept (" + answer.Error + ")"}
 		if isFull(err) {
-			err = p.engine.full(err)
+			err = p.engine.diskFullError(err)
 		}
 	}
 	return answer.Homes, err
 }
 
-// callRunner runs our program in the container and decodes its answer, a line of JSON.
+// callRunner runs ductor-runner in the container and decodes its answer, a line of JSON.
 func (p *remote) callRunner(ctx context.Context, in *bytes.Buffer, env []string, args ...string) (answer homes.Answer,
 	err error) {
 	err = p.runProgram(ctx, in, env, args, func(out io.Reader) error {
@@ -205,29 +206,29 @@ func (p *remote) callRunner(ctx context.Context, in *bytes.Buffer, env []string,
 		if err != nil {
 			return err
 		}
-		return asVersion(json.Unmarshal(raw, &answer))
+		return versionError(json.Unmarshal(raw, &answer))
 	})
 	return answer, err
 }
 
-// errVersion means that our program in the container is of another version and its answer cannot be parsed.
+// errVersion means that ductor-runner in the container has another version and its answer cannot be parsed.
 var errVersion = errors.New("an answer of another version")
 
-func asVersion(err error) error {
+func versionError(err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errVersion, err)
 	}
 	return nil
 }
 
-// runProgram runs our program in the container with in as its standard input, and passes its output to read.
+// runProgram runs ductor-runner in the container with in as its standard input, and passes its output to read.
 func (p *remote) runProgram(ctx context.Context, in *bytes.Buffer, env, args []string,
 	read func(io.Reader) error) error {
 	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
 	conn, err := p.exec(ctx, env, args...)
 	if err != nil {
-		return cmp.Or(p.trouble(ctx), p.engine.describe("start a program in the sandbox", err))
+		return cmp.Or(p.checkRunning(ctx), p.engine.describe("start a program in the sandbox", err))
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -236,7 +237,7 @@ func (p *remote) runProgram(ctx context.Context, in *bytes.Buffer, env, args []s
 		sending.Go(func() { _, _ = in.WriteTo(conn) }) // the program reports missing input
 	}
 	err = read(conn)
-	_ = conn.Close() // everything needed was read
+	_ = conn.Close() // read has read all that it needs
 	sending.Wait()
 	switch {
 	case ctx.Err() != nil:

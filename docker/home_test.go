@@ -243,7 +243,7 @@ func (s *sandbox) expectDirectories(shared string) {
 	dockertest.Write(s, filepath.Join(full, "b"), "b", 0o644)
 	dockertest.Write(s, filepath.Join(full, "deeper", "c"), "c", 0o644)
 	err := errors.Join(os.Symlink(filepath.Join(shared, "other chat", "secret"), filepath.Join(full, "link")),
-		os.WriteFile(filepath.Join(full, "big"), nil, 0o644), os.Truncate(filepath.Join(full, "big"), maxBrought))
+		os.WriteFile(filepath.Join(full, "big"), nil, 0o644), os.Truncate(filepath.Join(full, "big"), maxBringBytes))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func (s *sandbox) expectNothingElse(shared, outside string) {
 	link, dirLink, big := filepath.Join(shared, "link"), filepath.Join(shared, "up"), filepath.Join(shared, "big")
 	chatLink := filepath.Join(shared, "chat link")
 	err := errors.Join(os.Symlink(outside, link), os.Symlink(filepath.Dir(outside), dirLink), os.Symlink("other chat", chatLink),
-		os.WriteFile(big, nil, 0o644), os.Truncate(big, maxBrought+1))
+		os.WriteFile(big, nil, 0o644), os.Truncate(big, maxBringBytes+1))
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -45,14 +45,14 @@ const (
 // fittedImage is an image with ductor-runner added.
 type fittedImage struct {
 	base   string // ID of the base image
-	asked  string // the configured image: the name of a built one, whose tag identifies its sources, or base
+	source string // name of a built image, which contains a digest of its sources; otherwise base
 	tag    string
 	runner string // digest
 	path   string // PATH in the image
 }
 
-// fit adds ductor-runner and directories of the right owner to the configured image, which it builds or fetches if
-// necessary. It does that once for each combination of image, runner and user.
+// fit returns the configured image with ductor-runner and directories of the right owner added. It builds or fetches
+// the configured image if necessary. It makes one such image for each combination of image, runner and user.
 func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fittedImage, error) {
 	if err := o.makeRunner(ctx); err != nil {
 		return fittedImage{}, err
@@ -70,9 +70,9 @@ func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fittedImage
 	if err != nil {
 		return fittedImage{}, err
 	}
-	f := fittedImage{base: info.ID, asked: info.ID, path: defaultPath}
+	f := fittedImage{base: info.ID, source: info.ID, path: defaultPath}
 	if o.Build != nil {
-		f.asked = name
+		f.source = name
 	}
 	if f.runner, err = from.runner(o, info.Architecture); err != nil {
 		return fittedImage{}, err
@@ -111,7 +111,7 @@ func pathOf(env []string) string {
 	return defaultPath
 }
 
-// base returns the configured image. It builds or fetches a missing one if the options say so.
+// base returns the configured image. It builds or fetches a missing one if the options allow that.
 func (e *Engine) base(ctx context.Context, o Options, name string) (image.InspectResponse, error) {
 	return e.ensureImage(ctx, name, func() error {
 		switch {
@@ -336,7 +336,8 @@ func readProgress(r io.Reader) error {
 	}
 }
 
-// buildError prefers the last output of a failed build step to the step itself, which may be many lines long.
+// buildError returns the error of a build. If a step failed, the error begins with the last output of the step. It
+// contains only the beginning of the step itself, which may have many lines.
 func buildError(text, said string) error {
 	step, failed := strings.CutPrefix(text, "The command '")
 	if !failed || said == "" {

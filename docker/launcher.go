@@ -18,8 +18,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// Launcher starts processes in one container, which it creates when it is first needed. It rejects with an *Error what
-// it cannot do in the container, and never starts anything on this machine. Safe for concurrent use.
+// Launcher starts processes in one container, which it creates when it is first needed. It returns an *Error for
+// anything that the container cannot do, and never starts anything on this machine instead. Safe for concurrent use.
 type Launcher struct {
 	*host.Launcher // for processes in the container
 	opts           Options
@@ -28,7 +28,7 @@ type Launcher struct {
 	notes          *notebook
 	log            *slog.Logger
 	homes          homeCache
-	brought        broughtCache
+	copied         copiedFiles
 
 	mu   sync.Mutex
 	used time.Time // when a process was last started, by this process or a previous one
@@ -58,8 +58,8 @@ func Open(o Options) (*Launcher, error) {
 	}
 	name := o.containerName()
 	l.remote = &remote{
-		engine: o.Engine, opts: o, name: name, log: o.Logger, turn: make(chan struct{}, 1),
-		notes: l.notes, idle: l.nothingRuns, rests: l.rests,
+		engine: o.Engine, opts: o, name: name, log: o.Logger, starting: make(chan struct{}, 1),
+		notes: l.notes, idle: l.nothingRuns, resting: l.allResting,
 		watch: &pauseWatch{engine: o.Engine, name: name, conns: map[net.Conn]bool{}},
 	}
 	l.runs = runner.OpenRemote(l.remote)
@@ -89,20 +89,20 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	var own *Error
 	switch {
 	case isFull(err):
-		return nil, l.remote.engine.full(err)
+		return nil, l.remote.engine.diskFullError(err)
 	case errors.As(err, &own): // already described
 		return nil, err
-	case mentions(err, syscall.EAGAIN):
+	case containsText(err, syscall.EAGAIN):
 		return nil, noProcessSlot(err)
 	case (errors.Is(err, runner.ErrNoRoom) || errors.Is(err, runner.ErrGone)) && ctx.Err() == nil:
-		return nil, l.endedAtOnce(ctx, err)
+		return nil, l.earlyExitError(ctx, err)
 	}
 	return p, err
 }
 
-// endedAtOnce returns the reason why a started program ended before it printed anything.
-func (l *Launcher) endedAtOnce(ctx context.Context, err error) error {
-	if why := l.remote.trouble(ctx); why != nil {
+// earlyExitError returns the reason why a started program ended before it printed anything.
+func (l *Launcher) earlyExitError(ctx context.Context, err error) error {
+	if why := l.remote.checkRunning(ctx); why != nil {
 		return why
 	}
 	return &Error{
@@ -128,7 +128,7 @@ func (l *Launcher) touch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.used = time.Now()
-	if err := l.notes.used(l.used); err != nil {
+	if err := l.notes.recordUse(l.used); err != nil {
 		l.log.Warn("record the use of a sandbox", "sandbox", l.opts.Name, "err", err)
 	}
 }
@@ -148,8 +148,8 @@ func (l *Launcher) Prepare(ctx context.Context) error {
 	return l.runs.Prepare(ctx)
 }
 
-// renew ensures that the container is up to date. It ignores an unreachable engine: the connection to the container
-// shows whether that still runs.
+// renew ensures that the container is up to date. It returns nil if the engine is unreachable: the container may still
+// run, and the next use of the connection to it shows that.
 func (l *Launcher) renew(ctx context.Context) error {
 	if err := l.remote.ensure(ctx); err != nil && !isUnreachable(err) {
 		return err
@@ -175,17 +175,17 @@ func (l *Launcher) Doing() string {
 
 // nothingRuns reports whether no run is alive in the container.
 func (l *Launcher) nothingRuns(ctx context.Context) bool {
-	return l.runsOnly(ctx, func(cli.RunID) bool { return false })
+	return l.allRuns(ctx, func(cli.RunID) bool { return false })
 }
 
-// rests reports whether all live runs in the container are waiting for their next turn.
-func (l *Launcher) rests(ctx context.Context) bool { return l.runsOnly(ctx, l.Rests) }
+// allResting reports whether all live runs in the container are waiting for their next turn.
+func (l *Launcher) allResting(ctx context.Context) bool { return l.allRuns(ctx, l.Rests) }
 
-// runsOnly reports whether may returns true for all live runs in the container.
-func (l *Launcher) runsOnly(ctx context.Context, may func(cli.RunID) bool) bool {
+// allRuns reports whether f returns true for all live runs in the container.
+func (l *Launcher) allRuns(ctx context.Context, f func(cli.RunID) bool) bool {
 	runs, err := l.runs.List(ctx)
 	for _, run := range runs {
-		if (run.Alive || run.Processes > 0) && !may(cli.RunID(run.ID)) {
+		if (run.Alive || run.Processes > 0) && !f(cli.RunID(run.ID)) {
 			return false
 		}
 	}
@@ -264,8 +264,7 @@ func (l *Launcher) unused(idle time.Duration) bool {
 	return time.Since(l.used) >= idle
 }
 
-// Made reports whether, according to this machine's notes, a container has existed, created by this process or a
-// previous one.
+// Made reports whether this process or a previous one created a container, according to this machine's notes.
 func (l *Launcher) Made() bool {
 	n, _ := l.notes.read() // an unreadable note counts as none
 	return n.Container != "" || !n.Used.IsZero()

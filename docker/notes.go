@@ -81,8 +81,8 @@ func usedAt(dir, name string) time.Time {
 	return n.Used
 }
 
-// used records that something is started now. It does not create a missing note.
-func (b *notebook) used(now time.Time) error {
+// recordUse records that something is started now. It does not create a missing note.
+func (b *notebook) recordUse(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n, known := b.load()
@@ -93,8 +93,8 @@ func (b *notebook) used(now time.Time) error {
 	return b.store(n)
 }
 
-// failed records the result of making the image.
-func (b *notebook) failed(err error) error {
+// recordImageResult records the result of making the image.
+func (b *notebook) recordImageResult(err error) error {
 	text := ""
 	if err != nil {
 		text = err.Error()

@@ -28,7 +28,7 @@ const (
 	programFile = programDir + "/ductor-runner"
 )
 
-// ToolProgram returns the command with which an agent in a container reaches the tools that ServeTools serves.
+// ToolProgram returns the command that an agent in a container starts to reach the tools of runner.Client.ServeTools.
 func ToolProgram(verb string) (path string, args []string) {
 	return programFile, []string{verb, runsDir}
 }
@@ -53,9 +53,11 @@ type Mount struct {
 // Links in a directory are ignored.
 type Seed struct {
 	From     string
-	To       string    // below the home
-	Optional bool      // ignore a missing file
-	Agent    cli.Agent // copy when this agent is started with the home (except probes); empty: when the home is created
+	To       string // below the home
+	Optional bool   // ignore a missing file
+	// Agent limits the seed to one agent: it is copied when a run of this agent, other than a probe, is started with
+	// the home. If Agent is empty, the seed is copied when the home is created.
+	Agent cli.Agent
 }
 
 // Options configures a Launcher. Engine, Owner, Name, Dir, Runner and either Image or Build are required.
@@ -87,11 +89,12 @@ type Options struct {
 	// Shared are directories of ductor whose files agents read, such as uploads and prompts. In a container they start
 	// empty, at the same path; Bring copies the files that a turn needs.
 	Shared []string
-	// Seeds are copied into the agents' home when a container is created, replacing existing files. Those of an agent
-	// are copied when the agent is started, if they are newer than the existing files.
+	// Seeds are copied into the agents' home. Seeds without an Agent are copied when a container is created and replace
+	// existing files. Seeds with an Agent are copied when that agent is started, if they are newer than the existing
+	// files.
 	Seeds []Seed
-	// HomeSeeds are copied into each session's home when Home creates it, and those of an agent when it is started.
-	// They replace only older files, so that an agent keeps a log-in that it renewed.
+	// HomeSeeds are copied into each session's home: seeds without an Agent when Home creates it, seeds with an Agent
+	// when that agent is started. They replace only older files, so that an agent keeps a log-in that it renewed.
 	HomeSeeds []Seed
 
 	User string  // "uid:gid"; default: those of this process
@@ -223,15 +226,15 @@ func (o Options) environment(given []string, dirs string) []string {
 		if name == "HOME" && strings.HasPrefix(path.Clean(value), homeDir+"/") {
 			home = path.Clean(value)
 		}
-		if !ofThisMachine(name) {
+		if !isMachineSpecific(name) {
 			env = append(env, entry)
 		}
 	}
 	return append(append(env, "HOME="+home, "PATH="+dirs, "TMPDIR="+tempDir), o.Env...)
 }
 
-// portable returns the variables of cli.BaseEnv that have the same meaning in a container.
-func portable() []string {
+// portableVars returns the variables of cli.BaseEnv that have the same meaning in a container.
+func portableVars() []string {
 	return []string{
 		"TERM", "COLORTERM", "NO_COLOR", "LANG", "LANGUAGE", "LC_*", "TZ",
 		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
@@ -239,11 +242,11 @@ func portable() []string {
 	}
 }
 
-func ofThisMachine(name string) bool {
-	return matches(cli.BaseEnv(), name) && !matches(portable(), name)
+func isMachineSpecific(name string) bool {
+	return matchesAny(cli.BaseEnv(), name) && !matchesAny(portableVars(), name)
 }
 
-func matches(patterns []string, name string) bool {
+func matchesAny(patterns []string, name string) bool {
 	for _, p := range patterns {
 		prefix, wild := strings.CutSuffix(p, "*")
 		if p == name || wild && strings.HasPrefix(name, prefix) {

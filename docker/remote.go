@@ -22,18 +22,18 @@ import (
 
 // remote is a container in which runs live. It implements runner.Remote.
 type remote struct {
-	engine *Engine
-	opts   Options
-	name   string
-	log    *slog.Logger
-	notes  *notebook
-	idle   func(ctx context.Context) bool // reports whether no run is alive in the container
-	rests  func(ctx context.Context) bool // reports whether all live runs wait for their next turn
-	watch  *pauseWatch
+	engine  *Engine
+	opts    Options
+	name    string
+	log     *slog.Logger
+	notes   *notebook
+	idle    func(ctx context.Context) bool // reports whether no run is alive in the container
+	resting func(ctx context.Context) bool // reports whether all live runs wait for their next turn
+	watch   *pauseWatch
 
 	sources sources
 
-	turn chan struct{} // held while the container is created or started
+	starting chan struct{} // holds a token while the container is created or started
 
 	mu   sync.Mutex
 	path string // PATH in the container; empty until known
@@ -52,15 +52,15 @@ func (p *remote) Dial(ctx context.Context, effort runner.Effort) (net.Conn, erro
 	}
 	conn, err := p.exec(ctx, nil, runner.Connect, "root="+runsDir)
 	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) { // the container has just stopped
-		if why := p.trouble(ctx); why != nil {
+		if why := p.checkRunning(ctx); why != nil {
 			return nil, why
 		}
 	}
 	return conn, p.engine.describe("start a program in the sandbox", err)
 }
 
-// trouble returns the reason why nothing can be started in the container, or nil if none is visible.
-func (p *remote) trouble(ctx context.Context) error {
+// checkRunning returns the reason why nothing can be started in the container, or nil if none is visible.
+func (p *remote) checkRunning(ctx context.Context) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
 		return err
@@ -71,8 +71,9 @@ func (p *remote) trouble(ctx context.Context) error {
 	return nil
 }
 
-// wake starts an existing container according to effort. It removes a container of an older ductor, which had a
-// supervisor for each agent, with its agents: their turns appear as interrupted.
+// wake starts an existing container according to effort. Older versions of ductor created containers that had no
+// ductor-runner but a supervisor for each agent. wake removes such a container with its agents, and their turns appear
+// as interrupted.
 func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
@@ -93,7 +94,7 @@ func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 	case effort == runner.AsIs || !there:
 		return why
 	}
-	return p.revive(ctx)
+	return p.startExisting(ctx)
 }
 
 // isOurs reports whether a container has ductor-runner in it.
@@ -114,8 +115,8 @@ func (p *remote) Program() (id, path string) {
 	return id, p.opts.Runner
 }
 
-// exec starts our program in the container without preparing that first. The connection is the program's standard input
-// and output. env is added to the container's environment.
+// exec starts ductor-runner in the container, which must be running. The connection is the standard input and output of
+// ductor-runner. env is added to the container's environment.
 func (p *remote) exec(ctx context.Context, env []string, args ...string) (net.Conn, error) {
 	ctx, cancel := p.engine.requestContext(ctx)
 	defer cancel()
@@ -142,17 +143,17 @@ func (p *remote) exec(ctx context.Context, env []string, args ...string) (net.Co
 
 func (p *remote) lock(ctx context.Context) error {
 	select {
-	case p.turn <- struct{}{}:
+	case p.starting <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return p.engine.describe("prepare the sandbox", context.Cause(ctx))
 	}
 }
 
-func (p *remote) unlock() { <-p.turn }
+func (p *remote) unlock() { <-p.starting }
 
-// revive starts the container if it exists and is not running.
-func (p *remote) revive(ctx context.Context) error {
+// startExisting starts the container if it exists and is not running.
+func (p *remote) startExisting(ctx context.Context) error {
 	if err := p.lock(ctx); err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (p *remote) ensure(ctx context.Context) error {
 func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	f, err := p.engine.fit(ctx, p.opts, &p.sources)
 	if ctx.Err() == nil && !isUnreachable(err) {
-		if err := p.notes.failed(err); err != nil {
+		if err := p.notes.recordImageResult(err); err != nil {
 			p.log.Warn("record the result of making an image", "sandbox", p.opts.Name, "err", err)
 		}
 	}
@@ -227,7 +228,7 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 	case c.State.Paused: // it must be unpaused before its runs can be listed
 		return false
 	case differs(labelPolicy):
-		return !c.State.Running || p.rests(ctx)
+		return !c.State.Running || p.resting(ctx)
 	case c.Config.Image != want.Config.Image: // another runner, or other files that are added to an image
 		return !c.State.Running || p.idle(ctx)
 	}
@@ -369,12 +370,12 @@ func (c *execConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxEngineText limits a message of the engine, to distinguish it from a program's output, in bytes.
+// maxEngineText limits a message of the engine in bytes. Longer output comes from the program.
 const maxEngineText = 4 << 10
 
 // startError returns an error if standard output is a message of the engine that the program could not be started,
 // because the container is stopping or has no room for another process. Such a message is a single piece of text that
-// ends with CR LF (moby, postContainerExecStart). The first output of our programs is either a frame, which contains
+// ends with CR LF (moby, postContainerExecStart). The first output of ductor-runner is either a frame, which contains
 // zeros, or a line that ends with LF only.
 func (c *execConn) startError() error {
 	if c.left > maxEngineText {

@@ -87,7 +87,7 @@ func (t *tree) parents(name string) error {
 	return t.WriteHeader(&dir)
 }
 
-// seedsOf returns the seeds to copy when an agent is started, or, for no agent, when the home is created.
+// seedsOf returns the seeds of an agent. An empty agent selects the seeds that belong to no agent.
 func seedsOf(agent cli.Agent, all []Seed) (own []Seed) {
 	for _, s := range all {
 		if s.Agent == agent {

@@ -17,11 +17,11 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// maxBrought limits the bytes that a single Bring copies.
-const maxBrought = 256 << 20
+// maxBringBytes limits the bytes that a single Bring copies.
+const maxBringBytes = 256 << 20
 
-// broughtCache remembers the files and directories in the container. Safe for concurrent use.
-type broughtCache struct {
+// copiedFiles remembers the files and directories that were copied into the container. Safe for concurrent use.
+type copiedFiles struct {
 	mu    sync.Mutex
 	id    string // container ID
 	files map[string]version
@@ -32,7 +32,7 @@ type version struct {
 	when time.Time
 }
 
-func (c *broughtCache) has(id, file string, v version) bool {
+func (c *copiedFiles) has(id, file string, v version) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	had, there := c.files[file]
@@ -40,13 +40,13 @@ func (c *broughtCache) has(id, file string, v version) bool {
 }
 
 // last returns the container into which files were last copied, or "".
-func (c *broughtCache) last() string {
+func (c *copiedFiles) last() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.id
 }
 
-func (c *broughtCache) store(id string, files map[string]version) {
+func (c *copiedFiles) store(id string, files map[string]version) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.id != id {
@@ -57,7 +57,7 @@ func (c *broughtCache) store(id string, files map[string]version) {
 	}
 }
 
-func (c *broughtCache) forget(files []string) {
+func (c *copiedFiles) forget(files []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, file := range files {
@@ -72,8 +72,9 @@ func (c *broughtCache) forget(files []string) {
 // answer.
 func (l *Launcher) Bring(ctx context.Context, paths []string) error { return l.bring(ctx, paths, nil) }
 
-// bring is Bring, but it copies the files in old again, even if they exist: an agent may have changed them.
-func (l *Launcher) bring(ctx context.Context, paths, old []string) error {
+// bring copies paths like Bring. It also replaces the files in again that the container already has, because an agent
+// may have changed them.
+func (l *Launcher) bring(ctx context.Context, paths, again []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
@@ -88,14 +89,15 @@ func (l *Launcher) bring(ctx context.Context, paths, old []string) error {
 		return err
 	}
 	c, there, err := l.remote.engine.inspect(ctx, l.remote.name)
-	// the connection to the container shows whether it still exists
-	if isUnreachable(err) && l.has(l.brought.last(), bundles) {
+	// If the engine is unreachable, rely on the last copies. The connection to the container shows whether it still
+	// exists.
+	if isUnreachable(err) && l.has(l.copied.last(), bundles) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	l.brought.forget(old)
+	l.copied.forget(again)
 	if there && stoppedError(c, there) == nil && l.has(c.ID, bundles) {
 		return nil
 	}
@@ -149,9 +151,9 @@ func (l *Launcher) has(id string, bundles []*bundle) bool {
 
 // selectMissing selects the files of each bundle that a container lacks.
 func (l *Launcher) selectMissing(id string, bundles []*bundle) error {
-	left := int64(maxBrought)
+	left := int64(maxBringBytes)
 	for _, b := range bundles {
-		known := func(below string, v version) bool { return l.brought.has(id, filepath.Join(b.dir, below), v) }
+		known := func(below string, v version) bool { return l.copied.has(id, filepath.Join(b.dir, below), v) }
 		if err := b.selectMissing(known, &left); err != nil {
 			return err
 		}
@@ -192,7 +194,7 @@ func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
 	var packErr error
 	packing.Go(func() { packErr = b.pack(in) })
 	err := l.remote.engine.api.CopyToContainer(ctx, id, b.dir, moves.track(out), container.CopyToContainerOptions{})
-	_ = out.CloseWithError(io.ErrClosedPipe) // ends the packing if it is still running
+	_ = out.CloseWithError(io.ErrClosedPipe) // stops pack if it is still running
 	packing.Wait()
 	var own *Error
 	if errors.As(packErr, &own) {
@@ -201,11 +203,11 @@ func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
 	if err != nil {
 		return l.remote.engine.describe("copy files into the sandbox", err)
 	}
-	l.brought.store(id, b.versions())
+	l.copied.store(id, b.versions())
 	return nil
 }
 
-// bundle is a set of files of one directory to copy. Directories in it have a zero version.
+// bundle is a set of files and directories to copy from one shared directory.
 type bundle struct {
 	root     *os.Root // follows no link out of the directory
 	dir      string
@@ -215,8 +217,8 @@ type bundle struct {
 }
 
 type item struct {
-	below string
-	version
+	below   string
+	version // zero for a directory
 }
 
 func (i item) isDir() bool { return i.version == version{} }
@@ -268,7 +270,9 @@ func (b *bundle) lstat(below string) (info fs.FileInfo, err error) {
 	return info, nil
 }
 
-// selectMissing selects the files that are not known to exist, as long as bytes are left.
+// selectMissing selects the files for which known returns false. left is the number of bytes that may still be copied,
+// and selectMissing subtracts the selected files from it. If a named file exceeds it, selectMissing returns an error;
+// it skips found files that exceed it.
 func (b *bundle) selectMissing(known func(below string, v version) bool, left *int64) error {
 	b.selected = nil
 	for _, i := range b.named {
@@ -276,8 +280,8 @@ func (b *bundle) selectMissing(known func(below string, v version) bool, left *i
 			continue
 		}
 		if *left -= i.size; *left < 0 {
-			return bringError(filepath.Join(b.dir, i.below), fmt.Sprintf("more than %d MB at a time", maxBrought>>20),
-				nil)
+			return bringError(filepath.Join(b.dir, i.below),
+				fmt.Sprintf("more than %d MB at a time", maxBringBytes>>20), nil)
 		}
 		b.selected = append(b.selected, i)
 	}

@@ -11,15 +11,15 @@ import (
 	"sync"
 )
 
-// sources caches digests of files of this machine from which images are made. They are needed at every start of a
-// program, and the files are megabytes large. Safe for concurrent use.
+// sources caches digests of the files on this machine from which images are made. Every start of a program needs the
+// digests, and the files are megabytes large. Safe for concurrent use.
 type sources struct {
 	mu      sync.Mutex
 	built   cached // tag of a build, from its files
 	program cached // digest of the runner
 }
 
-// cached is a result with the state of the files for which it is valid.
+// cached is a result that is valid as long as the state of its files stays the same.
 type cached struct{ state, answer string }
 
 // get returns the cached result, or computes it with find if the state of the files has changed.
@@ -48,8 +48,7 @@ func (s *sources) baseName(o Options) (string, error) {
 	return s.get(&s.built, state, o.Build.tag)
 }
 
-// runner returns the digest of ductor-runner. It returns an error unless the program runs in images of this
-// architecture, which has Docker's name.
+// runner returns the digest of ductor-runner. It returns the error of checkRunner for the architecture.
 func (s *sources) runner(o Options, architecture string) (string, error) {
 	f, err := o.openRunner()
 	if err != nil {
@@ -125,7 +124,8 @@ func machines() map[string]elf.Machine {
 	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "386": elf.EM_386, "arm": elf.EM_ARM}
 }
 
-// checkRunner returns an error if ductor-runner does not run in images of an architecture, which has Docker's name.
+// checkRunner returns an error if ductor-runner cannot run in images of an architecture. It expects Docker's name of
+// the architecture and accepts every program for a name that it does not know.
 func checkRunner(program *os.File, architecture string) error {
 	f, err := elf.NewFile(program)
 	if err != nil {

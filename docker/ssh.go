@@ -90,7 +90,7 @@ func dialCommand(ctx context.Context, command []string) (net.Conn, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", errSSH, err), conn.Close())
 	}
-	go func() { // ends with the program, which Close ends
+	go func() { // returns when the program exits; Close ends the program
 		_ = c.cmd.Wait()
 		close(c.ended)
 	}()

@@ -39,14 +39,14 @@ type Status struct {
 func (l *Launcher) Status(ctx context.Context) (Status, error) {
 	e, o := l.remote.engine, l.opts
 	s := Status{Host: e.host}
-	if err := s.askEngine(ctx, e); err != nil {
+	if err := s.inspectEngine(ctx, e); err != nil {
 		return s, err
 	}
 	from := &l.remote.sources
 	if _, err := from.runner(o, s.Arch); err != nil {
 		return s, err
 	}
-	if err := s.askImage(ctx, e, o, from); err != nil {
+	if err := s.inspectImage(ctx, e, o, from); err != nil {
 		return s, err
 	}
 	if s.ImageIs != StateThere {
@@ -61,7 +61,7 @@ func (l *Launcher) Status(ctx context.Context) (Status, error) {
 	return s, nil
 }
 
-func (s *Status) askEngine(ctx context.Context, e *Engine) error {
+func (s *Status) inspectEngine(ctx context.Context, e *Engine) error {
 	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
 	v, err := e.api.ServerVersion(ctx)
@@ -76,7 +76,7 @@ func (s *Status) askEngine(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-func (s *Status) askImage(ctx context.Context, e *Engine, o Options, from *sources) (err error) {
+func (s *Status) inspectImage(ctx context.Context, e *Engine, o Options, from *sources) (err error) {
 	if s.Image, err = from.baseName(o); err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func TestHomesAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := book.used(later); err != nil {
+	if err := book.recordUse(later); err != nil {
 		t.Error(err)
 	}
 	if homes, err = e.Homes(t.Context(), o.Owner, o.Dir); err != nil || !homes[0].Used.Equal(later) {

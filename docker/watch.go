@@ -9,15 +9,16 @@ import (
 	"github.com/docker/docker/api/types/filters"
 )
 
-// pauseWatch closes the connections into a container when it is paused. Otherwise they would just be silent, like those
-// of a thinking agent. All other ends of a container are visible on the connection. Safe for concurrent use.
+// pauseWatch closes the connections into a container when the container is paused. Otherwise they would just be silent,
+// like those of a thinking agent. If the container stops or is removed, the engine closes the connections itself. Safe
+// for concurrent use.
 type pauseWatch struct {
 	engine *Engine
 	name   string
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
-	cancel context.CancelFunc // ends the watching; nil if no connection is open
+	cancel context.CancelFunc // ends follow; nil if no connection is open
 	wg     sync.WaitGroup
 }
 
@@ -72,5 +73,5 @@ func (w *pauseWatch) closeAll() {
 	}
 }
 
-// wait waits until the watching has ended. All connections must be closed.
+// wait waits until follow has returned. The caller must have closed all connections.
 func (w *pauseWatch) wait() { w.wg.Wait() }

@@ -11,7 +11,7 @@ import (
 // Change is a file that differs between two snapshots.
 type Change struct {
 	Path           string // relative to the working tree
-	Old, New       Blob   // of a missing file: There returns false
+	Old, New       Blob   // in the two snapshots; see Blob.There for a missing file
 	Added, Removed int    // lines; -1 for binary files
 }
 

@@ -17,8 +17,8 @@ var (
 )
 
 // Commit commits the given changes and nothing else. It uses the user's configured git identity and runs no hooks.
-// Afterwards the index contains the changes too; whatever else was staged stays staged. If a file is no longer as New
-// describes it, Commit returns a *Differs and commits nothing.
+// Afterwards the index contains the changes too; whatever else was staged stays staged. If a file is no longer in the
+// New state of its change, Commit returns a *Differs and commits nothing.
 func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id
 	return id, nil
 }
 
-// checkUnchanged returns a *Differs naming the files that are not as New describes them.
+// checkUnchanged returns a *Differs with the files that are no longer in the New state of their change.
 func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 	now, err := r.snapshot(ctx, AfterTurn)
 	if err != nil {
@@ -124,7 +124,8 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 	if head != "" {
 		start = []string{"read-tree", head}
 	}
-	// a filter can be named "unset", which check-attr cannot tell from no filter
+	// A filter may be named "unset". rejectFiltered misses it, because check-attr prints "unset" for files without a
+	// filter, too. Therefore safeSettings disables all filters.
 	names, err := listSettingNames(ctx, r.launcher, r.Top)
 	if err != nil {
 		return "", err

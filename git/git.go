@@ -49,8 +49,8 @@ func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error)
 	return g.runAcross(ctx, at, nil, args...)
 }
 
-// runAcross is Run for a command that also makes git work in other directories. It disables the programs that their
-// settings name, too.
+// runAcross is Run for a command with which git also works in the directories others. It disables the programs in their
+// settings, too.
 func (g *Git) runAcross(ctx context.Context, at Place, others []string, args ...string) (string, error) {
 	launcher, err := g.envs.Launcher(at.In)
 	if err != nil {
@@ -76,8 +76,8 @@ func listSettingNames(ctx context.Context, l cli.Launcher, dir string) (string, 
 	})
 }
 
-// hardenArgs adds options that prevent programs which only an option can disable. They also keep git from running in
-// submodules, which have settings of their own.
+// hardenArgs adds the options that stop a command such as diff from running external programs. No setting can disable
+// those programs. The options also prevent git from running in submodules, which have settings of their own.
 func hardenArgs(args []string) []string {
 	if len(args) > 0 && slices.Contains([]string{"diff", "diff-tree", "diff-index", "diff-files", "log", "show"}, args[0]) {
 		return append([]string{args[0], "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"}, args[1:]...)
@@ -105,8 +105,9 @@ func hookEvents() []string {
 		"pre-auto-gc", "fsmonitor-watchman"}
 }
 
-// safeSettings returns settings, as pairs of name and value, that disable all programs: the fixed ones, and the filters
-// and named hooks (Git 2.54) in a list of setting names. They override the repository's settings.
+// safeSettings returns settings, as pairs of name and value, that disable all programs and override the repository's
+// settings. listed contains the names of the settings in git's directory: safeSettings disables each filter and each
+// named hook (Git 2.54) in it.
 func safeSettings(listed string) []string {
 	off := []string{
 		"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.pager", "cat", "core.editor", "false",

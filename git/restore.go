@@ -12,14 +12,14 @@ import (
 // ErrInTheWay means that an ignored file blocks the path of a file to restore.
 var ErrInTheWay = errors.New("ignored files are in the way")
 
-// Differs is an error that names files which are neither in the old nor in the new state of a change.
+// Differs is the error of Commit and Restore for files that have changed again.
 type Differs struct{ Paths []string }
 
 func (d *Differs) Error() string { return "changed since: " + strings.Join(d.Paths, ", ") }
 
-// Restore reverts changes: each file that is as New describes it becomes as Old describes it. All other files, the
-// index and HEAD stay as they are. If a file is as neither describes it, nothing changes and the error is a *Differs.
-// Files that an earlier, killed process has already restored count as done.
+// Restore reverts changes: it replaces the New state of each file by its Old state. All other files, the index and HEAD
+// stay as they are. A file that is already in its Old state counts as restored, since an earlier, killed process may
+// have done that. If a file is in neither state, Restore changes nothing and returns a *Differs.
 func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,7 +34,8 @@ func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	if now, err = r.writeFiles(ctx, now, first); err != nil {
 		return err
 	}
-	// Keep a file that is only visible because restoring .gitignore no longer ignores it.
+	// Delete files only now. Do not delete a file that the restored .gitignore ignores: perhaps the turn did not create
+	// it and only made it visible.
 	if later, err = r.dropIgnored(ctx, later); err != nil || len(later) == 0 {
 		return err
 	}
@@ -54,8 +55,8 @@ func (r *Repo) writeFiles(ctx context.Context, now string, changes []Change) (st
 	return goal, nil
 }
 
-// splitDeletions separates the files to delete (later) from the other changes (first). Deletions that make room for
-// another file belong to first.
+// splitDeletions separates deletions (later) from the other changes (first). A deletion below a path at which Restore
+// creates a file belongs to first, because it makes room for that file.
 func splitDeletions(changes []Change) (first, later []Change) {
 	stays := map[string]bool{}
 	for _, c := range changes {
@@ -85,7 +86,7 @@ func (r *Repo) dropIgnored(ctx context.Context, changes []Change) (some []Change
 		names.WriteString(c.Path + "\x00")
 	}
 	out, err := r.runOwn(ctx, names.String(), "check-ignore", "-z", "--no-index", "--stdin")
-	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // none of them
+	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // no file is ignored
 		return changes, nil
 	}
 	if err != nil {
@@ -119,7 +120,7 @@ func (r *Repo) prepareRestore(ctx context.Context, changes []Change) (now string
 	return now, todo, r.checkObstacles(ctx, todo)
 }
 
-// pendingChanges returns the changes that still have to be reverted. It returns a *Differs if other changes followed.
+// pendingChanges returns the changes that still have to be reverted. It returns a *Differs if a file changed again.
 func (r *Repo) pendingChanges(ctx context.Context, now string, changes []Change) (todo []Change, err error) {
 	have, err := r.blobsAt(ctx, now, changes)
 	if err != nil {

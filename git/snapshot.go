@@ -21,25 +21,25 @@ const (
 // ErrTooLarge means that a snapshot would exceed maxNewTotal.
 var ErrTooLarge = errors.New("the files that are in no commit are too large for a snapshot")
 
-// End is the beginning or the end of a turn.
-type End string
+// Moment is the time of a snapshot: before or after a turn.
+type Moment string
 
 const (
-	BeforeTurn End = "before"
-	// includes files that were visible before the turn, even if the turn added them to .gitignore
-	AfterTurn End = "after"
+	BeforeTurn Moment = "before"
+	// AfterTurn includes files that were visible before the turn, even if the turn added them to .gitignore.
+	AfterTurn Moment = "after"
 )
 
 // Snapshot stores the current files and returns their tree: all files that git tracks or would add, with their modes,
 // and links as links. HEAD, the index, the stash and the files stay unchanged. Ignored files and the contents of nested
 // repositories are not included; see Nested.
-func (r *Repo) Snapshot(ctx context.Context, when End) (tree string, err error) {
+func (r *Repo) Snapshot(ctx context.Context, when Moment) (tree string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.snapshot(ctx, when)
 }
 
-func (r *Repo) snapshot(ctx context.Context, when End) (tree string, err error) {
+func (r *Repo) snapshot(ctx context.Context, when Moment) (tree string, err error) {
 	if when == BeforeTurn {
 		if err := r.syncTrackedIgnored(ctx); err != nil {
 			return "", err
@@ -94,7 +94,8 @@ func (r *Repo) addAll(ctx context.Context, out []string) error {
 // everything else in the same command.
 const maxUnborn = 8
 
-// unbornIn returns the nested repository without a commit because of which git add failed, or "".
+// unbornIn returns the nested repository that made git add fail because it has no commit. It returns "" if the error
+// has another cause.
 func unbornIn(err error) string {
 	var exit *ExitError
 	if !errors.As(err, &exit) {
@@ -184,8 +185,8 @@ func (r *Repo) totalSize(names string) (sum int64) {
 	return sum
 }
 
-// Touched reports whether a file that git tracks or would add was written after since, or a file beside it was created
-// or deleted.
+// Touched reports whether the working tree changed after since. It compares the modification times of all files that
+// git tracks or would add, and of their directories, which change if an entry is created or deleted.
 func (r *Repo) Touched(ctx context.Context, since time.Time) (bool, error) {
 	listed, err := r.runOwn(ctx, "", "ls-files", "-z", "-c", "-o", "--exclude-standard")
 	if err != nil {
@@ -220,7 +221,7 @@ func (r *Repo) Nested(ctx context.Context, tree string) (dirs []string, err erro
 	return dirs, nil
 }
 
-// Keep protects a tree from garbage collection by a ref that commands for branches and tags do not list.
+// Keep creates a ref that protects a tree from garbage collection. Commands that list branches and tags do not show it.
 func (r *Repo) Keep(ctx context.Context, name, tree string) error {
 	_, err := r.runOwn(ctx, "", "update-ref", refPrefix+name, tree)
 	return err

@@ -27,7 +27,7 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 		_, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, nil, next, now)
 		return err
 	}
-	runs := s.holdForQuietHours(st.Job, s.overlap(st, s.due(st, plan, now)), now)
+	runs := s.holdForQuietHours(st.Job, s.skipOverlapping(st, s.dueRuns(st, plan, now)), now)
 	fresh, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, runs, next, now)
 	for _, r := range fresh {
 		s.log.Info("job is due", "job", st.Job.ID, "run", r.ID, "state", r.State, "reason", r.Reason)
@@ -35,15 +35,15 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	return err
 }
 
-// due returns the runs for all times up to now, according to the job's policy for missed ones.
-func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now time.Time) []orchestrator.JobRun {
+// dueRuns returns the runs for all times up to now, according to the job's policy for missed runs.
+func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, now time.Time) []orchestrator.JobRun {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	moments, count := momentsUntil(plan, st.Next, now)
-	punctual := len(moments)
-	for punctual > 0 && now.Sub(moments[punctual-1]) <= grace {
-		punctual--
+	lateCount := len(moments)
+	for lateCount > 0 && now.Sub(moments[lateCount-1]) <= grace {
+		lateCount--
 	}
-	late, fresh := moments[:punctual], moments[punctual:]
+	late, fresh := moments[:lateCount], moments[lateCount:]
 	missed := count - len(fresh)
 	var runs []orchestrator.JobRun
 	switch {
@@ -75,8 +75,8 @@ func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now t
 // maxCounted limits how many times momentsUntil counts one by one.
 const maxCounted = 5000
 
-// momentsUntil returns the latest times from first (which is one of them) to now, at most MostMissed, and the number of
-// all times, of which it counts at most maxCounted.
+// momentsUntil returns the times of a plan from first, which is one of them, to now: the latest ones, at most
+// MostMissed. count is the number of all these times, but it never exceeds maxCounted.
 func momentsUntil(plan schedule.Schedule, first, now time.Time) (moments []time.Time, count int) {
 	t := first
 	for count < maxCounted && !t.IsZero() && !t.After(now) {
@@ -117,9 +117,10 @@ func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRu
 	return r
 }
 
-// overlap skips runs while another run of the job is open, if the job's policy says so, and runs beyond the limit of
-// waiting ones. Late runs of orchestrator.MissedAll wait for each other.
-func (s *Scheduler) overlap(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
+// skipOverlapping skips a run if another run of the job is open and the job's policy forbids overlaps, or if too many
+// runs of the job are waiting. It does not skip late runs of a job with orchestrator.MissedAll: they wait for each
+// other, up to a higher limit.
+func (s *Scheduler) skipOverlapping(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	open := st.Open
 	for i, r := range runs {
@@ -141,8 +142,8 @@ func (s *Scheduler) overlap(st orchestrator.JobStatus, runs []orchestrator.JobRu
 	return runs
 }
 
-// holdForQuietHours delays runs until the end of quiet hours, or skips them. A waiting run is open, so the overlap policy applies to
-// the runs after it.
+// holdForQuietHours delays runs until the end of quiet hours, or skips them. A delayed run is open, so the overlap
+// policy applies to the runs after it.
 func (s *Scheduler) holdForQuietHours(j orchestrator.Job, runs []orchestrator.JobRun,
 	now time.Time) []orchestrator.JobRun {
 	end, quiet := schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))

@@ -13,9 +13,9 @@ import (
 // submitRetry is the pause before an order that the orchestrator did not accept is submitted again.
 const submitRetry = 15 * time.Second
 
-// followAll advances every open run, the oldest first, and returns the runs that are still open. If one run fails, it
+// advanceRuns advances every open run, the oldest first, and returns the runs that are still open. If one run fails, it
 // continues with the others.
-func (s *Scheduler) followAll(ctx context.Context) ([]orchestrator.JobRun, error) {
+func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, error) {
 	runs, err := s.opts.Store.OpenRuns(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
@@ -34,7 +34,7 @@ func (s *Scheduler) followAll(ctx context.Context) ([]orchestrator.JobRun, error
 			continue
 		}
 		held := r.State == orchestrator.RunWaiting && r.NotBefore.After(s.now())
-		after, err := s.follow(ctx, r)
+		after, err := s.advanceRun(ctx, r)
 		if err != nil {
 			if !errors.Is(err, ErrLater) {
 				errs = append(errs, fmt.Errorf("run %s: %w", r.ID, err))
@@ -54,8 +54,8 @@ func (s *Scheduler) followAll(ctx context.Context) ([]orchestrator.JobRun, error
 	return left, errors.Join(errs...)
 }
 
-// follow advances a run as far as possible now.
-func (s *Scheduler) follow(ctx context.Context, r orchestrator.JobRun) (orchestrator.JobRun, error) {
+// advanceRun advances a run as far as possible now.
+func (s *Scheduler) advanceRun(ctx context.Context, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	st, err := s.opts.Store.Job(ctx, r.Job)
 	if err != nil {
 		return r, err
@@ -90,17 +90,17 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 		// The clock was set back by more than the longest hold.
 		r.NotBefore = now
 	}
-	if end, quiet := s.quiet(j, r, now); quiet {
+	if end, quiet := s.quietEnd(j, r, now); quiet {
 		r.NotBefore = end
 		return r, s.opts.Store.MoveRun(ctx, r) // stored as held, so that it delays no other run
 	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
-		return delayed(r, now), err
+		return delayRun(r, now), err
 	}
 	err := s.opts.Runner.SubmitOrder(ctx, s.order(st, r))
 	switch {
 	case errors.Is(err, orchestrator.ErrQueueFull):
-		return delayed(r, now), nil
+		return delayRun(r, now), nil
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
 		r.Reason = p.Text("job.directory-outside", j.Dir)
 		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
@@ -111,7 +111,7 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 		r.Reason = p.Text("job.bad-choice", err.Error())
 		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case err != nil:
-		return delayed(r, now), fmt.Errorf("submit the turn: %w", err)
+		return delayRun(r, now), fmt.Errorf("submit the turn: %w", err)
 	}
 	r.State, r.Asked = orchestrator.RunAsked, now
 	return r, s.opts.Store.MoveRun(ctx, r)
@@ -153,9 +153,9 @@ func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
 // longestHold is the longest delay of a run: until the end of quiet hours, or before a retry.
 const longestHold = 25 * time.Hour
 
-// quiet returns the end of the quiet hours if a webhook's run has to wait for it. Scheduled runs are held when they are
-// stored, and manual runs do not wait.
-func (s *Scheduler) quiet(j orchestrator.Job, r orchestrator.JobRun, now time.Time) (time.Time, bool) {
+// quietEnd returns the end of the quiet hours if a webhook's run has to wait for it. Scheduled runs are held when they
+// are stored, and manual runs do not wait.
+func (s *Scheduler) quietEnd(j orchestrator.Job, r orchestrator.JobRun, now time.Time) (time.Time, bool) {
 	if r.Cause != orchestrator.CauseHook {
 		return time.Time{}, false
 	}
@@ -174,8 +174,8 @@ func (s *Scheduler) inUse(ctx context.Context, j orchestrator.Job) (bool, error)
 	return busy, nil
 }
 
-// delayed delays a run by submitRetry. It does not store the delay.
-func delayed(r orchestrator.JobRun, now time.Time) orchestrator.JobRun {
+// delayRun delays a run by submitRetry. It does not store the delay.
+func delayRun(r orchestrator.JobRun, now time.Time) orchestrator.JobRun {
 	r.NotBefore = now.Add(submitRetry)
 	return r
 }

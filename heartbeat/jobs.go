@@ -24,7 +24,7 @@ func (s *Scheduler) Jobs(ctx context.Context, in orchestrator.ConversationID) ([
 
 func (s *Scheduler) Job(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
-	return s.shown(s.Get(ctx, id, in))
+	return s.showResult(s.Get(ctx, id, in))
 }
 
 func (s *Scheduler) JobRuns(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
@@ -83,7 +83,7 @@ func (s *Scheduler) CheckJob(j orchestrator.Job) (orchestrator.JobStatus, error)
 func (s *Scheduler) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	st, err := s.Get(ctx, j.ID, j.Conversation)
 	if err == nil || !errors.Is(err, orchestrator.ErrNoJob) {
-		return s.shown(st, err)
+		return s.showResult(st, err)
 	}
 	all, err := s.opts.Store.Jobs(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Scheduler) AddJob(ctx context.Context, j orchestrator.Job) (orchestrato
 		return orchestrator.JobStatus{}, err
 	}
 	st, err = s.Add(ctx, j)
-	return s.did(ctx, "added", orchestrator.Press{Conversation: j.Conversation, Person: j.Person}, st, err)
+	return s.recordChange(ctx, "added", orchestrator.Press{Conversation: j.Conversation, Person: j.Person}, st, err)
 }
 
 func (s *Scheduler) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,
@@ -121,19 +121,19 @@ func (s *Scheduler) EditJob(ctx context.Context, id orchestrator.JobID, by orche
 		*j = checked
 		return err
 	})
-	return s.did(ctx, "changed", by, st, err)
+	return s.recordChange(ctx, "changed", by, st, err)
 }
 
 func (s *Scheduler) PauseJob(ctx context.Context, id orchestrator.JobID,
 	by orchestrator.Press) (orchestrator.JobStatus, error) {
 	st, err := s.Pause(ctx, id, by.Conversation)
-	return s.did(ctx, "paused", by, st, err)
+	return s.recordChange(ctx, "paused", by, st, err)
 }
 
 func (s *Scheduler) ResumeJob(ctx context.Context, id orchestrator.JobID,
 	by orchestrator.Press) (orchestrator.JobStatus, error) {
 	st, err := s.Resume(ctx, id, by.Conversation)
-	return s.did(ctx, "resumed", by, st, err)
+	return s.recordChange(ctx, "resumed", by, st, err)
 }
 
 func (s *Scheduler) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,
@@ -147,7 +147,7 @@ func (s *Scheduler) RunJob(ctx context.Context, id orchestrator.JobID, by orches
 		return orchestrator.JobStatus{}, err
 	}
 	st, err := s.Get(ctx, id, by.Conversation)
-	return s.did(ctx, "ran", by, st, err)
+	return s.recordChange(ctx, "ran", by, st, err)
 }
 
 func (s *Scheduler) DeleteJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) error {
@@ -155,19 +155,20 @@ func (s *Scheduler) DeleteJob(ctx context.Context, id orchestrator.JobID, by orc
 	if err == nil {
 		err = s.Delete(ctx, id, by.Conversation)
 	}
-	_, err = s.did(ctx, "deleted", by, st, err)
+	_, err = s.recordChange(ctx, "deleted", by, st, err)
 	return err
 }
 
-// did records a change of a user in the audit, unless it failed, and returns the status for the chat.
-func (s *Scheduler) did(ctx context.Context, what string, by orchestrator.Press, st orchestrator.JobStatus,
+// recordChange records what a user did with a job in the audit, unless err reports that it failed. It returns the
+// status for the chat.
+func (s *Scheduler) recordChange(ctx context.Context, what string, by orchestrator.Press, st orchestrator.JobStatus,
 	err error) (orchestrator.JobStatus, error) {
-	if st, err = s.shown(st, err); err != nil || s.opts.Audit == nil {
+	if st, err = s.showResult(st, err); err != nil || s.opts.Audit == nil {
 		return st, err
 	}
 	entry := orchestrator.AuditEntry{At: s.now(), What: orchestrator.AuditJob, Conversation: by.Conversation,
 		By: by.Person, Agent: st.Job.Agent, Tool: what, Title: st.Job.Name, Reason: st.Job.When}
-	// the change is stored already, so it does not fail with its record
+	// Only log a failed record, since the change itself is already stored.
 	if err := s.opts.Audit(context.WithoutCancel(ctx), entry); err != nil {
 		s.log.Error("record the audit", "what", entry.What, "err", err)
 	}
@@ -209,8 +210,8 @@ func sentence(err error) string {
 	return why
 }
 
-// shown is show for a result with an error.
-func (s *Scheduler) shown(st orchestrator.JobStatus, err error) (orchestrator.JobStatus, error) {
+// showResult returns the result of show, or an empty status if err is not nil.
+func (s *Scheduler) showResult(st orchestrator.JobStatus, err error) (orchestrator.JobStatus, error) {
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}

@@ -43,7 +43,7 @@ func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestr
 	}
 	j.ID, j.Kind, j.Configured, j.Conversation, j.Created = st.Job.ID, st.Job.Kind, false, st.Job.Conversation,
 		st.Job.Created
-	// the turn that created the job had no rights for that
+	// These rights were granted only for the previous prompt and schedule.
 	if j.Rights.Of == orchestrator.RightsOfPress && (j.Prompt != st.Job.Prompt || j.Schedule != st.Job.Schedule) {
 		j.Rights = orchestrator.Rights{}
 	}
@@ -202,7 +202,7 @@ func (s *Scheduler) syncOne(ctx context.Context, j orchestrator.Job,
 		j.Created, j.Paused = old.Job.Created, old.Job.Paused
 	}
 	if there && sameJob(j, old.Job) {
-		return nil // do not recompute its due and missed times
+		return nil // saving would recompute the next time and lose missed runs
 	}
 	_, err := s.save(ctx, j)
 	return err

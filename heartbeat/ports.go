@@ -18,7 +18,7 @@ var (
 // Store stores jobs and their runs. internal/store implements it. Every method is one transaction, which is durable
 // when the method returns. Safe for concurrent use.
 type Store interface {
-	// SaveJob stores a new or changed job and its next time. It does not change its cost and runs.
+	// SaveJob stores a new or changed job and its next time. It does not change the job's cost and runs.
 	SaveJob(ctx context.Context, j orchestrator.Job, next, planned time.Time) error
 	// DeleteJob deletes a job and its runs. It returns orchestrator.ErrNoJob for an unknown ID.
 	DeleteJob(ctx context.Context, id orchestrator.JobID) error
@@ -57,8 +57,9 @@ type Report struct {
 	Job  orchestrator.Job
 	Run  orchestrator.JobRun
 	Turn cli.TurnID
-	// Silent means that the result is the same as before: Report adds Note to the message of Result.Shown by an edit,
-	// without a notification. Otherwise it sends a new message with a notification: the card of Turn, or else Note.
+	// Silent means that the result is the same as before. Report then adds Note to the message of Result.Shown by
+	// editing it, so that nobody gets a notification. Otherwise Report sends a new message with a notification: the
+	// card of Turn, or else Note.
 	Silent bool
 	Result orchestrator.JobResult
 	Note   string

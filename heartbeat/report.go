@@ -17,7 +17,7 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 	}
 	report := Report{Job: st.Job, Run: r, Turn: r.Turn(), Result: st.JobResult}
 	switch {
-	// Same is 0 if the answer has changed since: then the message shows another answer.
+	// Same is 0 if the message of Shown shows a newer, different answer.
 	case r.State == orchestrator.RunDone && !r.Changed && skipsSame(st.Job, r) && st.Shown != "" && st.Same > 0:
 		report.Silent, report.Note = true, s.sameNote(st, r)
 	case r.State == orchestrator.RunFailed:

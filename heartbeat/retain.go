@@ -8,36 +8,38 @@ import (
 	"time"
 )
 
-// Limits configures what is kept: data younger than Age, and of that the newest Bytes. 0 means no limit.
+// Limits configures how much data to keep: no data that is older than Age, and no more than the newest Bytes. 0 means
+// no limit.
 type Limits struct {
 	Age   time.Duration
 	Bytes int64
 }
 
-// Cut is Limits at a certain time: it removes data older than Before, and then the oldest until Bytes are left. A zero
-// Before or 0 Bytes means no limit.
+// Cut contains Limits for a certain time. It removes the data older than Before, and then the oldest data until at most
+// Bytes are left. A zero Before or 0 Bytes means no limit.
 type Cut struct {
 	Before time.Time
 	Bytes  int64
 }
 
-// Trimmed counts the data that a cut removes, or would remove, and the data that remains.
+// Trimmed counts the data that a cut removes or would remove, and the data that is left.
 type Trimmed struct {
 	Items, Bytes         int64
 	LeftItems, LeftBytes int64
 }
 
-// Take moves items from the remaining to the removed ones. Negative numbers undo that.
+// Take counts items as removed instead of left. Negative numbers undo that.
 func (t *Trimmed) Take(items, bytes int64) {
 	t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+items, t.Bytes+bytes, t.LeftItems-items, t.LeftBytes-bytes
 }
 
-// Goes reports whether the cut removes an item with this time of last use. t counts the items that it removed before.
+// Goes reports whether the cut removes an item that was last used at this time, after it has already removed the items
+// that t counts.
 func (c Cut) Goes(t Trimmed, used time.Time) bool {
 	return !c.Before.IsZero() && used.Before(c.Before) || c.Bytes != 0 && t.LeftBytes > c.Bytes
 }
 
-// Shelf is a kind of data that accumulates. Safe for concurrent use.
+// Shelf stores data that grows until Retention trims it, such as uploads. Safe for concurrent use.
 type Shelf interface {
 	// Plan returns the result of Trim without removing anything.
 	Plan(ctx context.Context, c Cut) (Trimmed, error)

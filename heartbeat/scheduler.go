@@ -93,7 +93,7 @@ func (s *Scheduler) Tick(ctx context.Context) time.Duration {
 	if err := s.fireAll(ctx); err != nil && ctx.Err() == nil {
 		s.log.Error("start due jobs", "err", err)
 	}
-	left, err := s.followAll(ctx)
+	left, err := s.advanceRuns(ctx)
 	if err != nil && ctx.Err() == nil {
 		s.log.Error("advance runs of jobs", "err", err)
 	}

@@ -16,8 +16,8 @@ type Runs interface {
 	EndStale(turn cli.TurnID) bool
 }
 
-// Sweep ends runs that are too old by the wall clock, including time of suspend. The card of the turn shows that and
-// offers to run it again. All fields are required.
+// Sweep ends runs that are too old. It compares wall clocks, so the time counts during which the machine was suspended.
+// The turn's card shows that its run was ended and offers to run it again. All fields are required.
 type Sweep struct {
 	Runs   Runs
 	Now    func() time.Time
@@ -45,7 +45,7 @@ func (s Sweep) sweep(logged map[cli.TurnID]bool) (ending map[cli.TurnID]bool) {
 	now := s.Now().Round(0)
 	ending = map[cli.TurnID]bool{}
 	for _, i := range s.Runs.List() {
-		// A run that was told to end may need a moment, or a second call.
+		// Call EndStale in every sweep until the run is gone: the run may take a while to end, or need a second call.
 		if now.Sub(i.Started.Round(0)) <= s.Age || !s.Runs.EndStale(i.Turn) {
 			continue
 		}

@@ -8,23 +8,25 @@ import (
 	"time"
 )
 
-// Things is a Shelf of items that are removed one by one, those unused for longest first.
+// Things is a Shelf of Things. It removes them one by one, those unused for longest first.
 type Things struct {
 	// List returns all items. With an error, it returns the items that it found.
 	List func(context.Context) ([]Thing, error)
-	// InUse returns a time: items used after it may be in use and stay. Nil protects nothing.
+	// InUse returns a time. Items that were used after it may still be in use, so they stay. A nil InUse protects no
+	// item.
 	InUse func() time.Time
 }
 
-// Thing is an item of Things.
+// Thing is data that can be removed on its own, such as a file.
 type Thing struct {
 	Used  time.Time
 	Bytes int64
-	// Forget removes the item. If it returns ErrInUse, the item stays, which is no failure.
+	// Forget removes the item. If the item is in use, it stays and Forget returns ErrInUse, which does not count as a
+	// failure.
 	Forget func(context.Context) error
 }
 
-// ErrInUse means that a Thing must stay.
+// ErrInUse means that a Thing is in use and was not removed.
 var ErrInUse = errors.New("it is in use")
 
 // Plan implements Shelf.
@@ -55,7 +57,7 @@ func (s Things) Trim(ctx context.Context, c Cut) (Trimmed, error) {
 	return t, errors.Join(errs...)
 }
 
-// selectOld selects the items that go.
+// selectOld returns the items that the cut removes, and counts them.
 func (s Things) selectOld(all []Thing, c Cut) (gone []Thing, t Trimmed) {
 	slices.SortFunc(all, func(a, b Thing) int { return a.Used.Compare(b.Used) })
 	t.LeftItems = int64(len(all))

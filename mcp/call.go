@@ -35,16 +35,16 @@ type call = orchestrator.ActiveTurn
 // errTooMany means that a turn has reached its limit of calls.
 var errTooMany = fmt.Errorf("this turn has made %d calls, which is the limit; go on without", maxCalls)
 
-// add registers a tool. do returns the text for the agent; its error tells the agent what is wrong. title summarizes a
-// call in one line for the audit.
-func add[In any](t *toolset, name, description string, title func(In) string,
+// registerTool registers a tool. do returns the text for the agent; its error tells the agent what is wrong. title
+// summarizes a call in one line for the audit.
+func registerTool[In any](t *toolset, name, description string, title func(In) string,
 	do func(context.Context, call, In) (string, error)) {
 	sdk.AddTool(t.server, &sdk.Tool{Name: name, Description: description},
 		func(ctx context.Context, req *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 			if n := len(req.Params.Arguments); n > maxArguments {
 				return nil, nil, fmt.Errorf("the arguments have %d bytes, and %d are the limit; put what is long into a file", n, maxArguments)
 			}
-			turn, err := t.s.enter(t.caller)
+			turn, err := t.s.countCall(t.caller)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -66,8 +66,8 @@ func add[In any](t *toolset, name, description string, title func(In) string,
 		})
 }
 
-// enter returns the turn that makes a call, and counts the call.
-func (s *Server) enter(c caller) (orchestrator.ActiveTurn, error) {
+// countCall returns the turn that makes a call, and counts the call.
+func (s *Server) countCall(c caller) (orchestrator.ActiveTurn, error) {
 	turn, err := s.opts.Turns.ActiveTurn(c.Conversation, c.Agent)
 	if err != nil {
 		return turn, errors.New("the tools of ductor work only while a turn of this agent runs in its chat, and none does")
@@ -117,7 +117,7 @@ func progress(ctx context.Context, req *sdk.CallToolRequest) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				// fails if the client is gone, which the call notices
+				// fails if the client is gone; then the call fails as well
 				_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: n})
 			}
 		}

@@ -23,7 +23,7 @@ func (t *toolset) register() {
 	t.addWork()
 }
 
-// Limits of messages and questions, in bytes where nothing else is said.
+// Limits of messages and questions. Sizes are in bytes.
 const (
 	maxMessage  = 32 << 10 // one message
 	maxSent     = 64 << 10 // all messages of a turn
@@ -45,15 +45,17 @@ type askUser struct {
 }
 
 func (t *toolset) addChat() {
-	add(t, "send_message", "Send a message to the user's chat now, while you work on. Your answer is shown there anyway: do not repeat it.",
+	registerTool(t, "send_message",
+		"Send a message to the user's chat now, while you work on. Your answer is shown there anyway: do not repeat it.",
 		func(in sendMessage) string { return in.Text }, t.sendMessage)
-	add(t, "send_file", "Send a file of the project into the chat; a picture is shown as one.",
+	registerTool(t, "send_file",
+		"Send a file of the project into the chat; a picture is shown as one.",
 		func(in sendFile) string { return in.Path }, t.sendFile)
 	t.addAskUser("ask_user")
 }
 
 func (t *toolset) addAskUser(name string) {
-	add(t, name, "Ask the user a question in the chat and wait for the answer. Options become buttons.",
+	registerTool(t, name, "Ask the user a question in the chat and wait for the answer. Options become buttons.",
 		func(in askUser) string { return in.Question }, t.askUser)
 }
 

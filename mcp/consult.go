@@ -46,9 +46,11 @@ func (t *toolset) addConsult() {
 	if t.s.opts.Consults == nil {
 		return
 	}
-	add(t, "consult_with", "Ask another model a question and wait for its answer. It has no shell, reads the project and changes nothing. Codex reads no files.",
+	registerTool(t, "consult_with",
+		"Ask another model a question and wait for its answer. It has no shell, reads the project and changes nothing. Codex reads no files.",
 		func(in consultWith) string { return in.Model + ": " + in.Question }, t.consultWith)
-	add(t, "group_think", "Ask several models the same question side by side. Then the first of them weighs the answers and concludes.",
+	registerTool(t, "group_think",
+		"Ask several models the same question side by side. Then the first of them weighs the answers and concludes.",
 		func(in groupThink) string { return strings.Join(in.Models, ", ") + ": " + in.Question }, t.groupThink)
 }
 

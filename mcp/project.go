@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// Limits of counting.
+// Limits of count_project_tokens.
 const (
 	maxFiles      = 20_000  // files
 	maxFileSize   = 2 << 20 // bytes of one file
@@ -29,12 +29,13 @@ type countTokens struct {
 }
 
 func (t *toolset) addProject() {
-	add(t, "count_project_tokens", "Estimate how many tokens the texts of the current project have. Hidden files, links, node_modules and files that are no text are not counted.",
+	registerTool(t, "count_project_tokens",
+		"Estimate how many tokens the texts of the current project have. Hidden files, links, node_modules and files that are no text are not counted.",
 		func(in countTokens) string { return in.Path }, countProject)
 }
 
-// count is the result of counting.
-type count struct {
+// tokenCount is the result of count_project_tokens.
+type tokenCount struct {
 	files, tokens, skipped int
 	read                   int64
 	top                    map[string]int // tokens by first element of the path
@@ -54,7 +55,7 @@ func countProject(ctx context.Context, c call, in countTokens) (string, error) {
 	if !fs.ValidPath(at) {
 		return "", fmt.Errorf("%q is not a path below the project", in.Path)
 	}
-	sum := count{top: map[string]int{}}
+	sum := tokenCount{top: map[string]int{}}
 	err = fs.WalkDir(root.FS(), at, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
@@ -82,7 +83,7 @@ func countProject(ctx context.Context, c call, in countTokens) (string, error) {
 }
 
 // countFile counts a file. It skips large and binary files.
-func (c *count) countFile(files fs.FS, at, name string, d fs.DirEntry) {
+func (c *tokenCount) countFile(files fs.FS, at, name string, d fs.DirEntry) {
 	info, err := d.Info()
 	if err != nil || info.Size() > maxFileSize {
 		c.skipped++
@@ -103,7 +104,7 @@ func (c *count) countFile(files fs.FS, at, name string, d fs.DirEntry) {
 	c.top[first] += n
 }
 
-func (c *count) String() string {
+func (c *tokenCount) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "About %d tokens in %d files.", c.tokens, c.files)
 	if c.skipped > 0 {

@@ -24,7 +24,8 @@ func (t *toolset) addSchedule() {
 	if t.s.opts.Jobs == nil {
 		return
 	}
-	add(t, "schedule", "Have a prompt run at a time, or again and again. The user is asked first.",
+	registerTool(t, "schedule",
+		"Have a prompt run at a time, or again and again. The user is asked first.",
 		func(in schedule) string { return in.When + ": " + in.Prompt }, t.schedule)
 }
 
@@ -37,7 +38,7 @@ func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, er
 	}
 	st, err := t.job(c, in)
 	if err != nil {
-		return "", badJob(err)
+		return "", jobError(err)
 	}
 	asked := approval(c, "schedule", st.Job.When, in.Prompt, struct {
 		When   string `json:"when"` // in words
@@ -54,7 +55,7 @@ func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, er
 	}
 	st, err = t.s.opts.Jobs.AddJob(ctx, st.Job)
 	if err != nil {
-		return "", badJob(err)
+		return "", jobError(err)
 	}
 	return fmt.Sprintf("The job %q runs %s; next at %s.", st.Job.Name, st.Job.When, st.Next), nil
 }
@@ -72,16 +73,16 @@ func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
 	})
 }
 
-// badJob words an error of Jobs for an agent.
-func badJob(err error) error {
+// jobError words an error of Jobs for an agent.
+func jobError(err error) error {
 	if bad := (*orchestrator.BadJob)(nil); errors.As(err, &bad) {
 		return bad
 	}
 	return fmt.Errorf("schedule: %w", err)
 }
 
-// approval returns the question for the user: the first line, the text below it, and the other fields of input. same
-// lists fields that repeat the first line in another form.
+// approval returns the question for the user. It shows first as the first line and text below it, and then the other
+// fields of input. same lists the fields of input that repeat the first line in another form.
 func approval(c call, tool, first, text string, input any, same ...string) cli.ApprovalAsked {
 	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(first+": "+text, titleBytes),
 		Detail: first + "\n\n" + text}

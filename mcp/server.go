@@ -113,9 +113,9 @@ const (
 var errTooManyClients = fmt.Errorf("the agents of this chat have %d connections, which is the limit; close one",
 	maxJoined)
 
-// greet counts a new connection until the caller calls done. It returns false if too many connections have not sent a
-// token.
-func (s *Server) greet() (done func(), ok bool) {
+// countConnection counts a new connection until the caller calls done. It returns false if too many connections have
+// not sent a token.
+func (s *Server) countConnection() (done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.greeting >= maxGreeting {
@@ -129,8 +129,8 @@ func (s *Server) greet() (done func(), ok bool) {
 	}), true
 }
 
-// join counts a connection of a conversation until the caller calls leave.
-func (s *Server) join(in orchestrator.ConversationID) (leave func(), err error) {
+// joinConversation counts a connection of a conversation until the caller calls leave.
+func (s *Server) joinConversation(in orchestrator.ConversationID) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.joined[in] >= maxJoined {
@@ -150,13 +150,13 @@ func (s *Server) join(in orchestrator.ConversationID) (leave func(), err error) 
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	greeted, ok := s.greet()
+	greeted, ok := s.countConnection()
 	if !ok {
 		return
 	}
 	defer greeted()
 	in := bufio.NewReaderSize(conn, helloBytes)
-	// fails only for a closed connection, which ReadSlice notices
+	// fails only for a closed connection; ReadSlice returns that error
 	_ = conn.SetReadDeadline(time.Now().Add(helloTimeout))
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -178,14 +178,14 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 		s.refuse(conn, err)
 		return
 	}
-	leave, err := s.join(c.Conversation)
+	leave, err := s.joinConversation(c.Conversation)
 	if err != nil {
 		s.refuse(conn, err)
 		return
 	}
 	defer leave()
 	greeted()
-	if err := s.talk(ctx, conn, in, c, client); err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
+	if err := s.serveClient(ctx, conn, in, c, client); err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		s.opts.Log.Debug("a client of the tools left", "agent", c.Agent, "err", err)
 	}
 }
@@ -203,9 +203,10 @@ func (s *Server) refuse(conn net.Conn, why error) {
 	}
 }
 
-// talk serves an authenticated client. A client that already sent initialize to the previous process continues its
-// session.
-func (s *Server) talk(ctx context.Context, conn net.Conn, in io.Reader, c caller, client *sdk.InitializeParams) error {
+// serveClient serves an authenticated client. A client that already sent initialize to the previous process continues
+// its session.
+func (s *Server) serveClient(ctx context.Context, conn net.Conn, in io.Reader, c caller,
+	client *sdk.InitializeParams) error {
 	t := &toolset{s: s, caller: c}
 	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Title: "ductor", Version: s.opts.Version},
 		&sdk.ServerOptions{

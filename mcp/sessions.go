@@ -39,16 +39,19 @@ type searchHistory struct {
 }
 
 func (t *toolset) addSessions() {
-	add(t, "list_sessions", "List the sessions of this chat, the last used first.",
+	registerTool(t, "list_sessions",
+		"List the sessions of this chat, the last used first.",
 		func(listSessions) string { return "" }, t.listSessions)
-	add(t, "describe_session", "Show what was said in a session of this chat: its last turns, with questions and answers.",
+	registerTool(t, "describe_session",
+		"Show what was said in a session of this chat: its last turns, with questions and answers.",
 		func(in describeSession) string { return in.ID }, t.describeSession)
-	add(t, "search_project_history", "Search what was said in the sessions of this chat about the current project.",
+	registerTool(t, "search_project_history",
+		"Search what was said in the sessions of this chat about the current project.",
 		func(in searchHistory) string { return in.Words }, t.searchHistory)
 }
 
-// within returns n limited to most, or usual if the agent did not set n.
-func within(n, usual, most int) int {
+// limitOrDefault returns n limited to most, or usual if the agent did not set n.
+func limitOrDefault(n, usual, most int) int {
 	if n <= 0 {
 		return usual
 	}
@@ -58,7 +61,7 @@ func within(n, usual, most int) int {
 func (t *toolset) listSessions(ctx context.Context, c call, in listSessions) (string, error) {
 	found, more, err := t.s.opts.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
 		Conversation: c.Prompt.Conversation, Archived: in.Archived, Offset: max(in.Offset, 0),
-		Limit: within(in.Limit, defaultSessions, maxSessions),
+		Limit: limitOrDefault(in.Limit, defaultSessions, maxSessions),
 	})
 	if err != nil {
 		return "", fmt.Errorf("list sessions: %w", err)
@@ -92,11 +95,12 @@ func describeFound(found []orchestrator.FoundSession, more bool, c call) string 
 func (t *toolset) describeSession(ctx context.Context, c call, in describeSession) (string, error) {
 	s, err := t.s.opts.Sessions.Session(ctx, c.Prompt.Conversation, orchestrator.SessionID(in.ID))
 	if err != nil {
-		return "", noSession(err)
+		return "", sessionError(err)
 	}
-	turns, err := t.s.opts.Sessions.Turns(ctx, c.Prompt.Conversation, s.ID, within(in.Turns, defaultTurns, maxTurns))
+	turns, err := t.s.opts.Sessions.Turns(ctx, c.Prompt.Conversation, s.ID,
+		limitOrDefault(in.Turns, defaultTurns, maxTurns))
 	if err != nil {
-		return "", noSession(err)
+		return "", sessionError(err)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q in %s, begun %s, %d turns, %d tokens\n", s.Title, s.Dir, s.Created.UTC().Format(time.RFC3339),
@@ -110,8 +114,8 @@ func (t *toolset) describeSession(ctx context.Context, c call, in describeSessio
 	return b.String(), nil
 }
 
-// noSession returns the same error for a missing session and for a session of another chat.
-func noSession(err error) error {
+// sessionError returns the same error for a missing session and for a session of another chat.
+func sessionError(err error) error {
 	if errors.Is(err, orchestrator.ErrElsewhere) || errors.Is(err, orchestrator.ErrNoSession) {
 		return errors.New("there is no such session in this chat; list_sessions lists them")
 	}
@@ -122,7 +126,7 @@ func (t *toolset) searchHistory(ctx context.Context, c call, in searchHistory) (
 	if strings.TrimSpace(in.Words) == "" {
 		return "", errors.New("there are no words to search for")
 	}
-	limit := within(in.Limit, defaultSessions, maxSessions)
+	limit := limitOrDefault(in.Limit, defaultSessions, maxSessions)
 	var all []orchestrator.FoundSession
 	for offset := 0; ; offset += maxSessions {
 		found, more, err := t.s.opts.Sessions.FindSessions(ctx, orchestrator.SessionQuery{

@@ -31,13 +31,14 @@ func (t *toolset) addWork() {
 	if t.s.opts.Consults == nil {
 		return
 	}
-	add(t, "work_with", "Have another agent work on a task in the project, and wait for its report. It may do what you may. The user is asked first. "+
-		"Until it reports, leave its files alone.",
+	registerTool(t, "work_with",
+		"Have another agent work on a task in the project, and wait for its report. It may do what you may. The user is asked first. "+
+			"Until it reports, leave its files alone.",
 		func(in workWith) string { return in.Agent + ": " + in.Task }, t.workWith)
 }
 
 func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, error) {
-	if err := mayWork(c, in); err != nil {
+	if err := checkWork(c, in); err != nil {
 		return "", err
 	}
 	w, err := t.work(ctx, c, in)
@@ -67,8 +68,8 @@ func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, er
 	return fmt.Sprintf("%s\n\n(%s worked on it; session_id %s)", report.Text, report.Model, report.Consult), nil
 }
 
-// mayWork returns an error if a call must not delegate work.
-func mayWork(c call, in workWith) error {
+// checkWork returns an error if a call must not delegate work.
+func checkWork(c call, in workWith) error {
 	switch n := len(in.Task) + len(in.Context); {
 	case !c.Prompt.Rights.OfChat():
 		return errors.New("only a turn that a listed user asked for in the chat can have another agent work")

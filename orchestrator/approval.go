@@ -127,6 +127,7 @@ type Verdict struct {
 	Choice  Choice
 	Reason  string
 	Answers [][]string
+	Files   []Attachment // that Reason or Answers name
 }
 
 // ApprovalScreen shows approvals to users. Package bot implements it.
@@ -142,8 +143,8 @@ type Approvals interface {
 	// Decide decides an approval, once. nonce is Approval.Nonce. It returns the approval's current state, or a zero
 	// approval with ErrNoApproval, ErrElsewhere and ErrNotApprover. It checks for errors in this order: ErrNoApproval
 	// (unknown or forged), ErrElsewhere, ErrNotApprover, ErrApprovalDecided, ErrApprovalExpired, ErrApprovalWithdrawn,
-	// and ErrBadChoice if the approval does not offer the choice or the answers do not fit. by.Updates are marked
-	// handled with the decision, and only then.
+	// ErrBadChoice if the approval does not offer the choice or the answers do not fit, ErrNotBrought, and ErrNotTold if
+	// the decision is stored but did not reach the agent. by.Updates are marked handled with the decision, and only then.
 	Decide(ctx context.Context, id ApprovalID, nonce string, by Press, v Verdict) (Approval, error)
 	// Approval loads an approval of the conversation. It returns ErrNoApproval for an unknown ID, and ErrElsewhere
 	// together with the approval if it belongs to another conversation.

@@ -98,6 +98,8 @@ type Gateway interface {
 	// Decide passes a decision to the agent of a running turn. It returns cli.ErrNotAsked if no request with this ID is
 	// waiting.
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
+	// Bring copies files of this host into a sandbox; see service.Service.
+	Bring(ctx context.Context, in cli.Sandbox, files []string) error
 	// Steer adds req's prompt to a running turn. It returns cli.ErrNoTurn if no turn accepts it, and
 	// errors.ErrUnsupported if the agent never does. After any other error it is unknown whether the prompt arrived.
 	Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error

@@ -37,6 +37,15 @@ func (a Attachment) String() string {
 	return fmt.Sprintf("[Attached file %q (%s): %s]", a.Name, a.MIME, a.Path)
 }
 
+// Paths returns the paths of files that came with messages.
+func Paths(files []Attachment) []string {
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	return paths
+}
+
 // Prompt is a user's complete request: albums and split messages are already merged.
 type Prompt struct {
 	Conversation ConversationID

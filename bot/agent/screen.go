@@ -1,5 +1,5 @@
-// Package agent is the screens of /context, /compact and /cmd: how full the context of an agent is, and what the agent itself can be
-// told to do.
+// Package agent shows the screens of /context, /compact and /cmd: how full the agent's context is, and the commands
+// that the agent itself offers.
 package agent
 
 import (
@@ -17,35 +17,36 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of this screen. They name a page, or a command by a digest, so they work after a restart.
+// Action is the action of this screen's buttons. A button carries a page number or the digest of a command, so it works
+// after a restart.
 const Action = "K"
 
-// Service is what the screen asks of the domain. *conversation.Engine implements it.
+// Service is the part of the domain that the screen needs. *conversation.Engine implements it.
 type Service interface {
-	// Context says how full the context of a conversation's agent is.
+	// Context returns how full the context of a conversation's agent is.
 	Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error)
-	// Compact has the agent shorten its context, in a turn that keeps what hint says.
+	// Compact shortens the agent's context in a turn of its own. The agent keeps the content that hint describes.
 	Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error)
-	// AgentCommands lists the commands and skills of the agent; errors.ErrUnsupported for one that has none.
+	// AgentCommands lists the agent's commands and skills. It returns errors.ErrUnsupported if the agent has none.
 	AgentCommands(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error)
-	// RunCommand has the agent do one of them, in a turn of its own.
+	// RunCommand runs a command or skill in a turn of its own.
 	RunCommand(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
 }
 
-// Screen is what users ask of the agent itself. Safe for concurrent use.
+// Screen handles requests about the agent itself. Safe for concurrent use.
 type Screen struct {
 	Service Service
 	Lang    *lang.Choices
 }
 
-// Answer is what comes of a command or a press.
+// Answer is the result of a command or a press.
 type Answer struct {
 	tgapi.Answer
-	Handled bool // a turn has the updates
+	Handled bool // a turn has taken over the updates
 }
 
-// shows is an answer that shows a text, also in short.
-func shows(text string) Answer {
+// textAnswer returns an answer with a text, which also answers the press.
+func textAnswer(text string) Answer {
 	return Answer{Answer: tgapi.Answer{Edit: tgapi.Page{Text: text}, Text: text}}
 }
 
@@ -63,7 +64,7 @@ func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (
 	case f.Used == 0:
 		lines = append(lines, p.Text("agent.context-unknown", render.AgentName(p, r.Agent)))
 	default:
-		lines = append(lines, s.filled(p, f)...)
+		lines = append(lines, s.fillLines(p, f)...)
 	}
 	if r.Session.CostUSD > 0 {
 		lines = append(lines, p.Text("agent.cost", p.Cost(r.Session.CostUSD)))
@@ -78,11 +79,11 @@ func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (
 	return page, nil
 }
 
-// barWidth is how many characters the bar has.
+// barWidth is the width of the bar in characters.
 const barWidth = 20
 
-// filled says how full a context is, and of what.
-func (s *Screen) filled(p lang.Printer, f cli.Fill) []string {
+// fillLines describes how full a context is and what fills it.
+func (s *Screen) fillLines(p lang.Printer, f cli.Fill) []string {
 	percent, known := f.Percent()
 	if !known {
 		return []string{p.Text("agent.used", p.Tokens(f.Used))}
@@ -108,26 +109,26 @@ func (s *Screen) filled(p lang.Printer, f cli.Fill) []string {
 	return lines
 }
 
-// Compact answers "/compact": the rest of the message says what to keep.
+// Compact answers "/compact". The rest of the message describes what to keep.
 func (s *Screen) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (Answer, error) {
 	receipt, err := s.Service.Compact(ctx, hint, p)
-	return s.began(s.Lang.Of(p.Conversation.Chat), receipt, err)
+	return s.turnAnswer(s.Lang.Of(p.Conversation.Chat), receipt, err)
 }
 
-// began is the answer to what became a turn: its card says the rest.
-func (s *Screen) began(p lang.Printer, r orchestrator.Receipt, err error) (Answer, error) {
+// turnAnswer answers a command that started a turn. The turn's card shows the rest.
+func (s *Screen) turnAnswer(p lang.Printer, r orchestrator.Receipt, err error) (Answer, error) {
 	switch {
 	case err != nil:
 		return Answer{}, err
 	case r.Full:
-		return shows(p.Text("bot.queue-full")), nil
+		return textAnswer(p.Text("bot.queue-full")), nil
 	case r.Ahead > 0:
 		return Answer{tgapi.Answer{Text: p.Text("bot.again-queued", r.Ahead)}, true}, nil
 	}
 	return Answer{Handled: true}, nil
 }
 
-// Commands answers "/cmd": without a name it lists the commands, with one it runs that.
+// Commands answers "/cmd". Without a name it lists the commands; with a name it runs that command.
 func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Prompt) (Answer, error) {
 	say := s.Lang.Of(p.Conversation.Chat)
 	args = strings.TrimSpace(args)
@@ -143,13 +144,14 @@ func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Promp
 		if strings.EqualFold(strings.TrimLeft(name, "/$"), strings.TrimLeft(c.Name, "/$")) {
 			p.Text = strings.TrimSpace(c.Name + " " + strings.TrimSpace(rest))
 			receipt, err := s.Service.RunCommand(ctx, p)
-			return s.began(say, receipt, err)
+			return s.turnAnswer(say, receipt, err)
 		}
 	}
-	return shows(say.Text("agent.no-such-command", render.AgentName(say, agent), render.Cut(name, 60))), nil
+	return textAnswer(say.Text("agent.no-such-command", render.AgentName(say, agent), render.Cut(name, 60))), nil
 }
 
-// list is the commands of an agent by name. Names of several words are an agent's subcommands, which their first word offers.
+// list returns the agent's commands, sorted by name. A name of several words is a subcommand, offered by the command
+// with its first word.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error) {
 	agent, list, err := s.Service.AgentCommands(ctx, in)
 	if err != nil {
@@ -164,17 +166,17 @@ func (s *Screen) refused(p lang.Printer, agent cli.Agent, err error) (Answer, er
 	var failure *cli.Failure
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		return shows(p.Text("agent.no-commands", render.AgentName(p, agent))), nil
+		return textAnswer(p.Text("agent.no-commands", render.AgentName(p, agent))), nil
 	case errors.As(err, &failure):
-		return shows(failure.Sentence(p)), nil
+		return textAnswer(failure.Sentence(p)), nil
 	}
 	return Answer{}, err
 }
 
-// describedMost is how long a description may be, in characters.
-const describedMost = 100
+// maxDescription bounds a description, in characters.
+const maxDescription = 100
 
-// page is a page of the list.
+// page returns one page of the list.
 func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, page int) tgapi.Answer {
 	if len(list) == 0 {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("agent.no-commands", render.AgentName(p, agent))}}
@@ -185,7 +187,7 @@ func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, 
 	for _, c := range list[from:to] {
 		line := c.Name
 		if c.Description != "" {
-			line += ": " + render.Cut(render.OneLine(c.Description), describedMost)
+			line += ": " + render.Cut(render.OneLine(c.Description), maxDescription)
 		}
 		lines = append(lines, line)
 		keyboard = append(keyboard, []tgapi.Button{s.button(render.Cut(c.Name, 40), opOpen, tgapi.Digest(c.Name))})
@@ -194,19 +196,19 @@ func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, 
 	return tgapi.Answer{Edit: tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, pager...)}}
 }
 
-// The kinds of buttons.
+// Kinds of buttons.
 const (
 	opCompact = "c"
 	opPage    = "p"
-	opOpen    = "o" // a command: it runs, unless it takes arguments
-	opRun     = "r" // a command without arguments
+	opOpen    = "o" // runs a command, unless it takes arguments
+	opRun     = "r" // runs a command without arguments
 )
 
 func (s *Screen) button(text, op, what string) tgapi.Button {
 	return tgapi.NewButton(text, Action, op+what)
 }
 
-// Press acts on a button. data is the button's data without the action.
+// Press handles a press. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	a, err := s.press(ctx, by, data)
 	return a.Answer, err
@@ -238,10 +240,10 @@ func (s *Screen) press(ctx context.Context, by orchestrator.Press, data string) 
 	}
 	p.Text = list[i].Name
 	receipt, err := s.Service.RunCommand(ctx, p)
-	return s.began(say, receipt, err)
+	return s.turnAnswer(say, receipt, err)
 }
 
-// arguments says how to give a command what it takes.
+// arguments explains how to pass arguments to a command.
 func (s *Screen) arguments(p lang.Printer, c cli.AgentCommand, at int) tgapi.Page {
 	run := s.button(p.Text("agent.run-without"), opRun, tgapi.Digest(c.Name))
 	back := s.button(p.Text("common.back"), opPage, strconv.Itoa(tgapi.PageOf(at)))

@@ -12,7 +12,7 @@ type button struct {
 	op   operation
 }
 
-// keyboard makes buttons that carry the id and the nonce of an approval, so they work after a restart too.
+// keyboard returns buttons that carry the id and the nonce of an approval, so they work after a restart too.
 func (a view) keyboard(rows ...[]button) tgapi.Keyboard {
 	var k tgapi.Keyboard
 	for _, row := range rows {
@@ -29,7 +29,7 @@ func (a view) keyboard(rows ...[]button) tgapi.Keyboard {
 	return k
 }
 
-// approvalButtons are the buttons of an open approval.
+// approvalButtons returns the buttons of an open approval.
 func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 	if a.Request.Tool == cli.ProjectTool {
 		return a.projectButtons(s)
@@ -55,7 +55,7 @@ func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 	return a.keyboard(first, edits, wider, last)
 }
 
-// approvalWords are what buttons say; those of a plan are about its beginning.
+// approvalWords are the labels of buttons. Those of a plan differ, because they start the work on it.
 type approvalWords struct{ allow, edits, deny, reason lang.Key }
 
 func buttonWords(tool string) approvalWords {
@@ -65,7 +65,8 @@ func buttonWords(tool string) approvalWords {
 	return approvalWords{"approval.allow-once", "approval.accept-edits", "approval.deny", "approval.deny-with-reason"}
 }
 
-// projectButtons are the buttons of a request to use the settings of a project: use them until they change, or leave them out.
+// projectButtons returns the buttons of a request to use a project's settings: use them until they change, or ignore
+// them.
 func (a view) projectButtons(s *subject) tgapi.Keyboard {
 	row := []button{{"approval.leave-settings", opDeny}}
 	if a.gate(s) != gateShut && a.Rule != "" {

@@ -11,29 +11,29 @@ import (
 // Action is the action of the buttons of approvals and questions.
 const Action = "a"
 
-// operation is what a button does. The first press of a choice that makes a rule only shows the rule; the second one, on
-// another button, is the choice.
+// operation is the effect of a button. For a choice that makes a rule, the first press only shows the rule; a press on
+// a second button makes it.
 type operation string
 
-// The operations. opOption has the numbers of a question and an option behind it.
+// Operations. The numbers of a question and an option follow opOption.
 const (
 	opOnce        operation = "1"
 	opShowSession operation = "s"
 	opSession     operation = "S"
 	opShowPattern operation = "p"
 	opPattern     operation = "P"
-	opEdits       operation = "e" // allow, and edits from now on
+	opEdits       operation = "e" // allow, and allow further edits without asking
 	opDeny        operation = "d"
 	opReason      operation = "r" // deny; the next message is the reason
-	opFullText    operation = "f" // send everything that there is to decide on
+	opFullText    operation = "f" // send everything there is to decide on
 	opBack        operation = "b"
 	opWords       operation = "w" // the next message is the answer
 	opNext        operation = "n" // the next question, or send the answers
 	opOption      operation = "o"
-	opShow        operation = "h" // of the notice that an approval may be missing: show it there
+	opShow        operation = "h" // on the notice that an approval may be missing: show it in the notice's place
 )
 
-// choice is the decision that the operation is, if it is one.
+// choice returns the decision that the operation makes, if it makes one.
 func (op operation) choice() (orchestrator.Choice, bool) {
 	switch op {
 	case opOnce:
@@ -50,15 +50,15 @@ func (op operation) choice() (orchestrator.Choice, bool) {
 	return "", false
 }
 
-// buttonData is the data of a button.
+// buttonData is the decoded data of a button.
 type buttonData struct {
 	id               orchestrator.ApprovalID
 	nonce            string
 	op               operation
-	question, option int // for opOption; question also for opNext and opWords
+	question, option int // for opOption; opNext and opWords use question only
 }
 
-// encode gives the data as a button carries it; false if it is more than a button can carry.
+// encode returns the data for a button. It returns false if a button cannot hold that much.
 func (p buttonData) encode() (string, bool) {
 	what := string(p.id) + ":" + p.nonce + ":" + string(p.op)
 	switch p.op {
@@ -70,8 +70,8 @@ func (p buttonData) encode() (string, bool) {
 	return tgapi.ButtonData(Action, what)
 }
 
-// parseButtonData undoes encode, without the action. Anybody can make such data: it names an approval and an operation, and
-// proves nothing before its nonce is compared.
+// parseButtonData parses encoded data without the action. Anyone can make such data. It names an approval and an
+// operation, but proves nothing until the caller has compared its nonce.
 func parseButtonData(what string) (buttonData, bool) {
 	id, rest, ok := strings.Cut(what, ":")
 	nonce, op, ok2 := strings.Cut(rest, ":")

@@ -9,11 +9,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// decidedMax is how much of what was decided about the message shows then, in UTF-16 units.
+// decidedMax bounds the description of the request after the decision, in UTF-16 units.
 const decidedMax = 80
 
-// drawDecided shows an approval that is over in one line: how it ended, and what it was about. A plan stays: users read it
-// while the agent follows it.
+// drawDecided shows an approval that is over in one line: how it ended, and what the request was. A plan stays, because
+// users read it while the agent follows it.
 func (a view) drawDecided(user string) render.Text {
 	decision := a.drawDecision(user)
 	switch {
@@ -25,7 +25,7 @@ func (a view) drawDecided(user string) render.Text {
 	return joinLines([]render.Text{inOneLine(decision, a.shortSubject())})
 }
 
-// inOneLine puts what was decided about behind the decision.
+// inOneLine appends a description of the request to the decision.
 func inOneLine(decision, about render.Text) render.Text {
 	between := " · "
 	if strings.HasSuffix(decision.Text, ".") || strings.HasSuffix(decision.Text, "。") {
@@ -34,7 +34,8 @@ func inOneLine(decision, about render.Text) render.Text {
 	return render.Concat(decision, render.Plain(between), about)
 }
 
-// shortSubject is what the tool was to do, and its name unless the tool runs commands or changes files.
+// shortSubject describes the request in short. It includes the tool's name, unless the tool runs commands or only edits
+// files.
 func (a view) shortSubject() render.Text {
 	req := a.Request
 	what := cmp.Or(req.Detail, req.Title, a.shortFields())
@@ -56,7 +57,7 @@ func (a view) shortSubject() render.Text {
 	return render.Concat(render.Styled(render.Bold, short(render.ToolName(a.lang, req.Tool), render.NameLimit)), render.Plain(" "), about)
 }
 
-// shortFields are the fields of a request that has nothing else to decide on.
+// shortFields returns the fields of a request that has nothing else to decide on.
 func (a view) shortFields() string {
 	var all []string
 	for _, f := range a.Request.Fields {
@@ -67,7 +68,7 @@ func (a view) shortFields() string {
 	return strings.Join(all, ", ")
 }
 
-// answeredQuestions are the questions with their answers.
+// answeredQuestions returns the questions with their answers.
 func (a view) answeredQuestions() render.Text {
 	var all []render.Text
 	for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {

@@ -1,3 +1,4 @@
-// Package approval is the screen on which users decide about approvals and answer questions of agents: a message for each,
-// which changes as the user presses its buttons or replies to it. It says neither who may decide nor what a decision does.
+// Package approval is the screen on which users decide about approvals and answer agents' questions. Each has a
+// message, which changes as users press its buttons or reply to it. The package neither determines who may decide nor
+// carries out a decision.
 package approval

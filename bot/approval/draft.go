@@ -11,34 +11,36 @@ import (
 	"ductor/orchestrator"
 )
 
-// draft is the progress of the users with an open approval: what its message shows, the answers so far, and the user whose
-// words it waits for. The journal keeps it, except for secret words.
+// draft is the users' progress with an open approval: the page that its message shows, the answers so far, and the user
+// whose words it waits for. The journal stores everything but secret words.
 type draft struct {
 	View     operation             `json:"view,omitempty"` // opShowSession, opShowPattern, opReason, opWords or empty
 	Question int                   `json:"question,omitempty"`
 	Picks    map[int][]int         `json:"picks,omitempty"`   // by question, the chosen options
-	Words    map[int]string        `json:"words,omitempty"`   // by question, the answer in own words
-	From     orchestrator.PersonID `json:"from,omitempty"`    // the user whose words it waits for
+	Words    map[int]string        `json:"words,omitempty"`   // by question, the answer in the user's words
+	From     orchestrator.PersonID `json:"from,omitempty"`    // the user whose words the approval waits for
 	Until    time.Time             `json:"until,omitzero"`    // the end of that wait
-	Updates  []int64               `json:"updates,omitempty"` // the last that took effect
-	Opened   bool                  `json:"opened,omitempty"`  // a user opened the full text, so the approval can be allowed
-	Pinned   int                   `json:"pinned,omitempty"`  // the message that is pinned; 0 for none
+	Updates  []int64               `json:"updates,omitempty"` // the latest updates that took effect
+	Opened   bool                  `json:"opened,omitempty"`  // a user opened the full text, so the approval may be allowed
+	Pinned   int                   `json:"pinned,omitempty"`  // the pinned message; 0 for none
+
+	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // by question, the files that its words name
 }
 
-// wordsPatience is how long an approval waits for words: a later message is a prompt.
+// wordsPatience is how long an approval waits for a user's words. A later message is a prompt.
 const wordsPatience = 10 * time.Minute
 
-// listen waits for the words of a user.
+// listen starts waiting for the words of a user.
 func (d *draft) listen(view operation, p orchestrator.PersonID, now time.Time) {
 	d.View, d.From, d.Until = view, p, now.Add(wordsPatience)
 }
 
-// waits says whether the next message of a user, or reply to this approval, holds the words.
+// waits reports whether a user's next message, or their reply to this approval, contains the words.
 func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
 	return (d.View == opReason || d.View == opWords) && d.From == p && now.Before(d.Until)
 }
 
-// applied says whether an update took effect before, and records that it does now.
+// applied reports whether an update took effect before, and records that it does now.
 func (d *draft) applied(updates []int64) bool {
 	if slices.ContainsFunc(updates, func(u int64) bool { return slices.Contains(d.Updates, u) }) {
 		return true
@@ -48,10 +50,11 @@ func (d *draft) applied(updates []int64) bool {
 	return false
 }
 
-// updatesKept limits the updates that a draft records. It exceeds what the next process can repeat after a crash.
+// updatesKept limits the updates that a draft records. It is higher than the number that the next process can repeat
+// after a crash.
 const updatesKept = 32
 
-// toggle chooses an option of the current question, or undoes that where the user may choose several.
+// toggle selects an option of the current question. If the question allows several, a second call deselects it.
 func (d *draft) toggle(q cli.Question, option int) {
 	if d.Picks == nil {
 		d.Picks = make(map[int][]int)
@@ -60,6 +63,7 @@ func (d *draft) toggle(q cli.Question, option int) {
 	if !q.Multi {
 		d.Picks[d.Question] = []int{option}
 		delete(d.Words, d.Question)
+		delete(d.Files, d.Question)
 		return
 	}
 	if i := slices.Index(picks, option); i >= 0 {
@@ -69,18 +73,21 @@ func (d *draft) toggle(q cli.Question, option int) {
 	d.Picks[d.Question] = append(slices.Clone(picks), option)
 }
 
-// say answers the current question in words of the user.
-func (d *draft) say(q cli.Question, words string) {
+// say answers the current question in the user's words, which name files.
+func (d *draft) say(q cli.Question, words string, files []orchestrator.Attachment) {
 	if d.Words == nil {
 		d.Words = make(map[int]string)
 	}
-	d.Words[d.Question] = words
+	if d.Files == nil {
+		d.Files = make(map[int][]orchestrator.Attachment)
+	}
+	d.Words[d.Question], d.Files[d.Question] = words, files
 	if !q.Multi {
 		delete(d.Picks, d.Question)
 	}
 }
 
-// answer is the answer to a question so far.
+// answer returns the answer to a question so far.
 func (d draft) answer(i int, q cli.Question) []string {
 	var out []string
 	for _, p := range slices.Sorted(slices.Values(d.Picks[i])) {
@@ -102,12 +109,21 @@ func (d draft) answers(questions []cli.Question) [][]string {
 	return out
 }
 
-// complete says whether every question has an answer.
+// verdict returns the verdict that answers the questions.
+func (d draft) verdict(questions []cli.Question) orchestrator.Verdict {
+	v := orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(questions)}
+	for _, i := range slices.Sorted(maps.Keys(d.Files)) {
+		v.Files = append(v.Files, d.Files[i]...)
+	}
+	return v
+}
+
+// complete reports whether every question has an answer.
 func (d draft) complete(questions []cli.Question) bool {
 	return !slices.ContainsFunc(d.answers(questions), func(given []string) bool { return len(given) == 0 })
 }
 
-// forward goes to the next question; true if there is none.
+// forward moves to the next question. It returns true if there is none.
 func (d *draft) forward(a orchestrator.Approval) bool {
 	if d.Question+1 == len(a.Questions) {
 		return true
@@ -116,7 +132,7 @@ func (d *draft) forward(a orchestrator.Approval) bool {
 	return false
 }
 
-// encode leaves secret words out.
+// encode returns the draft without secret words.
 func (d draft) encode(questions []cli.Question) ([]byte, error) {
 	d.Words = maps.Clone(d.Words)
 	maps.DeleteFunc(d.Words, func(i int, _ string) bool { return i >= len(questions) || questions[i].Secret })
@@ -136,7 +152,7 @@ func decodeDraft(data []byte, questions []cli.Question) (draft, error) {
 		return draft{}, fmt.Errorf("decode a draft: %w", err)
 	}
 	d.Question = max(min(d.Question, len(questions)-1), 0)
-	// The user has to give a secret of before the restart again.
+	// After the restart the user must give this secret again.
 	for i, q := range questions {
 		if q.Secret && d.Question > i && len(d.answer(i, q)) == 0 {
 			d.Question = i
@@ -146,6 +162,6 @@ func decodeDraft(data []byte, questions []cli.Question) (draft, error) {
 }
 
 func (d draft) clone() draft {
-	d.Picks, d.Words = maps.Clone(d.Picks), maps.Clone(d.Words)
+	d.Picks, d.Words, d.Files = maps.Clone(d.Picks), maps.Clone(d.Words), maps.Clone(d.Files)
 	return d
 }

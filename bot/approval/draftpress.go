@@ -7,17 +7,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// effect is what a press does to a draft.
+// effect is the effect of a press on a draft.
 type effect int
 
 const (
 	nothing effect = iota
 	changed
-	answeredLast // changed, and no question comes next
+	answeredLast // changed, and there is no next question
 )
 
-// press changes a draft by a button of a user that decides nothing. It returns the short answer to a press that does
-// nothing.
+// press applies a button that decides nothing to a draft. If the press has no effect, it returns the short answer to
+// it.
 func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, lang.Key) {
 	if a.Request == nil {
 		return d.pressQuestion(a, user, now, pressed)
@@ -35,7 +35,7 @@ func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now t
 	return changed, ""
 }
 
-// pressQuestion chooses, goes forward and goes back.
+// pressQuestion selects options and moves forward and back.
 func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, lang.Key) {
 	q := a.Questions[d.Question]
 	switch pressed.op {

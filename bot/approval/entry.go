@@ -16,34 +16,34 @@ import (
 	"ductor/orchestrator"
 )
 
-// entry is one approval and its messages. The lock of Screen guards it. The screen keeps it until the approval is over and
-// the chat shows that.
+// entry is one approval with its messages. The lock of Screen guards it. The screen holds an entry until the approval
+// is over and the chat shows that.
 type entry struct {
-	// These never change.
+	// These fields never change.
 	id       orchestrator.ApprovalID
 	conv     orchestrator.ConversationID
 	log      *slog.Logger
 	message  *message.Message
-	notice   *message.Message // says that message may be missing, if it is unknown whether that arrived
-	reminder *message.Message // of message, while the approval waits
+	notice   *message.Message // a note that message may be missing, if it is unknown whether it arrived
+	reminder *message.Message // points to message while the approval waits
 
 	approval orchestrator.Approval
 	draft    draft
-	loaded   bool // draft is what the journal has
+	loaded   bool // draft was loaded from the journal
 	pinned   pinned
-	timer    *time.Timer // of the reminder; nil if none is to come
+	timer    *time.Timer // fires the reminder; nil if none is due
 }
 
-// pinned is what the screen knows of the pin of an approval's message. The lock of Screen guards it.
+// pinned is the state of an approval's pin. The lock of Screen guards it.
 type pinned struct {
-	asked   int  // the message of which a pin was asked for
-	refused bool // Telegram does not let the bot pin here
+	asked   int  // the message for which a pin was requested
+	refused bool // Telegram does not allow the bot to pin here
 }
 
-// keyPrefix is what the keys of the messages of approvals begin with.
+// keyPrefix starts the keys of the messages of approvals.
 const keyPrefix = "approval/"
 
-// idOf is the approval that the message with a key shows; empty for none.
+// idOf returns the approval that belongs to a message key, or "".
 func idOf(key string) orchestrator.ApprovalID {
 	rest, _ := strings.CutPrefix(key, keyPrefix)
 	if rest == key {
@@ -53,7 +53,7 @@ func idOf(key string) orchestrator.ApprovalID {
 	return orchestrator.ApprovalID(id)
 }
 
-// entryOfLocked is the entry of an approval. A new one continues with the messages that the chat has.
+// entryOfLocked returns the entry of an approval. A new entry continues with the messages in the chat.
 func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 	if e := s.entries[a.ID]; e != nil {
 		return e
@@ -64,7 +64,7 @@ func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 	}
 	e.message = s.open(e, "", s.content)
 	e.notice = s.open(e, "/notice", s.missing)
-	e.reminder = s.open(e, "/reminder", s.reminds)
+	e.reminder = s.open(e, "/reminder", s.reminderContent)
 	s.entries[a.ID] = e
 	return e
 }
@@ -79,7 +79,7 @@ func (s *Screen) open(e *entry, suffix string, content func(context.Context, *en
 
 func (e *entry) open() bool { return e.approval.State == orchestrator.ApprovalOpen }
 
-// push has the chat show how an approval stands.
+// push makes the chat show the current state of an approval.
 func (s *Screen) push(e *entry) {
 	s.mu.Lock()
 	attached, open := s.service != nil, e.open()
@@ -87,12 +87,13 @@ func (s *Screen) push(e *entry) {
 	if attached {
 		e.message.Update(outbox.Awaited)
 	}
-	if attached && !open { // what reminds of it is untrue
+	if attached && !open { // the reminder no longer applies
 		e.reminder.Update(outbox.Awaited)
 	}
 }
 
-// called continues after a call: the notice depends on the message, and what is over and shown is forgotten in the end.
+// called continues after a call. It updates the notice, which depends on the message, and finally drops an entry that
+// is over and shown.
 func (s *Screen) called(e *entry, m *message.Message) {
 	unknown := e.message.State() == orchestrator.Unknown
 	if m == e.message && unknown || m == e.notice && !unknown && m.State() == orchestrator.Sent {
@@ -114,11 +115,11 @@ func (s *Screen) called(e *entry, m *message.Message) {
 	}
 }
 
-// overKept is how many approvals that are over and shown the screen remembers: a press that comes a moment after the decision finds
-// what the chat shows, and edits nothing.
+// overKept is the number of finished and shown approvals that the screen remembers. Because of them a press just after
+// the decision finds the shown content and causes no edit.
 const overKept = 16
 
-// content is what the message of an approval shows now. An approval that is over is not sent.
+// content returns the current content of an approval's message. An approval that is over is not sent.
 func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error) {
 	if err := s.load(ctx, e); err != nil {
 		return message.Content{}, err
@@ -137,15 +138,15 @@ func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error)
 	return c, nil
 }
 
-// drawLocked is what the message shows.
+// drawLocked returns the content that the message shows.
 func (s *Screen) drawLocked(e *entry) (c message.Content) {
 	c.Text, c.Keyboard = s.view(e.approval).draw(e.draft, s.nameOfLocked(e.approval))
 	c.Mark = c.Digest()
 	return c
 }
 
-// missing is what the notice about a message shows that may not have arrived. The screen does not send the approval again
-// blindly: a button turns the notice into it.
+// missing returns the notice about a message that may not have arrived. The screen does not send the approval again on
+// its own; the notice has a button that turns it into the approval.
 func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if e.message.State() != orchestrator.Unknown {
@@ -161,10 +162,11 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	return message.Content{
 		Text:     render.Plain(p.Text("approval.may-be-missing", render.AgentName(p, a.Agent))),
 		Keyboard: s.view(a).keyboard([]button{{"approval.show", opShow}}),
+		Life:     message.Repeats,
 	}, nil
 }
 
-// promptOf is the message that an approval replies to. In a group several users prompt at once.
+// promptOf returns the message to reply to: the prompt. In a group several users prompt at once.
 func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 	if !outbox.ChatOf(a.Conversation.Chat).Group {
 		return 0
@@ -176,7 +178,7 @@ func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 	return st.Running.Message
 }
 
-// enter is the entry of an approval, with its draft and the states of its messages.
+// enter returns the entry of an approval, with its draft and the states of its messages loaded.
 func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, error) {
 	s.mu.Lock()
 	e := s.entryOfLocked(a)
@@ -184,11 +186,11 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, er
 	return e, errors.Join(s.load(ctx, e), e.notice.Load(ctx))
 }
 
-// draftKey is the key of a draft in the journal.
+// draftKey returns the journal key of a draft.
 func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
-// load reads the draft of the previous process, once. A message that no user has changed since it was sent shows what it was sent with,
-// unless its group may have become a supergroup since: then an edit finds that out.
+// load reads the draft of the previous process, once. A message that no user has changed since it was sent still shows
+// its first content, unless its group may have become a supergroup: then an edit finds that out.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	loaded, questions := e.loaded, e.approval.Questions
@@ -220,10 +222,10 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// supergroups is above the ids of all supergroups: Telegram puts -100 before their numbers.
+// supergroups is above the ids of all supergroups. Telegram puts -100 before their numbers.
 const supergroups = -1_000_000_000_000
 
-// change changes the draft of an entry by f, saves it and shows it, unless f returns false.
+// change changes an entry's draft by f, saves it and shows it, unless f returns false.
 func (s *Screen) change(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	changed := false
 	d, err := s.keep(ctx, e, func(d *draft) bool {
@@ -236,7 +238,7 @@ func (s *Screen) change(ctx context.Context, e *entry, f func(d *draft) bool) (d
 	return d, err
 }
 
-// keep is change for what the message does not show.
+// keep is change for fields that the message does not show.
 func (s *Screen) keep(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	s.mu.Lock()
 	d, questions := e.draft.clone(), e.approval.Questions
@@ -256,8 +258,8 @@ func (s *Screen) keep(ctx context.Context, e *entry, f func(d *draft) bool) (dra
 	return d, nil
 }
 
-// find takes the message of a pressed button for that of the approval, where it was unknown whether that had arrived. The
-// notice is one only once the user asks for the approval there.
+// find records the message of a pressed button as the approval's, if it was unknown whether that had arrived. For the
+// notice it does so only once the user asks to show the approval there.
 func (s *Screen) find(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {
@@ -276,7 +278,8 @@ func (s *Screen) find(ctx context.Context, e *entry, id int, op operation) error
 	return nil
 }
 
-// correct shows the end of an approval, also in a message that is not the approval's any more and still had buttons.
+// correct shows the end of an approval. It also corrects a message that no longer belongs to the approval but still had
+// buttons.
 func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	if a.ID != e.id || a.State == orchestrator.ApprovalOpen || id <= 0 {
 		return
@@ -291,7 +294,7 @@ func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	s.push(e)
 }
 
-// correctOther corrects a message that is not the approval's any more.
+// correctOther corrects a message that no longer belongs to the approval.
 func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 	var other *message.Message
 	other = s.o.Messages.Open(message.Spec{
@@ -304,10 +307,10 @@ func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 	other.Update(outbox.Awaited)
 }
 
-// remindAfter is when a chat is reminded of an approval that does not expire.
+// remindAfter is the time until the reminder of an approval that does not expire.
 const remindAfter = 15 * time.Minute
 
-// remindAt is when the chat is reminded of an approval: half of its time is over then.
+// remindAt returns when the chat is reminded of an approval: halfway to its expiry.
 func remindAt(a orchestrator.Approval) time.Time {
 	if a.Expires.IsZero() {
 		return a.Asked.Add(remindAfter)
@@ -315,7 +318,7 @@ func remindAt(a orchestrator.Approval) time.Time {
 	return a.Asked.Add(a.Expires.Sub(a.Asked) / 2)
 }
 
-// scheduleLocked sets the timer of the reminder of an approval that waits, and ends that of one that does not.
+// scheduleLocked sets the reminder's timer for a waiting approval, and stops it for any other.
 func (s *Screen) scheduleLocked(e *entry) {
 	switch {
 	case !e.open() && e.timer != nil:
@@ -326,8 +329,8 @@ func (s *Screen) scheduleLocked(e *entry) {
 	}
 }
 
-// reminds is what the reminder of an approval shows. It goes with the decision.
-func (s *Screen) reminds(_ context.Context, e *entry) (message.Content, error) {
+// reminderContent returns the content of an approval's reminder. The decision deletes it.
+func (s *Screen) reminderContent(_ context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
 	s.mu.Lock()
 	a, shown := e.approval, e.message.ID()
@@ -336,7 +339,7 @@ func (s *Screen) reminds(_ context.Context, e *entry) (message.Content, error) {
 	switch {
 	case a.State != orchestrator.ApprovalOpen:
 		return message.Content{Life: message.Goes}, nil
-	case a.WhyClosed(now) != nil, shown == 0: // it ends in a moment, or there is nothing to point to
+	case a.WhyClosed(now) != nil, shown == 0: // it expires in a moment, or there is no message to point to
 		return message.Content{}, outbox.ErrNotNeeded
 	}
 	agent := render.AgentName(p, a.Agent)

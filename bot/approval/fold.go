@@ -8,13 +8,13 @@ import (
 	"ductor/lang"
 )
 
-// Bounds of white space. More of it pushes text out of view.
+// Bounds of white space. More white space would push text out of view.
 const (
 	newlinesMost = 3
 	blanksMost   = 40
 )
 
-// folded is s with long runs of white space counted instead of shown, and whether there were any.
+// folded replaces long runs of white space in s by their count. It reports whether it found any.
 func folded(s string) (text string, cut bool) {
 	var b strings.Builder
 	for s != "" {
@@ -48,12 +48,13 @@ func foldedRun(run string) (string, bool) {
 	return lines + indent, cut
 }
 
-// short is s on one line, with what cannot be seen written out, and without its end where it is longer than limit.
+// short returns s on one line, with invisible characters written out, and cut at limit.
 func short(s string, limit int) string {
 	return render.ShortLine(render.Revealed(s), limit)
 }
 
-// inLine is s on one line, with its line breaks and long runs of blanks written out. False if it says less than s.
+// inLine returns s on one line, with its line breaks and long runs of blanks written out. It returns false if that
+// shows less than s.
 func inLine(s string, limit int) (string, bool) {
 	s, cut := folded(strings.TrimSpace(render.Revealed(s)))
 	s = strings.ReplaceAll(s, "\n", "⏎")
@@ -61,17 +62,17 @@ func inLine(s string, limit int) (string, bool) {
 	return short, !cut && short == s
 }
 
-// linesMost is how many lines of a text the chat shows before it cuts its middle out.
-const linesMost = 40
+// maxLines is how many lines of a text the chat shows before its middle is cut.
+const maxLines = 40
 
-// middle takes the middle out of s when it is longer than limit, or has too many lines. The end stays: what matters
-// in a command may stand there.
+// middle cuts the middle out of s if it is longer than limit or has too many lines. It keeps the end, because the end
+// of a command can matter most.
 func middle(p lang.Printer, s string, limit int) (string, bool) {
 	s, cut := folded(s)
-	if lines := strings.Split(s, "\n"); len(lines) > linesMost {
-		const tail = linesMost / 3
-		head := linesMost - tail
-		hidden := p.Text("approval.lines-hidden", len(lines)-linesMost)
+	if lines := strings.Split(s, "\n"); len(lines) > maxLines {
+		const tail = maxLines / 3
+		head := maxLines - tail
+		hidden := p.Text("approval.lines-hidden", len(lines)-maxLines)
 		s = strings.Join(lines[:head], "\n") + "\n" + hidden + "\n" + strings.Join(lines[len(lines)-tail:], "\n")
 		cut = true
 	}
@@ -79,9 +80,9 @@ func middle(p lang.Printer, s string, limit int) (string, bool) {
 		return s, cut
 	}
 	runes := []rune(s)
-	limit = max(limit-50, 0) // for the line about it
+	limit = max(limit-50, 0) // for the line about the cut
 	head, tail := limit*2/3, limit/3
-	// Characters beyond the basic plane count twice; then a little less is shown.
+	// Characters beyond the basic plane count twice, so show a little less.
 	if len(runes) < render.Len(s) {
 		head, tail = head/2, tail/2
 	}

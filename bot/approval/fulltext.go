@@ -11,10 +11,10 @@ import (
 	"ductor/lang"
 )
 
-// fullTextMax is how many messages a full text may have.
+// fullTextMax is the maximum number of messages of a full text.
 const fullTextMax = 16
 
-// fullText is everything that there is to decide on, in at most fullTextMax messages and one that says so.
+// fullText returns everything there is to decide on, in at most fullTextMax messages, and one more if that is not all.
 func (a view) fullText() []render.Text {
 	var lines []render.Text
 	if a.Request != nil {
@@ -58,12 +58,12 @@ func (a view) fullApproval() []render.Text {
 	return append(lines, a.fullRules()...)
 }
 
-// shownFields are the fields that say something to a user. The others name the request for the agent.
+// shownFields returns the fields that mean something to a user. The others identify the request for the agent.
 func shownFields(all []cli.Field) []cli.Field {
 	return slices.DeleteFunc(slices.Clone(all), func(f cli.Field) bool { return f.Weight == cli.LabelField })
 }
 
-// fullFields has a line for each field. Further lines of a value are indented, so that they are no fields.
+// fullFields returns a line for each field. It indents further lines of a value, so that they do not look like fields.
 func fullFields(p lang.Printer, fields []cli.Field) string {
 	var b strings.Builder
 	for _, f := range fields {
@@ -72,7 +72,7 @@ func fullFields(p lang.Printer, fields []cli.Field) string {
 	return b.String()
 }
 
-// fullRules are the rules that the message of the approval cannot show whole.
+// fullRules returns the rules that the approval's message shows only in part.
 func (a view) fullRules() (lines []render.Text) {
 	for _, rule := range []string{a.SessionRule, a.Rule} {
 		if _, cut := a.shownRule(rule); cut {
@@ -110,7 +110,7 @@ func (a view) fullTextTooLong() bool {
 		bytes += len(text)
 	}
 	switch {
-	case bytes < render.MessageLimit: // a message or two, also where much of it is written out
+	case bytes < render.MessageLimit: // a message or two, even if much of it must be written out
 		return false
 	case bytes > fullTextMax*render.MessageLimit*utf8.UTFMax:
 		return true

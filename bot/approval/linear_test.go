@@ -7,7 +7,7 @@ import (
 	"ductor/lang"
 )
 
-// The work over what an agent asks is in proportion to its length.
+// The work for a question is proportional to its length.
 func TestTheWorkOverAQuestionIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Printed, func(text string) {
 		folded(text)

@@ -9,10 +9,10 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// pinAfter is how long an approval waits before it is pinned: most are decided sooner.
+// pinAfter is how long an approval waits before it is pinned. Most are decided sooner.
 const pinAfter = 10 * time.Second
 
-// pin has the chat pin an approval that waits, and unpin one that does not.
+// pin pins the message of a waiting approval, and unpins any other.
 func (s *Screen) pin(e *entry) {
 	if s.o.Pins == nil {
 		return
@@ -27,14 +27,15 @@ func (s *Screen) pin(e *entry) {
 	s.mu.Unlock()
 	switch {
 	case !wanted:
-	case open: // a call in the outbox would hold up the end of ductor
+	case open: // pin later: a queued call would delay the shutdown of ductor
 		time.AfterFunc(pinAfter, func() { s.postPin(e, id, true) })
 	default:
 		s.postPin(e, id, false)
 	}
 }
 
-// postPin has the outbox pin a message of an approval, or unpin it: what is pinned asks for a press.
+// postPin posts a call that pins or unpins a message of an approval. Unpinning has priority, because a pinned message
+// asks users to press.
 func (s *Screen) postPin(e *entry, id int, pin bool) {
 	priority := outbox.Housekeeping
 	if !pin {
@@ -50,14 +51,15 @@ func (s *Screen) postPin(e *entry, id int, pin bool) {
 	})
 }
 
-// makePin pins or unpins. The journal has that a message is pinned before it is, so that the next process unpins it.
+// makePin pins or unpins a message. It records a pin in the journal first, so that the next process can unpin the
+// message.
 func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error {
 	s.mu.Lock()
 	open, was := e.open(), e.draft.Pinned
 	s.mu.Unlock()
 	switch {
 	case pin && open && id == e.message.ID():
-		if err := s.notePin(ctx, e, id); err != nil {
+		if err := s.recordPin(ctx, e, id); err != nil {
 			return err
 		}
 		err := s.o.Pins.Pin(ctx, e.conv.Chat, id)
@@ -65,20 +67,20 @@ func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error 
 			s.mu.Lock()
 			e.pinned.refused = true
 			s.mu.Unlock()
-			return s.notePin(ctx, e, 0)
+			return s.recordPin(ctx, e, 0)
 		}
 		return err
 	case !pin && !open && was != 0:
 		if err := s.o.Pins.Unpin(ctx, e.conv.Chat, was); err != nil && tgapi.FaultOf(err).Kind != tgapi.BadRequest {
 			return err
 		}
-		return s.notePin(ctx, e, 0)
+		return s.recordPin(ctx, e, 0)
 	}
 	return outbox.ErrNotNeeded
 }
 
-// notePin records which message is pinned; 0 for none.
-func (s *Screen) notePin(ctx context.Context, e *entry, id int) error {
+// recordPin records which message is pinned; 0 for none.
+func (s *Screen) recordPin(ctx context.Context, e *entry, id int) error {
 	_, err := s.keep(ctx, e, func(d *draft) bool {
 		d.Pinned = id
 		return true

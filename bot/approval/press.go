@@ -11,16 +11,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// Press is a button that a user pressed.
+// Press is a press of a button.
 type Press struct {
 	By      orchestrator.Press
 	Name    string // of the user
-	Message int    // that has the button
+	Message int    // the message with the button
 }
 
-// Press acts on a button with the action Action and this data. It returns the short answer to the press, and the full
-// text where the button asks for it, to be sent as replies to the message. A press that comes too late, from another
-// user or from another conversation changes nothing, and the answer says so.
+// Press handles a press of a button that has the action Action and this data. It returns the short answer to the press
+// and, if the button asks for it, the full text, to be sent as replies to the message. A press that is too late, by the
+// wrong user or from another conversation changes nothing, and the answer explains that.
 func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
 	say := s.o.Lang.Of(p.By.Conversation.Chat)
 	pressed, ok := parseButtonData(data)
@@ -67,8 +67,8 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 	return s.advance(ctx, e, a, p, pressed)
 }
 
-// decide has the service decide, which shows the decision. It corrects another message that still shows an open approval, and
-// shows the draft of an approval that stays open.
+// decide passes a decision to the service, which shows it. If another message still shows the approval as open, decide
+// corrects that message. If the approval stays open, it shows the draft.
 func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, by orchestrator.Press, message int, v orchestrator.Verdict) (orchestrator.Approval, error) {
 	now, err := s.service.Decide(ctx, a.ID, a.Nonce, by, v)
 	s.correct(e, now, message)
@@ -78,7 +78,7 @@ func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, 
 	return now, err
 }
 
-// decideByPress decides, and says what came of it.
+// decideByPress decides, and returns the answer to the press.
 func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.Approval, p Press, v orchestrator.Verdict) (string, error) {
 	say := s.o.Lang.Of(e.conv.Chat)
 	now, err := s.decide(ctx, e, a, p.By, p.Message, v)
@@ -95,7 +95,8 @@ func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.App
 	return say.Text("approval.is-denied"), nil
 }
 
-// refusal says why nothing changed; state is that of the approval. It returns an error about which users can do nothing.
+// refusal explains to the user why nothing changed; state is the approval's. It returns the error if users cannot do
+// anything about it.
 func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err error) (string, error) {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoApproval), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrBadChoice):
@@ -106,15 +107,19 @@ func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err e
 		return p.Text("approval.too-late"), nil
 	case errors.Is(err, orchestrator.ErrApprovalWithdrawn):
 		return p.Text("approval.agent-gone"), nil
+	case errors.Is(err, orchestrator.ErrNotTold):
+		return p.Text("approval.not-told"), nil
 	case errors.Is(err, orchestrator.ErrPathMoved):
 		return p.Text("approval.path-moved"), nil
+	case errors.Is(err, orchestrator.ErrNotBrought):
+		return p.Text("approval.not-brought"), nil
 	case errors.Is(err, orchestrator.ErrApprovalDecided):
 		return p.Text(decidedBefore(state)), nil
 	}
 	return "", err
 }
 
-// decidedBefore says how an approval was decided before a press.
+// decidedBefore describes how an approval was decided before a press.
 func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 	switch state {
 	case orchestrator.ApprovalAllowed:
@@ -125,7 +130,7 @@ func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 	return "approval.denied-before"
 }
 
-// unseen says why a user who was not shown all of an approval cannot allow it; empty if the user can.
+// unseen explains why a user who has not seen all of an approval cannot allow it. It returns "" if the user can.
 func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.Choice) string {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if a.State != orchestrator.ApprovalOpen || a.Request == nil || choice == orchestrator.Deny {
@@ -143,11 +148,11 @@ func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.C
 	return ""
 }
 
-// openFullText gives everything that there is to decide on, once.
+// openFullText returns everything there is to decide on, once.
 func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Approval, p Press) (string, []render.Text, error) {
 	again := false
 	_, err := s.change(ctx, e, func(d *draft) bool {
-		if d.applied(p.By.Updates) { // the previous process ended before it marked the press handled
+		if d.applied(p.By.Updates) { // the previous process died before it marked the press as handled
 			return false
 		}
 		again = d.Opened
@@ -163,13 +168,13 @@ func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Appr
 	return "", s.view(a).fullText(), nil
 }
 
-// advance acts on a press that decides nothing yet, or that answers the last question. The chat does not show the last answer as a
-// draft: it is decided first.
+// advance handles a press that does not decide yet, or that answers the last question. It decides the last answer
+// before the chat could show it as a draft.
 func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval, p Press, pressed buttonData) (string, error) {
 	var answer lang.Key
 	var complete bool
 	d, err := s.keep(ctx, e, func(d *draft) bool {
-		if d.applied(p.By.Updates) { // the previous process ended before it marked the press handled
+		if d.applied(p.By.Updates) { // the previous process died before it marked the press as handled
 			complete = pressed.op == opNext || pressed.op == opOption && !a.Questions[d.Question].Multi
 			return false
 		}
@@ -179,7 +184,7 @@ func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval,
 		return did != nothing
 	})
 	if err == nil && complete && d.complete(a.Questions) {
-		return s.decideByPress(ctx, e, a, p, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
+		return s.decideByPress(ctx, e, a, p, d.verdict(a.Questions))
 	}
 	s.push(e)
 	if answer == "" {

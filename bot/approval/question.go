@@ -10,7 +10,7 @@ import (
 	"ductor/lang"
 )
 
-// Sizes of what a question shows, in UTF-16 units, and how many options get a button.
+// Sizes of a question's parts, in UTF-16 units, and the number of options with a button.
 const (
 	questionMax       = 900
 	optionsMax        = 16
@@ -20,9 +20,9 @@ const (
 	answersShown      = 3
 )
 
-// drawQuestion shows one question after the other, with a button for each option.
+// drawQuestion shows one question at a time, with a button for each option.
 func (a view) drawQuestion(d draft) (render.Text, tgapi.Keyboard) {
-	lines := []render.Text{render.Plain(a.asks(d.Question))}
+	lines := []render.Text{render.Plain(a.headline(d.Question))}
 	for i := max(d.Question-answersShown, 0); i < d.Question; i++ {
 		q := a.Questions[i]
 		lines = append(lines, givenAnswer(a.lang, q, d.answer(i, q)))
@@ -46,8 +46,8 @@ func (a view) drawQuestion(d draft) (render.Text, tgapi.Keyboard) {
 	return fitting(lines), a.questionButtons(d)
 }
 
-// asks is the first line.
-func (a view) asks(question int) string {
+// headline returns the first line.
+func (a view) headline(question int) string {
 	agent := render.AgentName(a.lang, a.Agent)
 	if len(a.Questions) < 2 {
 		return a.lang.Text("approval.asks", agent)
@@ -55,7 +55,7 @@ func (a view) asks(question int) string {
 	return a.lang.Text("approval.asks-one-of", agent, question+1, len(a.Questions))
 }
 
-// fitting is lines as one message, without its end where it is too long.
+// fitting joins lines to one message and cuts its end if it is too long.
 func fitting(lines []render.Text) render.Text {
 	return render.AsMessage(render.Shorten(separated(lines), render.MessageLimit))
 }
@@ -67,12 +67,12 @@ func answerAt(answers [][]string, i int) []string {
 	return nil
 }
 
-// givenAnswer is a question with its answer, in a line each.
+// givenAnswer shows a question and its answer, one line each.
 func givenAnswer(p lang.Printer, q cli.Question, answer []string) render.Text {
 	return render.Concat(render.Plain(short(q.Text, answerMax)), render.Plain("\n→ "), render.Styled(render.Bold, shownAnswer(p, q, answer)))
 }
 
-// shownAnswer never shows what is secret.
+// shownAnswer returns the answer for users, without secrets.
 func shownAnswer(p lang.Printer, q cli.Question, answer []string) string {
 	if q.Secret {
 		return "•••"
@@ -101,7 +101,7 @@ func (a view) optionLabel(o cli.Option) string {
 	return a.lang.Text("approval.no-name")
 }
 
-// wordsHint says how to answer in words of the user.
+// wordsHint explains how to answer in the user's own words.
 func (a view) wordsHint(q cli.Question, d draft) string {
 	p, until, waits := a.lang, clock(d.Until), d.View == opWords
 	switch {
@@ -155,7 +155,7 @@ func (a view) questionButtons(d draft) tgapi.Keyboard {
 	return append(k, last)
 }
 
-// questionCut says whether the chat shows less than the whole question.
+// questionCut reports whether the chat shows only a part of the question.
 func (a view) questionCut(q cli.Question) bool {
 	_, cut := middle(a.lang, render.Revealed(strings.TrimSpace(q.Text)), questionMax)
 	_, header := inLine(q.Header, optionLabelMax)
@@ -166,7 +166,7 @@ func (a view) questionCut(q cli.Question) bool {
 	})
 }
 
-// takesWords says whether a question takes words of the user.
+// takesWords reports whether a question accepts the user's own words.
 func takesWords(q cli.Question) bool { return q.Free || len(q.Options) == 0 }
 
 func (a view) nextLabel(d draft) lang.Key {

@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Whatever an agent asks and however far the user is, Telegram accepts the message and the data of its buttons, and no
-// secret is shown or kept.
+// Whatever an agent asks and however far the user is, Telegram accepts the message and the data of its buttons, and
+// secrets are neither shown nor stored.
 func TestLawQuestionsAreAMessage(t *testing.T) {
 	text := rapid.StringMatching(`(?s).{0,30}`)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -39,7 +39,7 @@ func TestLawQuestionsAreAMessage(t *testing.T) {
 			if len(q.Options) > 0 {
 				d.toggle(q, rapid.IntRange(0, len(q.Options)-1).Draw(rt, "option"))
 			}
-			d.say(q, "hunter2"+long("words"))
+			d.say(q, "hunter2"+long("words"), nil)
 			checkQuestion(rt, a, d)
 			if d.forward(a) {
 				break
@@ -84,13 +84,13 @@ func checkQuestion(rt *rapid.T, a orchestrator.Approval, d draft) {
 	}
 }
 
-// A draft survives a restart, but for its secrets, which it asks for again.
+// A draft survives a restart without its secrets. The approval asks for those again.
 func TestADraftOutlivesARestart(t *testing.T) {
 	questions := []cli.Question{{Text: "User?", Free: true}, {Text: "Password?", Free: true, Secret: true}, {Text: "Why?", Free: true}}
 	a := orchestrator.Approval{ApprovalRequest: orchestrator.ApprovalRequest{Questions: questions}}
 	d := draft{View: opWords, From: 7, Until: time.Unix(1000, 0).UTC()}
 	for _, words := range []string{"ann", "hunter2"} {
-		d.say(questions[d.Question], words)
+		d.say(questions[d.Question], words, []orchestrator.Attachment{{Path: "/u/" + words}})
 		d.forward(a)
 	}
 	if d.applied([]int64{5}) || !d.applied([]int64{5}) || d.applied([]int64{4}) {
@@ -103,6 +103,9 @@ func TestADraftOutlivesARestart(t *testing.T) {
 	got, err := decodeDraft(data, questions)
 	if err != nil || got.Question != 1 || got.Words[0] != "ann" || got.Words[1] != "" || !got.applied([]int64{4}) || !got.waits(7, time.Unix(999, 0)) {
 		t.Errorf("goes on with %+v, %v", got, err)
+	}
+	if v := got.verdict(questions); len(v.Files) == 0 || v.Files[0].Path != "/u/ann" {
+		t.Errorf("the files are %+v", v.Files)
 	}
 	if _, err := decodeDraft([]byte("{"), questions); err == nil {
 		t.Error("half a draft is believed")

@@ -13,40 +13,40 @@ import (
 	"ductor/orchestrator"
 )
 
-// Message is a text that a user sent.
+// Message is a user's text message.
 type Message struct {
 	Conversation orchestrator.ConversationID
 	User         orchestrator.PersonID
 	Role         orchestrator.UserRole
 	ReplyTo      int // 0 for none
 	Text         string
-	Plain        string // Text without the Markdown of its formatting, which a secret has not
+	Plain        string                    // Text without Markdown for its formatting; a secret has no formatting
+	Files        []orchestrator.Attachment // that came with it
 	Updates      []int64
-	// Alone says that the message has no file and stands in a private chat: it may answer the one question there that is open.
-	Alone   bool
-	Arrived time.Time
+	Private      bool // it is in a private chat
+	Arrived      time.Time
 }
 
-// Outcome is what Reply did with a message.
+// Outcome is the result of Reply.
 type Outcome struct {
 	Fate   Fate
 	Text   string
-	Secret bool // the message holds a secret: delete it, and keep nothing of it
-	// Guessed says that the message became the answer to the one open question although it did not say so.
+	Secret bool // the message contains a secret: delete it and store nothing of it
+	// Guessed means that the message answered the only open question without replying to it.
 	Guessed bool
 }
 
-// Fate is what to do with a message after Reply.
+// Fate is how the caller continues with a message after Reply.
 type Fate int
 
 const (
-	Prompt Fate = iota // pass it on as a prompt, below the context Text where there is one
-	Leave              // nothing: its updates are marked handled, or stay in the inbox for the next process
-	Finish             // mark its updates handled, and send the user Text where there is one
+	Prompt Fate = iota // treat it as a prompt, below the context Text if there is one
+	Leave              // do nothing: its updates are marked as handled, or stay in the inbox for the next process
+	Finish             // mark its updates as handled, and send Text to the user if there is one
 )
 
-// Reply takes the reason of a denial or the answer to a question, if a message is one: it replies to the message that
-// shows it, or the user pressed a button to say something.
+// Reply uses a message as the reason of a denial or the answer to a question, if it is one: it replies to the message
+// that asks, or the user pressed a button to write something.
 func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	e, approval, err := s.addressee(ctx, m)
 	switch {
@@ -58,18 +58,21 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	case e == nil:
 		return Outcome{}
 	}
+	for _, f := range m.Files {
+		m.Text = strings.TrimPrefix(m.Text+"\n"+f.String(), "\n")
+	}
 	s.mu.Lock()
 	d := e.draft.clone()
 	s.mu.Unlock()
 	if approval.Request != nil {
-		return s.takeReason(ctx, m, e, approval, d)
+		return s.denyWithReason(ctx, m, e, approval, d)
 	}
-	o := s.takeAnswer(ctx, m, e, approval, d)
+	o := s.answerQuestion(ctx, m, e, approval, d)
 	o.Guessed = m.ReplyTo == 0 && !d.waits(m.User, s.o.Now()) && o.Fate != Prompt && o.Text == ""
 	return o
 }
 
-// addressee is the approval that a message may be for; nil if there is none.
+// addressee returns the approval that a message may be meant for, or nil.
 func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Approval, error) {
 	if m.ReplyTo == 0 {
 		return s.current(ctx, m, cmp.Or(s.listening(m), s.onlyQuestion(m)))
@@ -79,7 +82,7 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 		return nil, orchestrator.Approval{}, err
 	}
 	if idOf(key) == "" {
-		// The user may be faster than Telegram's answer to the call that sent the message.
+		// A user can be faster than Telegram's answer to the call that sent the message.
 		if e := s.listening(m); e != nil && (e.message.ID() == 0 || e.message.ID() == m.ReplyTo) {
 			return s.current(ctx, m, e)
 		}
@@ -96,7 +99,8 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 	return e, approval, err
 }
 
-// current is the approval of an entry as it is now; nil if it is not open, the user may not decide it, or e is nil.
+// current returns an entry's approval as it is now. It returns nil if the approval is not open, the user may not decide
+// it, or e is nil.
 func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orchestrator.Approval, error) {
 	if e == nil {
 		return nil, orchestrator.Approval{}, nil
@@ -108,8 +112,8 @@ func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orch
 	return e, approval, nil
 }
 
-// listening is the open approval that waits for the next message of a user; of several the one whose button the user pressed
-// last; nil if there is none. After a restart it waits again as soon as its message is edited.
+// listening returns the open approval that waits for a user's next message, or nil. If several do, it returns the one
+// whose button the user pressed last. After a restart an approval waits again as soon as its message is edited.
 func (s *Screen) listening(m Message) (last *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,8 +126,8 @@ func (s *Screen) listening(m Message) (last *entry) {
 	return last
 }
 
-// onlyQuestion is the one open question that the chat shows, if the message can be its answer: it came after the question, which
-// has no secret and takes these words.
+// onlyQuestion returns the only open question of a private chat if the message can answer it: the message has no file and
+// came after the question, which has no secret and accepts these words.
 func (s *Screen) onlyQuestion(m Message) (only *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +140,7 @@ func (s *Screen) onlyQuestion(m Message) (only *entry) {
 			only = e
 		}
 	}
-	if only == nil || !m.Alone || only.message.ID() == 0 || !m.Arrived.After(only.approval.Asked) {
+	if only == nil || !m.Private || len(m.Files) > 0 || only.message.ID() == 0 || !m.Arrived.After(only.approval.Asked) {
 		return nil
 	}
 	q := only.approval.Questions[only.draft.Question]
@@ -146,26 +150,27 @@ func (s *Screen) onlyQuestion(m Message) (only *entry) {
 	return only
 }
 
-// optionOf is the place of the option that a text names; -1 for none.
+// optionOf returns the index of the option that a text names, or -1.
 func optionOf(q cli.Question, text string) int {
 	return slices.IndexFunc(q.Options, func(o cli.Option) bool {
 		return strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(text))
 	})
 }
 
-// takeReason denies with the words of the user who was asked for them.
-func (s *Screen) takeReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
+// denyWithReason denies the request with the words that the bot asked the user for.
+func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	switch {
 	case !d.waits(m.User, s.o.Now()):
 		return Outcome{}
 	case a.Request.Deaf:
 		return s.denyAndPrompt(ctx, m, e, a)
 	}
-	return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
+	return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text, Files: m.Files})
 }
 
-// denyAndPrompt denies, and makes the reason a prompt: this agent reads it in no other way. If ductor dies between the
-// two, the next process finds that this message denied it, and continues with the prompt.
+// denyAndPrompt denies the request and makes the reason a prompt, because this agent cannot read it in another way. If
+// ductor dies between the two, the next process finds that this message denied the request, and continues with the
+// prompt.
 func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orchestrator.Approval) Outcome {
 	again := false
 	_, err := s.keep(ctx, e, func(d *draft) bool {
@@ -176,9 +181,11 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		s.o.Log.Error("keep a reason", "updates", m.Updates, "err", err)
 		return Outcome{Fate: Finish, Text: s.o.Lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
 	}
-	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role} // the prompt marks the updates handled
+	// the prompt marks the updates as handled
+	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role}
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
-	if err != nil && !(again && now.State == orchestrator.ApprovalDenied && now.By == m.User) {
+	stands := again || errors.Is(err, orchestrator.ErrNotTold)
+	if err != nil && !(stands && now.State == orchestrator.ApprovalDenied && now.By == m.User) {
 		return s.notDecided(m, now, err)
 	}
 	return Outcome{Text: "[You asked to use " + render.ShortLine(a.Request.Tool, render.NameLimit) + ": " +
@@ -193,7 +200,7 @@ func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orche
 	return Outcome{Fate: Leave}
 }
 
-// notDecided says why a message decided nothing.
+// notDecided explains why a message decided nothing.
 func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Outcome {
 	p := s.o.Lang.Of(m.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
@@ -207,11 +214,11 @@ func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Out
 	return Outcome{Fate: Finish, Text: text}
 }
 
-// takeAnswer answers the current question with the words of a message.
-func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
+// answerQuestion answers the current question with the words of a message.
+func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	secret := slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
 	if secret {
-		m.Text = m.Plain
+		m.Text, m.Files = m.Plain, nil
 	}
 	if err := a.WhyClosed(s.o.Now()); err != nil {
 		if !secret && !d.waits(m.User, s.o.Now()) {
@@ -233,7 +240,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		return Outcome{Fate: Finish, Text: p.Text("approval.no-words")}
 	}
 	last := false
-	d, err := s.keep(ctx, e, func(d *draft) bool { // the last answer is decided before the chat shows it
+	d, err := s.keep(ctx, e, func(d *draft) bool { // decide the last answer before the chat shows it
 		if d.applied(m.Updates) {
 			last = d.Question+1 == len(a.Questions)
 			return false
@@ -241,7 +248,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		if option >= 0 && !slices.Contains(d.Picks[d.Question], option) {
 			d.toggle(q, option)
 		} else if option < 0 {
-			d.say(q, m.Text)
+			d.say(q, m.Text, m.Files)
 		}
 		d.View = ""
 		last = d.forward(a)
@@ -252,7 +259,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		s.o.Log.Error("keep an answer", "updates", m.Updates, "err", err)
 		return Outcome{Fate: Finish, Text: p.Text("approval.not-kept")}
 	case last && d.complete(a.Questions):
-		return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
+		return s.decideByReply(ctx, m, e, a, d.verdict(a.Questions))
 	}
 	s.push(e)
 	return Outcome{Fate: Finish}

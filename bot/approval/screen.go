@@ -15,51 +15,51 @@ import (
 	"ductor/orchestrator"
 )
 
-// Service decides. orchestrator.AskDesk says what its methods do, except for Status.
+// Service decides about approvals. orchestrator.AskDesk documents its methods, except for Status.
 type Service interface {
 	Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Approval, error)
 	Approval(ctx context.Context, id orchestrator.ApprovalID, in orchestrator.ConversationID) (orchestrator.Approval, error)
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 }
 
-// Pins pins messages in chats, without a sound. *tgapi.Client is one.
+// Pins pins messages in chats without a sound. *tgapi.Client implements it.
 type Pins interface {
 	Pin(ctx context.Context, chat int64, message int) error
 	Unpin(ctx context.Context, chat int64, message int) error
 }
 
-// Options are what a Screen is made of. Outbox, Pins and Quiet may be nil.
+// Options configures a Screen. Outbox, Pins and Quiet may be nil.
 type Options struct {
 	Messages *message.Messages
-	Outbox   *outbox.Outbox          // Pins goes through it
-	Pins     Pins                    // nil: nothing is pinned
-	Quiet    func(at time.Time) bool // reminders make no sound then; nil: never
+	Outbox   *outbox.Outbox          // carries the calls of Pins
+	Pins     Pins                    // nil: pin nothing
+	Quiet    func(at time.Time) bool // reports whether reminders are silent; nil: never
 	Journal  orchestrator.CardStore
 	Lang     *lang.Choices
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// Screen shows approvals and questions: each has a message, which the screen edits as its approval changes and which loses
-// its buttons with the decision. It sends nothing before Attach. Safe for concurrent use.
+// Screen shows approvals and questions. Each has a message, which the screen edits as the approval changes and which
+// loses its buttons with the decision. It sends nothing before Attach. Safe for concurrent use.
 type Screen struct {
 	o Options
 
 	mu      sync.Mutex
 	service Service // nil before Attach
 	entries map[orchestrator.ApprovalID]*entry
-	over    []*entry                         // those that are over and shown, the oldest first
-	names   map[orchestrator.PersonID]string // of users who pressed a button
+	over    []*entry                         // finished and shown, oldest first
+	names   map[orchestrator.PersonID]string // names of users who pressed a button
 }
 
-// New makes a Screen.
+// New returns a Screen.
 func New(o Options) *Screen {
 	return &Screen{o: o, entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string)}
 }
 
 func (s *Screen) view(a orchestrator.Approval) view { return view{a, s.o.Lang.Of(a.Conversation.Chat)} }
 
-// Attach gives the screen its service and begins to send. Call it once, before Press and Reply.
+// Attach sets the service and starts sending. Call it once, before Press and Reply.
 func (s *Screen) Attach(service Service) {
 	s.mu.Lock()
 	s.service = service
@@ -70,7 +70,7 @@ func (s *Screen) Attach(service Service) {
 	}
 }
 
-// Show shows an approval, or its new state. It does not wait for the network.
+// Show shows an approval or its new state. It does not wait for the network.
 func (s *Screen) Show(a orchestrator.Approval) {
 	s.mu.Lock()
 	e := s.entryOfLocked(a)
@@ -80,20 +80,22 @@ func (s *Screen) Show(a orchestrator.Approval) {
 	s.push(e)
 }
 
-// Moved has the open approvals of a group follow it to its new id: Telegram refuses the edit of a message of the old one, and names the new.
+// Moved moves the open approvals of a group to the group's new id. Telegram rejects the edit of a message of the old
+// group, and that error names the new id.
 func (s *Screen) Moved(chat int64) {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
 	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.conv.Chat != chat || !e.open() })
 	s.mu.Unlock()
 	for _, e := range entries {
-		e.message.Believe("") // what it shows, nobody sees any more
+		e.message.Believe("") // no user sees the old message any more
 		s.push(e)
 	}
 }
 
-// Hint says that an agent of a conversation waits for its user; empty if none does. A message is no answer to that agent
-// unless it replies to the question, the user pressed a button that asks for words, or onlyQuestion finds that it is one.
+// Hint says in the chat's language that an agent waits for its user, or returns "" if none does. A message answers that
+// agent only if it replies to the question, the user pressed a button that asks for words, or onlyQuestion recognizes
+// it as the answer.
 func (s *Screen) Hint(in orchestrator.ConversationID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +107,9 @@ func (s *Screen) Hint(in orchestrator.ConversationID) string {
 	return ""
 }
 
-// home is the conversation of an approval, if its message is in in. That is another one if the topic is gone or the group has moved. The
-// message is not compared: a press may come before Telegram has answered which one it sent.
+// home returns the conversation of an approval whose message is in the given one. The two differ if the topic is gone
+// or the group has moved. It does not compare the message: a press may arrive before Telegram has answered the call
+// that sent it.
 func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID, of orchestrator.ApprovalID) orchestrator.ConversationID {
 	a, err := s.service.Approval(ctx, of, in)
 	if !errors.Is(err, orchestrator.ErrElsewhere) {
@@ -122,10 +125,10 @@ func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID, of or
 	return in
 }
 
-// namesKept limits the names that the screen remembers.
+// namesKept limits the number of remembered names.
 const namesKept = 1024
 
-// remember keeps the name of a user who pressed a button, for the line about the decision.
+// remember stores the name of a user who pressed a button, for the line about the decision.
 func (s *Screen) remember(p orchestrator.PersonID, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +138,7 @@ func (s *Screen) remember(p orchestrator.PersonID, name string) {
 	s.names[p] = name
 }
 
-// nameOfLocked is the name of the user who decided, in a group only.
+// nameOfLocked returns the name of the user who decided, in a group only.
 func (s *Screen) nameOfLocked(a orchestrator.Approval) string {
 	if a.By == 0 || !outbox.ChatOf(a.Conversation.Chat).Group {
 		return ""

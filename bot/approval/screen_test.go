@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// faultyJournal is a journal that fails from time to time.
+// faultyJournal is a journal whose calls sometimes fail.
 type faultyJournal struct {
 	*bottest.Journal
 	fails func(orchestrator.SendState) bool
@@ -29,7 +29,7 @@ func (f *faultyJournal) SaveMessage(ctx context.Context, m orchestrator.Message)
 	return f.Journal.SaveMessage(ctx, m)
 }
 
-// withScreen shows approvals in a fake chat, under a fake clock.
+// withScreen runs test with a Screen in a fake chat, under a fake clock.
 func withScreen(t *testing.T, test func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func openApproval() orchestrator.Approval {
 	}
 }
 
-// The screen sends an approval that could not be recorded as soon as it can be: the agent waits for it.
+// The screen sends an approval that could not be recorded as soon as recording works: the agent waits for it.
 func TestAnApprovalThatCouldNotBeRecordedIsShownLater(t *testing.T) {
 	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal) {
 		var full atomic.Bool
@@ -75,7 +75,7 @@ func TestAnApprovalThatCouldNotBeRecordedIsShownLater(t *testing.T) {
 	})
 }
 
-// The screen shows a decision that comes while it sends the approval, also if it could not record the message.
+// The screen shows a decision that arrives while the approval is being sent, even if it could not record the message.
 func TestADecisionWhileTheApprovalIsSent(t *testing.T) {
 	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal) {
 		journal.fails = func(state orchestrator.SendState) bool { return state == orchestrator.Sent }
@@ -89,6 +89,33 @@ func TestADecisionWhileTheApprovalIsSent(t *testing.T) {
 		synctest.Wait()
 		if !strings.Contains(chat.Text(), "✅ Allowed.") || strings.Contains(chat.Text(), "[") {
 			t.Errorf("the chat shows\n%s", chat.Text())
+		}
+	})
+}
+
+// deafService is a service whose agent takes no decision.
+type deafService struct{ Service }
+
+func (deafService) Decide(
+	context.Context, orchestrator.ApprovalID, string, orchestrator.Press, orchestrator.Verdict,
+) (orchestrator.Approval, error) {
+	a := openApproval()
+	a.State = orchestrator.ApprovalAllowed
+	return a, orchestrator.ErrNotTold
+}
+
+// A press on an approval whose agent just ended is answered with that.
+func TestADecisionThatDoesNotReachTheAgent(t *testing.T) {
+	withScreen(t, func(t *testing.T, s *Screen, _ *bottest.Chat, _ *faultyJournal) {
+		s.Attach(deafService{})
+		e, err := s.enter(t.Context(), openApproval())
+		if err != nil {
+			t.Fatal(err)
+		}
+		allow := orchestrator.Verdict{Choice: orchestrator.AllowOnce}
+		answer, err := s.decideByPress(t.Context(), e, openApproval(), Press{}, allow)
+		if want := s.o.Lang.Of(7).Text("approval.not-told"); err != nil || answer != want {
+			t.Errorf("the press was answered %q, %v", answer, err)
 		}
 	})
 }

@@ -12,31 +12,31 @@ import (
 	"ductor/orchestrator"
 )
 
-// Sizes of what an approval shows, in UTF-16 units. A part that finds less room shows less.
+// Sizes of an approval's parts, in UTF-16 units. A part that has less room shows less.
 const (
-	subjectMax = 3300 // of all parts together: what stands around them fits a message too
+	subjectMax = 3300 // all parts together, so that the rest of the message fits too
 	detailMax  = 1200
-	diffMax    = 1200 // of all changes together
+	diffMax    = 1200 // all changes together
 	changesMax = 5
 	linksMost  = 5
 	reasonMax  = 300
 	fieldMax   = 200
-	widerMax   = 900 // of all fields that ask for wider rights
-	plainMax   = 900 // of all other fields
+	widerMax   = 900 // all fields that ask for wider rights
+	plainMax   = 900 // all other fields
 	pathMax    = 200
 )
 
-// subject is what an approval is about, as the message shows it. No line has words of the bot and of the agent, except a
-// field, whose name comes first.
+// subject is the description of a request in its message. No line mixes words of the bot with words of the agent,
+// except a field, which starts with its name.
 type subject struct {
 	lang  lang.Printer
 	lines []render.Text
 	room  int
-	cut   bool // the message does not show all of it
+	cut   bool // the message shows only a part
 }
 
-// subject draws what an approval is about: first what it asks for beyond the usual, then the command or the changes,
-// then its other fields.
+// subject describes the request: first the rights beyond the usual, then the command or the changes, then its other
+// fields.
 func (a view) subject() *subject {
 	req := a.Request
 	s := &subject{lang: a.lang, room: subjectMax}
@@ -77,7 +77,7 @@ func (a view) subject() *subject {
 	return s
 }
 
-// about is what the request is about in words; empty if these are the files of its changes, which follow.
+// about describes the request in words. It returns "" if that would only list the files of its changes, which follow.
 func (a view) about() string {
 	var files []string
 	for _, ch := range a.Request.Changes {
@@ -94,7 +94,7 @@ func (s *subject) add(line render.Text) {
 	s.room = max(s.room-render.Len(line.Text)-1, 0)
 }
 
-// block shows a text unchanged, without its middle where it is long.
+// block shows a text unchanged, or without its middle if it is long.
 func (s *subject) block(language, text string, most int) {
 	shown, cut := middle(s.lang, render.Revealed(strings.Trim(text, "\n")), min(most, s.room))
 	s.cut = s.cut || cut
@@ -103,7 +103,7 @@ func (s *subject) block(language, text string, most int) {
 	}
 }
 
-// links shows where paths of the request lead, a line each.
+// links shows the targets of the request's paths, one line each.
 func (s *subject) links(links []cli.Link) {
 	for i, l := range links {
 		if i == linksMost {
@@ -118,7 +118,7 @@ func (s *subject) links(links []cli.Link) {
 	}
 }
 
-// linkLine names a link and where it leads.
+// linkLine shows a link and its target.
 func linkLine(p lang.Printer, l cli.Link, path, real string) string {
 	if l.Outside {
 		return "⚠️ " + p.Text("approval.leads-outside", path, real)
@@ -126,7 +126,7 @@ func linkLine(p lang.Printer, l cli.Link, path, real string) string {
 	return p.Text("approval.leads-to", path, real)
 }
 
-// fields shows the fields of one weight, a line each.
+// fields shows the fields of one weight, one line each.
 func (s *subject) fields(req *cli.ApprovalAsked, weight cli.Weight) {
 	most := map[cli.Weight]int{cli.WiderField: widerMax, cli.PlainField: plainMax}[weight]
 	floor := s.room - min(most, s.room)
@@ -153,14 +153,14 @@ func (s *subject) fields(req *cli.ApprovalAsked, weight cli.Weight) {
 	}
 }
 
-// fieldLine is a field on one line, and whether that says all of it.
+// fieldLine returns a field on one line. It reports whether the line contains all of it.
 func fieldLine(p lang.Printer, f cli.Field) (string, bool) {
 	name, wholeName := inLine(f.Name, fieldMax)
 	value, wholeValue := inLine(f.Value, fieldMax)
 	return name + ": " + cmp.Or(value, p.Text("approval.empty")), wholeName && wholeValue
 }
 
-// changes shows what would be changed: the files, and the beginning and the end of each diff.
+// changes shows the proposed changes: the files, and the beginning and the end of each diff.
 func (s *subject) changes(req *cli.ApprovalAsked, dir string) {
 	changes := req.Changes
 	room := diffMax / max(min(len(changes), changesMax), 1)
@@ -178,7 +178,7 @@ func (s *subject) changes(req *cli.ApprovalAsked, dir string) {
 	}
 }
 
-// outsideSign marks a path that leads out of the working directory, by its name or by a link.
+// outsideSign returns a mark for a path outside of the working directory, by its name or through a link.
 func outsideSign(req *cli.ApprovalAsked, path, dir string) string {
 	if slices.ContainsFunc(req.Links, func(l cli.Link) bool { return l.Outside && l.Path == cli.Relative(dir, cli.Absolute(dir, path)) }) {
 		return "⚠️ "
@@ -196,7 +196,7 @@ func outsideSign(req *cli.ApprovalAsked, path, dir string) string {
 	return "⚠️ "
 }
 
-// whyShut says why no user can allow an approval from the chat; empty if a user can.
+// whyShut explains why no user can allow the approval from the chat. It returns "" if a user can.
 func (a view) whyShut() string {
 	switch req := a.Request; {
 	case req.Missing != "" && req.Tool == cli.ProjectTool:

@@ -11,17 +11,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// ruleMax is how much of a rule a message shows, in UTF-16 units.
+// ruleMax bounds the text of a rule in a message, in UTF-16 units.
 const ruleMax = 400
 
-// view is an approval, and the language in which a message shows it.
+// view draws an approval in the language of its message.
 type view struct {
 	orchestrator.Approval
 	lang lang.Printer
 }
 
-// draw is the message of an approval with a draft. user is the name of the user who decided, if the message should say it. The
-// same arguments always give the same message.
+// draw returns the message of an approval with a draft. user is the name of the user who decided, if the message should
+// contain it. The same arguments always give the same message.
 func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
 	switch {
 	case a.State != orchestrator.ApprovalOpen:
@@ -36,13 +36,13 @@ func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
 	return a.drawApproval()
 }
 
-// gate says whether a user can allow an approval.
+// gate is how far a user can allow an approval.
 type gate string
 
 const (
 	gateOpen   gate = "open"
-	gateUnread gate = "unread" // only after opening the full text: the message does not show all of it
-	gateShut   gate = "shut"   // not from the chat: it says nothing to decide on, or more than a chat can show
+	gateUnread gate = "unread" // only after opening the full text: the message shows a part
+	gateShut   gate = "shut"   // not from the chat: it contains nothing to decide on, or more than a chat can show
 )
 
 func (a view) gate(s *subject) gate {
@@ -55,7 +55,7 @@ func (a view) gate(s *subject) gate {
 	return gateOpen
 }
 
-// drawApproval shows what an open approval is about, and its buttons.
+// drawApproval shows an open approval and its buttons.
 func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	s := a.subject()
 	lines := s.lines
@@ -71,7 +71,7 @@ func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	return joinLines(lines), a.approvalButtons(s)
 }
 
-// drawExpiry says what becomes of an approval that is not decided.
+// drawExpiry explains the result if no user decides.
 func (a view) drawExpiry() string {
 	if a.OfTerminal() {
 		return a.lang.Text("approval.terminal-at", clock(a.Expires))
@@ -79,7 +79,7 @@ func (a view) drawExpiry() string {
 	return a.lang.Text("approval.denied-at", clock(a.Expires))
 }
 
-// drawRule shows the exact rule that a choice would make. opBack leads back to drawApproval.
+// drawRule shows the exact rule that a choice would make. opBack returns to drawApproval.
 func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
 	rule, head, yes := a.SessionRule, lang.Key("approval.rule-of-session"), opSession
 	if op == opShowPattern {
@@ -93,12 +93,12 @@ func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
 	return joinLines(lines), a.keyboard([]button{{"approval.allow-rule", yes}}, []button{{"common.back", opBack}})
 }
 
-// shownRule is what a message shows of a rule, and whether that is less than all of it.
+// shownRule returns a rule as a message shows it. It reports whether that is only a part.
 func (a view) shownRule(rule string) (string, bool) {
 	return middle(a.lang, render.Revealed(render.Rule(a.lang, rule)), ruleMax)
 }
 
-// unreadFor says whether a choice needs the full text, because the message shows less than the choice allows.
+// unreadFor reports whether a choice needs the full text first, because the message shows less than the choice allows.
 func (a view) unreadFor(choice orchestrator.Choice) bool {
 	_, session := a.shownRule(a.SessionRule)
 	_, pattern := a.shownRule(a.Rule)
@@ -128,13 +128,13 @@ func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
 	return joinLines(lines), a.keyboard([]button{{"approval.deny-without-reason", opDeny}, {"common.back", opBack}})
 }
 
-// mustReply says that words of the user count only as a reply: in a group not every message is for the bot.
+// mustReply reports whether a user's words count only as a reply: in a group not every message is meant for the bot.
 func (a view) mustReply() bool { return outbox.ChatOf(a.Conversation.Chat).Group }
 
-// clock is a time of day.
+// clock formats a time of day.
 func clock(t time.Time) string { return t.Local().Format("15:04") }
 
-// drawDecision says how an approval ended, and which user decided.
+// drawDecision describes how an approval ended, and which user decided.
 func (a view) drawDecision(user string) render.Text {
 	user = short(user, render.NameLimit)
 	by := func(without, with string) string {
@@ -172,7 +172,7 @@ func (a view) drawDecision(user string) render.Text {
 	return a.because(p.Text("approval.withdrawn"))
 }
 
-// because adds the reason of a decision to what was decided.
+// because appends the reason of a decision to its description.
 func (a view) because(what string) render.Text {
 	if reason := render.ShortLine(a.Reason, reasonMax); reason != "" {
 		return render.Plain(a.lang.Text("common.because", what, reason))

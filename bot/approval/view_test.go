@@ -25,8 +25,8 @@ func anApproval() orchestrator.Approval {
 	}
 }
 
-// drawn is a message with its buttons, a row a line.
-func drawn(t render.Text, k tgapi.Keyboard) string {
+// drawMessage returns a message followed by its buttons, one row a line.
+func drawMessage(t render.Text, k tgapi.Keyboard) string {
 	var b strings.Builder
 	b.WriteString(t.Text)
 	for _, row := range k {
@@ -127,20 +127,20 @@ func TestApproval(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := anApproval()
 			c.change(&a)
-			if got := drawn((view{Approval: a}).draw(draft{}, "")); got != c.want {
+			if got := drawMessage((view{Approval: a}).draw(draft{}, "")); got != c.want {
 				t.Errorf("the chat shows\n%s\nwant\n%s", got, c.want)
 			}
 		})
 	}
 }
 
-// Every user sees a rule before making it: the button of the choice is below the rule and nowhere else.
+// Users see a rule before they make it: the button of the choice is below the rule and nowhere else.
 func TestTheRuleIsShownBeforeTheChoice(t *testing.T) {
 	a := anApproval()
 	want := "🔐 May Claude run this command?\ngit status --short\n" +
 		"This also allows the following without asking in this conversation, until it is revoked in /permissions:\n" +
 		"git status *\n[✅ Allow with this rule a:q1:n1:P]\n[‹ Back a:q1:n1:b]"
-	if got := drawn((view{Approval: a}).drawRule(opShowPattern)); got != want {
+	if got := drawMessage((view{Approval: a}).drawRule(opShowPattern)); got != want {
 		t.Errorf("the chat shows\n%s\nwant\n%s", got, want)
 	}
 	a.State = orchestrator.ApprovalExpired
@@ -169,8 +169,8 @@ func TestTheFullTextShowsEverything(t *testing.T) {
 	}
 }
 
-// Whatever an agent asks, Telegram accepts the message, and its buttons name the approval; once that is over, the message has one
-// line, unless it is a plan.
+// Whatever an agent asks, Telegram accepts the message, and its buttons name the approval. The message of an approval
+// that is over has one line, except for a plan.
 func TestLawAnApprovalIsAMessage(t *testing.T) {
 	text := rapid.StringMatching(`(?s).{0,40}`)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -214,7 +214,7 @@ func TestLawAnApprovalIsAMessage(t *testing.T) {
 	})
 }
 
-// Whatever an agent asks, all of it is in the message or in the full text, or it cannot be allowed.
+// Everything that an agent asks is in the message or in the full text; otherwise it cannot be allowed.
 func TestLawNothingIsAllowedUnseen(t *testing.T) {
 	word := rapid.StringMatching(`[a-z]{8,10}`)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -267,7 +267,7 @@ func FuzzButtonData(f *testing.F) {
 		if !ok {
 			return
 		}
-		// What is understood is what a button of ours would say, and nothing else.
+		// The parser accepts exactly the data that our own buttons have.
 		if data, fits := p.encode(); fits && data != Action+":"+what {
 			t.Errorf("%q is read as %+v, which is %q", what, p, data)
 		}
@@ -277,7 +277,7 @@ func FuzzButtonData(f *testing.F) {
 	})
 }
 
-// The name of a tool and the first word of its command do not come in messages of their own where a long word follows.
+// The name of a tool and the first word of its command share a message, even if a long word follows.
 func TestTheFullTextOfALongWordFillsItsMessages(t *testing.T) {
 	v := view{Approval: anApproval()}
 	v.Request.Detail = "echo " + strings.Repeat("x", 9000)

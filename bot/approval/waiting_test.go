@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// waitingRig shows approvals in a fake chat that can pin, under a fake clock, over restarts.
+// waitingRig shows approvals in a fake chat that supports pins, under a fake clock, over restarts.
 type waitingRig struct {
 	chat    *bottest.Chat
 	journal *bottest.Journal
@@ -31,7 +31,7 @@ func (r *waitingRig) life(t *testing.T, f func(s *Screen)) {
 	f(s)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_ = out.Drain(ctx) // a process that is killed sends no more
+	_ = out.Drain(ctx) // a killed process sends nothing more
 }
 
 func waiting(asked time.Time) orchestrator.Approval {
@@ -54,7 +54,7 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-// An approval that waits is pinned, and the chat is reminded of it once. Both are undone with the decision.
+// A waiting approval is pinned, and the chat gets one reminder. The decision undoes both.
 func TestAnApprovalThatWaitsIsPinnedAndRemindsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &waitingRig{chat: bottest.NewChat(t), journal: bottest.NewJournal()}
@@ -84,7 +84,7 @@ func TestAnApprovalThatWaitsIsPinnedAndRemindsOnce(t *testing.T) {
 	})
 }
 
-// Most approvals are decided soon: no pin and no reminder comes of them.
+// Most approvals are decided soon: they are neither pinned nor is there a reminder.
 func TestAnApprovalThatIsDecidedSoonIsNotPinned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &waitingRig{chat: bottest.NewChat(t), journal: bottest.NewJournal()}
@@ -102,7 +102,7 @@ func TestAnApprovalThatIsDecidedSoonIsNotPinned(t *testing.T) {
 	})
 }
 
-// A reminder makes no sound in quiet hours; the approval itself always does.
+// A reminder makes no sound in quiet hours. The approval itself always does.
 func TestAReminderInQuietHoursMakesNoSound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &waitingRig{chat: bottest.NewChat(t), journal: bottest.NewJournal(), quiet: true}
@@ -116,7 +116,7 @@ func TestAReminderInQuietHoursMakesNoSound(t *testing.T) {
 	})
 }
 
-// Where the bot may not pin, it tries once, and the approval works as always.
+// If the bot may not pin in a chat, it tries once, and the approval works as always.
 func TestAChatInWhichTheBotMayNotPin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &waitingRig{chat: bottest.NewChat(t), journal: bottest.NewJournal()}
@@ -142,7 +142,7 @@ func TestAChatInWhichTheBotMayNotPin(t *testing.T) {
 	})
 }
 
-// The next process unpins what this one pinned, and does not remind again.
+// The next process unpins the messages that this one pinned, and sends no second reminder.
 func TestAPinnedApprovalOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &waitingRig{chat: bottest.NewChat(t), journal: bottest.NewJournal()}

@@ -13,31 +13,31 @@ import (
 	"ductor/orchestrator"
 )
 
-// What changes a card after its turn has ended, because a user or a job asked for it.
+// This file changes cards whose turns have ended, because a user or a job asked for it.
 
 // How long the caller waits.
 const (
-	showPatience   = 3 * time.Second // a pressed button
-	remarkPatience = time.Second     // a job, which comes again
+	showPatience   = 3 * time.Second // a button press
+	remarkPatience = time.Second     // a job, which will try again
 )
 
-// ErrNotYet says that the chat does not show something yet. The work continues; ask again.
+// ErrNotYet means that the chat does not show the change yet. The work continues; ask again.
 var ErrNotYet = errors.New("the chat does not show it yet")
 
-// ErrBusy is the error for a user while a job changes the card: nothing was begun.
+// ErrBusy tells a user that a job is changing the card. Nothing was started.
 var ErrBusy = errors.New("the card is being changed")
 
-// activity is what changes a card after its turn ended.
+// activity is a kind of change to a card after its turn ended.
 type activity int
 
 const (
 	idle      activity = iota
-	showing            // again, for a user
-	remarking          // for a job
+	showing            // sending the card again, for a user
+	remarking          // adding a line, for a job
 )
 
-// attend has f, which makes calls about the card of a turn, run to its end, and waits for that at most so long. It
-// gives ErrNotYet if that was too short, or if something else is being done to the card.
+// attend runs f, which makes calls about a turn's card, to its end, and waits for it at most for patience. It returns
+// ErrNotYet if f needs longer, or if another activity is changing the card.
 func (c *Cards) attend(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration, f func(context.Context) error) error {
 	switch busy := c.claim(turn, what); {
 	case busy == remarking && what == showing:
@@ -69,9 +69,9 @@ func (c *Cards) attend(ctx context.Context, turn cli.TurnID, what activity, pati
 	return ErrNotYet
 }
 
-// ShowAgain sends a turn's card once more, from where a part of it may be missing, because a user asked for it. What
-// takes longer continues after the return. Until it ends another call does nothing. ErrBusy if
-// a job is changing the card.
+// ShowAgain sends a turn's card again, from the first message that may be missing, because a user asked for it. If that
+// takes long, it continues after the return; until it ends another call does nothing. It returns ErrBusy if a job is
+// changing the card.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	err := c.attend(ctx, t.ID, showing, showPatience, func(ctx context.Context) error { return c.showAgain(ctx, t) })
 	if errors.Is(err, ErrNotYet) {
@@ -95,8 +95,8 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// forget makes a card's messages be sent anew from the first one whose state is missing, since what came after that would
-// stand above it. What is in the chat of them stays there.
+// forget detaches from the card's messages, starting at the first one whose state is in missing, so that they are sent
+// again. The later ones would otherwise stand above it. Those in the chat stay there.
 func (s *messages) forget(ctx context.Context, first int, missing ...orchestrator.SendState) error {
 	if slices.Contains(missing, s.file.State()) {
 		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {
@@ -108,7 +108,7 @@ func (s *messages) forget(ctx context.Context, first int, missing ...orchestrato
 		return nil
 	}
 	from = max(first, from)
-	// The last one first: if ductor dies on the way, the next call finds the same.
+	// Start with the last one: if ductor dies halfway, the next call finds the same first missing message.
 	for _, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
 		if st := p.State(); st != orchestrator.Sent && !slices.Contains(missing, st) {
 			continue
@@ -120,9 +120,9 @@ func (s *messages) forget(ctx context.Context, first int, missing ...orchestrato
 	return nil
 }
 
-// Remark puts a line below the outcome of a turn that was delivered, in place of the one before. It edits the message
-// that is there, which notifies no user; one that is gone is sent anew, once. It returns when the chat shows it, or
-// with ErrNotYet: doing it again is the same as doing it once.
+// Remark sets the line below the outcome of a delivered turn and replaces the previous one. It edits the existing
+// message, which notifies no user; if the message is gone, Remark sends it again, once. It returns when the chat shows
+// the line, or ErrNotYet. Repeating the call has no further effect.
 func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.attend(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
 		s, saved, err := c.load(ctx, t)
@@ -136,7 +136,7 @@ func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) er
 	})
 }
 
-// lateWait is how long after its outcome was shown a card takes more of the answer.
+// lateWait is how long after its outcome a card accepts more text of the answer.
 const lateWait = 10 * time.Second
 
 func (c *Cards) remember(k *card) {
@@ -150,7 +150,7 @@ func (c *Cards) remember(k *card) {
 	})
 }
 
-// Extend adds what the answer of a turn has at its end to the card, by an edit; see orchestrator.Chat.
+// Extend edits the end of a turn's answer into the card; see orchestrator.Chat.
 func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
 	c.mu.Lock()
 	k := c.finished[t.ID]
@@ -161,9 +161,9 @@ func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
 	return k.Amend(ctx, t.Outcome)
 }
 
-// trust takes all but the last of a card's messages for what they are to be: they are not touched.
+// trust treats all messages of a card but the last as already showing their content, so that they are not touched.
 func (s *messages) trust(content contents) {
-	wants := content.on(s).wants() // it takes the lock too
+	wants := content.on(s).wants() // wants takes the lock too
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, p := range s.parts[:max(min(len(s.parts), len(wants)-1), 0)] {
@@ -173,7 +173,7 @@ func (s *messages) trust(content contents) {
 	}
 }
 
-// withRemark puts a line below a message, if there is room for it.
+// withRemark appends a line to a message, if there is room.
 func withRemark(t render.Text, line string) render.Text {
 	if t.Text != "" {
 		t, _ = below(t, remarkText(line))
@@ -183,8 +183,8 @@ func withRemark(t render.Text, line string) render.Text {
 
 func remarkText(line string) render.Text { return render.Styled(render.Italic, line) }
 
-// Say sends a message in the place of the card of a turn that never was, at most once for a turn. It returns when it is
-// sent, or with ErrNotYet: saying it again is the same as saying it once.
+// Say sends a message in place of the card of a turn that never ran, at most once for a turn. It returns when the
+// message is sent, or ErrNotYet. Repeating the call has no further effect.
 func (c *Cards) Say(ctx context.Context, t orchestrator.Turn, text string, k tgapi.Keyboard) error {
 	return c.attend(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
 		s, saved, err := c.load(ctx, t)

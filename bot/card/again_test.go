@@ -16,16 +16,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// jobTurn is a turn of a job that has ended.
-func (s *stage) jobTurn(answer string) orchestrator.Turn {
+// jobTurn returns a finished turn of a job.
+func (s *rig) jobTurn(answer string) orchestrator.Turn {
 	t := s.turn
 	t.Wants = orchestrator.Wants{Title: "⏰ CI report", Card: orchestrator.CardStyle{Then: "It is tried again in 2m: try 2 of 3."}}
 	t.State, t.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer, Model: "opus"}
 	return t
 }
 
-// remark makes a remark as a job does: again, until it is there.
-func (s *stage) remark(turn orchestrator.Turn, line string) {
+// remark adds a remark as a job does: it repeats the call until the chat shows the remark.
+func (s *rig) remark(turn orchestrator.Turn, line string) {
 	s.Helper()
 	for range 10 {
 		err := s.cards.Remark(context.Background(), turn, line)
@@ -41,7 +41,7 @@ func (s *stage) remark(turn orchestrator.Turn, line string) {
 }
 
 func TestACardSaysWhichJobItIs(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		turn := s.jobTurn("")
 		c := s.cards.Open(turn)
 		s.wantText("")
@@ -50,7 +50,7 @@ func TestACardSaysWhichJobItIs(t *testing.T) {
 		s.finish(c, orchestrator.Outcome{State: orchestrator.TurnFailed, Text: "looked", Failure: "It broke."})
 		s.wantText("⏰ CI report\n\nlooked\n\n⚠️ It broke.\n🔁 It is tried again in 2m: try 2 of 3.")
 	})
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		turn := s.jobTurn("")
 		turn.State, turn.Outcome = orchestrator.TurnInterrupted, orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "The lights went out."}
 		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
@@ -60,9 +60,9 @@ func TestACardSaysWhichJobItIs(t *testing.T) {
 	})
 }
 
-// TestARemark is one line below the last message, in place of the one before, and no new message.
+// TestARemark: a remark is one line below the last message. It replaces the previous remark and needs no new message.
 func TestARemark(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		turn := s.jobTurn("all green")
 		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
 			s.Error(err)
@@ -73,36 +73,37 @@ func TestARemark(t *testing.T) {
 		}
 		s.restart(orchestrator.TurnDone, "all green")
 		s.wantText("⏰ CI report\n\nall green\n\nopus\n\n🔁 twice")
-		if n := s.wall.Count("send"); n != 1 {
+		if n := s.chat.Count("send"); n != 1 {
 			t.Errorf("%d messages were sent", n)
 		}
 	})
 }
 
-// TestARemarkTouchesTheLastMessageAlone: of a long answer, and one without room for it is left as it is.
+// TestARemarkTouchesTheLastMessageAlone: a remark changes only the last message of a long answer, and none that has no
+// room for it.
 func TestARemarkTouchesTheLastMessageAlone(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		turn := s.jobTurn(strings.Repeat("Many words are in this line.\n\n", 300))
 		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
 			s.Error(err)
 		}
 		s.restart(orchestrator.TurnDone, turn.Outcome.Text)
-		time.Sleep(time.Minute) // there is budget
-		edits := s.wall.Count("edit")
+		time.Sleep(time.Minute) // let the budget recover
+		edits := s.chat.Count("edit")
 		s.remark(turn, "🔁 once")
-		all := s.wall.Visible()
+		all := s.chat.Visible()
 		if last := all[len(all)-1]; len(all) != 3 || !strings.HasSuffix(last.Text.Text, "🔁 once") {
 			t.Errorf("%d messages, the last of them %q", len(all), last.Text.Text)
 		}
-		if n := s.wall.Count("edit") - edits; n != 1 {
+		if n := s.chat.Count("edit") - edits; n != 1 {
 			t.Errorf("%d messages were edited", n)
 		}
 	})
 }
 
-// TestARemarkOnACardThatIsGone shows the answer once more, once.
+// TestARemarkOnACardThatIsGone: the answer is sent again, once.
 func TestARemarkOnACardThatIsGone(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		turn := s.jobTurn("all green")
 		for _, line := range []string{"🔁 once", "🔁 twice"} {
 			s.remark(turn, line)
@@ -111,31 +112,31 @@ func TestARemarkOnACardThatIsGone(t *testing.T) {
 	})
 }
 
-// diesAfter has this ductor die at a write, so many from now: then nothing more is stored or sent.
-func (s *stage) diesAfter(writes int) {
-	s.shelf.Mu.Lock()
-	s.shelf.DiesAt = s.shelf.Writes + writes
-	s.shelf.Mu.Unlock()
-	s.wall.Mu.Lock() // cards that run call it
-	defer s.wall.Mu.Unlock()
-	s.wall.Mishaps = func(string) bottest.Mishap {
-		if s.shelf.Dead() {
+// killAfterWrites makes this process die at the n-th write from now. After that nothing more is stored or sent.
+func (s *rig) killAfterWrites(writes int) {
+	s.journal.Mu.Lock()
+	s.journal.DiesAt = s.journal.Writes + writes
+	s.journal.Mu.Unlock()
+	s.chat.Mu.Lock() // running cards call it
+	defer s.chat.Mu.Unlock()
+	s.chat.Mishaps = func(string) bottest.Mishap {
+		if s.journal.Dead() {
 			return bottest.NotSent
 		}
 		return bottest.GoesWell
 	}
 }
 
-// TestARemarkSurvivesDeathAtEveryWrite: whoever did not hear that it is done does it again.
+// TestARemarkSurvivesDeathAtEveryWrite: a caller that got no confirmation repeats the call.
 func TestARemarkSurvivesDeathAtEveryWrite(t *testing.T) {
 	for at := 1; ; at++ {
 		died := false
-		onStage(t, func(s *stage) {
+		withRig(t, func(s *rig) {
 			turn := s.jobTurn("all green")
 			if err := s.cards.Redeliver(s.Context(), turn); err != nil {
 				s.Error(err)
 			}
-			s.diesAfter(at)
+			s.killAfterWrites(at)
 			if err := s.cards.Remark(s.Context(), turn, "🔁 once"); err == nil {
 				return
 			}
@@ -150,12 +151,12 @@ func TestARemarkSurvivesDeathAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestShowingAgainSurvivesDeathAtEveryWrite: whoever presses the button once more gets what is left, in order.
+// TestShowingAgainSurvivesDeathAtEveryWrite: a user who presses the button again gets the missing messages, in order.
 func TestShowingAgainSurvivesDeathAtEveryWrite(t *testing.T) {
 	for at := 1; ; at++ {
 		died := false
-		onStage(t, func(s *stage) {
-			s.wall.Mishaps = bottest.AtFirst(bottest.LostBefore)
+		withRig(t, func(s *rig) {
+			s.chat.Mishaps = bottest.AtFirst(bottest.LostBefore)
 			var words []string
 			for i := range 1000 {
 				words = append(words, fmt.Sprintf("word%d", i))
@@ -163,25 +164,25 @@ func TestShowingAgainSurvivesDeathAtEveryWrite(t *testing.T) {
 			answer := strings.Join(words, " ")
 			c := s.cards.Open(s.turn)
 			s.finish(c, orchestrator.Outcome{Text: answer})
-			from := len(s.wall.Visible())
-			s.diesAfter(at)
+			from := len(s.chat.Visible())
+			s.killAfterWrites(at)
 			turn := s.turn
 			turn.State, turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
 			_ = s.cards.ShowAgain(s.Context(), turn)
-			if died = s.shelf.Dead(); died {
-				s.bury()
+			if died = s.journal.Dead(); died {
+				s.restartAfterDeath()
 				_ = s.cards.ShowAgain(s.Context(), turn)
 			}
 			time.Sleep(time.Minute)
 			left := words
-			for _, p := range s.wall.Visible()[from:] {
+			for _, p := range s.chat.Visible()[from:] {
 				for _, w := range strings.Fields(p.Text.Text) {
 					if len(left) > 0 && w == left[0] {
 						left = left[1:]
 					}
 				}
 			}
-			if n := len(s.wall.Visible()) - from; len(left) > 0 || n > 5 {
+			if n := len(s.chat.Visible()) - from; len(left) > 0 || n > 5 {
 				t.Errorf("died at write %d: %d messages are shown again, with all up to %q", at, n, left[:min(len(left), 1)])
 			}
 		})
@@ -191,10 +192,10 @@ func TestShowingAgainSurvivesDeathAtEveryWrite(t *testing.T) {
 	}
 }
 
-// away has the chat out of reach, until back is called.
-func (s *stage) away() (back func()) {
+// away makes the chat unreachable until back is called.
+func (s *rig) away() (back func()) {
 	var is atomic.Bool
-	s.wall.Mishaps = func(string) bottest.Mishap {
+	s.chat.Mishaps = func(string) bottest.Mishap {
 		if is.Load() {
 			return bottest.GoesWell
 		}
@@ -203,9 +204,9 @@ func (s *stage) away() (back func()) {
 	return func() { is.Store(true) }
 }
 
-// TestARemarkDoesNotWaitForAChatThatIsAway, and is there as soon as the chat is back.
+// TestARemarkDoesNotWaitForAChatThatIsAway: the remark is shown as soon as the chat is back.
 func TestARemarkDoesNotWaitForAChatThatIsAway(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		turn := s.jobTurn("all green")
 		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
 			s.Error(err)
@@ -226,9 +227,9 @@ func TestARemarkDoesNotWaitForAChatThatIsAway(t *testing.T) {
 	})
 }
 
-// TestAJobWithoutATurnIsToldOnce: what is said in the place of a card, however often.
+// TestAJobWithoutATurnIsToldOnce: the message in place of a card is sent once, however often Say is called.
 func TestAJobWithoutATurnIsToldOnce(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		never := orchestrator.Turn{ID: "job-never", Prompt: orchestrator.Prompt{Conversation: s.turn.Prompt.Conversation}}
 		show := tgapi.Keyboard{{{Text: "⏰ Show the job", Data: "j"}}}
 		for range 2 {
@@ -238,16 +239,16 @@ func TestAJobWithoutATurnIsToldOnce(t *testing.T) {
 			synctest.Wait()
 		}
 		s.wantText("⏰ CI report\n⚠️ It did not run.\n[⏰ Show the job]")
-		if n := s.wall.Count("send"); n != 1 {
+		if n := s.chat.Count("send"); n != 1 {
 			t.Errorf("it is told %d times", n)
 		}
 	})
 }
 
-// TestShowingAgainWhileARemarkIsMade: who presses then is not told that it is done, and can press again.
+// TestShowingAgainWhileARemarkIsMade: a user who presses then gets ErrBusy, and can press again.
 func TestShowingAgainWhileARemarkIsMade(t *testing.T) {
-	onStage(t, func(s *stage) {
-		s.wall.Mishaps = bottest.AtFirst(bottest.LostBefore)
+	withRig(t, func(s *rig) {
+		s.chat.Mishaps = bottest.AtFirst(bottest.LostBefore)
 		turn := s.jobTurn("all green\n\n" + strings.Repeat("Many words are in this line.\n\n", 300))
 		if err := s.cards.Redeliver(s.Context(), turn); err != nil {
 			s.Error(err)
@@ -260,8 +261,8 @@ func TestShowingAgainWhileARemarkIsMade(t *testing.T) {
 		back()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if shown != strings.Contains(s.wall.Text(), "all green") {
-			t.Errorf("whoever asked was told it is shown: %t. The chat shows\n%s", shown, s.wall.Text())
+		if shown != strings.Contains(s.chat.Text(), "all green") {
+			t.Errorf("whoever asked was told it is shown: %t. The chat shows\n%s", shown, s.chat.Text())
 		}
 	})
 }

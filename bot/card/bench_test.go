@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// benchCards are cards on a simulated Telegram over loopback.
+// benchCards returns cards on a simulated Telegram over loopback.
 func benchCards(b *testing.B) (*Cards, *telegram.Server) {
 	b.Helper()
 	srv := telegram.New(telegram.Options{KeepCalls: 1000, KeepVersions: 1, KeepMessages: 10})
@@ -54,7 +54,7 @@ func benchTurn(chat int64, n int) orchestrator.Turn {
 	}
 }
 
-// BenchmarkCardFirstText is from an agent's first word to the arrival of the call at Telegram.
+// BenchmarkCardFirstText measures the time from an agent's first word to the arrival of the call at Telegram.
 func BenchmarkCardFirstText(b *testing.B) {
 	cards, srv := benchCards(b)
 	srv.Private(7, "Anna").Person().Send(srv.Private(7, "Anna"), "go")
@@ -69,7 +69,7 @@ func BenchmarkCardFirstText(b *testing.B) {
 	for b.Loop() {
 		n++
 		c := cards.Open(benchTurn(7, n))
-		time.Sleep(time.Millisecond) // an agent is never quicker
+		time.Sleep(time.Millisecond) // no agent is faster
 		start := time.Now()
 		c.Show(cli.TextDelta{Text: "twenty characters.. "})
 		took = append(took, (<-arrived).Sub(start))
@@ -82,8 +82,8 @@ func BenchmarkCardFirstText(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }
 
-// BenchmarkTwentyChats is 20 chats that stream 200 deltas over 5 s at once: CPU of this process, the
-// simulated Telegram's share included.
+// BenchmarkTwentyChats streams 200 deltas to each of 20 chats within 5 s. It measures the CPU time of this process,
+// including that of the simulated Telegram.
 func BenchmarkTwentyChats(b *testing.B) {
 	cards, srv := benchCards(b)
 	n := 0

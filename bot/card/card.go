@@ -1,4 +1,4 @@
-// Package card shows a turn as one message that grows by edits, and its outcome when the turn has ended.
+// Package card shows a turn as a message that grows by edits, and its outcome when the turn has ended.
 package card
 
 import (
@@ -20,65 +20,65 @@ import (
 	"ductor/orchestrator"
 )
 
-// Buttons makes the buttons below a card. What they do when pressed is not the card's business.
+// Buttons creates the buttons below a card. The card does not know what they do.
 type Buttons interface {
-	// Offer is what a user can choose after a turn.
+	// Offer returns a user's options after a turn.
 	Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard
 	EndRetries(turn cli.TurnID) tgapi.Button // ends a pause before a retry
 	ShowAgain(turn cli.TurnID) tgapi.Button
 	Steps(turn cli.TurnID) tgapi.Button
 	Changes(turn cli.TurnID, c orchestrator.Changed) []tgapi.Button
-	Stop(turn cli.TurnID) tgapi.Button // end the turn, which runs
-	// Tables draw the tables of an answer; nil for one that has none.
+	Stop(turn cli.TurnID) tgapi.Button // stops the running turn
+	// Tables returns buttons that draw the tables of an answer, or nil if it has none.
 	Tables(turn cli.TurnID, answer string) []tgapi.Button
 }
 
-// Options configure Cards; zero durations mean the defaults.
+// Options configures Cards. Zero durations mean the defaults.
 type Options struct {
 	Messages *message.Messages
 	Typing   func(ctx context.Context, to orchestrator.ConversationID) error
 	Outbox   *outbox.Outbox
 	Journal  orchestrator.CardStore
-	Buttons  func(p lang.Printer) Buttons // in a language
-	Scrub    *tgapi.Scrubber              // nil masks nothing
+	Buttons  func(p lang.Printer) Buttons // returns the buttons in a language
+	Scrub    *tgapi.Scrubber              // nil: mask nothing
 	Lang     *lang.Choices
-	Names    *tgapi.ChatNames // say where another turn wrote
+	Names    *tgapi.ChatNames // describe the chat that another turn wrote to
 	Log      *slog.Logger
 
-	FileMarks bool        // names of files stand for the marks in an answer; see render.FileMark
-	Displays  Displays    // nil: no chat is asked
-	Draft     Draft       // nil: there are no drafts
-	Look      func() Look // as it is now; nil for the defaults
-	// Lost hears of a turn whose card the chat does not take. It must not wait for the chat. nil for none.
+	FileMarks bool        // file names replace the marks in an answer; see render.FileMark
+	Displays  Displays    // nil: ask no chat
+	Draft     Draft       // nil: no drafts
+	Look      func() Look // returns the current look; nil for the defaults
+	// Lost is called for a turn whose card the chat rejects. It must not wait for the chat. It may be nil.
 	Lost func(ctx context.Context, l Lost)
 }
 
-// Look is how cards grow and end. Zero durations mean the defaults.
+// Look configures how cards grow and end. Zero durations mean the defaults.
 type Look struct {
-	IntervalPrivate time.Duration          // least time between two edits; 1 s
+	IntervalPrivate time.Duration          // shortest time between two edits; 1 s
 	IntervalGroup   time.Duration          // 3 s
-	StatusAfter     time.Duration          // silence after which the card says what is waited for; 2 s
-	Think           orchestrator.ThinkMode // of turns that say nothing of it; ThinkOff
+	StatusAfter     time.Duration          // silence after which the card says what the turn waits for; 2 s
+	Think           orchestrator.ThinkMode // for turns without a mode of their own; ThinkOff
 	Footer          []FooterField          // nil for none
-	Places          bool                   // there are sandboxes, so the footer says where a turn ran
-	Drafts          bool                   // cards of private chats begin as drafts, if there is a Draft
-	// MaxMessages is how many messages show an answer; 0 is no limit. Of a longer one they show the beginning and
-	// the end, and a file has all of it.
+	Places          bool                   // sandboxes exist, so the footer names the place where a turn ran
+	Drafts          bool                   // cards in private chats start as drafts, if there is a Draft
+	// MaxMessages is the maximum number of messages of an answer; 0 is no limit. The messages of a longer answer show
+	// its beginning and its end, and a file contains all of it.
 	MaxMessages int
 	Pacing      Pacing
 }
 
-// Cards opens cards and shows again those of the previous process. Safe for concurrent use.
+// Cards opens cards, and continues the previous process's cards. Safe for concurrent use.
 type Cards struct {
 	opts Options
 
 	mu       sync.Mutex
-	again    map[cli.TurnID]activity // of cards whose turns have ended
-	finished map[cli.TurnID]*card    // a moment ago: more of an answer may come
-	noDrafts map[int64]bool          // chats in which Telegram refused one
+	again    map[cli.TurnID]activity // by turn, the change that is being made after its end
+	finished map[cli.TurnID]*card    // ended a moment ago: more text of the answer may come
+	noDrafts map[int64]bool          // chats in which Telegram rejected a draft
 }
 
-// New makes Cards.
+// New returns Cards.
 func New(o Options) *Cards {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -89,10 +89,10 @@ func New(o Options) *Cards {
 	return &Cards{opts: o, again: make(map[cli.TurnID]activity), finished: make(map[cli.TurnID]*card), noDrafts: make(map[int64]bool)}
 }
 
-// MaxMessages is how many messages show an answer now; 0 is no limit.
+// MaxMessages returns the current maximum number of messages of an answer; 0 is no limit.
 func (c *Cards) MaxMessages() int { return c.look().MaxMessages }
 
-// look is how cards look now.
+// look returns the current look.
 func (c *Cards) look() Look {
 	var l Look
 	if c.opts.Look != nil {
@@ -103,7 +103,7 @@ func (c *Cards) look() Look {
 	return l
 }
 
-// draftsIn says whether the cards of a chat begin as drafts.
+// draftsIn reports whether the cards of a chat start as drafts.
 func (c *Cards) draftsIn(chat int64) bool {
 	if c.opts.Draft == nil || !c.look().Drafts || outbox.ChatOf(chat).Group {
 		return false
@@ -113,14 +113,14 @@ func (c *Cards) draftsIn(chat int64) bool {
 	return !c.noDrafts[chat]
 }
 
-// refuseDrafts has the cards of a chat be messages from their start.
+// refuseDrafts makes the cards of a chat messages from their start.
 func (c *Cards) refuseDrafts(chat int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.noDrafts[chat] = true
 }
 
-// Open makes the card of a turn that begins to run. Nothing is sent yet. The caller ends it with Finish.
+// Open returns the card of a turn that starts to run. It sends nothing yet. The caller ends the card with Finish.
 func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
 	k.mu.Lock()
@@ -129,7 +129,7 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	return k
 }
 
-// cardOf makes a card without a timer.
+// cardOf returns a card without a timer.
 func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now, look := time.Now(), c.look()
 	k := &card{
@@ -147,15 +147,15 @@ func (c *card) startLocked() {
 	c.alarm = alarm{timer: time.AfterFunc(firstTyping, c.tick), rings: c.pace.typing}
 }
 
-// document makes an empty document. It masks secrets before it is cut into messages, since no later check would find a
-// secret of which two messages have a half each.
+// document returns an empty document. The document masks secrets before it is cut into messages: if a secret were split
+// between two messages, no later check would find it.
 func (c *Cards) document(p lang.Printer, thinking bool) *document {
 	d := newDocument(thinking)
 	d.scrub, d.lang, d.shows.fileMarks = c.opts.Scrub, p, c.opts.FileMarks
 	return d
 }
 
-// documentOf is the document of a turn: it begins with what the turn is called.
+// documentOf returns the document of a turn, which starts with the turn's title.
 func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	d := c.document(c.opts.Lang.Of(t.Prompt.Conversation.Chat), thinking)
 	if t.Wants.Title != "" {
@@ -172,13 +172,13 @@ func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	return d
 }
 
-// TitleLine is the first line of what shows t: what the turn is called, in bold. t.Wants.Title is not empty.
+// TitleLine returns the first line of the messages of t: its title in bold. t.Wants.Title must not be empty.
 func TitleLine(t orchestrator.Turn) render.Text {
-	return render.Styled(render.Bold, render.ShortLine(t.Wants.Title, titleMost))
+	return render.Styled(render.Bold, render.ShortLine(t.Wants.Title, maxTitle))
 }
 
-// titleMost bounds what a turn is called, in UTF-16 units.
-const titleMost = 200
+// maxTitle bounds a turn's title, in UTF-16 units.
+const maxTitle = 200
 
 func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	s := &messages{
@@ -192,9 +192,9 @@ func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	return s
 }
 
-// card is the growing message of one turn. Show folds events into the document and returns; calls are made
-// by the outbox, which asks for their content when there is budget for them. There is no goroutine of its
-// own: events, the end of a call and one timer move it on.
+// card is the growing message of one turn. Show adds events to the document and returns. The outbox makes the calls,
+// and asks for their content when the chat has budget for them. A card has no goroutine of its own: events, finished
+// calls and one timer drive it.
 type card struct {
 	cards    *Cards
 	turn     orchestrator.Turn
@@ -204,12 +204,12 @@ type card struct {
 
 	mu       sync.Mutex
 	doc      *document
-	starts   []position // where messages begin; those that were begun stay there
+	starts   []position // where messages start; fixed for those already sent
 	pace     pace
 	alarm    alarm
 	finished bool
 	ending   *contents // the final content; nil before the outcome
-	past     past      // what the previous process left of the card
+	past     past      // state that the previous process left
 }
 
 // Show implements orchestrator.Card.
@@ -225,11 +225,11 @@ func (c *card) Show(ev cli.Event) {
 		c.pace.seen = now
 	}
 	c.doc.now = now
-	what := c.doc.add(ev)
+	what := c.doc.applyEvent(ev)
 	if what.text != "" && !c.past.replaying {
 		c.pace.growing.add(what.text, now)
 	}
-	// Nothing can be shown of whitespace, so it must not spend the first call's budget.
+	// Whitespace is invisible, so it must not spend the budget of the first call.
 	visible := what.urgent || what.text != "" && (c.pace.calls > 0 || strings.TrimSpace(what.text) != "")
 	if visible {
 		c.pace.add(what.news(), now)
@@ -258,7 +258,8 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	return nil
 }
 
-// Amend has the chat show an outcome that differs from the one of Finish in what the turn changed, or in text at the end of its answer.
+// Amend updates the shown outcome with what the turn changed, or with text at the end of its answer, that came after
+// Finish.
 func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	if c.cards.claim(c.turn.ID, remarking) != idle {
 		return ErrNotYet
@@ -277,7 +278,8 @@ func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	return nil
 }
 
-// amended is what the card is to show instead of what Finish showed; false if it has no room for more text.
+// amended returns the content that replaces the content of Finish. It returns false if the card has no room for more
+// text.
 func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -304,14 +306,14 @@ func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 	return ending, true
 }
 
-// outcome is what the card is to show in the end. It is made once, however often Finish is called.
+// outcome returns the final content of the card. It computes that once, however often Finish is called.
 func (c *card) outcome(o orchestrator.Outcome) contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending == nil {
 		c.doc.finish(o, c.cards.look().Footer)
 		ending := c.contentLocked(o)
-		if !c.pace.looks(time.Now()) {
+		if !c.pace.userIsLooking(time.Now()) {
 			ending.end = c.cards.endOf(c.messages, o)
 		}
 		c.ending = &ending
@@ -319,18 +321,18 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 	return *c.ending
 }
 
-// contentLocked is what the card shows of an outcome.
+// contentLocked returns the content for an outcome.
 func (c *card) contentLocked(o orchestrator.Outcome) contents {
 	texts, cut := c.layoutLocked(render.MessageLimit)
-	if o.Short != "" { // what was streamed is longer
+	if o.Short != "" { // the streamed text is longer
 		_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.MaxMessages())
 	}
 	c.turn.Outcome = o
 	return c.cards.contentsIn(c.doc, c.turn, texts, cut)
 }
 
-// layoutLocked renders the document in messages. Where those begin that were begun is settled; limit is
-// how long the last may be. cut says that they leave out a part of the document.
+// layoutLocked renders the document in messages. The starts of messages already sent do not move. limit bounds the last
+// message. cut reports whether the messages leave out a part of the document.
 func (c *card) layoutLocked(limit int) (texts []render.Text, cut bool) {
 	if len(c.starts) == 0 {
 		c.starts = c.inheritLocked()

@@ -19,29 +19,29 @@ import (
 	"ductor/orchestrator"
 )
 
-// stage is a card and all it stands on, under a fake clock.
-type stage struct {
+// rig is a card with everything it needs, under a fake clock.
+type rig struct {
 	*testing.T
-	wall   *bottest.Chat
-	shelf  *bottest.Journal
-	outbox *outbox.Outbox
-	cards  *Cards
-	turn   orchestrator.Turn
-	start  time.Time
+	chat    *bottest.Chat
+	journal *bottest.Journal
+	outbox  *outbox.Outbox
+	cards   *Cards
+	turn    orchestrator.Turn
+	start   time.Time
 }
 
-func onStage(t *testing.T, play func(s *stage)) {
+func withRig(t *testing.T, play func(s *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newRig(t)
 		play(s)
 		s.close()
 	})
 }
 
-func newStage(t *testing.T) *stage {
-	s := &stage{
-		T: t, wall: bottest.NewChat(t), shelf: bottest.NewJournal(), start: time.Now(),
+func newRig(t *testing.T) *rig {
+	s := &rig{
+		T: t, chat: bottest.NewChat(t), journal: bottest.NewJournal(), start: time.Now(),
 		turn: orchestrator.Turn{
 			ID: "turn1", State: orchestrator.TurnRunning,
 			Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 7, Topic: 4}, Message: 99},
@@ -51,22 +51,22 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// open starts a ductor on the wall and the shelf.
-func (s *stage) open() {
+// open starts a process on the chat and the journal.
+func (s *rig) open() {
 	s.outbox = bottest.NewOutbox()
-	o := over(s.wall, s.outbox, s.shelf)
+	o := over(s.chat, s.outbox, s.journal)
 	o.Look = func() Look { return Look{Footer: []FooterField{FooterModel, FooterTime}} }
 	s.cards = New(o)
 }
 
-// restyle has cards look otherwise from now on.
+// restyle changes the look of cards from now on.
 func (c *Cards) restyle(f func(l *Look)) {
 	l := c.look()
 	f(&l)
 	c.opts.Look = func() Look { return l }
 }
 
-// over are the options of cards over a client, an outbox and a journal.
+// over returns options for cards over a client, an outbox and a journal.
 func over(client interface {
 	message.Client
 	Typing(ctx context.Context, to orchestrator.ConversationID) error
@@ -78,7 +78,7 @@ func over(client interface {
 	}
 }
 
-func (s *stage) close() {
+func (s *rig) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.outbox.Drain(ctx); err != nil {
@@ -86,15 +86,15 @@ func (s *stage) close() {
 	}
 }
 
-func (s *stage) wantText(want string) {
+func (s *rig) wantText(want string) {
 	s.Helper()
 	synctest.Wait()
-	if got := s.wall.Text(); got != want {
+	if got := s.chat.Text(); got != want {
 		s.Errorf("the chat shows\n%s\nwant\n%s", got, want)
 	}
 }
 
-func (s *stage) finish(c orchestrator.Card, o orchestrator.Outcome) {
+func (s *rig) finish(c orchestrator.Card, o orchestrator.Outcome) {
 	s.Helper()
 	if o.State == "" {
 		o.State = orchestrator.TurnDone
@@ -109,7 +109,7 @@ func ended(id string, code int) cli.ToolEnded {
 }
 
 func TestCardShowsAnAnswerGrow(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn)
 		s.wantText("")
 		c.Show(cli.SessionStarted{Model: "opus"})
@@ -129,7 +129,7 @@ func TestCardShowsAnAnswerGrow(t *testing.T) {
 		s.wantText("Hello world\n\n✓ Run npm test · 1.2 s\n\nAll green.")
 		s.finish(c, orchestrator.Outcome{Text: "Hello **world**\n\nAll *green*.", Model: "opus", Duration: 3 * time.Second})
 		s.wantText("Hello world\n\n✓ Run npm test · 1.2 s\n\nAll green.\n\nopus · 3.0 s")
-		if n := s.wall.Count("send"); n != 1 {
+		if n := s.chat.Count("send"); n != 1 {
 			t.Errorf("%d messages were sent, want one that grew", n)
 		}
 	})
@@ -186,7 +186,7 @@ func TestCardEndings(t *testing.T) {
 			"🗜 conversation compacted, it had 154.0k tokens\n⚠️ hook failed\n➕ /w/a.go +2 −1\n⏳ the usage limit is near or reached\n\nOk."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			onStage(t, func(s *stage) {
+			withRig(t, func(s *rig) {
 				k := s.cards.Open(s.turn)
 				for _, ev := range c.events {
 					k.Show(ev)
@@ -198,9 +198,9 @@ func TestCardEndings(t *testing.T) {
 	}
 }
 
-// The line says that the process of the agent starts while it does, and how long the user waits.
+// The line says that the agent's process starts while it does, and how long the user has been waiting.
 func TestCardTellsOfALongWait(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		s.turn.Agent = "claude"
 		c := s.cards.Open(s.turn)
 		c.Show(cli.Status{Kind: cli.StatusStarting})
@@ -209,12 +209,12 @@ func TestCardTellsOfALongWait(t *testing.T) {
 		c.Show(cli.SessionStarted{AgentSessionID: "1"})
 		time.Sleep(38 * time.Second)
 		s.wantText("💭 thinking… 40 s")
-		if n := s.wall.Count("edit"); n != 4 {
+		if n := s.chat.Count("edit"); n != 4 {
 			t.Errorf("%d edits for 40 s of waiting, want one each 10 s", n)
 		}
 		time.Sleep(time.Hour)
 		s.wantText("💭 thinking… 1 h 0 min")
-		if n := s.wall.Count("edit"); n > 80 {
+		if n := s.chat.Count("edit"); n > 80 {
 			t.Errorf("%d edits for an hour of waiting", n)
 		}
 		c.Show(cli.TextDelta{Text: "Here"})
@@ -226,16 +226,16 @@ func TestCardTellsOfALongWait(t *testing.T) {
 	})
 }
 
-// An agent that was there begins without a word about its start.
+// If the agent is running already, the card says nothing about its start.
 func TestCardOfAQuickStartSaysNothingOfIt(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn)
 		c.Show(cli.Status{Kind: cli.StatusStarting})
 		time.Sleep(100 * time.Millisecond)
 		c.Show(cli.SessionStarted{AgentSessionID: "1"})
 		time.Sleep(3 * time.Second)
 		s.wantText("💭 thinking…")
-		if n := s.wall.Count("edit"); n != 0 {
+		if n := s.chat.Count("edit"); n != 0 {
 			t.Errorf("%d edits", n)
 		}
 		s.finish(c, orchestrator.Outcome{Text: "Yes"})
@@ -243,11 +243,11 @@ func TestCardOfAQuickStartSaysNothingOfIt(t *testing.T) {
 }
 
 func TestCardSaysThatItThinksOnlyAfterSilence(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn)
 		time.Sleep(1900 * time.Millisecond)
 		s.wantText("")
-		if s.wall.Count("typing") != 1 {
+		if s.chat.Count("typing") != 1 {
 			t.Error("no typing was shown")
 		}
 		time.Sleep(200 * time.Millisecond)
@@ -279,7 +279,7 @@ func TestCardSaysThatItThinksOnlyAfterSilence(t *testing.T) {
 }
 
 func TestCardManyToolsStayCompact(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn)
 		for i := range 40 {
 			id := fmt.Sprint(i)
@@ -288,7 +288,7 @@ func TestCardManyToolsStayCompact(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		s.finish(c, orchestrator.Outcome{Text: "Done."})
-		got := s.wall.Text()
+		got := s.chat.Text()
 		if lines := strings.Count(got, "\n"); lines > foldAbove+2 {
 			t.Errorf("%d lines:\n%s", lines, got)
 		}
@@ -301,8 +301,8 @@ func TestCardManyToolsStayCompact(t *testing.T) {
 }
 
 func TestCardArrivesWholeUnderOneCallASecond(t *testing.T) {
-	onStage(t, func(s *stage) {
-		s.wall.Mishaps = strict(3)
+	withRig(t, func(s *rig) {
+		s.chat.Mishaps = strict(3)
 		c := s.cards.Open(s.turn)
 		for i := range 20 {
 			id := fmt.Sprint(i)
@@ -317,14 +317,14 @@ func TestCardArrivesWholeUnderOneCallASecond(t *testing.T) {
 		}
 		s.finish(c, orchestrator.Outcome{Text: answer.String()})
 		for i := range 20 {
-			if want := fmt.Sprintf("Step %d.\n\n✓ Run step %d · 1.2 s", i, i); !strings.Contains(s.wall.Text(), want) {
+			if want := fmt.Sprintf("Step %d.\n\n✓ Run step %d · 1.2 s", i, i); !strings.Contains(s.chat.Text(), want) {
 				t.Errorf("%q is missing", want)
 			}
 		}
 	})
 }
 
-// strict answers 429 to every call beyond one a second and a burst.
+// strict rejects calls beyond one a second and a burst with 429.
 func strict(burst int) func(string) bottest.Mishap {
 	var full time.Time
 	return func(string) bottest.Mishap {
@@ -341,7 +341,7 @@ func strict(burst int) func(string) bottest.Mishap {
 }
 
 func TestCardLongAnswerGoesOnInTheNextMessage(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn)
 		var answer strings.Builder
 		for i := range 400 {
@@ -351,7 +351,7 @@ func TestCardLongAnswerGoesOnInTheNextMessage(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 		s.finish(c, orchestrator.Outcome{Text: answer.String()})
-		posts := s.wall.Visible()
+		posts := s.chat.Visible()
 		if len(posts) != 4 {
 			t.Errorf("%d messages", len(posts))
 		}
@@ -362,14 +362,14 @@ func TestCardLongAnswerGoesOnInTheNextMessage(t *testing.T) {
 		if got, want := strings.Join(all, "\n\n"), strings.TrimSpace(answer.String()); got != want {
 			t.Errorf("the chat shows %d bytes, the answer has %d", len(got), len(want))
 		}
-		if n := s.wall.Count("send"); n != len(posts) {
+		if n := s.chat.Count("send"); n != len(posts) {
 			t.Errorf("%d sends for %d messages", n, len(posts))
 		}
 	})
 }
 
 func TestCardAToolInASealedMessageEditsOnlyThat(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn)
 		c.Show(cli.ToolStarted{ID: "slow", Name: "Bash", Title: "make world"})
 		for i := range 150 {
@@ -377,13 +377,13 @@ func TestCardAToolInASealedMessageEditsOnlyThat(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(5 * time.Second)
-		before := s.wall.Visible()
+		before := s.chat.Visible()
 		if len(before) < 2 {
 			t.Fatalf("%d messages, want the first one sealed", len(before))
 		}
 		c.Show(ended("slow", 2))
 		time.Sleep(1500 * time.Millisecond)
-		after := s.wall.Visible()
+		after := s.chat.Visible()
 		if after[0].Edits != before[0].Edits+1 || !strings.HasPrefix(after[0].Text.Text, "✗ Run make world · exit 2") {
 			t.Errorf("the first message begins %.60q after %d edits, before %d", after[0].Text.Text, after[0].Edits, before[0].Edits)
 		}
@@ -395,8 +395,8 @@ func TestCardAToolInASealedMessageEditsOnlyThat(t *testing.T) {
 }
 
 func TestCardAMessageDeletedByAPersonComesBackOnce(t *testing.T) {
-	onStage(t, func(s *stage) {
-		s.wall.Mishaps = func(method string) bottest.Mishap {
+	withRig(t, func(s *rig) {
+		s.chat.Mishaps = func(method string) bottest.Mishap {
 			if method == "edit" {
 				return bottest.DeletedFirst
 			}
@@ -408,49 +408,49 @@ func TestCardAMessageDeletedByAPersonComesBackOnce(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		s.finish(c, orchestrator.Outcome{Text: "word"})
-		if n := s.wall.Count("send"); n != 2 {
+		if n := s.chat.Count("send"); n != 2 {
 			t.Errorf("%d sends, want the first and one more", n)
 		}
 	})
 }
 
 func TestCardTopicGone(t *testing.T) {
-	onStage(t, func(s *stage) {
-		s.wall.Topics[4] = true
+	withRig(t, func(s *rig) {
+		s.chat.Topics[4] = true
 		c := s.cards.Open(s.turn)
 		c.Show(cli.TextDelta{Text: "Hello"})
 		time.Sleep(1 * time.Second)
 		s.wantText("(The topic is gone, so this comes here.)\n\nHello") // without waiting for more text
 		s.finish(c, orchestrator.Outcome{Text: "Hello there"})
 		s.wantText("(The topic is gone, so this comes here.)\n\nHello there")
-		if p := s.wall.Visible()[0]; p.Topic != 0 {
+		if p := s.chat.Visible()[0]; p.Topic != 0 {
 			t.Errorf("it is in topic %d", p.Topic)
 		}
 	})
 }
 
 func TestCardChatGone(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn)
 		c.Show(cli.TextDelta{Text: "Hello"})
 		synctest.Wait()
-		s.wall.Mu.Lock()
-		s.wall.Gone = true
-		s.wall.Mu.Unlock()
+		s.chat.Mu.Lock()
+		s.chat.Gone = true
+		s.chat.Mu.Unlock()
 		c.Show(cli.TextDelta{Text: " there"})
 		time.Sleep(3 * time.Second)
-		calls := s.wall.Count("")
+		calls := s.chat.Count("")
 		s.finish(c, orchestrator.Outcome{Text: "Hello there"}) // delivery is impossible, which is no error
-		if n := s.wall.Count("") - calls; n > 1 {              // the end is tried once
+		if n := s.chat.Count("") - calls; n > 1 {              // the end is tried once
 			t.Errorf("%d calls to a chat that is gone", n)
 		}
 	})
 }
 
 func TestCardFormattingRefusedGoesOutPlain(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		left := 1
-		s.wall.Mishaps = func(string) bottest.Mishap {
+		s.chat.Mishaps = func(string) bottest.Mishap {
 			if left--; left >= 0 {
 				return bottest.RefusedOnce
 			}
@@ -459,17 +459,35 @@ func TestCardFormattingRefusedGoesOutPlain(t *testing.T) {
 		c := s.cards.Open(s.turn)
 		s.finish(c, orchestrator.Outcome{Text: "A **bold** word"})
 		s.wantText("A bold word")
-		if es := s.wall.Visible()[0].Text.Entities; len(es) > 0 {
+		if es := s.chat.Visible()[0].Text.Entities; len(es) > 0 {
 			t.Errorf("entities %v", es)
 		}
 	})
 }
 
+// The notice that a part may be missing is sent again if it may be missing itself, and not for ever.
+func TestTheNoticeOfALossArrives(t *testing.T) {
+	const notice = "⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.\n[Show again]"
+	for lost, want := range map[int]string{2: notice, 4: notice, 20: ""} {
+		withRig(t, func(s *rig) {
+			calls := 0
+			s.chat.Mishaps = func(string) bottest.Mishap {
+				if calls++; calls <= lost {
+					return bottest.LostBefore
+				}
+				return bottest.GoesWell
+			}
+			s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "The answer."})
+			s.wantText(want)
+		})
+	}
+}
+
 func TestCardASendWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 	for _, f := range []bottest.Mishap{bottest.LostBefore, bottest.LostAfter} {
 		t.Run(string(f), func(t *testing.T) {
-			onStage(t, func(s *stage) {
-				s.wall.Mishaps = bottest.AtFirst(f)
+			withRig(t, func(s *rig) {
+				s.chat.Mishaps = bottest.AtFirst(f)
 				c := s.cards.Open(s.turn)
 				s.finish(c, orchestrator.Outcome{Text: "The answer."})
 				notice := "⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.\n[Show again]"
@@ -479,11 +497,11 @@ func TestCardASendWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 				}
 				s.wantText(want)
 
-				// A restart says nothing more.
+				// A restart adds nothing.
 				s.restart(orchestrator.TurnDone, "The answer.")
 				s.wantText(want)
 
-				// A person asks for it.
+				// A user asks for it.
 				turn := s.turn
 				if err := s.cards.ShowAgain(context.Background(), turn); err != nil {
 					t.Error(err)
@@ -498,27 +516,27 @@ func TestCardASendWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 	}
 }
 
-// bury waits for the end of what a dead ductor still had in hand, and starts another.
-func (s *stage) bury() {
+// restartAfterDeath waits until the dead process has finished its last calls, and starts another.
+func (s *rig) restartAfterDeath() {
 	dead, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = s.outbox.Drain(dead) // nothing more leaves
+	_ = s.outbox.Drain(dead) // nothing more is sent
 	synctest.Wait()
-	s.revive()
+	s.repairJournal()
 	s.open()
 }
 
-// revive makes the journal take writes again.
-func (s *stage) revive() {
-	s.shelf.Mu.Lock()
-	defer s.shelf.Mu.Unlock()
-	s.shelf.DiesAt = 0
+// repairJournal makes the journal accept writes again.
+func (s *rig) repairJournal() {
+	s.journal.Mu.Lock()
+	defer s.journal.Mu.Unlock()
+	s.journal.DiesAt = 0
 }
 
-// restart ends this ductor as a crash would, starts another, and redelivers the turn.
-func (s *stage) restart(state orchestrator.TurnState, answer string) {
+// restart ends this process like a crash, starts another, and redelivers the turn.
+func (s *rig) restart(state orchestrator.TurnState, answer string) {
 	s.Helper()
-	s.bury()
+	s.restartAfterDeath()
 	s.turn.State = state
 	s.turn.Outcome = orchestrator.Outcome{State: state, Text: answer}
 	if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {
@@ -527,11 +545,11 @@ func (s *stage) restart(state orchestrator.TurnState, answer string) {
 }
 
 func TestWhatWasOnItsWayAsTheTurnEndedDoesNotStay(t *testing.T) {
-	onStage(t, func(s *stage) {
-		s.wall.Delay = time.Second
+	withRig(t, func(s *rig) {
+		s.chat.Delay = time.Second
 		c := s.cards.Open(s.turn)
 		c.Show(cli.TextDelta{Text: "All there is."})
-		time.Sleep(2500 * time.Millisecond) // thinking… is on its way
+		time.Sleep(2500 * time.Millisecond) // thinking… is being sent
 		s.wantText("All there is.")
 		s.finish(c, orchestrator.Outcome{Text: "All there is."})
 		time.Sleep(time.Minute)
@@ -540,12 +558,12 @@ func TestWhatWasOnItsWayAsTheTurnEndedDoesNotStay(t *testing.T) {
 }
 
 func TestCardAnEditWithUnknownOutcomeIsRepeated(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn)
 		c.Show(cli.TextDelta{Text: "The"})
 		synctest.Wait()
 		left := 2
-		s.wall.Mishaps = func(string) bottest.Mishap {
+		s.chat.Mishaps = func(string) bottest.Mishap {
 			if left--; left >= 0 {
 				return bottest.LostBefore
 			}
@@ -557,7 +575,7 @@ func TestCardAnEditWithUnknownOutcomeIsRepeated(t *testing.T) {
 }
 
 func TestCardInterruptedTurnKeepsItsText(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn).(*card)
 		c.Show(cli.TextDelta{Text: "I have begun"})
 		time.Sleep(2500 * time.Millisecond) // thinking… is shown
@@ -574,9 +592,10 @@ func TestCardInterruptedTurnKeepsItsText(t *testing.T) {
 	})
 }
 
-// Nothing says what the message of a turn shows that ended within its first two seconds: it keeps that, and loses its Stop button.
+// The journal has no text for a turn that ended within its first two seconds. Its message keeps its text, and loses its
+// Stop button.
 func TestCardInterruptedBeforeItsTextWasStored(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn).(*card)
 		c.Show(cli.TextDelta{Text: "I have begun"})
 		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
@@ -589,7 +608,7 @@ func TestCardInterruptedBeforeItsTextWasStored(t *testing.T) {
 		for range 2 {
 			s.restart(orchestrator.TurnInterrupted, "")
 			s.wantText("I have begun\n\n⏳ Run make\n----\n⚠️ Interrupted by a restart.\n[Run again]")
-			if posts := s.wall.Visible(); len(posts[0].Buttons) > 0 {
+			if posts := s.chat.Visible(); len(posts[0].Buttons) > 0 {
 				t.Errorf("the first message has the buttons %v", posts[0].Buttons)
 			}
 		}
@@ -597,15 +616,15 @@ func TestCardInterruptedBeforeItsTextWasStored(t *testing.T) {
 }
 
 func TestCardInterruptedBeforeAnythingWasShown(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		s.restart(orchestrator.TurnInterrupted, "")
 		s.restart(orchestrator.TurnInterrupted, "")
 		s.wantText("⚠️ Interrupted by a restart.\n[Run again]")
 	})
 }
 
-// Ductor dies at every single write to the journal in turn; after the restart the answer is in the chat
-// exactly once, or the chat says that it may be missing.
+// Ductor dies at every single write to the journal in turn. After the restart the answer is in the chat exactly once,
+// or the chat says that it may be missing.
 func TestCardSurvivesDeathAtEveryWrite(t *testing.T) {
 	var answer strings.Builder
 	for i := range 250 {
@@ -613,11 +632,11 @@ func TestCardSurvivesDeathAtEveryWrite(t *testing.T) {
 	}
 	for at := 1; ; at++ {
 		died := false
-		onStage(t, func(s *stage) {
-			s.shelf.DiesAt = at
-			s.wall.Mishaps = func(string) bottest.Mishap {
-				if s.shelf.DiesAt > 0 && s.shelf.Dead() {
-					return bottest.NotSent // a dead process calls nobody
+		withRig(t, func(s *rig) {
+			s.journal.DiesAt = at
+			s.chat.Mishaps = func(string) bottest.Mishap {
+				if s.journal.DiesAt > 0 && s.journal.Dead() {
+					return bottest.NotSent // a dead process makes no calls
 				}
 				return bottest.GoesWell
 			}
@@ -636,7 +655,7 @@ func TestCardSurvivesDeathAtEveryWrite(t *testing.T) {
 			synctest.Wait()
 			seen := make(map[string]int)
 			told := false
-			for _, p := range s.wall.Visible() {
+			for _, p := range s.chat.Visible() {
 				told = told || len(p.Buttons) > 0
 				for line := range strings.SplitSeq(p.Text.Text, "\n\n") {
 					seen[line]++
@@ -659,37 +678,37 @@ func TestCardSurvivesDeathAtEveryWrite(t *testing.T) {
 }
 
 func TestCardBlankTextSpendsNothing(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn)
 		c.Show(cli.TextDelta{Text: "\n\n"})
 		c.Show(cli.TextDelta{Text: "Hi"})
 		s.wantText("Hi")
 		s.finish(c, orchestrator.Outcome{Text: "\n\nHi"})
-		if n := s.wall.Count(""); n != 1 {
+		if n := s.chat.Count(""); n != 1 {
 			t.Errorf("%d calls", n)
 		}
 	})
 }
 
 func TestCardAnswersToThePromptInGroups(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		s.turn.Prompt.Conversation = orchestrator.ConversationID{Chat: -5}
 		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "Hi"})
-		if p := s.wall.Visible()[0]; p.ReplyTo != 99 {
+		if p := s.chat.Visible()[0]; p.ReplyTo != 99 {
 			t.Errorf("answers to %d", p.ReplyTo)
 		}
 	})
 }
 
 func TestCardThinkingIsShownWhenAsked(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		s.turn.Wants.Card.Think = orchestrator.ThinkOn
 		c := s.cards.Open(s.turn)
 		c.Show(cli.ThinkingDelta{Text: "Let me see. "})
 		c.Show(cli.ThinkingDelta{Text: strings.Repeat("Hm. ", 1000)})
 		c.Show(cli.TextDelta{Text: "Yes."})
 		s.finish(c, orchestrator.Outcome{Text: "Yes."})
-		p := s.wall.Visible()[0]
+		p := s.chat.Visible()[0]
 		if !strings.HasPrefix(p.Text.Text, "Let me see. Hm.") || !strings.HasSuffix(p.Text.Text, "…\n\nYes.") {
 			t.Errorf("the chat shows %q", p.Text.Text)
 		}
@@ -699,14 +718,14 @@ func TestCardThinkingIsShownWhenAsked(t *testing.T) {
 	})
 }
 
-// A button must not hold up the commands behind it while the chat is told to be silent.
+// A button must not delay the commands after it while the chat is rate-limited.
 func TestCardShowAgainDoesNotHoldUpItsCaller(t *testing.T) {
-	onStage(t, func(s *stage) {
-		s.wall.Mishaps = func(string) bottest.Mishap { return bottest.LostBefore }
+	withRig(t, func(s *rig) {
+		s.chat.Mishaps = func(string) bottest.Mishap { return bottest.LostBefore }
 		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "The answer."})
-		s.wall.Mu.Lock()
-		s.wall.Mishaps = nil
-		s.wall.Mu.Unlock()
+		s.chat.Mu.Lock()
+		s.chat.Mishaps = nil
+		s.chat.Mu.Unlock()
 		silent := bottest.NewRecord().Fail("other", bottest.Limited(time.Hour))
 		s.outbox.Go(context.Background(), outbox.Call{Chat: outbox.ChatOf(7), Run: silent}, nil)
 		synctest.Wait()
@@ -725,15 +744,15 @@ func TestCardShowAgainDoesNotHoldUpItsCaller(t *testing.T) {
 	})
 }
 
-// cardToken is a bot token that an agent says.
+// cardToken is a bot token that an agent prints.
 const cardToken = "123456:AAbb-Cc_Dd0123456789"
 
 func TestCardMasksASecretThatTwoMessagesShare(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		s.cards.opts.Scrub = tgapi.NewScrubber(cardToken)
 		text := strings.Repeat("x", render.FullMessage-10) + cardToken + strings.Repeat("y", 500)
 		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: text})
-		posts := s.wall.Visible()
+		posts := s.chat.Visible()
 		if len(posts) != 2 {
 			t.Errorf("%d messages", len(posts))
 		}
@@ -742,7 +761,7 @@ func TestCardMasksASecretThatTwoMessagesShare(t *testing.T) {
 				t.Errorf("a part of the secret is in %q", p.Text.Text)
 			}
 		}
-		for turn, data := range s.shelf.Cards {
+		for turn, data := range s.journal.Cards {
 			if strings.Contains(string(data), "AAbb") {
 				t.Errorf("the secret is stored with %s", turn)
 			}
@@ -750,7 +769,7 @@ func TestCardMasksASecretThatTwoMessagesShare(t *testing.T) {
 	})
 }
 
-// Whatever lies in the journal, showing it again or going on with it neither panics nor goes on for ever.
+// Whatever the journal contains, showing or continuing it neither panics nor hangs.
 func FuzzRedeliver(f *testing.F) {
 	f.Add([]byte(`{"final":true,"first":0,"texts":[{"text":"a"}],"topic":0}`), 0, "sent", 1, int64(0))
 	f.Add([]byte(`{"final":true,"first":-1,"texts":[{"text":"a"}]}`), 1<<20, "sending", 0, int64(0))
@@ -760,21 +779,21 @@ func FuzzRedeliver(f *testing.F) {
 	f.Add([]byte(`{"first":1,"texts":[{"text":"a"}],"starts":[[0,0],[-3,99]],"prints":["x","y","z"]}`), 0, "unknown", 0, int64(1)<<62)
 	f.Fuzz(func(t *testing.T, content []byte, part int, state string, id int, mark int64) {
 		synctest.Test(t, func(t *testing.T) {
-			s := newStage(t)
-			s.wall.Unchecked = true
-			s.shelf.Cards["turn1"] = content
+			s := newRig(t)
+			s.chat.Unchecked = true
+			s.journal.Cards["turn1"] = content
 			left := func(turn cli.TurnID) {
-				s.shelf.Messages = []orchestrator.Message{{
+				s.journal.Messages = []orchestrator.Message{{
 					Key: fmt.Sprintf("card/%s/%d", turn, part), Turn: turn, State: orchestrator.SendState(state), ID: id, Mark: mark,
 				}}
 			}
 			left("turn1")
 			for _, turn := range []orchestrator.TurnState{orchestrator.TurnDone, orchestrator.TurnInterrupted} {
 				s.turn.State = turn
-				_ = s.cards.Redeliver(context.Background(), s.turn) // an error is an answer too
+				_ = s.cards.Redeliver(context.Background(), s.turn) // an error is a valid result too
 			}
 			s.turn.ID = "turn2"
-			s.shelf.Cards["turn2"] = content
+			s.journal.Cards["turn2"] = content
 			left("turn2")
 			c := s.cards.Reopen(context.Background(), s.turn)
 			c.Show(cli.TextDelta{Text: "Hello"})
@@ -789,17 +808,17 @@ func FuzzRedeliver(f *testing.F) {
 
 // A notice that could not be recorded is not sent again, however often the outcome is shown.
 func TestANoticeIsSentOnce(t *testing.T) {
-	onStage(t, func(s *stage) {
-		s.wall.Mishaps = bottest.AtFirst(bottest.LostBefore)
-		s.wall.Seen = func(t render.Text) { s.shelf.Full.Store(strings.Contains(t.Text, "The connection broke")) }
+	withRig(t, func(s *rig) {
+		s.chat.Mishaps = bottest.AtFirst(bottest.LostBefore)
+		s.chat.Seen = func(t render.Text) { s.journal.Full.Store(strings.Contains(t.Text, "The connection broke")) }
 		c := s.cards.Open(s.turn)
 		if err := c.Finish(s.Context(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "Yes."}); err == nil {
 			t.Error("nothing was wrong")
 		}
-		s.shelf.Full.Store(false)
+		s.journal.Full.Store(false)
 		s.finish(c, orchestrator.Outcome{Text: "Yes."})
-		if n := len(s.wall.Visible()); n != 1 {
-			t.Errorf("there are %d notices:\n%s", n, s.wall.Text())
+		if n := len(s.chat.Visible()); n != 1 {
+			t.Errorf("there are %d notices:\n%s", n, s.chat.Text())
 		}
 	})
 }

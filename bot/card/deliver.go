@@ -18,40 +18,40 @@ import (
 
 // savedCard is what the journal keeps of a card's content.
 type savedCard struct {
-	Final   bool           `json:"final"` // the outcome; else what was shown last while the turn ran
-	First   int            `json:"first"` // the messages before it stay as they are
+	Final   bool           `json:"final"` // the outcome; otherwise the last snapshot of the running turn
+	First   int            `json:"first"` // the messages before it stay unchanged
 	Texts   []render.Text  `json:"texts"`
-	Buttons tgapi.Keyboard `json:"buttons,omitempty"` // below the last one
+	Buttons tgapi.Keyboard `json:"buttons,omitempty"` // below the last message
 	Topic   int            `json:"topic"`
-	Remark  string         `json:"remark,omitempty"` // below it all, added later
+	Remark  string         `json:"remark,omitempty"` // a line added below everything later
 	File    bool           `json:"file,omitempty"`   // a file with the whole answer follows
-	Rich    richContent    `json:"rich,omitzero"`    // instead of Texts, where Telegram takes it
-	End     *ending        `json:"end,omitempty"`    // a message announces the end; nil for none
+	Rich    richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts it
+	End     *ending        `json:"end,omitempty"`    // a message that announces the end; nil for none
 	Strips  bool           `json:"strips,omitempty"` // the message before First loses its buttons
 
-	// While the turn runs: where its messages begin in the document, as segment and offset, and the
-	// fingerprints of what those before First show; empty for one that is not known.
+	// Only while the turn runs: where its messages start in the document, as segment and offset, and the fingerprints
+	// of the messages before First, empty if unknown.
 	Starts [][2]int `json:"starts,omitempty"`
 	Prints []string `json:"prints,omitempty"`
 }
 
-// contents is what the messages of a card should show, from first on.
+// contents is the content of a card's messages, from first on.
 type contents struct {
 	first   int
-	strips  bool // the message before first loses its buttons: what else it shows is not known
+	strips  bool // the message before first loses its buttons; its other content is unknown
 	texts   []render.Text
 	buttons tgapi.Keyboard
-	remark  string // below the last message, if it has room
+	remark  string // below the last message, if there is room
 	end     *ending
-	file    string // the whole answer where the messages leave out a part of it; else empty
+	file    string // the whole answer if the messages leave out a part of it; otherwise empty
 	rich    richContent
-	whole   string // the whole answer where rich leaves out a part of it; else empty
-	gains   bool   // see there
+	whole   string // the whole answer if rich leaves out a part of it; otherwise empty
+	gains   bool   // see the function gains
 
-	life message.Life // of its messages; zero for Returns
+	life message.Life // lifecycle of its messages; zero means Returns
 }
 
-// on is the content as the chat takes it: one rich message, or texts.
+// on returns the content in the form that the chat accepts: one rich message, or texts.
 func (s contents) on(m *messages) contents {
 	if s.rich.Blocks == nil || !m.takesRich() {
 		s.rich = richContent{}
@@ -61,7 +61,7 @@ func (s contents) on(m *messages) contents {
 	return s
 }
 
-// text is what stands for the content where it is not seen: the first of its texts.
+// text returns the fallback for users who do not see the content: the first of its texts.
 func (r richContent) text(texts []render.Text) render.Text {
 	for _, t := range texts {
 		if t.Text != "" {
@@ -71,7 +71,7 @@ func (r richContent) text(texts []render.Text) render.Text {
 	return render.Plain("…")
 }
 
-// from is the first message that changes.
+// from returns the first message that changes.
 func (s contents) from() int {
 	if s.strips {
 		return s.first - 1
@@ -79,7 +79,7 @@ func (s contents) from() int {
 	return s.first
 }
 
-// wants gives each message its content; the buttons are below the last message.
+// wants returns the content of each message. The last message has the buttons.
 func (s contents) wants() []message.Content {
 	out := make([]message.Content, s.first+len(s.texts))
 	last := -1
@@ -116,7 +116,7 @@ func (c savedCard) encode() ([]byte, error) {
 	return data, nil
 }
 
-// contents is the stored final content of a card.
+// contents returns the stored final content of a card.
 func (c savedCard) contents(file string) contents {
 	s := contents{first: c.First, strips: c.Strips && c.First > 0, texts: c.Texts, buttons: c.Buttons, remark: c.Remark, end: c.End}
 	s.rich = c.Rich
@@ -129,46 +129,32 @@ func (c savedCard) contents(file string) contents {
 	return s
 }
 
-// conclude makes the chat show the final content. It returns when the chat does, or when a notice says that the chat
-// cannot. It stores the content before the first call, so that the next process continues from here.
+// conclude makes the chat show the final content. It returns once the chat shows it, or shows a notice that it cannot.
+// It stores the content before the first call, so that the next process can continue.
 func (c *Cards) conclude(ctx context.Context, s *messages, content contents) error {
 	if err := s.store(ctx, content); err != nil {
 		return err
 	}
-	if s.regain() { // the chat may take messages again
+	if s.regain() { // the chat may accept messages again
 		if err := s.forget(ctx, content.first, orchestrator.Failed); err != nil {
 			return err
 		}
 	}
-	for call := 1 << 30; ; call++ { // later than any call before
-		if s.shows(content.from(), content.on(s).wants()) {
-			break
+	if err := c.bring(ctx, s, content); err != nil {
+		if ctx.Err() != nil { // a user does not want the rest
+			c.opts.Outbox.Attend(func() { c.strip(context.WithoutCancel(ctx), s) })
 		}
-		priority := outbox.Awaited
-		if s.opened() == 0 { // the user has seen nothing of it yet
-			priority = outbox.Urgent
-		}
-		err := c.out(ctx, s, priority, func(ctx context.Context) error {
-			// Decided only now: a call that was in flight may have changed what is left to do.
-			act, _ := s.next(content.from(), content.on(s).wants(), true)
-			if act.step == message.None {
-				return outbox.ErrNotNeeded
-			}
-			return s.perform(ctx, act, s.begin(act, call))
-		})
-		if err != nil {
-			return fmt.Errorf("show a turn's outcome: %w", err)
-		}
+		return fmt.Errorf("show a turn's outcome: %w", err)
 	}
 	content = content.on(s)
-	c.learn(ctx, s)
+	c.reportTooOld(ctx, s)
 	if err := c.deliverFile(ctx, s, content); err != nil {
 		return fmt.Errorf("send an answer as a file: %w", err)
 	}
 	if err := c.sendEnd(ctx, s, content, orchestrator.Pending); err != nil {
 		return fmt.Errorf("announce the end of a turn: %w", err)
 	}
-	if err := c.tell(ctx, s); err != nil {
+	if err := c.sendLossNotice(ctx, s); err != nil {
 		return err
 	}
 	c.lose(ctx, s, true)
@@ -176,7 +162,38 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	return nil
 }
 
-// amend has the chat show another final content. A chat that took nothing gets it with ShowAgain.
+// strip removes the buttons from the newest message of a card.
+func (c *Cards) strip(ctx context.Context, s *messages) {
+	if n := s.opened(); n > 0 {
+		if err := c.bring(ctx, s, contents{first: n, strips: true}); err != nil {
+			c.opts.Log.Warn("remove the buttons of a card", "turn", s.turn, "err", err)
+		}
+	}
+}
+
+// bring makes the calls after which the messages of a card show a content.
+func (c *Cards) bring(ctx context.Context, s *messages, content contents) error {
+	for call := 1 << 30; !s.shows(content.from(), content.on(s).wants()); call++ { // later than any call before
+		priority := outbox.Awaited
+		if s.opened() == 0 { // the user has seen nothing of it yet
+			priority = outbox.Urgent
+		}
+		err := c.postDelivery(ctx, s, priority, func(ctx context.Context) error {
+			// Decide only now: a call in flight may have changed the remaining work.
+			act, _ := s.next(content.from(), content.on(s).wants(), true)
+			if act.step == message.None {
+				return outbox.ErrNotNeeded
+			}
+			return s.perform(ctx, act, s.begin(act, call))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// amend makes the chat show other final content. If the chat accepted nothing, ShowAgain will show it.
 func (c *Cards) amend(ctx context.Context, s *messages, content contents) error {
 	s.mu.Lock()
 	gone := s.lost == chatGone
@@ -193,9 +210,11 @@ func (c *Cards) amend(ctx context.Context, s *messages, content contents) error 
 	return nil
 }
 
-// out makes a call of a card that must be delivered. run handles unknown outcomes of sends, so that the outbox may repeat
-// a call that failed.
-func (c *Cards) out(ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error) error {
+// postDelivery makes a call of a card that must be delivered. run handles unknown outcomes of sends, so the outbox may
+// repeat a failed call.
+func (c *Cards) postDelivery(
+	ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error,
+) error {
 	return c.opts.Outbox.Do(ctx, outbox.Call{
 		Chat: outbox.ChatOf(s.where().Chat), Priority: priority, Key: cardKey(s.turn), Idempotent: true, Run: run,
 	})
@@ -203,14 +222,14 @@ func (c *Cards) out(ctx context.Context, s *messages, priority outbox.Priority, 
 
 func cardKey(turn cli.TurnID) string { return "card/" + string(turn) }
 
-// tell says in the chat that a message may be missing, once.
-func (c *Cards) tell(ctx context.Context, s *messages) error {
+// sendLossNotice sends the notice that a message may be missing, unless the chat shows it.
+func (c *Cards) sendLossNotice(ctx context.Context, s *messages) error {
 	p := c.opts.Lang.Of(s.where().Chat)
 	unknown, refused := s.missing()
 	if !unknown && !refused {
 		return nil
 	}
-	n := message.Content{ReplyTo: s.replyTo}
+	n := message.Content{ReplyTo: s.replyTo, Life: message.Repeats}
 	if unknown {
 		n.Text = render.Plain(p.Text("card.part-unknown"))
 		n.Keyboard = tgapi.Keyboard{{c.opts.Buttons(p).ShowAgain(s.turn)}}
@@ -220,9 +239,11 @@ func (c *Cards) tell(ctx context.Context, s *messages) error {
 	return c.send(ctx, s, s.notice, n)
 }
 
-// send sends a message beside the parts of a card.
+// send sends a message that is not a part of the card's text.
 func (c *Cards) send(ctx context.Context, s *messages, m *message.Message, content message.Content) error {
-	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return m.Do(ctx, m.Begin(content), content) })
+	return c.postDelivery(ctx, s, outbox.Awaited, func(ctx context.Context) error {
+		return m.Do(ctx, m.Begin(content), content)
+	})
 }
 
 // maxParts is more messages than any card has.
@@ -239,14 +260,14 @@ func decodeCard(data []byte) (savedCard, error) {
 	return saved, nil
 }
 
-// load reads the messages of a card that the previous process began.
+// load reads the card's messages that the previous process started.
 func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*messages, savedCard, error) {
 	s := c.messagesOf(t)
 	saved, err := s.recall(ctx)
 	return s, saved, err
 }
 
-// Redeliver shows the outcome of a turn that the previous process did not show whole; see orchestrator.Chat.
+// Redeliver shows the outcome of a turn that the previous process did not show in full; see orchestrator.Chat.
 func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	s, saved, err := c.load(ctx, t)
 	if err != nil {
@@ -262,7 +283,7 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// addReceipt adds to the final content of a card what the turn changed, if that was not known when it was stored.
+// addReceipt adds the turn's changed files to a card's final content, if they were unknown when it was stored.
 func (c *Cards) addReceipt(t orchestrator.Turn, s *messages, content contents) contents {
 	p := c.opts.Lang.Of(s.where().Chat)
 	if offered := c.offer(p, t.ID, t.Outcome); !reflect.DeepEqual(content.buttons, offered) {
@@ -278,7 +299,7 @@ func interrupted(t orchestrator.Turn) bool {
 	return t.State == orchestrator.TurnInterrupted || t.Outcome.State == orchestrator.TurnInterrupted
 }
 
-// resume decides what the messages of a turn's card are to show after a restart.
+// resume returns the content of the card's messages after a restart.
 func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) contents {
 	p := c.opts.Lang.Of(s.where().Chat)
 	if saved.Final {
@@ -287,9 +308,9 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	if !interrupted(t) {
 		done := c.contentsOf(t)
 		done.end = c.endOf(s, t.Outcome)
-		return done // the answer is complete, only its card is not: it continues in the same messages
+		return done // the answer is complete, only its card is not: continue in the same messages
 	}
-	// What was shown last stays, with a mark below it. Where that is not known the mark stands alone.
+	// The last shown text stays, with a mark below it. If it is unknown, the mark stands alone.
 	o := t.Outcome
 	o.State, o.Text, o.Short = orchestrator.TurnInterrupted, "", ""
 	d := c.document(p, false)
@@ -316,7 +337,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	return contents{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons, end: alone.end, rich: alone.rich}
 }
 
-// contentsOf is the final content of a card that has only the outcome of its turn.
+// contentsOf returns the final content of a card that has only the outcome of its turn.
 func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	d := c.documentOf(t, false)
 	d.finish(t.Outcome, c.look().Footer)
@@ -324,7 +345,8 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	return c.contentsIn(d, t, texts, cut)
 }
 
-// contentsIn is the final content of a card whose document is finished, in texts; cut says that they leave out a part of it.
+// contentsIn returns the final content of a card with a finished document, as texts. cut reports that they leave out a
+// part of it.
 func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text, cut bool) contents {
 	rich := d.richContent(t)
 	return contents{
@@ -333,7 +355,7 @@ func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text
 	}
 }
 
-// claim begins an activity, unless the card has one already, which it returns then.
+// claim starts an activity. If the card has one already, claim returns that instead.
 func (c *Cards) claim(turn cli.TurnID, what activity) (busy activity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -349,7 +371,7 @@ func (c *Cards) release(turn cli.TurnID) {
 	delete(c.again, turn)
 }
 
-// offer is the buttons below an outcome.
+// offer returns the buttons below an outcome.
 func (c *Cards) offer(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
 	k := c.remedies(p, turn, o)
 	if row := c.opts.Buttons(p).Tables(turn, o.Text); row != nil {
@@ -364,7 +386,7 @@ func (c *Cards) offer(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) t
 	return k
 }
 
-// remedies are the buttons that try once more.
+// remedies returns the buttons that try again.
 func (c *Cards) remedies(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
 	switch o.State {
 	case orchestrator.TurnAborted:

@@ -11,41 +11,40 @@ import (
 	"ductor/orchestrator"
 )
 
-// document is what one card says: segments in the order in which things happened. It is not safe for
-// concurrent use.
+// document is the text of one card: segments in the order of events. It is not safe for concurrent use.
 type document struct {
 	lang     lang.Printer
 	segments []*segment
-	answer   int // bytes of answer in the text segments
+	answer   int // bytes of answer text in the segments
 	tools    map[cli.ToolID]toolRef
-	running  int // tools that have not ended, those of sub-agents left out
+	running  int // tools that have not ended, sub-agents' tools excluded
 	wait     waitLine
-	now      time.Time // when what is added happens, unless it says so itself
-	limited  bool      // the rate limit was mentioned
+	now      time.Time // the time of the next event, unless it has its own
+	limited  bool      // the card has mentioned the rate limit
 	shows    shows
 	cut      cutDocument
 	scrub    *tgapi.Scrubber
 	turn     turnFacts
 }
 
-// shows says what the owner wants to see.
+// shows are the owner's display settings.
 type shows struct {
 	thinking  bool // reasoning
-	fileMarks bool // names of files in their place
+	fileMarks bool // file names replace the marks
 	outputs   bool // of tools, folded
 }
 
-// turnFacts is what a card says about its turn besides the events.
+// turnFacts is information about a turn that does not come from events.
 type turnFacts struct {
 	agent  cli.Agent
-	then   string     // follows a failure
-	mute   bool       // the agent does not say when its model is asked again
-	bypass time.Time  // the end of the bypass that the turn runs in; zero for none
-	place  string     // where the turn runs; empty where that is the only place that there is
-	early  []earlyAsk // whose lines have not come
+	then   string     // the line after a failure
+	mute   bool       // the agent does not report repeated requests to its model
+	bypass time.Time  // end of the turn's bypass; zero for none
+	place  string     // where the turn runs; empty if only one place exists
+	early  []earlyAsk // approvals whose tool lines have not come yet
 	where  func(orchestrator.ConversationID) string
 
-	footer, noAnswer *segment // once the turn has ended: below the answer, and in its place; nil for none
+	footer, noAnswer *segment // set when the turn has ended: below the answer, and in its place; nil for none
 }
 
 type segmentKind int
@@ -58,30 +57,30 @@ const (
 	planSegment
 )
 
-// segment is a stretch of the document. Only text is ever cut in two.
+// segment is a stretch of the document. Only text segments may be split between messages.
 type segment struct {
 	kind   segmentKind
-	stream render.Stream // text: Markdown as the agent wrote it
+	stream render.Stream // for text: Markdown as the agent wrote it
 	tool   *toolLine
 	plan   *planList
-	raw    []byte // thinking: its beginning
+	raw    []byte // for thinking: its beginning
 	note   render.Text
 	vain   render.Text // replaces note if the turn fails
-	diff   string      // the end of that of the file that note mentions
+	diff   string      // end of the diff of the file in note
 	shown  shownText
 }
 
-// maxThinking bounds what is shown of a stretch of reasoning, in UTF-16 units.
+// maxThinking bounds the shown part of a stretch of reasoning, in UTF-16 units.
 const maxThinking = 800
 
 func newDocument(showThinking bool) *document {
 	return &document{tools: make(map[cli.ToolID]toolRef), shows: shows{thinking: showThinking}}
 }
 
-// change says what an event did to a document.
+// change describes how an event changed a document.
 type change struct {
-	text   string // was added to the answer
-	urgent bool   // something other than plain growth of the answer is to be shown
+	text   string // text added to the answer
+	urgent bool   // more changed than growth of the answer
 }
 
 func (c change) news() news {
@@ -91,8 +90,8 @@ func (c change) news() news {
 	return growth
 }
 
-// add folds an event in.
-func (d *document) add(ev cli.Event) change {
+// applyEvent applies an event.
+func (d *document) applyEvent(ev cli.Event) change {
 	switch ev := ev.(type) {
 	case cli.SessionStarted:
 		d.turn.mute = ev.Mute
@@ -168,7 +167,7 @@ func (d *document) appendText(text string) {
 	d.answer += len(text)
 }
 
-// retract takes bytes off the end of the answer, which may reach back over several segments.
+// retract removes bytes from the end of the answer, which may span several segments.
 func (d *document) retract(bytes int) {
 	for i := len(d.segments) - 1; i >= 0 && bytes > 0; i-- {
 		if s := d.segments[i]; s.kind == textSegment {
@@ -179,7 +178,7 @@ func (d *document) retract(bytes int) {
 	}
 }
 
-// text is the answer so far.
+// text returns the answer so far.
 func (d *document) text() string {
 	var b strings.Builder
 	b.Grow(d.answer)
@@ -191,7 +190,7 @@ func (d *document) text() string {
 	return b.String()
 }
 
-// settleText makes the answer equal to text: what the outcome says overrules what was streamed.
+// settleText makes the answer equal to text. The outcome overrules the streamed text.
 func (d *document) settleText(text string) {
 	have := d.text()
 	if have == text {
@@ -221,7 +220,7 @@ func (d *document) addThinking(text string) bool {
 
 func (d *document) addNote(t render.Text) { d.push(&segment{kind: noteSegment, note: t}) }
 
-// rendered is the segment as the chat shows it.
+// rendered returns the segment as the chat shows it.
 func (s *segment) rendered() render.Text {
 	switch s.kind {
 	case textSegment:
@@ -240,10 +239,10 @@ func (s *segment) reasoning() render.Text {
 	return render.Markdown(strings.TrimSpace(strings.ToValidUTF8(string(s.raw), "")))
 }
 
-// show renders a segment anew, without secrets.
+// show renders a segment again, without secrets.
 func (d *document) show(s *segment) { s.shown.set(d.scrub.Text(s.rendered())) }
 
-// separator stands between two segments that show something.
+// separator returns the separator between two visible segments.
 func separator(before, after segmentKind) string {
 	compact := func(k segmentKind) bool { return k == toolSegment || k == noteSegment }
 	if compact(before) && compact(after) {

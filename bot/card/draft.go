@@ -10,27 +10,27 @@ import (
 	"ductor/orchestrator"
 )
 
-// A card can show its newest message as a draft while that grows: a preview that Telegram animates, with a Stop button of
-// its own. It is in private chats only, it fades when it is not sent again, and any real message takes it away, which the
-// next one brings back. The message itself comes at the end, or when the turn waits for its user.
-// See https://core.telegram.org/bots/api#sendmessagedraft.
+// A card in a private chat can show its newest message as a draft while that grows. A draft is a preview that Telegram
+// animates, with a Stop button of its own. It fades unless it is sent again, and any real message removes it until the
+// next draft brings it back. The real message is sent at the end, or when the turn waits for its user. See
+// https://core.telegram.org/bots/api#sendmessagedraft.
 
-// Draft shows text as the draft with a number. Idempotent.
+// Draft shows text as the draft with a number. The call is idempotent.
 type Draft func(ctx context.Context, to orchestrator.ConversationID, id int64, text render.Text) error
 
 const (
 	draftInterval = 250 * time.Millisecond
-	// draftAgain is when a draft is sent again that has not changed: Telegram shows one for 30 s.
+	// draftAgain is the interval for sending an unchanged draft again. Telegram shows a draft for 30 s.
 	draftAgain = 20 * time.Second
 )
 
 // draft is the draft that the chat shows.
 type draft struct {
 	text render.Text
-	at   time.Time // when it was sent; zero for none
+	at   time.Time // when it was sent; zero for no draft
 }
 
-// draftID numbers the draft of a message: Telegram animates what one number shows, and takes no zero.
+// draftID returns the number of a message's draft. Telegram animates changes of one number, and rejects zero.
 func draftID(turn cli.TurnID, part int) int64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(turn))

@@ -10,23 +10,23 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// inDrafts is a theatre in which plain answers grow as drafts.
-func inDrafts(t *testing.T, limits telegram.Limits, play func(s *theatre, chat *telegram.Chat)) {
+// inDrafts runs play with a simRig in which plain answers grow as drafts.
+func inDrafts(t *testing.T, limits telegram.Limits, play func(s *simRig, chat *telegram.Chat)) {
 	t.Helper()
 	inDraftsOf(t, telegram.Options{Limits: limits}, play)
 }
 
-func inDraftsOf(t *testing.T, server telegram.Options, play func(s *theatre, chat *telegram.Chat)) {
+func inDraftsOf(t *testing.T, server telegram.Options, play func(s *simRig, chat *telegram.Chat)) {
 	t.Helper()
-	inTheatreOf(t, server, func(s *theatre) {
+	withSimRigOf(t, server, func(s *simRig) {
 		s.cards.opts.Draft = s.client.Draft
 		s.cards.restyle(func(l *Look) { l.Drafts = true })
 		play(s, s.chat(7))
 	})
 }
 
-// drafts lists what the chat was shown as drafts.
-func (s *theatre) drafts() (texts []string) {
+// drafts lists the texts that the chat showed as drafts.
+func (s *simRig) drafts() (texts []string) {
 	for _, c := range s.srv.Calls(telegram.Methods("sendMessageDraft"), telegram.Succeeded) {
 		texts = append(texts, c.Params["text"])
 	}
@@ -34,10 +34,10 @@ func (s *theatre) drafts() (texts []string) {
 }
 
 func TestAnAnswerGrowsAsADraftAndBecomesOneMessage(t *testing.T) {
-	inDrafts(t, telegram.Limits{}, func(s *theatre, chat *telegram.Chat) {
+	inDrafts(t, telegram.Limits{}, func(s *simRig, chat *telegram.Chat) {
 		c := s.open(chat, 0)
 		var answer string
-		for range 12 { // fewer than what the chat may have at once
+		for range 12 { // fewer than the chat's burst
 			answer += "some more words. "
 			c.Show(cli.TextDelta{Text: "some more words. "})
 			time.Sleep(draftInterval)
@@ -69,9 +69,9 @@ func TestAnAnswerGrowsAsADraftAndBecomesOneMessage(t *testing.T) {
 	})
 }
 
-// A draft fades after 30 s. One that nothing is added to, since a tool runs for long, is sent again before.
+// A draft fades after 30 s. While a tool runs for long and adds nothing, the draft is sent again before that.
 func TestADraftDoesNotFadeWhileATurnRuns(t *testing.T) {
-	inDrafts(t, telegram.RealLimits(), func(s *theatre, chat *telegram.Chat) {
+	inDrafts(t, telegram.RealLimits(), func(s *simRig, chat *telegram.Chat) {
 		c := s.open(chat, 0)
 		c.Show(cli.TextDelta{Text: "I look."})
 		for range 100 {
@@ -85,9 +85,10 @@ func TestADraftDoesNotFadeWhileATurnRuns(t *testing.T) {
 	})
 }
 
-// A turn can wait for its user for longer than a draft is shown, so what it said until then is a message. It stays one.
+// A turn can wait for its user for longer than a draft is shown. So the text until then becomes a message, and stays
+// one.
 func TestADraftBecomesAMessageWhenTheTurnWaitsForItsUser(t *testing.T) {
-	inDrafts(t, telegram.Limits{}, func(s *theatre, chat *telegram.Chat) {
+	inDrafts(t, telegram.Limits{}, func(s *simRig, chat *telegram.Chat) {
 		c := s.open(chat, 0)
 		c.Show(cli.TextDelta{Text: "May I?"})
 		time.Sleep(time.Second)
@@ -111,9 +112,9 @@ func TestADraftBecomesAMessageWhenTheTurnWaitsForItsUser(t *testing.T) {
 	})
 }
 
-// Of a long answer all messages but the newest are real ones.
+// All messages of a long answer except the newest are real ones.
 func TestALongAnswerIsMessagesAndADraft(t *testing.T) {
-	inDrafts(t, telegram.Limits{}, func(s *theatre, chat *telegram.Chat) {
+	inDrafts(t, telegram.Limits{}, func(s *simRig, chat *telegram.Chat) {
 		c := s.open(chat, 0)
 		var answer strings.Builder
 		for range 120 {
@@ -122,7 +123,7 @@ func TestALongAnswerIsMessagesAndADraft(t *testing.T) {
 			c.Show(cli.TextDelta{Text: text})
 			time.Sleep(100 * time.Millisecond)
 		}
-		time.Sleep(5 * time.Second) // the budget of the chat is spent
+		time.Sleep(5 * time.Second) // spend the chat's budget
 		synctest.Wait()
 		v := chat.View()
 		if len(v.FromBot()) != 2 || len(v.Drafts) != 1 {
@@ -136,9 +137,9 @@ func TestALongAnswerIsMessagesAndADraft(t *testing.T) {
 	})
 }
 
-// A server that refuses drafts gets messages that grow by edits, in this answer and in the next.
+// If a server rejects drafts, this answer and the next are messages that grow by edits.
 func TestAChatWithoutDraftsGetsMessagesThatGrow(t *testing.T) {
-	inDraftsOf(t, telegram.Options{Without: []string{"sendMessageDraft"}}, func(s *theatre, chat *telegram.Chat) {
+	inDraftsOf(t, telegram.Options{Without: []string{"sendMessageDraft"}}, func(s *simRig, chat *telegram.Chat) {
 		for i := range 2 {
 			c := s.open(chat, 0)
 			for range 10 {
@@ -159,7 +160,7 @@ func TestAChatWithoutDraftsGetsMessagesThatGrow(t *testing.T) {
 
 // Groups have no drafts.
 func TestAGroupGetsNoDrafts(t *testing.T) {
-	inDrafts(t, telegram.Limits{}, func(s *theatre, _ *telegram.Chat) {
+	inDrafts(t, telegram.Limits{}, func(s *simRig, _ *telegram.Chat) {
 		forum := s.srv.Forum(-1000, "Work")
 		c := s.open(forum, 0)
 		c.Show(cli.TextDelta{Text: "Hello there, all of you."})

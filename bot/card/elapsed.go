@@ -2,17 +2,16 @@ package card
 
 import "time"
 
-// How long a tool runs is said in its line, at moments that grow apart: each is an edit.
+// A tool's line shows how long the tool has been running. Each update is an edit, so the updates become rarer.
 const (
-	elapsedFirst = 30 * time.Second // before it no user wonders
-	elapsedLeast = 10 * time.Second // when another edit is made anyway
+	elapsedFirst = 30 * time.Second // earlier, users do not wonder
+	elapsedLeast = 10 * time.Second // least time before another edit that is made anyway updates it
 )
 
-// timed says that a tool runs, and since when is known.
+// timed reports whether a tool is running and its start is known.
 func (t *toolLine) timed() bool { return t != nil && !t.ended() && t.held == "" && !t.began.IsZero() }
 
-// elapse notes how long the tools that run have been running, in the segments from one on: what stands in
-// earlier messages stays as it is.
+// elapse updates the running times of tools in the segments from one on. Earlier messages stay unchanged.
 func (d *document) elapse(now time.Time, from int) {
 	if d.running == 0 {
 		return
@@ -28,8 +27,8 @@ func (d *document) elapse(now time.Time, from int) {
 	}
 }
 
-// nextElapse is when a line is next worth an edit for nothing but its time: after 30 s, 1 min, 2 min, 4 min and
-// so on. False when nothing runs in the segments from one on.
+// nextElapse returns when a line's running time alone is worth an edit: after 30 s, 1 min, 2 min, 4 min and so on. It
+// returns false if no tool runs in the segments from one on.
 func (d *document) nextElapse(from int) (next time.Time, ok bool) {
 	if d.running == 0 {
 		return time.Time{}, false

@@ -10,9 +10,9 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A tool that runs for long says so, at moments that grow apart; what is edited anyway says how long by then.
+// A tool's line shows a long running time, at growing intervals. Any other edit updates it too.
 func TestCardSaysHowLongAToolRuns(t *testing.T) {
-	inTheatre(t, telegram.StrictLimits(), func(s *theatre) {
+	withSimRig(t, telegram.StrictLimits(), func(s *simRig) {
 		chat := s.chat(7)
 		c := s.open(chat, 0)
 		shows := func(after time.Duration, want string) {
@@ -46,9 +46,9 @@ func TestCardSaysHowLongAToolRuns(t *testing.T) {
 	})
 }
 
-// A tool that began before this ductor did is counted from then.
+// The running time of a tool that started before this process counts from its real start.
 func TestCardCountsFromWhenAToolBegan(t *testing.T) {
-	inTheatre(t, telegram.Limits{}, func(s *theatre) {
+	withSimRig(t, telegram.Limits{}, func(s *simRig) {
 		chat := s.chat(7)
 		c := s.open(chat, 0)
 		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make", At: time.Now().Add(-100 * time.Second)})
@@ -61,7 +61,7 @@ func TestCardCountsFromWhenAToolBegan(t *testing.T) {
 	})
 }
 
-// A tool that waits for people does not run: it says so, and the wait is no time that it took.
+// A tool that waits for a user is not running: its line says so, and the wait does not count as running time.
 func TestCardSaysThatAToolWaitsForPeople(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -71,7 +71,7 @@ func TestCardSaysThatAToolWaitsForPeople(t *testing.T) {
 		{"allowed", true, "✓ Run make · 40 s"},
 		{"and nobody heard of it", false, "✓ Run make"}, // such as before a restart
 	} {
-		inTheatre(t, telegram.Limits{}, func(s *theatre) {
+		withSimRig(t, telegram.Limits{}, func(s *simRig) {
 			chat := s.chat(7)
 			c := s.open(chat, 0)
 			shows := func(after time.Duration, want string) {
@@ -86,7 +86,7 @@ func TestCardSaysThatAToolWaitsForPeople(t *testing.T) {
 			c.Show(cli.ApprovalAsked{ID: "a", Tool: "Bash", Started: "1"})
 			shows(10*time.Minute, "🔐 Run make")
 			if tc.decided {
-				c.Show(cli.ApprovalWithdrawn{ID: "b"}) // of another
+				c.Show(cli.ApprovalWithdrawn{ID: "b"}) // of another tool
 				shows(5*time.Second, "🔐 Run make")
 				c.Show(cli.ApprovalWithdrawn{ID: "a"})
 				shows(35*time.Second, "⏳ Run make · 30 s")
@@ -101,11 +101,12 @@ func TestCardSaysThatAToolWaitsForPeople(t *testing.T) {
 	}
 }
 
-// A tool of ductor's own has one name for all agents. It waits with what it asks, which names no call and may come before the line.
+// A tool of ductor's own has the same name for all agents. Its approval names no call, and may come before the tool's
+// line.
 func TestCardSaysThatOurToolWaits(t *testing.T) {
 	for _, agents := range []string{"mcp__ductor__", "mcp_ductor_", "ductor.", "ductor-", "ductor_"} {
 		for _, early := range []bool{false, true} {
-			inTheatre(t, telegram.Limits{}, func(s *theatre) {
+			withSimRig(t, telegram.Limits{}, func(s *simRig) {
 				chat := s.chat(7)
 				c := s.open(chat, 0)
 				shows := func(want string) {
@@ -133,12 +134,13 @@ func TestCardSaysThatOurToolWaits(t *testing.T) {
 	}
 }
 
-// An agent that does not say when its model is asked again is not called thinking for long. One that says so is.
+// The card never claims that a mute agent has been thinking for long, because the agent may be repeating a request. An
+// agent that reports retries is shown as thinking.
 func TestCardOfAnAgentThatDoesNotSayItAsksAgain(t *testing.T) {
 	for mute, want := range map[bool]string{
 		true: "💭 no word from the agent: it thinks, or its model failed and is asked again… 30 s", false: "💭 thinking… 30 s",
 	} {
-		inTheatre(t, telegram.Limits{}, func(s *theatre) {
+		withSimRig(t, telegram.Limits{}, func(s *simRig) {
 			chat := s.chat(7)
 			c := s.open(chat, 0)
 			c.Show(cli.SessionStarted{AgentSessionID: "s", Mute: mute})

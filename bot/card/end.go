@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// An edit makes no sound. So a turn that took long ends with a short message of its own.
+// An edit makes no sound, so a short message of its own announces the end of a long turn.
 
 // ending is the message that announces the end of a turn.
 type ending struct {
@@ -17,8 +17,8 @@ type ending struct {
 	Silent bool        `json:"silent,omitempty"`
 }
 
-// endOf announces an outcome; nil where nothing is announced, or where no message of the card was in the chat before: the
-// first one makes a sound.
+// endOf returns the announcement of an outcome. It returns nil if the look wants none, or if no message of the card was
+// in the chat before: then the first one makes a sound.
 func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	p := c.opts.Lang.Of(s.where().Chat)
 	if o.Announce == orchestrator.NotAnnounced || s.opened() == 0 {
@@ -39,7 +39,7 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	return &ending{Text: c.opts.Scrub.Text(render.Plain(text)), Silent: o.Announce == orchestrator.Muted}
 }
 
-// sendEnd brings the message that announces the end up to date, if its state is the given one.
+// sendEnd updates the message that announces the end, if its state is the given one.
 func (c *Cards) sendEnd(ctx context.Context, s *messages, content contents, state orchestrator.SendState) error {
 	s.mu.Lock()
 	wanted := content.end != nil && s.lost != chatGone && s.end.State() == state

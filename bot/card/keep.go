@@ -8,22 +8,24 @@ import (
 	"ductor/orchestrator"
 )
 
-// snapshot is what the journal has of a card while its turn runs, for the process after a crash.
+// snapshot is the state of a running card in the journal. The process after a crash reads it.
 type snapshot struct {
 	part   int         // the newest message
-	text   render.Text // what it shows, without the live line
-	starts []position  // where the messages begin
-	rich   richContent // what it shows instead, if it is rich
+	text   render.Text // its text, without the live line
+	starts []position  // where the messages start
+	rich   richContent // its rich content, if it is rich
 }
 
-// keep stores a snapshot. What cannot be stored is only logged: the card is as good as without it.
+// keep stores a snapshot. It only logs an error, because the card works without it.
 func (s *messages) keep(ctx context.Context, snap snapshot) {
 	s.writing.Lock() // so that it cannot overwrite the final content
 	defer s.writing.Unlock()
 	if s.final {
 		return
 	}
-	kept := savedCard{First: snap.part, Texts: []render.Text{snap.text}, Prints: s.prints(snap.part), Rich: snap.rich}
+	kept := savedCard{
+		First: snap.part, Texts: []render.Text{snap.text}, Prints: s.fingerprints(snap.part), Rich: snap.rich,
+	}
 	for _, p := range snap.starts {
 		kept.Starts = append(kept.Starts, [2]int{p.segment, p.offset})
 	}
@@ -32,7 +34,7 @@ func (s *messages) keep(ctx context.Context, snap snapshot) {
 	}
 }
 
-// disown makes the journal forget what a message shows, before that becomes untrue.
+// disown deletes the stored content of a message from the journal, before it becomes outdated.
 func (s *messages) disown(ctx context.Context, part int) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -58,8 +60,8 @@ func (s *messages) storeKept(ctx context.Context, kept savedCard) error {
 	return nil
 }
 
-// prints is the fingerprints of the messages before part, as far as it is known what they show.
-func (s *messages) prints(part int) []string {
+// fingerprints returns the fingerprints of the messages before part, as far as their content is known.
+func (s *messages) fingerprints(part int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]string, min(part, len(s.parts)))
@@ -71,7 +73,7 @@ func (s *messages) prints(part int) []string {
 	return out
 }
 
-// store writes down what the messages are to show in the end.
+// store saves the final content of the messages.
 func (s *messages) store(ctx context.Context, content contents) error {
 	data, err := content.encode(s.where().Topic)
 	if err != nil {

@@ -19,23 +19,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// scene draws what an agent does in a turn: text of numbered words with Markdown around them, tools,
-// retractions and pauses. It returns the answer.
+// scene generates an agent's turn: text of numbered words with Markdown around them, tools, retractions and pauses. It
+// returns the answer.
 type scene struct {
 	rt     *rapid.T
 	card   orchestrator.Card
-	doc    *document // the same events, never sent anywhere
+	doc    *document // receives the same events, but is never sent
 	answer cli.Answer
 	words  int
 	tools  int
 	open   []cli.ToolID
-	// retracted says that the agent took text back.
+	// retracted reports that the agent retracted text.
 	retracted bool
 }
 
 func (s *scene) show(ev cli.Event) {
 	s.answer.Add(ev)
-	s.doc.add(ev)
+	s.doc.applyEvent(ev)
 	s.card.Show(ev)
 }
 
@@ -93,8 +93,8 @@ var word = regexp.MustCompile(`w\d+;`)
 
 func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// shownOnWall is the visible messages of a card joined, without notices.
-func shownOnWall(w *bottest.Chat) (text string, noticed bool) {
+// shownInChat joins the visible messages of a card without notices.
+func shownInChat(w *bottest.Chat) (text string, noticed bool) {
 	var b strings.Builder
 	for _, p := range w.Visible() {
 		if strings.HasPrefix(p.Text.Text, "⚠️ The connection broke") {
@@ -107,30 +107,30 @@ func shownOnWall(w *bottest.Chat) (text string, noticed bool) {
 	return b.String(), noticed
 }
 
-// Whatever happens in a turn and whatever Telegram answers: in the end the chat shows the whole document,
-// in order and once; or, where a message's fate is unknown, no part twice and a word about it. At every
-// moment every message is one that Telegram takes (the wall checks that).
+// Whatever happens in a turn and whatever Telegram answers: in the end the chat shows the whole document, in order and
+// once. If a message's outcome is unknown, no part is shown twice, and a notice says that one may be missing. Telegram
+// would accept every message at any time, which the fake chat checks.
 func TestLawTheChatShowsTheWholeDocument(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		bottest.InBubble(t, func(t *testing.T) {
-			s := newStage(t)
+			s := newRig(t)
 			defer s.close()
-			s.wall.T = rt
+			s.chat.T = rt
 			playTurn(rt, s)
 		})
 	})
 }
 
-func playTurn(rt *rapid.T, s *stage) {
+func playTurn(rt *rapid.T, s *rig) {
 	never := []bottest.Mishap{bottest.GoesWell, bottest.GoesWell, bottest.GoesWell, bottest.RateLimited, bottest.ServerBroken, bottest.NotSent}
 	onEdit := append(slices.Clone(never), bottest.LostBefore, bottest.LostAfter)
-	s.wall.Delay = time.Duration(rapid.IntRange(0, 700).Draw(rt, "slow")) * time.Millisecond
+	s.chat.Delay = time.Duration(rapid.IntRange(0, 700).Draw(rt, "slow")) * time.Millisecond
 	unsure := rapid.Bool().Draw(rt, "unsure")
 	calm := rapid.IntRange(0, 3).Draw(rt, "calm") == 0
-	// Drawn beforehand: calls are made on other goroutines. Beyond the list all goes well.
+	// Drawn beforehand, because calls run on other goroutines. After the list all calls succeed.
 	sends := rapid.SliceOfN(rapid.SampledFrom(map[bool][]bottest.Mishap{false: never, true: onEdit}[unsure]), 0, 30).Draw(rt, "sends")
 	others := rapid.SliceOfN(rapid.SampledFrom(onEdit), 0, 60).Draw(rt, "others")
-	s.wall.Mishaps = func(method string) bottest.Mishap {
+	s.chat.Mishaps = func(method string) bottest.Mishap {
 		list := &others
 		if method == "send" {
 			list = &sends
@@ -152,21 +152,21 @@ func playTurn(rt *rapid.T, s *stage) {
 	}
 	synctest.Wait()
 	play.doc.finish(o, s.cards.look().Footer)
-	shown, noticed := shownOnWall(s.wall)
-	lost := s.wall.Lost
+	shown, noticed := shownInChat(s.chat)
+	lost := s.chat.Lost
 	if whole := wholeOf(play.doc); lost == 0 && squeezed(shown) != whole {
 		rt.Fatalf("the chat shows\n%q\nthe document is\n%q", squeezed(shown), whole)
 	}
-	if lost == 0 && noticed || lost == 1 && !noticed { // of two lost messages one may be the notice
+	if lost == 0 && noticed || lost == 1 && !noticed { // if two messages are lost, one may be the notice
 		rt.Fatalf("%d messages were lost; the chat is told of it: %v", lost, noticed)
 	}
 	play.once(shown, noticed)
-	if n := s.wall.Count("send"); calm && n > len(s.wall.Visible())+s.wall.Count("delete") {
-		rt.Fatalf("%d sends for %d messages", n, len(s.wall.Visible()))
+	if n := s.chat.Count("send"); calm && n > len(s.chat.Visible())+s.chat.Count("delete") {
+		rt.Fatalf("%d sends for %d messages", n, len(s.chat.Visible()))
 	}
 }
 
-// wholeOf is all a document says, without whitespace.
+// wholeOf returns the text of a document without whitespace.
 func wholeOf(d *document) string {
 	var b strings.Builder
 	for _, s := range d.segments {
@@ -175,8 +175,8 @@ func wholeOf(d *document) string {
 	return squeezed(b.String())
 }
 
-// once checks that no word of the answer is shown twice, nor before one that came earlier. A message of unknown fate
-// cannot be made to forget what the agent took back.
+// once checks that the chat shows no word of the answer twice, nor before an earlier one. A message with an unknown
+// outcome may still contain text that the agent retracted.
 func (s *scene) once(shown string, unknown bool) {
 	if unknown && s.retracted {
 		return
@@ -195,7 +195,7 @@ func (s *scene) once(shown string, unknown bool) {
 	}
 }
 
-// A document in slices is the document, wherever the slices begin.
+// Wherever the slices of a document start, they join to the document.
 func TestLawSlicesJoinToTheDocument(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		play := scene{rt: rt, card: &silent{}, doc: newDocument(true)}

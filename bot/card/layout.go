@@ -7,18 +7,19 @@ import (
 	"ductor/bot/render"
 )
 
-// position is an offset in a document where a message begins: a segment, and UTF-16 units of its rendering.
+// position is the place in a document where a message starts: a segment, and an offset in its rendering in UTF-16
+// units.
 type position struct{ segment, offset int }
 
-// cutDocument is a document cut into messages. It makes the next cut of the document, which has grown, cheap.
+// cutDocument is a document cut into messages. It makes the next cut cheap after the document has grown.
 type cutDocument struct {
 	starts []position
 	parts  []render.Text
 }
 
-// slices renders the document in messages that begin at starts, but the last, which begins at newest; the first start
-// is the document's. Joined, they are the whole document up to the last start and from newest on, but for whitespace
-// at the seams. Messages of the previous call whose content has not changed since are taken over.
+// slices renders the document in messages that start at starts; the last starts at newest. The first start is the
+// document's. Joined, the messages are the document up to the last start and from newest on, except for whitespace at
+// the seams. slices reuses messages of the previous call whose content has not changed since.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		d.show(s)
@@ -44,7 +45,7 @@ func (d *document) slices(starts []position, newest position) []render.Text {
 	return slices.Clone(next.parts)
 }
 
-// unchanged says that part i is what it was at the previous cut.
+// unchanged reports whether part i is the same as at the previous cut.
 func (d *document) unchanged(starts []position, i int) bool {
 	if i+1 >= len(starts) || i+1 >= len(d.cut.starts) || starts[i] != d.cut.starts[i] || starts[i+1] != d.cut.starts[i+1] {
 		return false
@@ -75,11 +76,11 @@ func (d *document) part(from, to position) render.Text {
 	return p.message()
 }
 
-// piece gathers the segments of one message.
+// piece collects the segments of one message.
 type piece struct {
 	texts []render.Text
-	kind  segmentKind // of the last one
-	from  int         // its index
+	kind  segmentKind // kind of the last segment
+	from  int         // index of the last segment
 }
 
 func (p *piece) add(kind segmentKind, segment int, t render.Text) {
@@ -94,8 +95,8 @@ func (p *piece) add(kind segmentKind, segment int, t render.Text) {
 
 func (p *piece) message() render.Text { return render.AsMessage(render.Concat(p.texts...)) }
 
-// extend adds starts until the rest of the document fits into one message, or there are as many as may be; then cut
-// says that the rest does not fit. limit is how long that last message may be, most is 0 for no limit.
+// extend adds starts until the rest of the document fits into one message, or until there are most; then cut reports
+// that the rest does not fit. limit bounds the last message. most is 0 for no limit.
 func (d *document) extend(starts []position, limit, most int) (all []position, cut bool) {
 	for {
 		tail := d.tail(starts[len(starts)-1])
@@ -112,16 +113,16 @@ func (d *document) extend(starts []position, limit, most int) (all []position, c
 // tailText is the document from a position on, as far as the next cut needs it.
 type tailText struct {
 	text  render.Text
-	more  bool // there is text behind it
+	more  bool // more text follows
 	marks []tailMark
 }
 
-// tailMark says where in the tailText's text a segment begins.
+// tailMark maps the start of a segment to the tailText's text.
 type tailMark struct {
 	unit   int
-	at     position // of what stands at unit
-	whole  bool     // the segment is not to be cut
-	growth int      // units that the segment may still grow by
+	at     position // the position of unit
+	whole  bool     // the segment must not be cut
+	growth int      // units by which the segment may still grow
 }
 
 func (d *document) tail(from position) *tailText {
@@ -159,8 +160,8 @@ func (d *document) tail(from position) *tailText {
 	return e
 }
 
-// growth is how many units the segment may still grow by: a tool that runs gets its result, and the first
-// that went well may come to stand for those that follow.
+// growth returns by how many units the segment may still grow. A running tool gets its result, and the first successful
+// tool of a row may come to represent those after it.
 func (s *segment) growth(all []*segment, i int) int {
 	switch s.kind {
 	case planSegment:
@@ -176,7 +177,7 @@ func (s *segment) growth(all []*segment, i int) int {
 	return 0
 }
 
-// growthUpTo is how much what stands before unit may still grow.
+// growthUpTo returns by how much the text before unit may still grow.
 func (e *tailText) growthUpTo(unit int) int {
 	sum := 0
 	for _, m := range e.marks {
@@ -192,20 +193,20 @@ func (e *tailText) fits(limit int) bool {
 	return !e.more && n+e.growthUpTo(n) <= limit && render.Carried(e.text)
 }
 
-// cut is where the message after the next one begins.
+// cut returns the position where the message after the next one starts.
 func (e *tailText) cut() position {
 	parts := render.Split(e.text, render.FullMessage)
 	at, full := render.Len(e.text.Text), render.FullMessage
 	for i, p := range slices.Backward(parts) {
 		if i > 0 {
 			at -= render.Len(p.Text.Text) + render.Len(p.Gap)
-		} else { // the message begins behind the whitespace that stands before it
+		} else { // the message starts after the preceding whitespace
 			full += at - render.Len(p.Text.Text) - render.Len(p.Gap)
 		}
 	}
 	m := e.markAt(at)
 	for m > 0 && (e.marks[m].whole || at+e.growthUpTo(at) > render.FullMessage) {
-		// Back to where the segment begins; and further, as long as what may still grow would not fit.
+		// Go back to the start of the segment, and further while the possible growth would not fit.
 		if at = e.marks[m].unit; at+e.growthUpTo(at) <= render.FullMessage {
 			return e.marks[m].at
 		}
@@ -218,7 +219,7 @@ func (e *tailText) cut() position {
 	return position{e.marks[m].at.segment, e.marks[m].at.offset + at - e.marks[m].unit}
 }
 
-// markAt is the last mark at or before unit.
+// markAt returns the last mark at or before unit.
 func (e *tailText) markAt(unit int) int {
 	i := len(e.marks) - 1
 	for i > 0 && e.marks[i].unit > unit {

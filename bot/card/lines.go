@@ -11,10 +11,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// FooterField is a thing the line below an answer can say.
+// FooterField is a part of the line below an answer.
 type FooterField string
 
-// The footer fields.
+// Footer fields.
 const (
 	FooterModel  FooterField = "model"
 	FooterTime   FooterField = "time"
@@ -61,14 +61,14 @@ func limitLine(p lang.Printer, ev cli.RateLimited) render.Text {
 	return render.Styled(render.Italic, line)
 }
 
-// finish adds what the outcome says below the answer.
+// finish adds the outcome's information below the answer.
 func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.settleText(o.Shown())
 	if o.Short != "" {
 		d.addNote(render.Styled(render.Italic, d.lang.Text("card.file-follows")))
 	}
 	d.wait, d.running = waitLine{}, 0
-	for _, ref := range d.tools { // a tool that never ended must not look as if it still ran
+	for _, ref := range d.tools { // the line of a tool that never ended must not look as if it still ran
 		if !ref.line.ended() {
 			ref.line.state, ref.line.result = toolFailed, d.lang.Text("card.tool-did-not-end")
 		}
@@ -102,7 +102,7 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.addFooter(o, footer)
 }
 
-// amend replaces the footer, adds what the outcome has at the end of the answer, and returns how many bytes that is.
+// amend replaces the footer, appends the additional text of the outcome's answer, and returns its length in bytes.
 func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int) {
 	d.drop(d.turn.footer)
 	if text, longer := strings.CutPrefix(o.Shown(), d.text()); longer && text != "" {
@@ -114,7 +114,7 @@ func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int
 	return more
 }
 
-// withdraw takes bytes off the end of the answer, and the footer below them.
+// withdraw removes the footer, and bytes from the end of the answer.
 func (d *document) withdraw(bytes int) {
 	d.drop(d.turn.footer)
 	d.retract(bytes)
@@ -123,7 +123,7 @@ func (d *document) withdraw(bytes int) {
 	}
 }
 
-// drop takes a segment off the end of the document, if it is there.
+// drop removes a segment from the end of the document, if it is there.
 func (d *document) drop(s *segment) {
 	if s != nil && d.last() == s {
 		d.segments = d.segments[:len(d.segments)-1]
@@ -141,7 +141,7 @@ func (d *document) addFooter(o orchestrator.Outcome, fields []FooterField) {
 	d.turn.footer = d.push(&segment{kind: noteSegment, note: render.Styled(render.Italic, line)})
 }
 
-// maxDenials is how many denied tools are listed one by one.
+// maxDenials is the maximum number of denied tools that are listed individually.
 const maxDenials = 8
 
 func (d *document) addDenials(denials []cli.Denial) {
@@ -155,7 +155,7 @@ func (d *document) addDenials(denials []cli.Denial) {
 		switch marked, told := d.markDenied(denial); {
 		case !marked:
 			lines = append(lines, denialLine(d.lang, denial))
-		case !told: // the line has no room for the reason
+		case !told: // the tool's line has no room for the reason
 			lines = append(lines, render.Plain("⛔ "+toolName(d.lang, denial.Tool)+": "+render.ShortLine(denial.Reason, 120)))
 		}
 	}
@@ -168,9 +168,8 @@ func (d *document) addDenials(denials []cli.Denial) {
 	}
 }
 
-// markDenied makes the line of a tool say that it was denied, if it has one; once is enough. The
-// line must not grow, since the message that it is in may be full; told is false when that leaves no room for
-// the reason.
+// markDenied marks a tool's line as denied, if the tool has one and it is not marked yet. The line must not grow,
+// because its message may be full; told is false if that leaves no room for the reason.
 func (d *document) markDenied(denial cli.Denial) (found, told bool) {
 	name, title := toolName(d.lang, denial.Tool), render.ShortLine(denial.Title, titleMax)
 	reason := render.OneLine(denial.Reason)
@@ -204,7 +203,7 @@ func denialLine(p lang.Printer, denial cli.Denial) render.Text {
 	return render.Filled(line, render.Styled(render.Code, title))
 }
 
-// footerLine is "opus · 12 s · $0.04 · 12k tokens", of what is known and wanted.
+// footerLine returns a line such as "opus · 12 s · $0.04 · 12k tokens", made of the known and wanted fields.
 func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField, where func(orchestrator.ConversationID) string) string {
 	var parts []string
 	add := func(s string, known bool) {
@@ -251,10 +250,10 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField, wh
 	return strings.Join(parts, " · ")
 }
 
-// nearlyFull is how full a context is that the footer tells of, in percent.
+// nearlyFull is how full a context must be before the footer mentions it, in percent.
 const nearlyFull = 60
 
-// withReceipt are fields with those that the receipt of changed files has.
+// withReceipt returns fields and adds the fields for the receipt of changed files.
 func withReceipt(fields []FooterField) []FooterField {
 	fields = slices.Clone(fields)
 	for _, f := range []FooterField{FooterTime, FooterCost} {
@@ -265,7 +264,7 @@ func withReceipt(fields []FooterField) []FooterField {
 	return fields
 }
 
-// noUndo is the text that says why changed files cannot be restored.
+// noUndo returns the text that explains why changed files cannot be restored.
 func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	key, ok = map[orchestrator.NoUndo]lang.Key{
 		orchestrator.NoUndoLate:  "changes.no-undo-late",
@@ -274,12 +273,12 @@ func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	return key, ok
 }
 
-// bypassLine says of the turn that it runs in bypass, and for how long it may.
+// bypassLine describes the turn's bypass and its remaining time.
 func (d *document) bypassLine(now time.Time) string {
 	return render.BypassLeft(d.lang, d.turn.bypass, now)
 }
 
-// liveLines is the end of a running card: what it waits for, and that it is in bypass.
+// liveLines returns the end of a running card: what the turn waits for, and whether it runs in bypass.
 func (d *document) liveLines(now time.Time) render.Text {
 	line := d.wait.text(d.lang, d.turn.agent)
 	bypass := d.bypassLine(now)

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// tick is called by the timer.
+// tick handles the timer.
 func (c *card) tick() {
 	now := time.Now()
 	c.mu.Lock()
@@ -34,7 +34,7 @@ func (c *card) tick() {
 	}
 }
 
-// planLocked says whether a call is to be posted now, and sets the timer for what comes later.
+// planLocked reports whether to post a call now, and sets the timer for later ones.
 func (c *card) planLocked(now time.Time) (post bool) {
 	if at, ok := c.dueLocked(); ok && !c.pace.queued && !c.past.replaying && !now.Before(at) {
 		c.pace.queued = true
@@ -53,7 +53,7 @@ func (c *card) armLocked(now time.Time) {
 	c.alarm.set(next, now)
 }
 
-// dueLocked is when the next call is due, if one is.
+// dueLocked returns when the next call is due, if one is.
 func (c *card) dueLocked() (time.Time, bool) {
 	at, ok := c.changesLocked()
 	if fades, shown := c.fadesLocked(); shown && (!ok || fades.Before(at)) {
@@ -62,7 +62,7 @@ func (c *card) dueLocked() (time.Time, bool) {
 	return at, ok
 }
 
-// changesLocked is when the card is to show something else, if it is.
+// changesLocked returns when the card's content changes by itself, if it does.
 func (c *card) changesLocked() (time.Time, bool) {
 	switch {
 	case c.past.replaying:
@@ -83,7 +83,7 @@ func (c *card) changesLocked() (time.Time, bool) {
 	return c.pace.notBefore(c.pace.moved.Add(silence)), true
 }
 
-// clockStep is how far apart the moves of the clock are.
+// clockStep returns the time between two moves of the clock.
 func (c *card) clockStep() time.Duration {
 	if outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group {
 		return clockGroup
@@ -91,7 +91,7 @@ func (c *card) clockStep() time.Duration {
 	return clockPrivate
 }
 
-// newestLocked is the segment that the newest message begins with.
+// newestLocked returns the segment at which the newest message starts.
 func (c *card) newestLocked() int {
 	if len(c.starts) == 0 {
 		return 0
@@ -109,7 +109,7 @@ func (c *card) post(post bool) {
 	}, c.stepped)
 }
 
-// priority of the next call: the first text comes within a second.
+// priority returns the priority of the next call. The first text must appear within a second.
 func (c *card) priority() outbox.Priority {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +130,7 @@ func (c *card) postTyping() {
 	}, nil)
 }
 
-// step makes one call that brings the chat closer to the document as it is now.
+// step makes one call that brings the chat closer to the current document.
 func (c *card) step(ctx context.Context) error {
 	if err := c.recall(ctx); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (c *card) step(ctx context.Context) error {
 	return c.advanceUnlock(ctx)
 }
 
-// advanceUnlock is step for a caller that holds the lock of the card; it unlocks.
+// advanceUnlock is step for a caller that holds the card's lock. It releases the lock.
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
@@ -178,7 +178,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 		act.want.Mark = pack(c.doc.reach(c.starts, act.part))
 	}
 	starts := newest.starts
-	p := c.messages.begin(act, c.pace.calls) // before Finish can ask what is on its way
+	p := c.messages.begin(act, c.pace.calls) // before Finish can ask which calls are in flight
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
 		c.messages.keep(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: starts})
@@ -191,11 +191,11 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	if err := settled(c.messages.perform(ctx, act, p)); err != nil {
 		return err
 	}
-	c.cards.learn(ctx, c.messages)
+	c.cards.reportTooOld(ctx, c.messages)
 	c.cards.lose(ctx, c.messages, false)
 	if left, _ := c.messages.next(0, wants, false); left.step != message.None {
 		c.mu.Lock()
-		c.pace.news = urgentNews // it is to be sent in another way
+		c.pace.news = urgentNews // the next call sends it in another way
 		c.mu.Unlock()
 	}
 	c.mu.Lock()
@@ -207,8 +207,8 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	return nil
 }
 
-// draftsLocked says whether the newest message is shown as a draft: not once it is in the chat, and not while the turn waits,
-// which can be for longer than a draft is shown.
+// draftsLocked reports whether the newest message is shown as a draft. It is not once the message is in the chat, nor
+// while the turn waits, because a wait can outlast a draft.
 func (c *card) draftsLocked() bool {
 	if c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused || isRich(c.turn) {
 		return false
@@ -216,7 +216,7 @@ func (c *card) draftsLocked() bool {
 	return c.messages.opened() <= max(len(c.starts)-1, 0) && c.cards.draftsIn(c.turn.Prompt.Conversation.Chat)
 }
 
-// intervalLocked is the least time between two calls.
+// intervalLocked returns the least time between two calls.
 func (c *card) intervalLocked() time.Duration {
 	switch {
 	case outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group:
@@ -227,7 +227,7 @@ func (c *card) intervalLocked() time.Duration {
 	return c.cards.look().IntervalPrivate
 }
 
-// fadesLocked is when the draft has to be sent again; false if the chat shows none.
+// fadesLocked returns when the draft must be sent again, or false if the chat shows none.
 func (c *card) fadesLocked() (at time.Time, ok bool) {
 	if !c.draftsLocked() {
 		return time.Time{}, false
@@ -235,8 +235,8 @@ func (c *card) fadesLocked() (at time.Time, ok bool) {
 	return c.messages.fades()
 }
 
-// draftUnlock shows the newest message as a draft, and stores what it shows for the process after a crash. It unlocks the
-// card.
+// draftUnlock shows the newest message as a draft, and stores its content for the process after a crash. It releases
+// the card's lock.
 func (c *card) draftUnlock(ctx context.Context, newest snapshot, t render.Text) error {
 	c.mu.Unlock()
 	refused, err := c.messages.showDraft(ctx, c.cards.opts.Draft, newest.part, t)
@@ -256,7 +256,7 @@ func (c *card) draftUnlock(ctx context.Context, newest snapshot, t render.Text) 
 	return nil
 }
 
-// liveLocked renders the document in the messages that show it while it grows: in one if that is rich.
+// liveLocked renders the document in messages while it grows: in one message if that is rich.
 func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	texts, _ := c.layoutLocked(render.FullMessage)
 	if !c.richLocked() {
@@ -265,14 +265,14 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	c.starts = c.starts[:1]
 	blocks, cut := c.doc.blocks()
 	rich := richContent{blocks, cut}
-	if rich.Blocks == nil { // nothing is to be seen of it yet
+	if rich.Blocks == nil { // nothing is visible yet
 		return texts[:1], richContent{Blocks: []render.Block{}}
 	}
 	return []render.Text{rich.text(texts)}, rich
 }
 
-// liveButtonsLocked is the keyboard of a running card. An answer has none when it first appears in the chat with nothing to
-// wait for: it may be whole then.
+// liveButtonsLocked returns the buttons of a running card. When an answer first appears, with nothing to wait for, it
+// has no buttons: it may be complete already.
 func (c *card) liveButtonsLocked() tgapi.Keyboard {
 	buttons := c.cards.opts.Buttons(c.doc.lang)
 	switch {
@@ -284,7 +284,7 @@ func (c *card) liveButtonsLocked() tgapi.Keyboard {
 	return tgapi.Keyboard{{buttons.Stop(c.turn.ID)}}
 }
 
-// withLive puts the live lines below the newest message, if there is room.
+// withLive appends the live lines to the newest message, if there is room.
 func withLive(t, line render.Text) render.Text {
 	if t.Text == "" {
 		return line
@@ -293,7 +293,7 @@ func withLive(t, line render.Text) render.Text {
 	return t
 }
 
-// below puts a line below a message, if there is one and there is room for it.
+// below appends a line to a message, if the line is not empty and there is room.
 func below(t, line render.Text) (all render.Text, fits bool) {
 	if line.Text == "" {
 		return t, true
@@ -304,13 +304,13 @@ func below(t, line render.Text) (all render.Text, fits bool) {
 	return t, false
 }
 
-// stepped is called when a call is decided.
+// stepped handles the result of a call.
 func (c *card) stepped(err error) {
 	now := time.Now()
 	c.mu.Lock()
 	c.pace.made(err, now)
 	post := false
-	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // then only Finish can still show something
+	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // then only Finish can show more
 		post = c.planLocked(now)
 	}
 	c.mu.Unlock()

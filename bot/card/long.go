@@ -9,15 +9,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// What becomes of an answer that is longer than the messages it may have: they show its beginning and its newest
-// part, and a file has the whole of it.
+// An answer may be longer than its messages may show. Then they show its beginning and its newest part, and a file
+// contains all of it.
 
-// tailBytes is how much of the end of a long answer the last message shows; it is less than a message holds, so
-// that there is room for what stands above and below.
+// tailBytes is how much of the end of a long answer the last message shows. It is less than a message holds, so that
+// there is room for the lines above and below.
 const tailBytes = 3200
 
-// layout cuts the document into messages, the first of which begin at begun. limit is how long the last may be.
-// Where most messages do not hold the document, cut is true and the last one shows its newest part.
+// layout cuts the document into messages, the first of which start at begun. limit bounds the last message. If most
+// messages cannot hold the document, cut is true and the last one shows the document's newest part.
 func (d *document) layout(begun []position, limit, most int) (starts []position, texts []render.Text, cut bool) {
 	if most > 0 {
 		most = max(most, len(begun))
@@ -32,13 +32,13 @@ func (d *document) layout(begun []position, limit, most int) (starts []position,
 		newest = last
 	}
 	texts = d.slices(starts, newest)
-	// This stands above the newest part, before which something is left out.
+	// This line stands above the newest part, because text before it is left out.
 	follows := render.Styled(render.Italic, d.lang.Text("card.file-follows"))
 	texts[len(texts)-1] = render.Concat(follows, render.Plain("\n\n"), texts[len(texts)-1])
 	return starts, texts, true
 }
 
-// newest is where the last tailBytes of the document begin, or the line after that.
+// newest returns the start of the last tailBytes of the document, or of the line after that.
 func (d *document) newest() position {
 	left := tailBytes
 	for i := len(d.segments) - 1; i >= 0; i-- {
@@ -61,7 +61,7 @@ func (d *document) newest() position {
 	return position{}
 }
 
-// fileOf is what the file of a card holds; empty where its messages leave nothing out.
+// fileOf returns the content of a card's file. It is empty if the messages leave nothing out.
 func (c *Cards) fileOf(o orchestrator.Outcome, cut bool) string {
 	if !cut && o.Short == "" {
 		return ""
@@ -69,7 +69,8 @@ func (c *Cards) fileOf(o orchestrator.Outcome, cut bool) string {
 	return c.opts.Scrub.String(o.Text)
 }
 
-// deliverFile sends the file of a card once. It returns when the chat has it, or when it is known that it cannot.
+// deliverFile sends a card's file once. It returns when the chat has the file, or once it is clear that the chat cannot
+// get it.
 func (c *Cards) deliverFile(ctx context.Context, s *messages, content contents) error {
 	s.mu.Lock()
 	wanted := content.file != "" && s.lost != chatGone && s.file.State() == orchestrator.Pending

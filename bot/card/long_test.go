@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// paragraphs is an answer of n paragraphs, each with its number.
+// paragraphs returns an answer of n numbered paragraphs.
 func paragraphs(n int) (all []string, answer string) {
 	for i := range n {
 		all = append(all, fmt.Sprintf("Paragraph %d says a little and ends.\n\n", i))
@@ -22,9 +22,10 @@ func paragraphs(n int) (all []string, answer string) {
 	return all, strings.Join(all, "")
 }
 
-// Of an answer longer than its messages they show the beginning and what is newest, and in the end a file has all of it.
+// If an answer is too long for its messages, they show its beginning and its newest part, and in the end a file
+// contains all of it.
 func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		s.cards.restyle(func(l *Look) { l.MaxMessages = 3 })
 		c := s.cards.Open(s.turn)
 		all, answer := paragraphs(2000)
@@ -35,12 +36,12 @@ func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Second)
-		newest := s.wall.Visible()[2].Text.Text
+		newest := s.chat.Visible()[2].Text.Text
 		if !strings.Contains(newest, "Paragraph 1999 ") || !strings.HasPrefix(newest, "⋯ ") {
 			t.Errorf("while it grew the last message showed %q", newest)
 		}
 		s.finish(c, orchestrator.Outcome{Text: answer, Model: "opus", Duration: 3 * time.Second})
-		posts := s.wall.Visible()
+		posts := s.chat.Visible()
 		if len(posts) != 3 {
 			t.Fatalf("%d messages", len(posts))
 		}
@@ -52,18 +53,18 @@ func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 		if got := posts[2].Text.Text; !strings.HasSuffix(got, "opus · 3.0 s") {
 			t.Errorf("the last message ends in %q", got[max(len(got)-40, 0):])
 		}
-		if len(s.wall.Sent()) != 1 || s.wall.Sent()[0] != answer {
-			t.Errorf("%d files were sent", len(s.wall.Sent()))
+		if len(s.chat.Sent()) != 1 || s.chat.Sent()[0] != answer {
+			t.Errorf("%d files were sent", len(s.chat.Sent()))
 		}
-		if n := s.wall.Count("send"); n != 3 {
+		if n := s.chat.Count("send"); n != 3 {
 			t.Errorf("%d sends for 3 messages", n)
 		}
 	})
 }
 
-// The file is sent once, whenever ductor dies, and the chat is told where nobody knows whether it has it.
+// The file is sent once, whenever ductor dies. If it is unknown whether the chat has it, a notice says so.
 func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		s.cards.restyle(func(l *Look) { l.MaxMessages = 2 })
 		_, answer := paragraphs(400)
 		s.turn.State, s.turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
@@ -72,13 +73,13 @@ func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(s.wall.Sent()) != 1 || len(s.wall.Visible()) != 2 {
-			t.Errorf("%d files and %d messages", len(s.wall.Sent()), len(s.wall.Visible()))
+		if len(s.chat.Sent()) != 1 || len(s.chat.Visible()) != 2 {
+			t.Errorf("%d files and %d messages", len(s.chat.Sent()), len(s.chat.Visible()))
 		}
 	})
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		s.cards.restyle(func(l *Look) { l.MaxMessages = 2 })
-		s.wall.Mishaps = func(method string) bottest.Mishap {
+		s.chat.Mishaps = func(method string) bottest.Mishap {
 			if method == "document" {
 				return bottest.LostAfter
 			}
@@ -89,22 +90,22 @@ func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
 		if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {
 			t.Fatal(err)
 		}
-		posts := s.wall.Visible()
-		if last := posts[len(posts)-1]; len(s.wall.Sent()) != 1 || !strings.Contains(last.Text.Text, "a part of it may be missing") {
-			t.Errorf("%d files, and the chat says %q", len(s.wall.Sent()), last.Text.Text)
+		posts := s.chat.Visible()
+		if last := posts[len(posts)-1]; len(s.chat.Sent()) != 1 || !strings.Contains(last.Text.Text, "a part of it may be missing") {
+			t.Errorf("%d files, and the chat says %q", len(s.chat.Sent()), last.Text.Text)
 		}
-		s.wall.Mishaps = nil
+		s.chat.Mishaps = nil
 		if err := s.cards.ShowAgain(context.Background(), s.turn); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute) // it may go on after ShowAgain returned
-		if len(s.wall.Sent()) != 2 {
-			t.Errorf("the user asked for it again and %d files were sent in all", len(s.wall.Sent()))
+		time.Sleep(time.Minute) // it may continue after ShowAgain has returned
+		if len(s.chat.Sent()) != 2 {
+			t.Errorf("the user asked for it again and %d files were sent in all", len(s.chat.Sent()))
 		}
 	})
 }
 
-// Messages that words fill to the last character cut no word, however many of them follow each other.
+// Messages filled with words to the last character split no word, however many there are.
 func TestFullMessagesCutNoWord(t *testing.T) {
 	d, words := newDocument(false), []string{}
 	for n := range 4 {
@@ -112,7 +113,7 @@ func TestFullMessagesCutNoWord(t *testing.T) {
 		line[0] += "s"
 		words = append(words, line...)
 	}
-	d.add(cli.TextDelta{Text: strings.Join(words, " ")})
+	d.applyEvent(cli.TextDelta{Text: strings.Join(words, " ")})
 	_, texts, _ := d.layout([]position{{}}, render.FullMessage, 0)
 	var shown []string
 	for _, text := range texts {

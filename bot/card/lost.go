@@ -9,15 +9,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// Lost is a turn whose card the chat does not take: it blocked the bot, or does not let it write.
+// Lost is a turn whose card the chat rejects: the user blocked the bot, or the chat does not allow it to write.
 type Lost struct {
 	Turn  cli.TurnID
 	In    orchestrator.ConversationID
 	Asker orchestrator.PersonID // 0 for none
-	Ended bool                  // ShowAgain shows the outcome once the chat takes it
+	Ended bool                  // ShowAgain shows the outcome once the chat accepts it
 }
 
-// lose reports a card that the chat does not take.
+// lose reports a card that the chat rejects.
 func (c *Cards) lose(ctx context.Context, s *messages, ended bool) {
 	s.mu.Lock()
 	l := Lost{Turn: s.turn, In: s.conv, Asker: s.asker, Ended: ended}
@@ -31,7 +31,8 @@ func (c *Cards) lose(ctx context.Context, s *messages, ended bool) {
 	}
 }
 
-// regain has a card whose chat took nothing while the turn ran be tried again. It reports whether that was so.
+// regain makes the card try again if its chat rejected everything while the turn ran. It reports whether that was the
+// case.
 func (s *messages) regain() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

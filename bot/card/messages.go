@@ -35,39 +35,39 @@ type messages struct {
 	mu      sync.Mutex
 	conv    orchestrator.ConversationID
 	replyTo int
-	told    bool // that Telegram knows no rich messages
+	told    bool // Telegram's lack of rich messages was reported
 	parts   []*part
 	beside
 	lost loss
 }
 
-// beside are the messages of a card besides its parts.
+// beside are the card's messages that are not parts.
 type beside struct {
-	notice *message.Message // says that something may be missing
+	notice *message.Message // says that a part may be missing
 	file   *message.Message // the whole answer
 	end    *message.Message // announces the end of the turn
 	prompt int              // the message that end replies to; 0 for none
 	asker  orchestrator.PersonID
-	draft  draft // what the newest part is until it is sent
+	draft  draft // shows the newest part until it is sent
 }
 
-// record is what the journal has of the content.
+// record is the state of the content in the journal.
 type record struct {
 	journal orchestrator.CardStore
 
-	writing sync.Mutex // held during a write, so that the journal has the newest state
-	final   bool       // it has the final content
-	kept    savedCard  // else its last snapshot
+	writing sync.Mutex // held during a write, so that the journal gets the newest state
+	final   bool       // the journal has the final content
+	kept    savedCard  // otherwise the last snapshot
 }
 
 // part is one message of a card.
 type part struct {
 	*message.Message
-	touched int  // number of the call that last changed it
-	sealed  bool // what it shows goes up to where the next one begins
+	touched int  // number of the call that changed it last
+	sealed  bool // it shows everything up to the start of the next part
 }
 
-// loss says what is not to be told about what is missing.
+// loss is the reason not to send a notice about missing parts.
 type loss int
 
 const (
@@ -76,7 +76,7 @@ const (
 	chatGone       // nothing reaches this chat
 )
 
-// action is one step to make.
+// action is the next call to make.
 type action struct {
 	step   message.Step
 	part   int
@@ -90,9 +90,9 @@ func (s *messages) open(name string) *message.Message {
 
 func (s *messages) prefix() string { return "card/" + string(s.turn) + "/" }
 
-// next decides what to call next so that the chat comes to show wants, from part first on; more says that
-// further calls follow. In a final state messages that have nothing to show are deleted; before it they
-// are left as they are, since text may come yet.
+// next chooses the call that brings the chat closer to wants, from part first on. more reports that further calls
+// follow. In a final state it deletes messages without content; before that it leaves them, because text may still
+// come.
 func (s *messages) next(first int, wants []message.Content, final bool) (act action, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,9 +116,9 @@ func (s *messages) next(first int, wants []message.Content, final bool) (act act
 	return act, more
 }
 
-// before says that a goes before b, a call for an earlier message, while text still comes. Parts take
-// turns then, the one that waited longest first: an older part that changes all the time must not keep the
-// newest from growing. But a message is shown to its end before the next one begins.
+// before reports whether to call a before b, which is a call for an earlier message. While text still comes, parts take
+// turns, and the longest waiting part is first: an older part that changes all the time must not keep the newest from
+// growing. But a message must be complete before the next one starts.
 func (s *messages) before(a, b action) bool {
 	if b.step != message.Edit {
 		return false
@@ -151,46 +151,46 @@ func (s *messages) actionFor(i int, wants []message.Content, final bool) action 
 	return a
 }
 
-// opened is how many messages were begun; where they begin in the document is settled.
+// opened returns the number of messages that were started. Their starts in the document no longer move.
 func (s *messages) opened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.parts)
 }
 
-// begin records that an action is about to be made, on the message that it returns.
+// begin records that an action is about to be made. It returns the action's message.
 func (s *messages) begin(act action, call int) *part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.growLocked(act.part)
+	s.addPartsLocked(act.part)
 	p := s.parts[act.part]
 	p.touched, p.sealed = call, act.sealed
 	p.Begin(act.want)
 	return p
 }
 
-// growLocked has the card have the part.
-func (s *messages) growLocked(i int) {
+// addPartsLocked adds parts up to index i.
+func (s *messages) addPartsLocked(i int) {
 	for len(s.parts) <= i {
 		s.parts = append(s.parts, &part{Message: s.open(strconv.Itoa(len(s.parts)))})
 	}
 }
 
-// perform makes an action that was begun. It returns an error if the call may be made again, or if no call can be made at
-// all.
+// perform makes an action that begin recorded. It returns an error if the call may be repeated, or if no call is
+// possible at all.
 func (s *messages) perform(ctx context.Context, act action, p *part) error {
 	err := p.Do(ctx, act.step, act.want)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conv = p.To() // the card goes on where its newest message went
+	s.conv = p.To() // the card continues where its newest message is now
 	if r := p.Refusal(); r == tgapi.ChatGone || r == tgapi.TopicGone {
 		s.lost = chatGone
 	}
 	return err
 }
 
-// continued says where the document continues after a newest message whose fate is unknown: it can neither
-// be edited nor sent again, so what was not in it goes into the next.
+// continued returns where the document continues after a newest message with an unknown outcome. Such a message can
+// neither be edited nor sent again, so the text it lacks goes into the next one.
 func (s *messages) continued() (reach position, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,8 +209,8 @@ func (s *messages) gone() bool {
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
-// shows reports whether the chat shows the final content from part first on. A message that is on its way has no next call, so whether
-// there is one is looked at first: it may arrive in between.
+// shows reports whether the chat shows the final content from part first on. A message in flight has no next call,
+// so check that first: the message may arrive in between.
 func (s *messages) shows(first int, wants []message.Content) bool {
 	s.mu.Lock()
 	flying := slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
@@ -248,25 +248,26 @@ func (s *messages) setDraft(d draft) {
 	s.draft = d
 }
 
-// fades is when the draft has to be sent again; false if the chat shows none.
+// fades returns when the draft must be sent again, or false if the chat shows none.
 func (s *messages) fades() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.draft.at.Add(draftAgain), !s.draft.at.IsZero()
 }
 
-// where is the conversation the card is shown in.
+// where returns the conversation that shows the card.
 func (s *messages) where() orchestrator.ConversationID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conv
 }
 
-// missing says that a part of the content is not in the chat, or not surely, and that no notice says so.
+// missing reports whether a part of the content may be missing in the chat (unknown) or was rejected (refused), if no
+// notice says so yet.
 func (s *messages) missing() (unknown, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost != tellLoss || s.notice.State() != orchestrator.Pending {
+	if state := s.notice.State(); s.lost != tellLoss || state != orchestrator.Pending && state != orchestrator.Unknown {
 		return false, false
 	}
 	unknown, refused = s.file.State() == orchestrator.Unknown, s.file.State() == orchestrator.Failed
@@ -277,7 +278,7 @@ func (s *messages) missing() (unknown, refused bool) {
 	return unknown, refused
 }
 
-// recall reads from the journal what the previous process left of the messages, and returns what it has of their content.
+// recall reads the messages of the previous process from the journal, and returns their stored content.
 func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -318,7 +319,7 @@ func (s *messages) recall(ctx context.Context) (savedCard, error) {
 		case name == endName:
 			s.end = m
 		case err == nil && i >= 0 && i <= maxParts:
-			s.growLocked(i)
+			s.addPartsLocked(i)
 			s.parts[i].Message = m
 		}
 	}
@@ -330,14 +331,14 @@ func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	return saved, nil
 }
 
-// The names of a card's messages besides its parts.
+// Names of a card's messages that are not parts.
 const (
 	noticeName = "notice"
 	fileName   = "file"
 	endName    = "end"
 )
 
-// settled has a live card go on after a call: one that is made in another way next did not fail.
+// settled returns nil for a call that will be repeated in another way. To a live card that is no failure.
 func settled(err error) error {
 	if errors.Is(err, outbox.ErrOtherForm) {
 		return nil
@@ -345,10 +346,10 @@ func settled(err error) error {
 	return err
 }
 
-// pack is a position in a document as the journal keeps it with a message that is sent.
+// pack encodes a position for the journal, which stores it with a sent message.
 func pack(p position) int64 { return int64(p.segment)<<32 | int64(min(p.offset, math.MaxInt32)) }
 
-// unpack undoes pack; the zero position for what pack did not make.
+// unpack decodes a packed position. It returns the zero position for any other number.
 func unpack(n int64) position {
 	if n <= 0 {
 		return position{}

@@ -6,24 +6,24 @@ import (
 	"unicode/utf8"
 )
 
-// The rhythm of a running card.
+// The timing of a running card.
 const (
 	secondAfter   = 300 * time.Millisecond // the first text is often short, so the next comes soon
-	firstTyping   = 600 * time.Millisecond // an answer that begins sooner needs no typing before it
+	firstTyping   = 600 * time.Millisecond // an answer that starts sooner needs no typing indicator
 	typingEvery   = 4500 * time.Millisecond
-	typingQuiet   = 2 * time.Second // text that just moved says as much as typing does
+	typingQuiet   = 2 * time.Second // visible progress makes the typing indicator unnecessary for this long
 	snapshotEvery = 2 * time.Second
 	slowestRetry  = time.Minute
 	ringLasts     = 10 * time.Second
 )
 
-// news is what the chat does not show yet.
+// news is the kind of change that the chat does not show yet.
 type news int
 
 const (
 	noNews     news = iota
-	growth          // of the answer
-	urgentNews      // more than growth
+	growth          // growth of the answer
+	urgentNews      // another change
 )
 
 // pace decides when a card makes a call. The lock of the card guards it.
@@ -32,19 +32,19 @@ type pace struct {
 	interval time.Duration // between two calls
 
 	news   news
-	queued bool      // a call waits in the outbox or is being made
+	queued bool      // a call is in the outbox or running
 	calls  int       // made so far
-	seen   time.Time // when the user last looked here for sure: the first message came, or the user decided something
-	fails  int       // since the last call that succeeded
+	seen   time.Time // when the user last looked here for certain: the first message came, or the user decided something
+	fails  int       // failures since the last successful call
 	last   time.Time
-	moved  time.Time // the last event that users can see
-	typing time.Time // when to show typing next
+	moved  time.Time // the last visible event
+	typing time.Time // when to send the typing indicator next
 
 	saved     time.Time // the last snapshot, or the start
-	savedPart int       // and its message
+	savedPart int       // the message of that snapshot
 }
 
-// due is when the news are worth a call.
+// due returns when the news are worth a call.
 func (p *pace) due() time.Time {
 	var earliest time.Time
 	switch {
@@ -58,7 +58,7 @@ func (p *pace) due() time.Time {
 		earliest = p.last.Add(p.interval)
 	}
 	if at, ok := p.growing.due(); ok && p.news != urgentNews && at.After(earliest) {
-		// A good moment is worth waiting for, but text that flows without one is shown all the same.
+		// Wait for a good moment, but show text that flows without one all the same.
 		if latest := earliest.Add(p.interval / 2); at.After(latest) {
 			at = latest
 		}
@@ -67,7 +67,7 @@ func (p *pace) due() time.Time {
 	return earliest
 }
 
-// notBefore is at, or when the next call is possible if that is later.
+// notBefore returns at, or the time of the next possible call if that is later.
 func (p *pace) notBefore(at time.Time) time.Time {
 	if next := p.last.Add(p.interval); next.After(at) {
 		return next
@@ -75,10 +75,10 @@ func (p *pace) notBefore(at time.Time) time.Time {
 	return at
 }
 
-// add records news that users can see.
+// add records visible news.
 func (p *pace) add(n news, now time.Time) { p.news, p.moved = max(p.news, n), now }
 
-// called records that a call is made.
+// called records that a call starts.
 func (p *pace) called(now time.Time) {
 	if p.calls == 0 {
 		p.seen = now
@@ -97,7 +97,7 @@ func (p *pace) made(err error, now time.Time) {
 	p.fails, p.last, p.news = p.fails+1, now, urgentNews
 }
 
-// showTyping says whether to show typing now.
+// showTyping reports whether to send the typing indicator now.
 func (p *pace) showTyping(now time.Time) bool {
 	if now.Before(p.typing) {
 		return false
@@ -106,11 +106,12 @@ func (p *pace) showTyping(now time.Time) bool {
 	return now.Sub(p.last) >= typingQuiet
 }
 
-// looks reports whether the user is looking at the chat: a moment ago the first message came with a sound, or the user decided something.
-func (p *pace) looks(now time.Time) bool { return p.calls > 0 && now.Sub(p.seen) < ringLasts }
+// userIsLooking reports whether the user is probably looking at the chat: a moment ago the first message came with a
+// sound, or the user decided something.
+func (p *pace) userIsLooking(now time.Time) bool { return p.calls > 0 && now.Sub(p.seen) < ringLasts }
 
-// snapshot says whether to store what a message shows, so that after a crash it can be marked as interrupted without
-// losing its text. The last snapshot may miss what changed in the last seconds.
+// snapshot reports whether to store a message's content, so that the process after a crash can mark it as interrupted
+// without losing its text. The last snapshot may lack the changes of the last seconds.
 func (p *pace) snapshot(part int, now time.Time) bool {
 	if now.Sub(p.saved) < snapshotEvery && part == p.savedPart {
 		return false
@@ -119,14 +120,14 @@ func (p *pace) snapshot(part int, now time.Time) bool {
 	return true
 }
 
-// alarm is a timer that can be set to an earlier moment.
+// alarm is a timer that can be moved to an earlier time.
 type alarm struct {
 	timer *time.Timer
-	rings time.Time // zero if it is not set
+	rings time.Time // zero if not set
 }
 
-// set makes the alarm ring at a moment, or earlier if it is set to an earlier one: many events come before it rings, and
-// then the card looks again.
+// set makes the alarm fire at a time. If it is set to an earlier time already, it stays so: many events come before it
+// fires, and then the card checks again.
 func (a *alarm) set(at, now time.Time) {
 	if !a.rings.IsZero() && !at.Before(a.rings) {
 		return
@@ -135,25 +136,26 @@ func (a *alarm) set(at, now time.Time) {
 	a.timer.Reset(max(at.Sub(now), 0))
 }
 
-// Pacing says when grown text is worth an edit; the zero value always. Characters are Unicode code points.
+// Pacing configures when grown text is worth an edit. With the zero value it always is. Characters are Unicode code
+// points.
 type Pacing struct {
-	MinChars   int           // less than this waits for Idle
-	MaxChars   int           // this much is due at once; 0 is no such limit
-	Idle       time.Duration // silence after which whatever there is is due
+	MinChars   int           // less text than this waits for Idle
+	MaxChars   int           // this much text is due at once; 0 is no limit
+	Idle       time.Duration // after this silence any text is due
 	Sentences  bool          // from MinChars on, the end of a sentence is due at once
-	Paragraphs bool          // likewise the end of a paragraph
+	Paragraphs bool          // from MinChars on, the end of a paragraph is due at once
 }
 
-// growing is text that was added and is not shown.
+// growing is added text that is not shown yet.
 type growing struct {
 	Pacing
 	chars int
-	end   string // of what was added, for an end of a sentence or of a paragraph
+	end   string // its last bytes, to detect the end of a sentence or paragraph
 	last  time.Time
 	shown bool // text was shown before
 }
 
-// endBytes is how far an end is looked for, so that due costs the same for any amount of text.
+// endBytes bounds the search for an end, so that due has the same cost for any amount of text.
 const endBytes = 32
 
 func (g *growing) add(text string, at time.Time) {
@@ -163,13 +165,13 @@ func (g *growing) add(text string, at time.Time) {
 	g.last = at
 }
 
-// show forgets the text, which is shown now.
+// show forgets the text, because the chat shows it now.
 func (g *growing) show() {
 	g.shown = g.shown || g.chars > 0
 	g.chars, g.end = 0, ""
 }
 
-// due says when the text is worth an edit if nothing more comes; false where there is none.
+// due returns when the text is worth an edit if nothing more comes. It returns false if there is no text.
 func (g *growing) due() (at time.Time, ok bool) {
 	if g.ripe() {
 		return g.last, g.chars > 0
@@ -177,8 +179,8 @@ func (g *growing) due() (at time.Time, ok bool) {
 	return g.last.Add(g.Idle), g.chars > 0
 }
 
-// ripe says whether the text need not wait for more. The first text of a turn is due early: it tells users that the agent is
-// at work.
+// ripe reports whether the text need not wait for more. The first text of a turn is due early: it tells users that the
+// agent is at work.
 func (g *growing) ripe() bool {
 	switch {
 	case g.MaxChars > 0 && g.chars >= g.MaxChars:
@@ -190,13 +192,14 @@ func (g *growing) ripe() bool {
 	}
 }
 
-// endsSentence looks behind closing quotes, brackets, emphasis and spaces for the mark of an end.
+// endsSentence reports whether s ends with a sentence's mark, perhaps followed by closing quotes, brackets, emphasis or
+// spaces.
 func endsSentence(s string) bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(s, " \t\n\"'”’»)]*_`"))
 	return strings.ContainsRune(".!?…:。！？", last)
 }
 
-// endsParagraph says whether s ends in a blank line.
+// endsParagraph reports whether s ends with a blank line.
 func endsParagraph(s string) bool {
 	blank := s[len(strings.TrimRight(s, " \t\r\n")):]
 	return strings.Count(blank, "\n") >= 2

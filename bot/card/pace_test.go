@@ -20,19 +20,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// houseRules is the pacing that config.toml.example sets.
+// houseRules returns the pacing of config.toml.example.
 func houseRules() Pacing {
 	return Pacing{MinChars: 24, MaxChars: 600, Idle: 400 * time.Millisecond, Sentences: true, Paragraphs: true}
 }
 
-// 200 deltas of 20 characters over 5 s: the table of measured peers asks for at most 8 calls, no delete,
-// and a median lag of at most 500 ms.
+// 200 deltas of 20 characters over 5 s: the limits from measured peers are 8 calls, no deletion, and a median delay of
+// 500 ms.
 func TestCardPaceOfAStream(t *testing.T) {
 	for _, words := range []string{"no sentence ends at ", "this one is brief. a"} {
-		onStage(t, func(s *stage) {
+		withRig(t, func(s *rig) {
 			s.cards.restyle(func(l *Look) { l.Pacing = houseRules() })
-			s.wall.Mishaps = strict(3)
-			lags := newLags(s.wall, len(words))
+			s.chat.Mishaps = strict(3)
+			lags := newLags(s.chat, len(words))
 			c := s.cards.Open(s.turn)
 			for range 200 {
 				lags.written()
@@ -40,16 +40,16 @@ func TestCardPaceOfAStream(t *testing.T) {
 				time.Sleep(25 * time.Millisecond)
 			}
 			s.finish(c, orchestrator.Outcome{Text: strings.Repeat(words, 200)})
-			p50, calls := lags.median(), s.wall.Count("")
+			p50, calls := lags.median(), s.chat.Count("")
 			t.Logf("%q: median lag %s, %d calls", words, p50, calls)
-			if p50 > 500*time.Millisecond || calls > 8 || s.wall.Count("delete") > 0 || lags.shown < 200 {
-				t.Errorf("%q: median lag %s, %d calls, %d deletes, %d of 200 shown", words, p50, calls, s.wall.Count("delete"), lags.shown)
+			if p50 > 500*time.Millisecond || calls > 8 || s.chat.Count("delete") > 0 || lags.shown < 200 {
+				t.Errorf("%q: median lag %s, %d calls, %d deletes, %d of 200 shown", words, p50, calls, s.chat.Count("delete"), lags.shown)
 			}
 		})
 	}
 }
 
-// lags measures how long each delta takes to be on the wall.
+// lags measures how long each delta takes to appear in the chat.
 type lags struct {
 	mu    sync.Mutex
 	size  int
@@ -85,7 +85,7 @@ func TestCardPace(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		chat int64
-		feed time.Duration // between two words
+		feed time.Duration // pause between two words
 		want []time.Duration
 	}{
 		{"private", 7, 50 * time.Millisecond, millis(0, 300, 1300, 2300, 3300)},
@@ -93,7 +93,7 @@ func TestCardPace(t *testing.T) {
 		{"a word now and then", 7, 1700 * time.Millisecond, millis(0, 1700, 3400)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			onStage(t, func(s *stage) {
+			withRig(t, func(s *rig) {
 				s.turn.Prompt.Conversation = orchestrator.ConversationID{Chat: c.chat}
 				k := s.cards.Open(s.turn)
 				for at := time.Duration(0); at < 4*time.Second; at += c.feed {
@@ -102,9 +102,9 @@ func TestCardPace(t *testing.T) {
 				}
 				synctest.Wait()
 				var got []time.Duration
-				for i, method := range s.wall.Calls {
+				for i, method := range s.chat.Calls {
 					if method != "typing" {
-						got = append(got, s.wall.At[i].Sub(s.start))
+						got = append(got, s.chat.At[i].Sub(s.start))
 					}
 				}
 				if !slices.Equal(got, c.want) {
@@ -123,18 +123,18 @@ func millis(ms ...time.Duration) []time.Duration {
 	return ms
 }
 
-// A card in a chat that was told to be silent must not keep another chat's card waiting.
+// A card in a rate-limited chat must not delay a card in another chat.
 func TestCardsDoNotWaitForEachOther(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		slow := s.turn
 		slow.ID = "slow"
-		s.wall.Mishaps = func(string) bottest.Mishap { return bottest.RateLimited }
+		s.chat.Mishaps = func(string) bottest.Mishap { return bottest.RateLimited }
 		c := s.cards.Open(slow)
 		c.Show(cli.TextDelta{Text: "Never"})
 		synctest.Wait()
-		s.wall.Mu.Lock()
-		s.wall.Mishaps = nil
-		s.wall.Mu.Unlock()
+		s.chat.Mu.Lock()
+		s.chat.Mishaps = nil
+		s.chat.Mu.Unlock()
 		for i := range 20 {
 			turn := s.turn
 			turn.ID = cli.TurnID(fmt.Sprint(i))
@@ -149,7 +149,7 @@ func TestCardsDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// BenchmarkCard100k is a 100 kB answer in 5000 deltas over a minute, without the network.
+// BenchmarkCard100k streams a 100 kB answer in 5000 deltas over a minute, without the network.
 func BenchmarkCard100k(b *testing.B) {
 	delta := "Some *words* of `it`. "[:20]
 	before, n := cpu(b), 0
@@ -171,7 +171,7 @@ func BenchmarkCard100k(b *testing.B) {
 			answer.WriteString(text)
 			c.Show(cli.TextDelta{Text: text})
 			if i%50 == 49 {
-				time.Sleep(10 * time.Millisecond) // an edit falls due: a hundred in all
+				time.Sleep(10 * time.Millisecond) // time for an edit, a hundred in all
 			}
 		}
 		if err := c.Finish(context.Background(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer.String()}); err != nil {
@@ -195,7 +195,7 @@ func TestWhenGrowingTextIsDue(t *testing.T) {
 		opts Pacing
 		warm bool // a first piece was shown
 		text string
-		want time.Duration // after the last add; never for not due
+		want time.Duration // after the last add; negative for not due
 	}{
 		{"nothing", opts, false, "", never},
 		{"first text waits for MinChars", opts, false, "Hello", time.Second},
@@ -230,8 +230,8 @@ func TestWhenGrowingTextIsDue(t *testing.T) {
 	}
 }
 
-// Law: whatever is added in whatever pieces, it is due as the whole of it would be, at Idle at the latest, and never before
-// the last of it came.
+// However added text is split into pieces, it is due at the same time as the whole, at Idle at the latest, and never
+// before its last piece.
 func TestGrowingTextLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("ab .!\n”日"))).Draw(t, "text")

@@ -9,22 +9,22 @@ import (
 	"ductor/lang"
 )
 
-// planList is the agent's plan as the card shows it: a list that changes in its place, and is folded in the end.
+// planList is the agent's plan in a card: a list that changes in place, and is folded at the end.
 type planList struct {
 	lang   lang.Printer
 	steps  []cli.PlanStep
-	room   int // how long it may become, in UTF-16 units: its message may be full behind it
+	room   int // maximum length in UTF-16 units: its message may be full behind it
 	folded bool
 }
 
 // Bounds of a plan.
 const (
-	planShown  = 10 // steps that are listed
+	planShown  = 10 // listed steps
 	planMargin = 300
 	stepMost   = 80
 )
 
-// setPlan shows a plan in the place of the one before.
+// setPlan replaces the plan.
 func (d *document) setPlan(steps []cli.PlanStep) bool {
 	var p *planList
 	for _, s := range d.segments {
@@ -32,7 +32,7 @@ func (d *document) setPlan(steps []cli.PlanStep) bool {
 			p = s.plan
 		}
 	}
-	if len(steps) == 0 { // the agent clears it away: what was done stays to be seen
+	if len(steps) == 0 { // the agent removes its plan: keep the finished steps visible
 		return false
 	}
 	if p == nil {
@@ -49,7 +49,7 @@ func (d *document) setPlan(steps []cli.PlanStep) bool {
 	return true
 }
 
-// slack is how many units the plan may still grow by.
+// slack returns by how many units the plan may still grow.
 func (p *planList) slack() int {
 	if p.folded {
 		return 0
@@ -65,7 +65,7 @@ func (p *planList) rendered() render.Text {
 	return text
 }
 
-// list is the plan in lines. Of a long one it leaves out steps that are done, and the last ones.
+// list renders the plan in lines. For a long plan it leaves out finished steps and the last ones.
 func (p *planList) list() string {
 	lines := []string{p.title()}
 	rest := p.steps
@@ -83,7 +83,7 @@ func (p *planList) list() string {
 	return strings.Join(lines, "\n")
 }
 
-// title says how many steps are done.
+// title returns the line with the number of finished steps.
 func (p *planList) title() string {
 	done := 0
 	for _, s := range p.steps {
@@ -94,7 +94,7 @@ func (p *planList) title() string {
 	return p.lang.Text("card.plan", done, len(p.steps))
 }
 
-// hidden is how many steps at the beginning one line stands for, all of them done.
+// hidden returns how many steps at the start are finished and summarized in one line.
 func (p *planList) hidden() (n int) {
 	for n < len(p.steps)-planShown && p.steps[n].State == cli.PlanDone {
 		n++

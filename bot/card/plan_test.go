@@ -12,16 +12,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// A plan is one list that changes in its place, and is folded when the turn has ended.
+// A plan is one list that changes in place, and is folded when the turn has ended.
 func TestPlanIsOneList(t *testing.T) {
 	d := newDocument(false)
-	d.add(cli.TextDelta{Text: "I begin."})
-	d.add(cli.PlanChanged{Steps: []cli.PlanStep{{Text: "Read", State: cli.PlanActive}, {Text: "Write"}}})
-	d.add(cli.TextDelta{Text: "\n\nNow I write."})
-	if !d.add(cli.PlanChanged{Steps: []cli.PlanStep{{Text: "Read", State: cli.PlanDone}, {Text: "Write", State: cli.PlanActive}, {Text: "Test"}}}).urgent {
+	d.applyEvent(cli.TextDelta{Text: "I begin."})
+	d.applyEvent(cli.PlanChanged{Steps: []cli.PlanStep{{Text: "Read", State: cli.PlanActive}, {Text: "Write"}}})
+	d.applyEvent(cli.TextDelta{Text: "\n\nNow I write."})
+	if !d.applyEvent(cli.PlanChanged{Steps: []cli.PlanStep{{Text: "Read", State: cli.PlanDone}, {Text: "Write", State: cli.PlanActive}, {Text: "Test"}}}).urgent {
 		t.Error("a change of the plan is not shown")
 	}
-	if d.add(cli.PlanChanged{Steps: []cli.PlanStep{{Text: "Read", State: cli.PlanDone}, {Text: "Write", State: cli.PlanActive}, {Text: "Test"}}}).urgent {
+	if d.applyEvent(cli.PlanChanged{Steps: []cli.PlanStep{{Text: "Read", State: cli.PlanDone}, {Text: "Write", State: cli.PlanActive}, {Text: "Test"}}}).urgent {
 		t.Error("the same plan again is worth an edit")
 	}
 	show := func() render.Text {
@@ -39,7 +39,7 @@ func TestPlanIsOneList(t *testing.T) {
 	}
 }
 
-// Of a long plan the card shows what is done in one line, and what comes next.
+// For a long plan the card summarizes the finished steps in one line, and lists the next ones.
 func TestLongPlan(t *testing.T) {
 	var steps []cli.PlanStep
 	for i := range 40 {
@@ -50,27 +50,27 @@ func TestLongPlan(t *testing.T) {
 		steps = append(steps, s)
 	}
 	d := newDocument(false)
-	d.add(cli.PlanChanged{Steps: steps})
+	d.applyEvent(cli.PlanChanged{Steps: steps})
 	got := d.segments[0].rendered().Text
 	if !strings.HasPrefix(got, "📋 Plan 20/40\n☑ 20 steps done\n☐ step 20\n") || !strings.HasSuffix(got, "☐ step 29\n… and 10 more") {
 		t.Errorf("the card shows %s", got)
 	}
 }
 
-// Whatever becomes of a plan, messages that were begun stay within Telegram's limit.
+// However a plan changes, messages already sent stay within Telegram's limit.
 func TestAPlanNeverOverflowsItsMessage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDocument(false)
 		starts := []position{{}}
 		for range rapid.IntRange(1, 30).Draw(t, "events") {
 			if rapid.Bool().Draw(t, "text") {
-				d.add(cli.TextDelta{Text: strings.Repeat("word ", rapid.IntRange(1, 600).Draw(t, "words"))})
+				d.applyEvent(cli.TextDelta{Text: strings.Repeat("word ", rapid.IntRange(1, 600).Draw(t, "words"))})
 			} else {
 				var steps []cli.PlanStep
 				for range rapid.IntRange(0, 30).Draw(t, "steps") {
 					steps = append(steps, cli.PlanStep{Text: strings.Repeat("x", rapid.IntRange(0, 200).Draw(t, "length")), State: rapid.SampledFrom([]cli.PlanState{cli.PlanOpen, cli.PlanDone}).Draw(t, "state")})
 				}
-				d.add(cli.PlanChanged{Steps: steps})
+				d.applyEvent(cli.PlanChanged{Steps: steps})
 			}
 			var texts []render.Text
 			starts, texts, _ = d.layout(starts, render.FullMessage, 0)

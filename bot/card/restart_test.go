@@ -19,18 +19,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// guillotine is a transport of a ductor that dies at one of its requests: before it left, or after it
-// arrived and before anybody heard of that.
-type guillotine struct {
-	next  http.RoundTripper
-	shelf *bottest.Journal
-	after bool
+// killer is a transport whose process dies at one of its requests: before it is sent, or after it arrived and before
+// the process has the response.
+type killer struct {
+	next    http.RoundTripper
+	journal *bottest.Journal
+	after   bool
 
 	mu   sync.Mutex
-	left int // requests until death; 0 for an immortal, below it for the dead
+	left int // requests until death; 0 for immortal, negative for dead
 }
 
-func (g *guillotine) RoundTrip(r *http.Request) (*http.Response, error) {
+func (g *killer) RoundTrip(r *http.Request) (*http.Response, error) {
 	g.mu.Lock()
 	if g.left < 0 {
 		g.mu.Unlock()
@@ -39,9 +39,9 @@ func (g *guillotine) RoundTrip(r *http.Request) (*http.Response, error) {
 	falls := g.left == 1
 	if g.left--; falls {
 		g.left = -1
-		g.shelf.Mu.Lock()
-		g.shelf.DiesAt = 1
-		g.shelf.Mu.Unlock()
+		g.journal.Mu.Lock()
+		g.journal.DiesAt = 1
+		g.journal.Mu.Unlock()
 	} else if g.left < 0 {
 		g.left = 0
 	}
@@ -57,24 +57,24 @@ func (g *guillotine) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-func (g *guillotine) dead() bool {
+func (g *killer) dead() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.left < 0
 }
 
-func (s *theatre) ductor(g *guillotine) {
+func (s *simRig) ductor(g *killer) {
 	client, err := tgapi.NewClient(tgapi.ClientOptions{Token: s.srv.Token(), Transport: bottest.OnWire{Next: g}})
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.outbox = outbox.New(outbox.Options{Trouble: tgapi.TroubleOf})
-	o := over(client, s.outbox, g.shelf)
+	o := over(client, s.outbox, g.journal)
 	o.Look = func() Look { return Look{Pacing: houseRules(), Footer: []FooterField{FooterModel}} }
 	s.cards = New(o)
 }
 
-// longTurn is a turn with text and tools that needs two messages.
+// longTurn returns a turn with text and tools that needs two messages.
 func longTurn() (events []cli.Event, answer string) {
 	var b strings.Builder
 	for i := range 100 {
@@ -89,14 +89,14 @@ func longTurn() (events []cli.Event, answer string) {
 	return events, b.String()
 }
 
-// Ductor dies at every single call of a turn, before or after it arrives at Telegram. The next one is told
-// the turn again, and the chat shows every sentence once and in place, in two messages and no deleted one;
-// only where a message itself was on its way may one be missing, which the chat is told and can ask for.
+// Ductor dies at every single call of a turn, before or after it arrives at Telegram. The next process replays the
+// turn. The chat then shows every sentence once and in place, in two messages, and none was deleted. Only a message
+// that was being sent may be missing; the chat then has a notice and a button to show it.
 func TestCardSurvivesDeathAtEveryCallWhileTheTurnGoesOn(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for at := 1; ; at++ {
 			died := true
-			inTheatre(t, telegram.RealLimits(), func(s *theatre) { died = dieAndGoOn(s, at, after) })
+			withSimRig(t, telegram.RealLimits(), func(s *simRig) { died = dieAndGoOn(s, at, after) })
 			if t.Failed() {
 				t.Fatalf("at call %d, after it arrived: %v", at, after)
 			}
@@ -110,9 +110,9 @@ func TestCardSurvivesDeathAtEveryCallWhileTheTurnGoesOn(t *testing.T) {
 	}
 }
 
-func dieAndGoOn(s *theatre, at int, after bool) (died bool) {
+func dieAndGoOn(s *simRig, at int, after bool) (died bool) {
 	closeOutbox(s)
-	g := &guillotine{next: s.srv.Client().Transport, shelf: bottest.NewJournal(), after: after, left: at}
+	g := &killer{next: s.srv.Client().Transport, journal: bottest.NewJournal(), after: after, left: at}
 	s.ductor(g)
 	chat := s.chat(7)
 	turn := orchestrator.Turn{ID: "t", Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 7}, Message: 1}}
@@ -123,7 +123,7 @@ func dieAndGoOn(s *theatre, at int, after bool) (died bool) {
 			died = true
 			closeOutbox(s)
 			synctest.Wait()
-			g.shelf.DiesAt, g.left = 0, 0
+			g.journal.DiesAt, g.left = 0, 0
 			s.ductor(g)
 			time.Sleep(5 * time.Second)
 			card = s.cards.Reopen(context.Background(), turn)
@@ -160,14 +160,15 @@ func dieAndGoOn(s *theatre, at int, after bool) (died bool) {
 	if n := strings.Count(shown, "✓ Run make"); n != 5 && !told {
 		s.Errorf("%d tools are shown", n)
 	}
-	if n := len(s.srv.Calls(telegram.Methods("sendMessage"))); !told && n > len(all)+1 { // one may have died with its ductor
+	// one may have died with its process
+	if n := len(s.srv.Calls(telegram.Methods("sendMessage"))); !told && n > len(all)+1 {
 		s.Errorf("%d sends for %d messages", n, len(all))
 	}
 	return true
 }
 
-func closeOutbox(s *theatre) {
+func closeOutbox(s *simRig) {
 	dead, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = s.outbox.Drain(dead) // what waits is never sent
+	_ = s.outbox.Drain(dead) // waiting calls are never sent
 }

@@ -16,35 +16,36 @@ import (
 	"ductor/orchestrator"
 )
 
-// How long a reopened card waits for the end of the replay, if no event says that it has come.
+// How long a reopened card waits for the end of the replay, if no event marks it.
 const (
 	replaySilence = 2 * time.Second
 	replayLongest = 5 * time.Second
 )
 
-// past is what the previous process left of a card.
+// past is the card's state that the previous process left.
 type past struct {
-	unknown   bool      // the journal was not asked yet
-	saved     savedCard // what it had stored
-	replaying bool      // the turn's events come again, and nothing is shown before their end
-	began     time.Time // the start of the replay
-	heard     time.Time // the last event of the replay
+	unknown   bool      // the journal was not read yet
+	saved     savedCard // its stored content
+	replaying bool      // the turn's events come again, and the card shows nothing before they end
+	began     time.Time // start of the replay
+	lastEvent time.Time // last event of the replay
 }
 
-// quiet is when the replay counts as complete.
+// quiet returns when the replay counts as complete.
 func (p past) quiet() time.Time {
-	if silence := p.heard.Add(replaySilence); silence.Before(p.began.Add(replayLongest)) {
+	if silence := p.lastEvent.Add(replaySilence); silence.Before(p.began.Add(replayLongest)) {
 		return silence
 	}
 	return p.began.Add(replayLongest)
 }
 
-// Reopen makes the card of a turn that the previous process was showing. It continues in the same messages: the turn's
-// events are replayed from its beginning, and then each message that differs is edited once. A message whose arrival is
-// unknown is neither sent again nor edited; the text that it lacks goes into the next one, and a notice follows the end.
+// Reopen returns the card of a turn that the previous process was showing. It continues in the same messages: the
+// agent's events are replayed from the start of the turn, then each message that differs is edited once. A message with
+// an unknown outcome is neither sent again nor edited; the text it may lack goes into the next one, and a notice
+// follows the end.
 func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
-	k.past = past{unknown: true, replaying: true, began: k.pace.moved, heard: k.pace.moved}
+	k.past = past{unknown: true, replaying: true, began: k.pace.moved, lastEvent: k.pace.moved}
 	if err := k.recall(ctx); err != nil {
 		c.opts.Log.Warn("reopen a card; it is tried again", "turn", t.ID, "err", err)
 	}
@@ -54,8 +55,8 @@ func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Ca
 	return k
 }
 
-// recall reads from the journal what the previous process showed, until that succeeds. Before that the card shows
-// nothing: it could be in the chat already.
+// recall reads the previous process's content from the journal and retries until that succeeds. Until then the card
+// shows nothing, because the chat may have it already.
 func (c *card) recall(ctx context.Context) error {
 	c.recalling.Lock()
 	defer c.recalling.Unlock()
@@ -75,24 +76,24 @@ func (c *card) recall(ctx context.Context) error {
 	return nil
 }
 
-// hearLocked records an event, to find the end of the replay.
+// hearLocked records an event, to detect the end of the replay.
 func (c *card) hearLocked(ev cli.Event, now time.Time) {
 	if !c.past.replaying {
 		return
 	}
-	c.past.heard = now
+	c.past.lastEvent = now
 	if _, ok := ev.(cli.CaughtUp); ok {
 		c.caughtUpLocked(now)
 	}
 }
 
-// caughtUpLocked ends the replay: the card shows everything.
+// caughtUpLocked ends the replay. From now on the card shows everything.
 func (c *card) caughtUpLocked(now time.Time) {
 	c.past.replaying = false
 	c.pace.add(urgentNews, now)
 }
 
-// inheritLocked is where messages begin: as the previous process cut the document, if the document still fits.
+// inheritLocked returns where messages start: where the previous process cut the document, if the document still fits.
 func (c *card) inheritLocked() []position {
 	fresh := []position{{}}
 	saved := c.past.saved
@@ -120,7 +121,7 @@ func (c *card) inheritLocked() []position {
 	return starts
 }
 
-// within says that a position comes after another and lies in the document.
+// within reports whether a position is in the document and after another one.
 func (d *document) within(before, p position) bool {
 	if p.segment < 0 || p.offset < 0 || p.segment > len(d.segments) || p.segment == len(d.segments) && p.offset > 0 {
 		return false
@@ -128,8 +129,8 @@ func (d *document) within(before, p position) bool {
 	return cmp.Or(cmp.Compare(before.segment, p.segment), cmp.Compare(before.offset, p.offset)) < 0
 }
 
-// reach is where message i ends, as the document is now. What may still change at the end of the document is
-// left to the message after it.
+// reach returns where message i ends in the current document. It leaves text that may still change at the document's
+// end to the next message.
 func (d *document) reach(starts []position, i int) position {
 	if i+1 < len(starts) {
 		return starts[i+1]
@@ -146,11 +147,11 @@ func (d *document) reach(starts []position, i int) position {
 	return position{segment: end}
 }
 
-// longestWord is in bytes; what is longer is no word, or one of a language that writes no spaces.
+// longestWord is in bytes. Anything longer is not a word, or is in a language without spaces.
 const longestWord = 32
 
-// wholeWord is p, or where the word begins that would be cut in two there, if that comes after before: no user can read
-// a word that began in a message which may not be in the chat.
+// wholeWord returns p, or the start of the word that a cut there would split, if that start is after before. A user
+// could not read a word whose first half is in a message that may be missing.
 func (d *document) wholeWord(before, p position) position {
 	if p.segment >= len(d.segments) || p.offset == 0 {
 		return p
@@ -174,7 +175,7 @@ func ofWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' || r == '\''
 }
 
-// mayChange says that the segment may come to say something else instead of something more.
+// mayChange reports whether the segment's text may be replaced, rather than only grow.
 func (s *segment) mayChange() bool {
 	return s.kind == toolSegment && !s.tool.ended() || s.kind == thinkingSegment
 }
@@ -191,7 +192,7 @@ func (c *card) Leave(ctx context.Context) {
 	pending, replaying := c.pace.news != noNews || c.pace.queued, c.past.replaying
 	c.mu.Unlock()
 	if replaying {
-		return // nothing was shown that the previous process had not
+		return // it has shown nothing beyond the previous process's content
 	}
 	if pending {
 		if err := c.flush(ctx); err != nil {
@@ -207,7 +208,7 @@ func (c *card) Leave(ctx context.Context) {
 	}
 }
 
-// flush makes the call that is pending, in place of the one that waits, and after the one in flight.
+// flush makes the pending call now instead of the scheduled one, and after the call in flight.
 func (c *card) flush(ctx context.Context) error {
 	err := c.cards.opts.Outbox.Do(ctx, outbox.Call{
 		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Key: cardKey(c.turn.ID),

@@ -16,9 +16,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// life is one ductor's part in the life of a card.
+// life is the part of one process in a card's life.
 type life struct {
-	*stage
+	*rig
 	card orchestrator.Card
 	told []cli.Event // since the turn began
 }
@@ -30,18 +30,18 @@ func (l *life) show(evs ...cli.Event) {
 	}
 }
 
-// kill ends this ductor without a word: what waits is never sent, and nothing more is stored.
+// kill kills this process: waiting calls are never sent, and nothing more is stored.
 func (l *life) kill() {
-	l.shelf.Mu.Lock()
-	l.shelf.DiesAt = max(l.shelf.Writes, 1)
-	l.shelf.Mu.Unlock()
-	l.wall.Mu.Lock()
-	l.wall.Lost += l.wall.Sending
-	l.wall.Mu.Unlock()
-	l.bury()
+	l.journal.Mu.Lock()
+	l.journal.DiesAt = max(l.journal.Writes, 1)
+	l.journal.Mu.Unlock()
+	l.chat.Mu.Lock()
+	l.chat.Lost += l.chat.Sending
+	l.chat.Mu.Unlock()
+	l.restartAfterDeath()
 }
 
-// reopen goes on in a new ductor, which is told again all that has happened.
+// reopen continues in a new process, which replays all events so far.
 func (l *life) reopen(meanwhile ...cli.Event) {
 	l.told = append(l.told, meanwhile...)
 	l.card = l.cards.Reopen(context.Background(), l.turn)
@@ -53,13 +53,13 @@ func (l *life) reopen(meanwhile ...cli.Event) {
 
 func inLife(t *testing.T, play func(l *life)) {
 	t.Helper()
-	onStage(t, func(s *stage) { play(&life{stage: s, card: s.cards.Open(s.turn)}) })
+	withRig(t, func(s *rig) { play(&life{rig: s, card: s.cards.Open(s.turn)}) })
 }
 
 func TestReopenedCardGoesOnInItsMessage(t *testing.T) {
 	for name, end := range map[string]func(l *life){
 		"killed": (*life).kill,
-		"left":   func(l *life) { l.card.Leave(context.Background()); l.bury() },
+		"left":   func(l *life) { l.card.Leave(context.Background()); l.restartAfterDeath() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inLife(t, func(l *life) {
@@ -68,17 +68,17 @@ func TestReopenedCardGoesOnInItsMessage(t *testing.T) {
 				l.wantText("I look.\n\n⏳ Run make")
 				end(l)
 				time.Sleep(10 * time.Second)
-				before := l.wall.Count("")
+				before := l.chat.Count("")
 				l.reopen(ended("1", 0), cli.TextDelta{Text: "It *works*."})
 				l.wantText("I look.\n\n✓ Run make · 1.2 s\n\nIt works.")
-				if n := l.wall.Count("") - before; n != 1 {
+				if n := l.chat.Count("") - before; n != 1 {
 					t.Errorf("catching up took %d calls", n)
 				}
 				l.show(cli.TextDelta{Text: " Indeed."})
 				time.Sleep(2 * time.Second)
 				l.finish(l.card, orchestrator.Outcome{Text: "I look.\n\nIt *works*. Indeed."})
 				l.wantText("I look.\n\n✓ Run make · 1.2 s\n\nIt works. Indeed.")
-				if n := l.wall.Count("send"); n != 1 {
+				if n := l.chat.Count("send"); n != 1 {
 					t.Errorf("%d messages were sent", n)
 				}
 			})
@@ -98,9 +98,9 @@ func TestReopenedCardSaysNothingUntilItHasCaughtUp(t *testing.T) {
 		l.card.Show(cli.TextDelta{Text: " two three four"})
 		time.Sleep(1900 * time.Millisecond)
 		l.wantText("One two three")
-		time.Sleep(200 * time.Millisecond) // two seconds of silence: nothing more is told again
+		time.Sleep(200 * time.Millisecond) // two seconds of silence: the replay is complete
 		l.wantText("One two three four")
-		if l.wall.Count("typing") == 0 {
+		if l.chat.Count("typing") == 0 {
 			t.Error("no typing was shown")
 		}
 		l.finish(l.card, orchestrator.Outcome{Text: "One two three four"})
@@ -122,7 +122,7 @@ func TestReopenedCardWaitsNoLongerThanFiveSeconds(t *testing.T) {
 	})
 }
 
-// What an earlier ductor had not begun to send is sent; the card is not empty because it might have been.
+// Text that an earlier process had not begun to send is sent: the card is empty for certain.
 func TestReopenedCardThatHadShownNothing(t *testing.T) {
 	inLife(t, func(l *life) {
 		l.kill()
@@ -133,17 +133,17 @@ func TestReopenedCardThatHadShownNothing(t *testing.T) {
 	})
 }
 
-// dieSending ends this ductor while it sends the beginning of an answer.
+// dieSending kills this process while it sends the beginning of an answer.
 func (l *life) dieSending(text string, fate bottest.Mishap) {
-	l.wall.Mishaps = func(string) bottest.Mishap { l.shelf.DiesAt = l.shelf.Writes; return fate }
+	l.chat.Mishaps = func(string) bottest.Mishap { l.journal.DiesAt = l.journal.Writes; return fate }
 	l.show(cli.TextDelta{Text: text})
 	synctest.Wait()
-	l.wall.Mishaps = nil
-	l.bury()
+	l.chat.Mishaps = nil
+	l.restartAfterDeath()
 }
 
-// A message that was on its way when ductor died may or may not be there. It is not sent again; the card
-// goes on behind it, and offers to show what it had.
+// A message that was being sent when ductor died may have arrived or not. It is not sent again. The card continues
+// after it, and offers to show its content.
 func TestReopenedCardGoesOnBehindAMessageOfUnknownFate(t *testing.T) {
 	notice := "⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.\n[Show again]"
 	for f, begins := range map[bottest.Mishap]string{bottest.LostAfter: "Hello \n----\n", bottest.LostBefore: ""} {
@@ -167,8 +167,8 @@ func TestReopenedCardGoesOnBehindAMessageOfUnknownFate(t *testing.T) {
 	}
 }
 
-// A word that was cut in two by the end of a message of unknown fate is written anew in the next one; and when the
-// answer is shown again it is in order and whole, with no word in pieces.
+// If a word was split at the end of a message with an unknown outcome, the next message contains the whole word. When
+// the answer is shown again, it is in order and complete, with no word in pieces.
 func TestAMessageOfUnknownFateCutsNoWord(t *testing.T) {
 	inLife(t, func(l *life) {
 		l.dieSending("One two thr", bottest.LostBefore)
@@ -176,20 +176,20 @@ func TestAMessageOfUnknownFateCutsNoWord(t *testing.T) {
 		l.reopen(cli.TextDelta{Text: strings.TrimPrefix(answer, "One two thr")})
 		time.Sleep(10 * time.Second)
 		l.finish(l.card, orchestrator.Outcome{Text: answer})
-		if text := l.wall.Text(); !strings.HasPrefix(text, "three and so on") {
+		if text := l.chat.Text(); !strings.HasPrefix(text, "three and so on") {
 			t.Errorf("it goes on with %.40q", text)
 		}
-		from := len(l.wall.Visible())
+		from := len(l.chat.Visible())
 		if err := l.cards.ShowAgain(context.Background(), l.turn); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
 		var again []string
-		for _, p := range l.wall.Visible()[from:] {
+		for _, p := range l.chat.Visible()[from:] {
 			again = append(again, strings.Fields(p.Text.Text)...)
 		}
 		if got := strings.Join(again, " "); got != answer {
-			t.Errorf("shown again is %d messages, %.40q … %q", len(l.wall.Visible())-from, got, got[max(len(got)-40, 0):])
+			t.Errorf("shown again is %d messages, %.40q … %q", len(l.chat.Visible())-from, got, got[max(len(got)-40, 0):])
 		}
 	})
 }
@@ -206,12 +206,12 @@ func TestReopenedCardEditsOnlyWhatDiffers(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 		time.Sleep(10 * time.Second)
-		before := l.wall.Visible()
+		before := l.chat.Visible()
 		l.kill()
-		calls := l.wall.Count("edit")
+		calls := l.chat.Count("edit")
 		l.reopen(ended("slow", 0))
-		time.Sleep(8 * time.Second) // not so long that the line tells how long the agent thinks
-		after := l.wall.Visible()
+		time.Sleep(8 * time.Second) // short enough that the line shows no thinking time
+		after := l.chat.Visible()
 		if len(before) < 4 || len(after) != len(before) {
 			t.Fatalf("%d messages, and %d after the restart", len(before), len(after))
 		}
@@ -220,16 +220,16 @@ func TestReopenedCardEditsOnlyWhatDiffers(t *testing.T) {
 				t.Errorf("message %d was edited", i)
 			}
 		}
-		// The first for the tool, and the newest: once, and once more to say that the agent thinks.
-		if n := l.wall.Count("edit") - calls; n > 3 || !strings.HasPrefix(after[0].Text.Text, "✓ Run make world") {
+		// The first message for the tool, and the newest: once, and once more for the thinking line.
+		if n := l.chat.Count("edit") - calls; n > 3 || !strings.HasPrefix(after[0].Text.Text, "✓ Run make world") {
 			t.Errorf("%d edits; the first message begins %.40q", n, after[0].Text.Text)
 		}
-		// A change that is undone is a change: what is stored about a message is never older than the message.
+		// A change that is undone is a change too: the stored state of a message is never older than the message.
 		l.kill()
 		l.told = slices.DeleteFunc(l.told, func(ev cli.Event) bool { _, ok := ev.(cli.ToolEnded); return ok })
 		l.reopen()
 		time.Sleep(5 * time.Second)
-		if text := l.wall.Visible()[0].Text.Text; !strings.HasPrefix(text, "⏳ Run make world") {
+		if text := l.chat.Visible()[0].Text.Text; !strings.HasPrefix(text, "⏳ Run make world") {
 			t.Errorf("the first message begins %.40q", text)
 		}
 		l.finish(l.card, orchestrator.Outcome{Text: answer.String()})
@@ -266,7 +266,7 @@ func TestReopenedCardWhoseJournalIsInTrouble(t *testing.T) {
 				l.show(cli.TextDelta{Text: "One"})
 				time.Sleep(time.Second)
 				l.kill()
-				l.shelf.Unreadable = true
+				l.journal.Unreadable = true
 				l.reopen(cli.TextDelta{Text: " two"})
 				time.Sleep(time.Second)
 				l.wantText("One")
@@ -274,20 +274,20 @@ func TestReopenedCardWhoseJournalIsInTrouble(t *testing.T) {
 					t.Error("Finish said that the outcome is shown")
 				}
 				l.wantText("One")
-				l.shelf.Unreadable = false
+				l.journal.Unreadable = false
 				again(l)
 			})
 		})
 	}
 }
 
-// An outcome that could not be stored is not shown either; as soon as it can be, it is, once.
+// An outcome that cannot be stored is not shown. As soon as it can be stored, it is shown, once.
 func TestACardIsFinishedAsSoonAsTheJournalIsBack(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		c := s.cards.Open(s.turn)
 		c.Show(cli.TextDelta{Text: "One"})
 		time.Sleep(time.Second)
-		s.diesAfter(0)
+		s.killAfterWrites(0)
 		o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: "One two", Model: "opus"}
 		for range 3 {
 			if err := c.Finish(context.Background(), o); err == nil {
@@ -295,10 +295,10 @@ func TestACardIsFinishedAsSoonAsTheJournalIsBack(t *testing.T) {
 			}
 		}
 		s.wantText("One")
-		s.revive()
+		s.repairJournal()
 		s.finish(c, o)
 		s.wantText("One two\n\nopus")
-		if n := s.wall.Count("edit"); n != 1 {
+		if n := s.chat.Count("edit"); n != 1 {
 			t.Errorf("%d edits", n)
 		}
 	})
@@ -312,7 +312,7 @@ func TestReopenedCardInterruptedAfterAll(t *testing.T) {
 		l.reopen(cli.TextDelta{Text: " two"})
 		time.Sleep(time.Second)
 		l.card.Leave(context.Background())
-		l.bury()
+		l.restartAfterDeath()
 		l.restart(orchestrator.TurnInterrupted, "")
 		l.wantText("One two\n\n⚠️ Interrupted by a restart.\n[Run again]")
 	})
@@ -325,10 +325,10 @@ func TestLeftCardShowsWhatIsPendingAndThenNothing(t *testing.T) {
 		l.show(cli.TextDelta{Text: " two"})
 		l.card.Leave(context.Background())
 		l.wantText("One two")
-		calls := l.wall.Count("")
+		calls := l.chat.Count("")
 		l.card.Show(cli.TextDelta{Text: " three"})
 		time.Sleep(time.Minute)
-		if n := l.wall.Count("") - calls; n > 0 {
+		if n := l.chat.Count("") - calls; n > 0 {
 			t.Errorf("%d calls after the card was left", n)
 		}
 	})
@@ -336,7 +336,7 @@ func TestLeftCardShowsWhatIsPendingAndThenNothing(t *testing.T) {
 
 func TestLeavingACardEndsWithItsContext(t *testing.T) {
 	inLife(t, func(l *life) {
-		l.wall.Mishaps = func(string) bottest.Mishap { return bottest.RateLimited }
+		l.chat.Mishaps = func(string) bottest.Mishap { return bottest.RateLimited }
 		l.show(cli.TextDelta{Text: "One"})
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -349,21 +349,21 @@ func TestLeavingACardEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// However a turn's events are cut into the lives of several ductors, left or killed in the middle of a call:
-// the chat shows the whole document, in order and once, or is told what may be missing; nothing is deleted
-// or sent again; and catching up takes no more calls than there are messages.
+// However the events of a turn are divided between several processes, which leave or die in the middle of a call: the
+// chat shows the whole document, in order and once, or a notice about a part that may be missing. Nothing is deleted or
+// sent twice, and catching up takes no more calls than there are messages.
 func TestLawACardOfManyLivesIsTheCardOfOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		bottest.InBubble(t, func(t *testing.T) {
-			s := newStage(t)
-			s.wall.T = rt
-			playLives(rt, &life{stage: s, card: s.cards.Open(s.turn)})
+			s := newRig(t)
+			s.chat.T = rt
+			playLives(rt, &life{rig: s, card: s.cards.Open(s.turn)})
 			s.close()
 		})
 	})
 }
 
-// teller is a card that is told in several lives.
+// teller is a card that gets its events in several lives.
 type teller struct{ *life }
 
 func (t teller) Show(ev cli.Event) { t.life.show(ev) }
@@ -378,9 +378,9 @@ func (t teller) Leave(ctx context.Context) { t.card.Leave(ctx) }
 
 func playLives(rt *rapid.T, l *life) {
 	delay := time.Duration(rapid.IntRange(0, 700).Draw(rt, "slow")) * time.Millisecond
-	l.wall.Mu.Lock()
-	l.wall.Delay = delay
-	l.wall.Mu.Unlock()
+	l.chat.Mu.Lock()
+	l.chat.Delay = delay
+	l.chat.Mu.Unlock()
 	play := scene{rt: rt, card: teller{l}, doc: newDocument(false)}
 	for range rapid.IntRange(1, 4).Draw(rt, "deaths") {
 		for range rapid.IntRange(0, 13).Draw(rt, "events") {
@@ -388,8 +388,8 @@ func playLives(rt *rapid.T, l *life) {
 		}
 		l.end(rt)
 		time.Sleep(time.Duration(rapid.IntRange(0, 30).Draw(rt, "down")) * time.Second)
-		from, messages := l.wall.Count("send")+l.wall.Count("edit"), len(l.wall.Visible())
-		l.card = &silent{} // what happens meanwhile is told later
+		from, messages := l.chat.Count("send")+l.chat.Count("edit"), len(l.chat.Visible())
+		l.card = &silent{} // the next life gets the events that happen meanwhile
 		for range rapid.IntRange(0, 5).Draw(rt, "meanwhile") {
 			play.act()
 		}
@@ -397,8 +397,8 @@ func playLives(rt *rapid.T, l *life) {
 		if rapid.Bool().Draw(rt, "quiet") {
 			time.Sleep(time.Duration(max(messages, 1)) * 2 * time.Second)
 			synctest.Wait()
-			made := l.wall.Count("send") + l.wall.Count("edit") - from
-			if n := len(l.wall.Visible()); made > n+1 { // and one to say that the agent thinks
+			made := l.chat.Count("send") + l.chat.Count("edit") - from
+			if n := len(l.chat.Visible()); made > n+1 { // and one for the thinking line
 				rt.Fatalf("catching up took %d calls for %d messages", made, n)
 			}
 		}
@@ -409,18 +409,18 @@ func playLives(rt *rapid.T, l *life) {
 	}
 	synctest.Wait()
 	play.doc.finish(o, l.cards.look().Footer)
-	shown, noticed := shownOnWall(l.wall)
+	shown, noticed := shownInChat(l.chat)
 	whole := wholeOf(play.doc)
 	if !noticed && squeezed(shown) != whole {
 		rt.Fatalf("the chat shows\n%q\nthe document is\n%q", squeezed(shown), whole)
 	}
-	if l.wall.Lost == 0 && noticed {
+	if l.chat.Lost == 0 && noticed {
 		rt.Fatal("the chat is told of a message that was not lost")
 	}
 	play.once(shown, noticed)
 }
 
-// end ends a life: it leaves its card, or dies, perhaps in the middle of a call that may have happened.
+// end ends a life: it leaves its card, or dies, perhaps in the middle of a call that may have arrived.
 func (l *life) end(rt *rapid.T) {
 	switch rapid.IntRange(0, 2).Draw(rt, "death") {
 	case 0:
@@ -434,22 +434,22 @@ func (l *life) end(rt *rapid.T) {
 		fate := rapid.SampledFrom([]bottest.Mishap{bottest.LostAfter, bottest.LostBefore, bottest.NotSent}).Draw(rt, "fate")
 		hit := make(chan struct{})
 		var struck bool
-		l.wall.Mu.Lock()
-		l.wall.Mishaps = func(method string) bottest.Mishap {
+		l.chat.Mu.Lock()
+		l.chat.Mishaps = func(method string) bottest.Mishap {
 			if struck || method == "typing" {
 				return map[bool]bottest.Mishap{true: bottest.NotSent, false: bottest.GoesWell}[struck]
 			}
 			struck = true
 			if method == "send" {
-				l.wall.Lost++
+				l.chat.Lost++
 			}
-			l.shelf.Mu.Lock()
-			l.shelf.DiesAt = max(l.shelf.Writes, 1)
-			l.shelf.Mu.Unlock()
+			l.journal.Mu.Lock()
+			l.journal.DiesAt = max(l.journal.Writes, 1)
+			l.journal.Mu.Unlock()
 			close(hit)
 			return fate
 		}
-		l.wall.Mu.Unlock()
+		l.chat.Mu.Unlock()
 		select {
 		case <-hit:
 		case <-time.After(3 * time.Second):
@@ -458,14 +458,14 @@ func (l *life) end(rt *rapid.T) {
 	}
 	time.Sleep(time.Second) // longer than any call
 	synctest.Wait()
-	l.bury()
-	l.wall.Mu.Lock()
-	l.wall.Mishaps = nil
-	l.wall.Mu.Unlock()
+	l.restartAfterDeath()
+	l.chat.Mu.Lock()
+	l.chat.Mishaps = nil
+	l.chat.Mu.Unlock()
 }
 
-// A card that goes on after a restart has its Stop button while it waits for its user, for a tool or for the agent, also if the first
-// message of the new process is the first of all.
+// A card that continues after a restart has its Stop button while it waits for its user, for a tool or for the agent,
+// even if the first message of the new process is the first of all.
 func TestReopenedCardCanBeStopped(t *testing.T) {
 	text := cli.TextDelta{Text: "Let me see."}
 	for name, then := range map[string][]cli.Event{
@@ -487,7 +487,7 @@ func TestReopenedCardCanBeStopped(t *testing.T) {
 					l.kill()
 					l.reopen()
 					time.Sleep(10 * time.Second)
-					posts := l.wall.Visible()
+					posts := l.chat.Visible()
 					if last := posts[len(posts)-1]; !strings.Contains(fmt.Sprint(last.Buttons), "Stop") {
 						t.Errorf("%q has the buttons %v", last.Text.Text, last.Buttons)
 					}

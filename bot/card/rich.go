@@ -10,20 +10,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// A card can be one rich message instead of several plain ones: with real tables, and with outputs that fold.
+// A card can be one rich message instead of several plain ones, with real tables and folded outputs.
 
-// Displays says which chats see rich messages. Safe for concurrent use.
+// Displays records which chats see rich messages. Safe for concurrent use.
 type Displays interface {
-	// Gains hears that a rich message would show an answer better, in a chat that was not asked whether it sees them.
+	// Gains reports that a rich message would show an answer better, in a chat that was not asked yet whether it sees
+	// them.
 	Gains(ctx context.Context, in orchestrator.ConversationID) error
-	// TooOld hears that the server of a chat knows no rich messages.
+	// TooOld reports that the server of a chat does not support rich messages.
 	TooOld(ctx context.Context, in orchestrator.ConversationID) error
 }
 
-// keptOutput bounds what a card keeps of an output or a diff, in UTF-16 units: the end of it.
+// keptOutput bounds the part of an output or a diff that a card stores, in UTF-16 units: its end.
 const keptOutput = 2000
 
-// blocks renders the document for a rich message. cut says that it leaves out a part of the answer.
+// blocks renders the document for a rich message. cut reports that it leaves out a part of the answer.
 func (d *document) blocks() (blocks []render.Block, cut bool) {
 	follows := render.Block{Kind: render.Paragraph, Text: render.Styled(render.Italic, d.lang.Text("card.file-follows"))}
 	left := false
@@ -39,7 +40,7 @@ func (d *document) blocks() (blocks []render.Block, cut bool) {
 	return blocks, cut || left
 }
 
-// blocksOf renders a segment that is no text, as rendered does.
+// blocksOf renders a segment that is not text, like rendered.
 func (d *document) blocksOf(i int) []render.Block {
 	switch s := d.segments[i]; s.kind {
 	case toolSegment:
@@ -62,7 +63,7 @@ func (d *document) blocksOf(i int) []render.Block {
 	}
 }
 
-// hiddenFrom are the tools that the line of segment i stands for, itself included.
+// hiddenFrom returns the tools that segment i represents, including its own.
 func (d *document) hiddenFrom(i int) []render.Block {
 	first := *d.segments[i].tool
 	first.folded, first.children = nil, 0
@@ -80,7 +81,7 @@ func (d *document) hiddenFrom(i int) []render.Block {
 	return out
 }
 
-// block is the line of a tool, above its output.
+// block returns a tool's line, which stands above its output.
 func (t *toolLine) block() render.Block {
 	var inside []render.Block
 	if t.output != "" {
@@ -99,7 +100,7 @@ func code(language, text string) render.Block {
 	return render.Block{Kind: render.PreBlock, Language: language, Text: render.Plain(text)}
 }
 
-// fold is a block with something inside; nothing if there is none.
+// fold returns a folded block with a content, or nothing if there is no content.
 func fold(summary render.Text, inside ...render.Block) []render.Block {
 	if len(inside) == 0 {
 		return nil
@@ -107,7 +108,7 @@ func fold(summary render.Text, inside ...render.Block) []render.Block {
 	return []render.Block{render.Fold(summary, inside...)}
 }
 
-// blocks is the plan as a checklist.
+// blocks returns the plan as a checklist.
 func (p *planList) blocks() []render.Block {
 	var items []render.Item
 	for _, s := range p.steps {
@@ -133,7 +134,8 @@ func (p *planList) blocks() []render.Block {
 	return []render.Block{{Kind: render.Paragraph, Text: title}, list}
 }
 
-// keepEnd is the end of an output as a card keeps it, without secrets: what is cut afterwards has no half of one.
+// keepEnd returns the end of an output for storing. It removes secrets first: a later cut could split a secret so that
+// no check finds it.
 func (d *document) keepEnd(output string) string {
 	if !d.shows.outputs {
 		return ""
@@ -141,13 +143,13 @@ func (d *document) keepEnd(output string) string {
 	return strings.TrimSpace(render.LastLines(strings.TrimSpace(d.scrub.String(output)), keptOutput))
 }
 
-// richLocked says that the card is a rich message.
+// richLocked reports whether the card is a rich message.
 func (c *card) richLocked() bool { return isRich(c.turn) && c.messages.takesRich() }
 
 func isRich(t orchestrator.Turn) bool { return t.Wants.Card.Display == orchestrator.DisplayRich }
 
-// takesRich says that the card can be a rich message: Telegram did not refuse it, the card is not several messages
-// already, and its message did arrive, since what a lost one lacks goes into another.
+// takesRich reports whether the card can be a rich message: Telegram did not reject it, the card is not several
+// messages already, and its message arrived, because the text that a lost one lacks goes into another message.
 func (s *messages) takesRich() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +162,8 @@ func (s *messages) takesRich() bool {
 	return false
 }
 
-// learn tells what Telegram answered to a rich message, if it knows none.
-func (c *Cards) learn(ctx context.Context, s *messages) {
+// reportTooOld reports to Displays that Telegram does not support rich messages, if that was its answer.
+func (c *Cards) reportTooOld(ctx context.Context, s *messages) {
 	s.mu.Lock()
 	old := len(s.parts) > 0 && s.parts[0].Richness() == message.KnowsNoRich && !s.told
 	s.told = s.told || old
@@ -174,7 +176,7 @@ func (c *Cards) learn(ctx context.Context, s *messages) {
 	}
 }
 
-// gains says that a rich message would show an answer better than texts do, in a chat that was not asked yet.
+// gains reports whether a rich message would show an answer better than plain texts, in a chat that was not asked yet.
 func gains(t orchestrator.Turn, texts []render.Text) bool {
 	if t.Wants.Card.Display != orchestrator.DisplayAsk || t.Outcome.State == orchestrator.TurnAborted {
 		return false
@@ -182,7 +184,7 @@ func gains(t orchestrator.Turn, texts []render.Text) bool {
 	return len(texts) > 1 || strings.Contains(t.Outcome.Text, "|") && len(render.Tables(t.Outcome.Text)) > 0
 }
 
-// ask has the chat be asked whether it sees rich messages, if the answer would have gained from one.
+// ask asks the chat whether it sees rich messages, if the answer would have gained from one.
 func (c *Cards) ask(ctx context.Context, s *messages, content contents) {
 	if !content.gains || c.opts.Displays == nil {
 		return
@@ -192,7 +194,7 @@ func (c *Cards) ask(ctx context.Context, s *messages, content contents) {
 	}
 }
 
-// richContent is the rich content of an outcome; nil if the card has none.
+// richContent returns the rich content of an outcome, or nil if the card has none.
 func (d *document) richContent(t orchestrator.Turn) richContent {
 	if !isRich(t) {
 		return richContent{}
@@ -201,13 +203,13 @@ func (d *document) richContent(t orchestrator.Turn) richContent {
 	return richContent{Blocks: blocks, Cut: cut || t.Outcome.Short != ""}
 }
 
-// richContent is what a card shows as a rich message. Blocks is nil for a plain card.
+// richContent is the content of a rich card. Blocks is nil for a plain card.
 type richContent struct {
 	Blocks []render.Block `json:"blocks,omitempty"`
 	Cut    bool           `json:"cut,omitempty"` // they leave out a part of the answer
 }
 
-// with adds texts below.
+// with appends texts.
 func (r richContent) with(texts ...render.Text) richContent {
 	if r.Blocks == nil {
 		return r

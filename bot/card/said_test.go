@@ -10,9 +10,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// A card says what helps its reader: why a tool failed, what goes on, reasoning without its marks, and no bypass once the turn is over.
+// A card shows what helps its reader: why a tool failed, what continues, and reasoning without its Markdown. Once the
+// turn is over it does not mention a bypass.
 func TestWhatACardSaysInTheEnd(t *testing.T) {
-	onStage(t, func(s *stage) {
+	withRig(t, func(s *rig) {
 		s.turn.Bypass, s.turn.Wants.Card.Think = time.Now().Add(time.Hour), orchestrator.ThinkOn
 		c := s.cards.Open(s.turn)
 		c.Show(cli.ThinkingDelta{Text: "**Looking** at the files"})
@@ -21,11 +22,11 @@ func TestWhatACardSaysInTheEnd(t *testing.T) {
 		c.Show(cli.ToolStarted{ID: "2", Name: "bash", Title: "sleep 60"})
 		c.Show(cli.ToolEnded{ID: "2", Err: cli.ToolGoesOn, Duration: 3500 * time.Millisecond})
 		time.Sleep(5 * time.Second)
-		if live := s.wall.Text(); !strings.Contains(live, "bypass") {
+		if live := s.chat.Text(); !strings.Contains(live, "bypass") {
 			t.Errorf("while it runs: %q", live)
 		}
 		s.finish(c, orchestrator.Outcome{Text: "done"})
-		text := s.wall.Visible()[0].Text.Text
+		text := s.chat.Visible()[0].Text.Text
 		for _, want := range []string{
 			"Looking at the files\n", "✗ send_file · MCP server 'ductor': /etc/passwd is outside of the project\n",
 			"• Run sleep 60 · goes on in the background · 3.5 s\n",
@@ -40,13 +41,13 @@ func TestWhatACardSaysInTheEnd(t *testing.T) {
 	})
 }
 
-// A user who decided something a moment ago is there: the end of the turn makes no sound.
+// A user who decided something a moment ago is looking at the chat, so the end of the turn makes no sound.
 func TestAUserWhoJustDecidedNeedsNoSound(t *testing.T) {
 	for _, c := range []struct {
 		ev   cli.Event
 		ends int
 	}{{cli.ApprovalWithdrawn{ID: "a", Pressed: true}, 0}, {cli.ApprovalWithdrawn{ID: "a"}, 1}} {
-		onStage(t, func(s *stage) {
+		withRig(t, func(s *rig) {
 			k := s.cards.Open(s.turn)
 			k.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
 			k.Show(cli.ApprovalAsked{ID: "a", Tool: "Bash", Started: "1"})
@@ -62,7 +63,7 @@ func TestAUserWhoJustDecidedNeedsNoSound(t *testing.T) {
 	}
 }
 
-// One line says one time.
+// A line shows only one time.
 func TestALineHasOneTime(t *testing.T) {
 	p := lang.Language("en").Printer()
 	w := waitLine{state: waitRetrying, retry: cli.Retry{Why: cli.LimitReached, Attempt: 6, Most: 10, In: 18 * time.Second}, clock: 10 * time.Second}

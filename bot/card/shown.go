@@ -8,22 +8,22 @@ import (
 	"ductor/bot/render"
 )
 
-// shownText is a segment as it was rendered last. It remembers offsets in it, so that cutting a long text
-// that grew costs no more than what grew.
+// shownText is the last rendering of a segment. It remembers offsets, so that cutting a long text after it grew costs
+// only as much as the growth.
 type shownText struct {
 	text    render.Text
-	changed int          // the first UTF-16 unit that may differ from what was cut last; MaxInt for none
-	offsets []textOffset // in order; they hold as long as nothing before them changes
+	changed int          // the first UTF-16 unit that may differ from the last cut; MaxInt for none
+	offsets []textOffset // sorted; valid as long as nothing before them changes
 }
 
 // textOffset is an offset in a shownText, in three units.
 type textOffset struct {
-	units  int // UTF-16
+	units  int // UTF-16 units
 	bytes  int
-	entity int // no entity before it reaches beyond the offset
+	entity int // no entity before it reaches past the offset
 }
 
-// set takes over a new rendering.
+// set replaces the rendering.
 func (s *shownText) set(t render.Text) {
 	if t.Text == s.text.Text && slices.Equal(t.Entities, s.text.Entities) {
 		return
@@ -45,7 +45,7 @@ func (s *shownText) set(t render.Text) {
 	s.offsets = slices.DeleteFunc(s.offsets, func(p textOffset) bool { return p.units > same })
 }
 
-// samePrefix is how many bytes a and b have in common at their beginning.
+// samePrefix returns the length of the common prefix of a and b in bytes.
 func samePrefix(a, b string) int {
 	const stride = 256
 	n := 0
@@ -58,7 +58,7 @@ func samePrefix(a, b string) int {
 	return n
 }
 
-// before is the last offset that is no more than bytes into the text.
+// before returns the last offset at or before a byte position.
 func (s *shownText) before(bytes int) textOffset {
 	var p textOffset
 	for _, known := range s.offsets {
@@ -77,7 +77,7 @@ func (s *shownText) before(bytes int) textOffset {
 	return p
 }
 
-// find is the offset at unit, or behind the character that unit is inside of.
+// find returns the offset at unit, or behind the character that contains unit.
 func (s *shownText) find(unit int) textOffset {
 	var p textOffset
 	i := 0
@@ -92,7 +92,7 @@ func (s *shownText) find(unit int) textOffset {
 	return p
 }
 
-// seek is find from an earlier offset on.
+// seek is find, starting at an earlier offset.
 func (s *shownText) seek(p textOffset, unit int) textOffset {
 	for p.bytes < len(s.text.Text) && p.units < unit {
 		r, size := utf8.DecodeRuneInString(s.text.Text[p.bytes:])
@@ -108,7 +108,7 @@ func (s *shownText) seek(p textOffset, unit int) textOffset {
 
 func (s *shownText) end() textOffset { return textOffset{units: math.MaxInt, bytes: len(s.text.Text)} }
 
-// between is the text from one offset to another; entities that are cut keep what is inside.
+// between returns the text between two offsets. Cut entities keep their inner part.
 func (s *shownText) between(from, to textOffset) render.Text {
 	if from.bytes >= to.bytes {
 		return render.Text{}

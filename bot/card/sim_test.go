@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// theatre is cards on a simulated Telegram with the real client, under a fake clock.
-type theatre struct {
+// simRig has cards on a simulated Telegram with the real client, under a fake clock.
+type simRig struct {
 	*testing.T
 	srv    *telegram.Server
 	outbox *outbox.Outbox
@@ -27,12 +27,12 @@ type theatre struct {
 	turns  int
 }
 
-func inTheatre(t *testing.T, limits telegram.Limits, play func(s *theatre)) {
+func withSimRig(t *testing.T, limits telegram.Limits, play func(s *simRig)) {
 	t.Helper()
-	inTheatreOf(t, telegram.Options{Limits: limits}, play)
+	withSimRigOf(t, telegram.Options{Limits: limits}, play)
 }
 
-func inTheatreOf(t *testing.T, server telegram.Options, play func(s *theatre)) {
+func withSimRigOf(t *testing.T, server telegram.Options, play func(s *simRig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := telegram.New(server)
@@ -43,7 +43,7 @@ func inTheatreOf(t *testing.T, server telegram.Options, play func(s *theatre)) {
 		out := outbox.New(outbox.Options{Trouble: tgapi.TroubleOf})
 		o := over(client, out, bottest.NewJournal())
 		o.Look = func() Look { return Look{Pacing: houseRules(), Footer: []FooterField{FooterModel}} }
-		play(&theatre{T: t, srv: srv, outbox: out, cards: New(o), client: client})
+		play(&simRig{T: t, srv: srv, outbox: out, cards: New(o), client: client})
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
 		if err := out.Drain(ctx); err != nil {
@@ -55,13 +55,13 @@ func inTheatreOf(t *testing.T, server telegram.Options, play func(s *theatre)) {
 	})
 }
 
-func (s *theatre) chat(id int64) *telegram.Chat {
+func (s *simRig) chat(id int64) *telegram.Chat {
 	c := s.srv.Private(telegram.UserID(id), "Anna")
 	c.Person().Send(c, "go")
 	return c
 }
 
-func (s *theatre) open(c *telegram.Chat, topic int) orchestrator.Card {
+func (s *simRig) open(c *telegram.Chat, topic int) orchestrator.Card {
 	s.turns++
 	id := int64(c.ID())
 	return s.cards.Open(orchestrator.Turn{
@@ -70,7 +70,7 @@ func (s *theatre) open(c *telegram.Chat, topic int) orchestrator.Card {
 	})
 }
 
-func (s *theatre) finish(c orchestrator.Card, text string) {
+func (s *simRig) finish(c orchestrator.Card, text string) {
 	s.Helper()
 	err := c.Finish(context.Background(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: text, Model: "opus"})
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *theatre) finish(c orchestrator.Card, text string) {
 }
 
 // valid checks every version of every message, and that none was deleted.
-func (s *theatre) valid(c *telegram.Chat) {
+func (s *simRig) valid(c *telegram.Chat) {
 	s.Helper()
 	for _, m := range c.History() {
 		if m.From.Bot && m.Deleted {
@@ -98,9 +98,9 @@ func (s *theatre) valid(c *telegram.Chat) {
 	}
 }
 
-// An answer with 20 tool calls under one call a second: the peers' answer never arrives.
+// An answer with 20 tool calls and a limit of one call a second. The answers of the measured peers never arrive.
 func TestCardWithTwentyToolsUnderStrictLimits(t *testing.T) {
-	inTheatre(t, telegram.StrictLimits(), func(s *theatre) {
+	withSimRig(t, telegram.StrictLimits(), func(s *simRig) {
 		chat := s.chat(7)
 		c := s.open(chat, 0)
 		var answer strings.Builder
@@ -131,9 +131,9 @@ func TestCardWithTwentyToolsUnderStrictLimits(t *testing.T) {
 	})
 }
 
-// Twenty chats, five topics of a group among them, stream at once: none waits for another, no limit is hit.
+// Twenty chats, including five topics of a group, stream at once. None waits for another, and none reaches a limit.
 func TestCardsInTwentyChatsAtOnce(t *testing.T) {
-	inTheatre(t, telegram.RealLimits(), func(s *theatre) {
+	withSimRig(t, telegram.RealLimits(), func(s *simRig) {
 		forum := s.srv.Forum(-1000, "Work")
 		var cards []orchestrator.Card
 		var chats []*telegram.Chat
@@ -176,14 +176,14 @@ func TestCardsInTwentyChatsAtOnce(t *testing.T) {
 	})
 }
 
-// A real connection's mishaps, at each call of a turn in turn: the answer is there once, or the chat is told.
+// Each call of a turn in turn meets a mishap of a real connection. The answer is in the chat once, or a notice is.
 func TestCardUnderEveryMishapAtEveryCall(t *testing.T) {
 	for _, kind := range []telegram.FaultKind{
 		telegram.DropBefore, telegram.DropAfter, telegram.BadGateway, telegram.BadGatewayAfter,
 		telegram.ServerError, telegram.TooMany, telegram.BadJSON, telegram.Hang,
 	} {
 		for at := range 6 {
-			inTheatre(t, telegram.Limits{}, func(s *theatre) {
+			withSimRig(t, telegram.Limits{}, func(s *simRig) {
 				chat := s.chat(7)
 				hit := s.srv.Inject(telegram.Fault{Kind: kind, Skip: at, RetryAfter: 2})
 				c := s.open(chat, 0)
@@ -216,9 +216,9 @@ func TestCardUnderEveryMishapAtEveryCall(t *testing.T) {
 }
 
 func TestCardGoesOnInGeneralWhenItsTopicIsGone(t *testing.T) {
-	inTheatre(t, telegram.Limits{}, func(s *theatre) {
+	withSimRig(t, telegram.Limits{}, func(s *simRig) {
 		forum := s.srv.Forum(-1000, "Work")
-		c := s.open(forum, 77) // never made
+		c := s.open(forum, 77) // never created
 		c.Show(cli.TextDelta{Text: "Hello"})
 		time.Sleep(time.Second)
 		s.finish(c, "Hello.")
@@ -230,7 +230,7 @@ func TestCardGoesOnInGeneralWhenItsTopicIsGone(t *testing.T) {
 }
 
 func TestCardDeletedByAPersonComesBackOnce(t *testing.T) {
-	inTheatre(t, telegram.Limits{}, func(s *theatre) {
+	withSimRig(t, telegram.Limits{}, func(s *simRig) {
 		chat := s.chat(7)
 		c := s.open(chat, 0)
 		for i := range 3 {

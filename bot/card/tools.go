@@ -13,26 +13,26 @@ import (
 	"ductor/lang"
 )
 
-// toolLine is one tool as the card shows it: one line that turns into its result.
+// toolLine is a tool in the card: one line, which finally shows the result.
 type toolLine struct {
 	lang        lang.Printer
 	name, title string
-	began       time.Time     // zero where that is not known
-	elapsed     time.Duration // how long it runs, as far as that is shown
+	began       time.Time     // zero if unknown
+	elapsed     time.Duration // the shown running time
 	state       toolState
-	held        cli.ApprovalID // waits for a user to let it run
-	waited      bool           // did so, until began
+	held        cli.ApprovalID // waits for this approval
+	waited      bool           // waited for a user until began
 	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
-	hidden      bool           // the line of an earlier tool stands for it
-	folded      map[string]int // by name, the tools that this line stands for, itself included
+	hidden      bool           // an earlier tool's line represents it
+	folded      map[string]int // by name, the tools that this line represents, including its own
 	inside
 }
 
-// inside is what a tool line stands above.
+// inside is the content below a tool's line.
 type inside struct {
-	children int    // tools that a sub-agent started by this one used
-	output   string // the end of it, in a rich card
-	diff     string // likewise, of the file that it changed
+	children int    // tools used by the sub-agent that this one started
+	output   string // its end, in a rich card
+	diff     string // the end of the changed file's diff, in a rich card
 }
 
 type toolState int
@@ -41,29 +41,29 @@ const (
 	toolRunning toolState = iota
 	toolSucceeded
 	toolFailed
-	toolDenied // failed, since it was not allowed to run
-	toolUntold // it goes on, or the agent does not say how it ended
+	toolDenied // failed, because it was not allowed to run
+	toolUntold // continues, or the agent does not report its end
 )
 
 func (t *toolLine) ended() bool  { return t.state != toolRunning }
 func (t *toolLine) failed() bool { return t.state == toolFailed || t.state == toolDenied }
 
-// toolRef ties an id to the line that shows it; a sub-agent's tool is shown by its parent's line.
+// toolRef maps a tool id to the line that shows it. The parent's line shows a sub-agent's tool.
 type toolRef struct {
 	line  *toolLine
 	child bool
 }
 
-// Bounds of a tool line in UTF-16 units. A line is never longer than toolMax, whatever becomes of the tool.
+// Bounds of a tool line in UTF-16 units. A line is never longer than toolMax, whatever happens to the tool.
 const (
 	titleMax = 60
 	toolMax  = 140
 
-	reasonMax = 90 // why a tool failed, as far as the line has room
+	reasonMax = 90 // the reason of a failure, as far as the line has room
 )
 
-// Many tools in a row stay compact: when more than foldAbove lines follow each other, the oldest that went
-// well become one.
+// Many tools in a row stay compact: if more than foldAbove lines follow each other, the oldest successful ones become
+// one line.
 const foldAbove = 10
 
 func (d *document) startTool(ev cli.ToolStarted) {
@@ -95,10 +95,10 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	}
 	t := ref.line
 	d.running--
-	if t.waited { // the wait is no time that it took
+	if t.waited { // the waiting time does not count
 		ev.Duration = min(ev.Duration, max(d.now.Sub(t.began), 0))
 	}
-	if t.held != "" { // no event said that it may run
+	if t.held != "" { // no event reported that it may run
 		ev.Duration, t.held = 0, ""
 	}
 	switch {
@@ -114,12 +114,13 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	return true
 }
 
-// toolName is the name of a tool as a line has it.
+// toolName returns the name of a tool for its line.
 func toolName(p lang.Printer, name string) string {
 	return render.ShortLine(render.ToolName(p, name), render.NameLimit)
 }
 
-// hold shows that a tool waits for a user. What ductor's own tools ask names the tool, and may come before the agent shows the call.
+// hold shows that a tool waits for a user. For ductor's own tools the approval has only the tool's name, and may come
+// before the agent shows the call.
 func (d *document) hold(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	ref := d.tools[call]
 	if cli.OwnTool(tool) != "" && ref.line == nil {
@@ -135,13 +136,13 @@ func (d *document) hold(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	return true
 }
 
-// earlyAsk is what a tool of this name asks whose call is not shown yet.
+// earlyAsk is an approval that came before the call of its tool, which is identified by name.
 type earlyAsk struct {
 	id   cli.ApprovalID
 	name string
 }
 
-// runningTool finds the last tool of a name that runs and waits for no user; nil if there is none.
+// runningTool returns the last running tool with a name that waits for no user, or nil.
 func (d *document) runningTool(name string) *toolLine {
 	for _, s := range slices.Backward(d.segments) {
 		if t := s.tool; t != nil && t.name == name && !t.ended() && t.held == "" {
@@ -151,8 +152,8 @@ func (d *document) runningTool(name string) *toolLine {
 	return nil
 }
 
-// release shows that what an agent asked is answered, or no longer asked: a tool that waited for it runs, from now
-// on, or is about to end.
+// release shows that an approval was answered or withdrawn. A tool that waited for it runs from now on, or is about to
+// end.
 func (d *document) release(id cli.ApprovalID) (seen bool) {
 	d.turn.early = slices.DeleteFunc(d.turn.early, func(a earlyAsk) bool { return a.id == id })
 	others := len(d.turn.early) > 0
@@ -171,7 +172,7 @@ func (d *document) release(id cli.ApprovalID) (seen bool) {
 	return seen
 }
 
-// addFile mentions a changed file, unless a tool's line does already.
+// addFile mentions a changed file, unless a tool's line already does.
 func (d *document) addFile(ev cli.FileChanged) bool {
 	name := path.Base(ev.Path)
 	for i := len(d.segments) - 1; i >= 0 && d.segments[i].kind == toolSegment; i-- {
@@ -186,7 +187,7 @@ func (d *document) addFile(ev cli.FileChanged) bool {
 	return true
 }
 
-// fold hides the oldest lines that went well in the row of tools at the end of the document.
+// fold hides the oldest successful lines in the row of tools at the end of the document.
 func (d *document) fold() {
 	from := len(d.segments)
 	for from > 0 && d.segments[from-1].kind == toolSegment {
@@ -216,7 +217,7 @@ func (d *document) fold() {
 	}
 }
 
-// take makes t's line stand for other too.
+// take makes t's line represent other too.
 func (t *toolLine) take(other *toolLine) {
 	if t.folded == nil {
 		t.folded = map[string]int{t.name: 1}
@@ -234,7 +235,7 @@ func (t *toolLine) take(other *toolLine) {
 	other.hidden, other.folded, other.children = true, nil, 0
 }
 
-// slack is how many units the line may still grow by.
+// slack returns by how many units the line may still grow.
 func (t *toolLine) slack() int {
 	if t.hidden || t.failed() {
 		return 0
@@ -264,7 +265,7 @@ func (t *toolLine) rendered() render.Text {
 	return render.Shorten(render.Concat(parts...), toolMax)
 }
 
-// icon begins the line.
+// icon returns the start of the line.
 func (t *toolLine) icon() string {
 	switch {
 	case t.state == toolSucceeded:
@@ -281,7 +282,7 @@ func (t *toolLine) icon() string {
 	return "⏳ "
 }
 
-// inner counts the tools of a sub-agent.
+// inner returns the number of tools of a sub-agent, as text.
 func (t *toolLine) inner() string {
 	if t.children == 0 {
 		return ""
@@ -289,7 +290,7 @@ func (t *toolLine) inner() string {
 	return suffix(t.lang.Text("card.tools-inside", t.children))
 }
 
-// summary is "12 tools: Bash ×7, Read ×5".
+// summary returns a text such as "12 tools: Bash ×7, Read ×5".
 func (t *toolLine) summary() string {
 	names, total := make([]string, 0, len(t.folded)), 0
 	for name, n := range t.folded {
@@ -304,7 +305,7 @@ func (t *toolLine) summary() string {
 	return t.lang.Text("card.tools-folded", total, t.lang.List(names...))
 }
 
-// toolResult is what the line says behind the title once the tool has ended.
+// toolResult returns the text behind the title once the tool has ended.
 func toolResult(p lang.Printer, ev cli.ToolEnded) string {
 	var parts []string
 	if ev.ExitCode != nil && *ev.ExitCode != 0 {

@@ -9,38 +9,38 @@ import (
 	"ductor/lang"
 )
 
-// waitState is what the last line of a running card tells the user about the wait.
+// waitState is what a turn waits for. The last line of a running card shows it.
 type waitState int
 
 const (
 	waitQuiet    waitState = iota // nothing: text or a tool moves, or did a moment ago
-	waitOpening                   // nothing yet: the process of the agent starts
+	waitOpening                   // nothing yet: the agent's process starts
 	waitThinking                  // the agent is silent
-	waitMute                      // it is so for long, and may be asking its model again
-	waitStarting                  // the agent still starts; detail says what it waits for, if that is known
-	waitFor                       // detail says what the turn waits for
+	waitMute                      // the agent has been silent for long, and may be repeating the request to its model
+	waitStarting                  // the agent still starts; detail names the obstacle, if it is known
+	waitFor                       // detail names what the turn waits for
 	waitCompacting
 	waitRetrying
-	waitPaused // a pause before a retry, which detail tells
-	waitAsked  // nothing: a message of its own asks the user
+	waitPaused // a pause before a retry; detail describes it
+	waitAsked  // nothing: a separate message asks the user
 )
 
 // waitLine is the last line of a running card.
 type waitLine struct {
 	state  waitState
 	detail string
-	retry  cli.Retry     // why and when the model is asked again
-	clock  time.Duration // how long the user waits, as the line says it; 0 for not at all
+	retry  cli.Retry     // why and when the agent asks its model again
+	clock  time.Duration // the waiting time as shown in the line; 0 for none
 }
 
-// setWait changes the line and says whether that is to be shown. The clock begins anew.
+// setWait changes the line and restarts the clock. It reports whether to show the change.
 func (d *document) setWait(state waitState, detail string) bool {
 	was := d.wait
 	d.wait = waitLine{state: state, detail: detail}
 	return was.state != state || was.detail != detail
 }
 
-// takeStatus keeps what the agent is busy with; a warning stays in the card.
+// takeStatus records what the agent is busy with. A warning stays in the card.
 func (d *document) takeStatus(s cli.Status) bool {
 	switch {
 	case s.Kind == cli.StatusWarning:
@@ -63,15 +63,15 @@ func (d *document) takeStatus(s cli.Status) bool {
 	return d.opened()
 }
 
-// beginOpening records that the agent starts, and what it waits for. The line says so when that takes long.
+// beginOpening records that the agent starts, and what it waits for. The line shows that if it takes long.
 func (d *document) beginOpening(detail string) bool {
 	shown := d.wait.state == waitFor
 	d.wait = waitLine{state: waitOpening, detail: detail}
 	return shown
 }
 
-// opened records that the process of the agent runs, or that nothing which has a line of its own goes on any more.
-// That the agent thinks instead of starting is worth no edit: the next one says it.
+// opened records that the agent's process runs, or that no activity with a line of its own continues. The change from
+// starting to thinking is not worth an edit; the next edit shows it.
 func (d *document) opened() bool {
 	switch d.wait.state {
 	case waitQuiet, waitOpening:
@@ -84,10 +84,10 @@ func (d *document) opened() bool {
 	return d.setWait(waitQuiet, "")
 }
 
-// muteAfter is the silence after which the line says that a mute agent may be asking its model again.
+// muteAfter is the silence after which the line says that a mute agent may be repeating the request to its model.
 const muteAfter = 30 * time.Second
 
-// silence has the line tell that the card shows nothing new for so long. Its clock counts in steps.
+// silence updates the line after a silence of this length. Its clock counts in steps.
 func (d *document) silence(lasts, step time.Duration) {
 	switch d.wait.state {
 	case waitQuiet:
@@ -103,8 +103,8 @@ func (d *document) silence(lasts, step time.Duration) {
 	}
 }
 
-// nextClock is how long the user has waited when the line is worth an edit for nothing but its clock; false where it
-// has none.
+// nextClock returns the waiting time at which the line's clock alone is worth an edit, or false if the line has no
+// clock.
 func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
 	switch w.state {
 	case waitQuiet, waitOpening, waitAsked, waitPaused:
@@ -121,13 +121,13 @@ func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
 	return w.clock.Truncate(step) + step, true
 }
 
-// A clock moves so often at first, and less often the longer the user waits: each move is an edit.
+// A clock moves at this rate at first, and less often the longer the user waits, because each move is an edit.
 const (
 	clockPrivate = 10 * time.Second
 	clockGroup   = 30 * time.Second
 )
 
-// text is the line as the chat shows it.
+// text returns the line as the chat shows it.
 func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	line := ""
 	switch w.state {
@@ -153,13 +153,13 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	default:
 		return render.Text{}
 	}
-	if w.clock > 0 && w.retry.In == 0 { // beside another time it says nothing
+	if w.clock > 0 && w.retry.In == 0 { // next to another time the clock would be confusing
 		line += " " + p.Elapsed(w.clock)
 	}
 	return render.Styled(render.Italic, line)
 }
 
-// retryText says why and when the model is asked again; empty where that is not known.
+// retryText explains why and when the agent asks its model again. It returns "" if that is unknown.
 func retryText(p lang.Printer, r cli.Retry) string {
 	key := map[cli.FailureKind]lang.Key{
 		cli.LimitReached: "card.retry-limit", cli.Overloaded: "card.retry-overloaded", cli.NotLoggedIn: "card.retry-log-in",

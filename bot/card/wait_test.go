@@ -8,7 +8,7 @@ import (
 	"ductor/lang"
 )
 
-// Why the model is asked again is said in the language of the chat.
+// The reason of a retry is in the language of the chat.
 func TestWhyTheModelIsAskedAgain(t *testing.T) {
 	for want, r := range map[string]cli.Retry{
 		"":                          {},

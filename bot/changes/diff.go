@@ -15,10 +15,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// rowsMost is how many lines of a diff a picture has: it is still read without zooming on a phone.
-const rowsMost = 60
+// maxRows is the maximum number of lines of a diff in a picture: a phone shows that many legibly without zooming.
+const maxRows = 60
 
-// diffOf shows what a turn changed.
+// diffOf shows the changes of a turn.
 func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark bool, id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	text, err := s.o.Changes.Diff(ctx, by.Conversation, cli.TurnID(id))
@@ -32,7 +32,7 @@ func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark
 	return s.show(by, on, text, look{themeOf(dark), []tgapi.Button{other}, nil})
 }
 
-// look is how a diff is shown.
+// look is the presentation of a diff.
 type look struct {
 	theme picture.Theme
 	other []tgapi.Button // leads to the picture in the other theme
@@ -46,7 +46,7 @@ func themeOf(dark bool) picture.Theme {
 	return picture.Light
 }
 
-// show makes the message that shows a diff: a picture where it is short, otherwise a file.
+// show returns the message that shows a diff: a picture if the diff is short, otherwise a file.
 func (s *Screen) show(by orchestrator.Press, on int, diff string, as look) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if strings.TrimSpace(diff) == "" {
@@ -56,7 +56,7 @@ func (s *Screen) show(by orchestrator.Press, on int, diff string, as look) (tgap
 	c := message.Content{Text: render.Plain(p.Text("changes.files", files, added, removed)), ReplyTo: on, Files: []message.File{{Name: "changes.diff", Content: strings.ToValidUTF8(diff, "�")}}}
 	drawn, ok, err := []byte(nil), false, error(nil)
 	if s.o.Spool != nil {
-		drawn, ok, err = picture.Diff(as.theme, diff, rowsMost, s.words(p))
+		drawn, ok, err = picture.Diff(as.theme, diff, maxRows, s.words(p))
 	}
 	if err != nil {
 		return tgapi.Answer{}, fmt.Errorf("draw a diff: %w", err)
@@ -74,7 +74,7 @@ func (s *Screen) show(by orchestrator.Press, on int, diff string, as look) (tgap
 	return tgapi.Answer{Messages: []orchestrator.Message{message.ComposeFiles(by.Conversation, "diff/"+fmt.Sprint(by.Updates), 0, c)}}, nil
 }
 
-// rowsOf returns the keyboard of the rows that have buttons.
+// rowsOf returns a keyboard of the rows that have buttons.
 func rowsOf(rows ...[]tgapi.Button) (k tgapi.Keyboard) {
 	for _, row := range rows {
 		if len(row) > 0 {
@@ -107,7 +107,8 @@ func count(diff string) (files, added, removed int) {
 	return files, added, removed
 }
 
-// Diff answers "/diff": it shows what changed since the last turn that changed files, or since the last commit where there is none.
+// Diff answers "/diff". It shows the changes since the last turn that changed files, or since the last commit if there
+// is none.
 func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
@@ -124,7 +125,7 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 	return a, err
 }
 
-// sinceOf reads the beginning of a word in a button.
+// sinceOf parses the first letter of a comparison in a button.
 func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 	for _, one := range []orchestrator.DiffSince{orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit} {
 		if one[0] == first {
@@ -146,7 +147,7 @@ func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, on int, 
 	return s.since(ctx, by, on, since, data[1] == 'd', data[2:])
 }
 
-// since shows what differs now, with buttons for the other comparisons.
+// since shows the current differences, with buttons for the other comparisons.
 func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since orchestrator.DiffSince, dark bool, path string) (tgapi.Answer, error) {
 	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)
 	if err != nil {
@@ -168,7 +169,7 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since
 		row = append(row, button(text, opSince, string(one[0])+theme+path))
 	}
 	as := look{themeOf(dark), []tgapi.Button{button(label, opSince, string(since[0])+other+path)}, row}
-	if len(row[0].Data) > tgapi.DataLimit { // a long path has no room in a button
+	if len(row[0].Data) > tgapi.DataLimit { // a long path does not fit into a button
 		as.other, as.since = nil, nil
 	}
 	if strings.TrimSpace(diff) == "" {

@@ -6,7 +6,7 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// The work over a diff is in proportion to its length.
+// The work for a diff is proportional to its length.
 func TestTheWorkOverADiffIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Printed, func(text string) { count(text) })
 }

@@ -11,7 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Checkpoint answers "/checkpoint": it remembers the files, or lists what can be returned to for "list".
+// Checkpoint answers "/checkpoint". It creates a checkpoint of the files, or with "list" lists the states that the
+// files can return to.
 func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
@@ -48,7 +49,7 @@ func (s *Screen) nameOf(c orchestrator.TurnChanges, side orchestrator.ReturnTo) 
 	return p.Text("changes.before", render.ShortLine(c.Title, 60), at)
 }
 
-// points lists what can be returned to.
+// points lists the states that the files can return to.
 func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	all, err := s.o.Changes.Checkpoints(ctx, by.Conversation)
@@ -62,7 +63,7 @@ func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (t
 	return tgapi.Page{Text: p.Text("changes.points"), Keyboard: k}, nil
 }
 
-// keyboard has a page of what can be returned to.
+// keyboard returns the buttons of one page of these states.
 func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page int, to func(page int) string) (k tgapi.Keyboard) {
 	from, until, pager := tgapi.Paged(p, page, len(all), to)
 	for _, c := range all[from:until] {
@@ -71,12 +72,12 @@ func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page i
 	return append(k, pager...)
 }
 
-// SessionButton is a button that lists what the files can be returned to in a session.
+// SessionButton returns a button that lists the states of a session that its files can return to.
 func SessionButton(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	return button(p.Text("changes.of-session"), opSession, "0:"+string(id))
 }
 
-// ofSession lists what can be returned to in a session.
+// ofSession lists the states of a session that its files can return to.
 func (s *Screen) ofSession(ctx context.Context, by orchestrator.Press, data string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	number, id, _ := strings.Cut(data, ":")
@@ -96,7 +97,7 @@ func (s *Screen) ofSession(ctx context.Context, by orchestrator.Press, data stri
 	return shown, nil
 }
 
-// askReturn asks whether all files are to be as they were: before or after a turn, or at a checkpoint.
+// askReturn asks for a confirmation before all files return to a state: before or after a turn, or at a checkpoint.
 func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
@@ -115,7 +116,7 @@ func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string
 	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("changes.really-return", name), Keyboard: k}}, nil
 }
 
-// goBack has all files be as they were.
+// goBack returns all files to a state.
 func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, id string, side orchestrator.ReturnTo) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	to, before, err := s.o.Changes.Return(ctx, by, id, side)

@@ -1,5 +1,5 @@
-// Package changes is the screen behind the buttons of receipts, /diff and /checkpoint: it shows what turns changed, undoes it, does it again
-// and commits it.
+// Package changes is the screen behind the buttons of receipts, /diff and /checkpoint. It shows the changes of turns,
+// and undoes, redoes and commits them.
 package changes
 
 import (
@@ -16,55 +16,56 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of a Screen. They name what they act on, so they work after a restart.
+// Action is the action of a Screen's buttons. A button names the turn or checkpoint it acts on, so it works after a
+// restart.
 const Action = "U"
 
-// op is what a button does. What it acts on follows.
+// op is the operation of a button. Its object follows.
 type op string
 
 const (
 	opUndo     op = "u"
 	opRedo     op = "r"
 	opDiff     op = "d"
-	opCommit   op = "c" // ask for the message
-	opCommits  op = "C" // with the proposed one
+	opCommit   op = "c" // asks for the commit message
+	opCommits  op = "C" // commits with the proposed message
 	opCancel   op = "x"
-	opSince    op = "s" // a word of orchestrator.DiffSince's beginning, a theme and a path follow
-	opReturn   op = "t" // ask
+	opSince    op = "s" // followed by the first letter of an orchestrator.DiffSince, a theme and a path
+	opReturn   op = "t" // asks for a confirmation
 	opReturns  op = "T"
-	opAfter    op = "A" // opReturns, to what the turn left
-	opSession  op = "h" // a page and a session follow
-	opPoints   op = "p" // a page of checkpoints
+	opAfter    op = "A" // like opReturns, to the state after the turn
+	opSession  op = "h" // followed by a page and a session
+	opPoints   op = "p" // followed by a page of checkpoints
 	opDarkDiff op = "D"
 )
 
-// Store finds messages by what they ask; see orchestrator.Journal.
+// Store finds messages by their key; see orchestrator.Journal.
 type Store interface {
 	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
 	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
 }
 
-// Options are what a Screen is made of.
+// Options configures a Screen.
 type Options struct {
-	Changes orchestrator.FileChanges // nil: nothing is kept of changes
+	Changes orchestrator.FileChanges // nil: changes are not recorded
 	Store   Store
-	Spool   *message.Spool // of pictures; nil: diffs are files
+	Spool   *message.Spool // for pictures; nil: show diffs as files
 	Names   *tgapi.ChatNames
 	Lang    *lang.Choices
 	Session func(p lang.Printer, id orchestrator.SessionID) tgapi.Button // opens the page of a session; nil: there is none
 }
 
-// Screen acts on changes. Safe for concurrent use.
+// Screen shows and undoes changes. Safe for concurrent use.
 type Screen struct{ o Options }
 
-// New makes a Screen.
+// New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
 func button(text string, what op, on string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(what)+":"+on)
 }
 
-// Buttons are those of the receipt of a turn; none if it changed nothing.
+// Buttons returns the buttons of a turn's receipt, or none if the turn changed nothing.
 func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button {
 	if c.Files == 0 || c.NoUndo != "" {
 		return nil
@@ -72,7 +73,7 @@ func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button
 	return []tgapi.Button{button(p.Text("changes.diff"), opDiff, turn), button(p.Text("changes.undo"), opUndo, turn), button(p.Text("changes.commit"), opCommit, turn)}
 }
 
-// Press acts on a button of a message. data is its data without the action.
+// Press handles a press. on is the button's message, data its data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, id, _ := strings.Cut(data, ":")
@@ -118,7 +119,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op
 	return tgapi.Stale(p), nil
 }
 
-// why says why nothing was done; empty for what a user cannot mend.
+// why explains why nothing was done. It returns "" for an error that users cannot fix.
 func (s *Screen) why(in orchestrator.ConversationID, err error) string {
 	p := s.o.Lang.Of(in.Chat)
 	var since *orchestrator.ChangedSince
@@ -150,7 +151,7 @@ func (s *Screen) why(in orchestrator.ConversationID, err error) string {
 	return ""
 }
 
-// fileOf is the file that an error ends with.
+// fileOf returns the file name at the end of an error.
 func fileOf(err error) string {
 	text := err.Error()
 	if i := strings.LastIndex(text, ": "); i >= 0 {
@@ -159,7 +160,7 @@ func fileOf(err error) string {
 	return render.ShortLine(text, 80)
 }
 
-// namesOf lists some paths.
+// namesOf lists the first few paths.
 func namesOf(paths []string) string {
 	text := ""
 	for i, path := range paths {
@@ -174,7 +175,7 @@ func namesOf(paths []string) string {
 	return text
 }
 
-// say is a message that answers one.
+// say returns a message that replies to on.
 func (s *Screen) say(by orchestrator.Press, on int, text string, buttons ...tgapi.Button) orchestrator.Message {
 	c := message.Content{Text: render.Plain(text), ReplyTo: on}
 	if len(buttons) > 0 {
@@ -215,10 +216,10 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, wh
 
 func short(commit string) string { return commit[:min(len(commit), 10)] }
 
-// commitKey begins the keys of messages that ask for the message of a commit. The turn and the update follow.
+// commitKey starts the keys of messages that ask for a commit message. The turn and the update follow.
 const commitKey = "commit/"
 
-// askCommit proposes the message of a commit, and takes another one by a reply.
+// askCommit proposes a commit message, and accepts another one as a reply.
 func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, id string) (tgapi.Answer, error) {
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 	switch {
@@ -237,7 +238,7 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, i
 	return tgapi.Answer{Messages: []orchestrator.Message{m}}, nil
 }
 
-// proposal is the message of a commit as the prompt of its turn puts it.
+// proposal derives a commit message from the prompt of its turn.
 func proposal(c orchestrator.TurnChanges) string {
 	return strings.TrimRight(render.ShortLine(c.Title, 72), ".")
 }
@@ -262,7 +263,7 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, messag
 	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Files, short(c.Commit), message), nil
 }
 
-// Replied takes a reply to a question of the screen: the message of a commit. False if it is none.
+// Replied handles a reply with a commit message. It returns false if the message replies to something else.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int, text string) (answer string, ok bool, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	m, err := s.o.Store.MessageAt(ctx, by.Conversation, to)

@@ -16,8 +16,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// books are two turns and a checkpoint in two chats, and count what changes files.
-type books struct {
+// fake implements the changes with two turns and a checkpoint in two chats, and counts the changes of files.
+type fake struct {
 	state map[string]*orchestrator.TurnChanges
 	done  []string
 	diff  string
@@ -25,8 +25,8 @@ type books struct {
 	err   error
 }
 
-func newBooks() *books {
-	b := &books{state: map[string]*orchestrator.TurnChanges{}, diff: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n", store: map[int]orchestrator.Message{}}
+func newFake() *fake {
+	b := &fake{state: map[string]*orchestrator.TurnChanges{}, diff: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n", store: map[int]orchestrator.Message{}}
 	for chat := range 2 {
 		in := orchestrator.ConversationID{Chat: int64(chat + 1)}
 		turn, point := fmt.Sprintf("turn-%d", chat+1), fmt.Sprintf("point-%d", chat+1)
@@ -36,7 +36,7 @@ func newBooks() *books {
 	return b
 }
 
-func (b *books) find(in orchestrator.ConversationID, id string) (*orchestrator.TurnChanges, error) {
+func (b *fake) find(in orchestrator.ConversationID, id string) (*orchestrator.TurnChanges, error) {
 	c := b.state[id]
 	switch {
 	case b.err != nil:
@@ -49,8 +49,8 @@ func (b *books) find(in orchestrator.ConversationID, id string) (*orchestrator.T
 	return c, nil
 }
 
-// change is what a press does, once.
-func (b *books) change(by orchestrator.Press, id, what string, do func(c *orchestrator.TurnChanges) error) (orchestrator.TurnChanges, error) {
+// change applies the change of a press, once.
+func (b *fake) change(by orchestrator.Press, id, what string, do func(c *orchestrator.TurnChanges) error) (orchestrator.TurnChanges, error) {
 	if !by.May(orchestrator.ReachFiles) {
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
 	}
@@ -65,7 +65,7 @@ func (b *books) change(by orchestrator.Press, id, what string, do func(c *orches
 	return *c, nil
 }
 
-func (b *books) Undo(_ context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
+func (b *fake) Undo(_ context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
 	return b.change(by, string(turn), "undo", func(c *orchestrator.TurnChanges) error {
 		if c.Undone {
 			return orchestrator.ErrUndone
@@ -75,7 +75,7 @@ func (b *books) Undo(_ context.Context, by orchestrator.Press, turn cli.TurnID) 
 	})
 }
 
-func (b *books) Redo(_ context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
+func (b *fake) Redo(_ context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
 	return b.change(by, string(turn), "redo", func(c *orchestrator.TurnChanges) error {
 		if !c.Undone {
 			return orchestrator.ErrNotUndone
@@ -85,7 +85,7 @@ func (b *books) Redo(_ context.Context, by orchestrator.Press, turn cli.TurnID) 
 	})
 }
 
-func (b *books) Commit(_ context.Context, by orchestrator.Press, turn cli.TurnID, text string) (orchestrator.TurnChanges, error) {
+func (b *fake) Commit(_ context.Context, by orchestrator.Press, turn cli.TurnID, text string) (orchestrator.TurnChanges, error) {
 	return b.change(by, string(turn), "commit "+text, func(c *orchestrator.TurnChanges) error {
 		switch {
 		case text == "":
@@ -98,7 +98,7 @@ func (b *books) Commit(_ context.Context, by orchestrator.Press, turn cli.TurnID
 	})
 }
 
-func (b *books) Changes(_ context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
+func (b *fake) Changes(_ context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
 	c, err := b.find(in, id)
 	if err != nil {
 		return orchestrator.TurnChanges{}, err
@@ -106,23 +106,23 @@ func (b *books) Changes(_ context.Context, in orchestrator.ConversationID, id st
 	return *c, nil
 }
 
-func (b *books) Diff(_ context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
+func (b *fake) Diff(_ context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
 	_, err := b.find(in, string(turn))
 	return b.diff, err
 }
 
-func (b *books) DiffSince(_ context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince, path string) (string, error) {
+func (b *fake) DiffSince(_ context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince, path string) (string, error) {
 	if since == orchestrator.SinceTurn {
 		return "", orchestrator.ErrNoChanges
 	}
 	return strings.ReplaceAll(b.diff, "two", fmt.Sprint(since, path, in.Chat)), b.err
 }
 
-func (b *books) Checkpoint(_ context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges, error) {
+func (b *fake) Checkpoint(_ context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges, error) {
 	return orchestrator.TurnChanges{ID: "new", Conversation: by.Conversation, Title: name, Checkpoint: true}, b.err
 }
 
-func (b *books) Checkpoints(_ context.Context, in orchestrator.ConversationID) (all []orchestrator.TurnChanges, err error) {
+func (b *fake) Checkpoints(_ context.Context, in orchestrator.ConversationID) (all []orchestrator.TurnChanges, err error) {
 	for _, id := range []string{"turn-1", "turn-2", "point-1", "point-2"} {
 		if c := b.state[id]; c.Conversation == in {
 			all = append(all, *c)
@@ -131,23 +131,23 @@ func (b *books) Checkpoints(_ context.Context, in orchestrator.ConversationID) (
 	return all, b.err
 }
 
-func (b *books) SessionChanges(ctx context.Context, in orchestrator.ConversationID, _ orchestrator.SessionID) ([]orchestrator.TurnChanges, error) {
+func (b *fake) SessionChanges(ctx context.Context, in orchestrator.ConversationID, _ orchestrator.SessionID) ([]orchestrator.TurnChanges, error) {
 	return b.Checkpoints(ctx, in)
 }
 
-func (b *books) Return(_ context.Context, by orchestrator.Press, id string, _ orchestrator.ReturnTo) (to, before orchestrator.TurnChanges, err error) {
+func (b *fake) Return(_ context.Context, by orchestrator.Press, id string, _ orchestrator.ReturnTo) (to, before orchestrator.TurnChanges, err error) {
 	to, err = b.change(by, id, "return", func(*orchestrator.TurnChanges) error { return nil })
 	return to, orchestrator.TurnChanges{ID: "before", Changed: orchestrator.Changed{Files: 3}}, err
 }
 
-func (b *books) FindMessage(context.Context, string) (m orchestrator.Message, err error) {
+func (b *fake) FindMessage(context.Context, string) (m orchestrator.Message, err error) {
 	return m, nil
 }
-func (b *books) MessageAt(_ context.Context, _ orchestrator.ConversationID, id int) (orchestrator.Message, error) {
+func (b *fake) MessageAt(_ context.Context, _ orchestrator.ConversationID, id int) (orchestrator.Message, error) {
 	return b.store[id], nil
 }
 
-func (b *books) screen() *Screen {
+func (b *fake) screen() *Screen {
 	return New(Options{Changes: b, Store: b, Names: &tgapi.ChatNames{}})
 }
 
@@ -155,7 +155,7 @@ func by(chat int64) orchestrator.Press {
 	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: 1, Updates: []int64{5}, Role: orchestrator.RoleUser}
 }
 
-// shown is all that an answer says.
+// shown returns all texts of an answer.
 func shown(a tgapi.Answer) string {
 	all := a.Text + "\n" + a.Edit.Text
 	for _, m := range a.Messages {
@@ -164,11 +164,11 @@ func shown(a tgapi.Answer) string {
 	return all
 }
 
-// Whatever users press, in whatever order, chat and role, after restarts and with data that no screen made: nothing is done twice in a row,
-// nothing of another chat is shown or changed, and a member changes nothing.
+// Users press buttons in any order, chat and role, after restarts and with invented data. Nothing happens twice in a
+// row, nothing of another chat is shown or changed, and a member changes nothing.
 func TestAnySequenceOfPresses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := newBooks()
+		b := newFake()
 		for range rapid.IntRange(1, 15).Draw(t, "presses") {
 			who := by(rapid.Int64Range(1, 2).Draw(t, "chat"))
 			if rapid.Bool().Draw(t, "member") {
@@ -212,9 +212,9 @@ func TestAnySequenceOfPresses(t *testing.T) {
 	})
 }
 
-// The message of a commit is proposed, or comes as a reply.
+// The user accepts the proposed message of a commit, or replies with another one.
 func TestACommitAsksForItsMessage(t *testing.T) {
-	b := newBooks()
+	b := newFake()
 	a, err := b.screen().Press(t.Context(), by(1), 9, "c:turn-1")
 	if err != nil || !strings.Contains(shown(a), "Commit 2 files with this message?") || !strings.Contains(shown(a), "of turn-1") {
 		t.Fatalf("it asks %s, %v", shown(a), err)
@@ -232,9 +232,9 @@ func TestACommitAsksForItsMessage(t *testing.T) {
 	}
 }
 
-// A short diff is a picture in light or dark, a long one or one that the font lacks is a file.
+// A short diff is a picture in light or dark. A diff that is long, or that the font cannot show, is a file.
 func TestADiffIsAPictureOrAFile(t *testing.T) {
-	b := newBooks()
+	b := newFake()
 	spool, err := message.OpenSpool(t.Context(), t.TempDir(), noMessages{})
 	if err != nil {
 		t.Fatal(err)
@@ -263,7 +263,7 @@ type noMessages struct{ orchestrator.MessageStore }
 
 func (noMessages) OwedMessages(context.Context) ([]orchestrator.Message, error) { return nil, nil }
 
-// Each refusal says why.
+// Each refusal explains its reason.
 func TestRefusalsSayWhy(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -275,7 +275,7 @@ func TestRefusalsSayWhy(t *testing.T) {
 		{&orchestrator.TurnWrites{In: orchestrator.ConversationID{Chat: -5}}, "A turn in another group is changing these files now"}, {orchestrator.ErrNoIdentity, "user.name"}, {orchestrator.ErrMerging, "under way"},
 		{orchestrator.ErrNoRepository, "no Git repository"}, {orchestrator.ErrDiffTooLong, "/diff PATH"},
 	} {
-		b := newBooks()
+		b := newFake()
 		b.err = c.err
 		a, err := b.screen().Press(t.Context(), by(1), 9, "u:turn-1")
 		if err != nil || !strings.Contains(a.Text, c.want) {

@@ -1,4 +1,4 @@
-// Package checks is what owners see of the checks of ductor's set-up: /doctor.
+// Package checks shows owners the results of the checks of ductor's set-up: /doctor.
 package checks
 
 import (
@@ -14,44 +14,45 @@ import (
 	"ductor/orchestrator"
 )
 
-// Examiner runs the checks. It may take a minute, and returns early when ctx ends.
+// Examiner runs the checks. They may take a minute. It returns early if ctx is done.
 type Examiner interface {
 	Examine(ctx context.Context) Report
 }
 
-// Report is what the checks found. No text in it holds a secret.
+// Report is the result of the checks. No text in it contains a secret.
 type Report struct {
-	Failures []Problem // keep ductor from working
-	Warnings []Problem // worth a look
+	Failures []Problem // problems that keep ductor from working
+	Warnings []Problem // problems worth a look
 	Passed   int
 }
 
-// Problem is what a check found amiss.
+// Problem is one failed check.
 type Problem struct{ Name, Text, Fix string }
 
-// Options are what a Screen is made of. Examiner may be nil; all else is required.
+// Options configures a Screen. Examiner may be nil; everything else is required.
 type Options struct {
 	Examiner Examiner
 	Messages *message.Messages
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
-	Beside   func(func(ctx context.Context)) // runs what no handler waits for
+	Beside   func(func(ctx context.Context)) // runs a function that no handler waits for
 	Lang     *lang.Choices
 }
 
-// Screen runs the checks for an owner, one round at a time. Safe for concurrent use.
+// Screen runs the checks for an owner, one run at a time. Safe for concurrent use.
 type Screen struct {
 	o    Options
 	busy atomic.Bool
 }
 
-// New makes a Screen.
+// New returns a Screen.
 func New(o Options) *Screen { return &Screen{o: o} }
 
-// Offered says whether there are checks.
+// Offered reports whether there are checks.
 func (s *Screen) Offered() bool { return s.o.Examiner != nil }
 
-// Doctor answers "/doctor", in reply to a message or, for 0, to none: at once with a message that becomes the report. The message
-// becomes one that says so if ductor is restarted before. The report is about the machine, so groups do not get it.
+// Doctor answers "/doctor", as a reply to a message unless replyTo is 0. It immediately sends a message that later
+// becomes the report. If ductor restarts before that, the message says so. The report describes the machine, so groups
+// do not get it.
 func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	refuse := func(why lang.Key) {
@@ -84,16 +85,16 @@ func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int)
 	}
 }
 
-// round is one run of the checks, and the message that tells of it.
+// round is one run of the checks with its message.
 type round struct {
 	s       *Screen
 	p       lang.Printer
 	replyTo int
 	message *message.Message
-	shown   atomic.Pointer[message.Content] // what the message shows now
+	shown   atomic.Pointer[message.Content] // the message's current content
 }
 
-// run runs the checks and shows the report. At the end of ductor it leaves the message to the next process.
+// run runs the checks and shows the report. If ductor stops, run leaves the message to the next process.
 func (r *round) run(ctx context.Context) {
 	defer r.s.busy.Store(false)
 	report := r.s.o.Examiner.Examine(ctx)
@@ -121,7 +122,7 @@ const (
 	mostReport = 3500
 )
 
-// reportText gives the problems, the worst first, and counts the checks that passed.
+// reportText lists the problems, worst first, and counts the passed checks.
 func reportText(p lang.Printer, r Report) string {
 	var b strings.Builder
 	more := 0

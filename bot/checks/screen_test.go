@@ -7,7 +7,7 @@ import (
 	"ductor/lang"
 )
 
-// A report begins with what keeps ductor from working, and fits into a message however much there is to say.
+// A report starts with the problems that keep ductor from working. It fits into a message, however many there are.
 func TestAReport(t *testing.T) {
 	var p lang.Printer
 	one := Report{Failures: []Problem{{"disk", "it is full", "free space"}}, Warnings: []Problem{{"agent codex", "not found", "install it"}}, Passed: 1}

@@ -8,11 +8,12 @@ import (
 	"ductor/bot/render"
 	"ductor/lang"
 	"ductor/orchestrator"
+	"ductor/orchestrator/side"
 )
 
-// compose makes the messages that quote answers, to be stored. A user can reply to each. What several models answered is folded and comes
-// without a sound: the conclusion says it in short. Of an answer of too many messages they show the beginning and the end, and a file has
-// all of it.
+// compose returns the messages that quote answers, to be stored. A user can reply to each. If several models answered,
+// their answers are folded and silent, because the conclusion summarizes them. If an answer needs too many messages,
+// they show its beginning and end, and a file contains all of it.
 func (s *Screen) compose(in orchestrator.ConversationID, id string, q question, answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
 	for _, one := range answers {
 		if one.Err != nil || one.Answer.Text == "" {
@@ -31,7 +32,7 @@ func (s *Screen) compose(in orchestrator.ConversationID, id string, q question, 
 	return rows
 }
 
-// contents are the messages of one answer.
+// contents returns the messages of one answer.
 func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep, fold bool) (all []message.Content) {
 	parts := render.Split(s.quote(p, q, one, fold), render.FullMessage)
 	most := s.o.Most()
@@ -50,13 +51,16 @@ func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep
 	return all
 }
 
-// quote writes an answer below the name of its model.
+// quote returns an answer with the name of its model above it.
 func (s *Screen) quote(p lang.Printer, q question, one orchestrator.GroupStep, fold bool) render.Text {
 	head := p.Text("consult.says", s.name(p, one.Answer.Model))
 	if q.Kind == ofGroup && !fold {
 		head = p.Text("consult.concludes", s.name(p, one.Answer.Model))
 	}
 	foot := []string{p.Elapsed(one.Answer.Duration)}
+	if !side.ReadsFiles(one.Answer.Model.Agent) {
+		foot = append(foot, p.Text("consult.no-files"))
+	}
 	if one.Answer.CostUSD > 0 {
 		foot = append(foot, p.Cost(one.Answer.CostUSD))
 	}

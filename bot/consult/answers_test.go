@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// A long answer keeps to as many messages as other answers do, and a file has all of it.
+// A long answer needs no more messages than other answers may, and a file contains all of it.
 func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 	text := "first " + strings.Repeat("word ", 5000) + "last"
 	answer := orchestrator.GroupStep{Answer: orchestrator.ConsultAnswer{Consult: "c1", Text: text}}

@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Consult does "/consult": it asks the model that the first word names, or goes on with the model that was asked last. An answer is
-// for what is not asked; an empty one says that the updates are finished.
+// Consult handles "/consult". It asks the model that the first word names, or else continues with the model that was
+// asked last. If it asks nothing, it returns a page to show instead; an empty page means that the updates are finished.
 func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(a.Args), " ")
 	if first, more, cut := strings.Cut(name, "\n"); cut {
@@ -45,7 +45,7 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	return tgapi.Page{}, s.begin(ctx, a.By, q)
 }
 
-// help says how to ask, and whom the next question without a model goes to.
+// help explains how to ask, and names the model that the next question without a model goes to.
 func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	text := p.Text("consult.help")
@@ -56,7 +56,8 @@ func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgap
 	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", s.name(p, last.Model))}, err
 }
 
-// Reply asks on where a message replies to an answer of a model; false if it replies to something else.
+// Reply continues a consultation if the message replies to one of its answers. It reports whether it handled the
+// message.
 func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	if !s.Offered() || !a.By.May(orchestrator.ActAsChat) || strings.TrimSpace(a.Args) == "" {
 		return false, nil
@@ -72,7 +73,7 @@ func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	return true, s.begin(ctx, a.By, question{Kind: ofOne, Follows: id, Models: []orchestrator.ModelChoice{{Agent: agent}}, Text: a.Args, ReplyTo: a.Message})
 }
 
-// Press acts on a button. data is the button's data without Action.
+// Press handles a press. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	stale := tgapi.Stale(p)
@@ -96,7 +97,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return s.pressGroup(ctx, by, op, id, q)
 }
 
-// again asks a question once more, which had no answer.
+// again repeats a question that got no answer.
 func (s *Screen) again(ctx context.Context, by orchestrator.Press, id string, q question) (tgapi.Answer, error) {
 	if err := s.take(ctx, by, id, q); err != nil {
 		return tgapi.Answer{}, err

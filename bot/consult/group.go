@@ -12,7 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Group does "/group": it says which models will answer, how often and at what cost, and begins with a button.
+// Group handles "/group". It shows which models will answer, how many rounds there are and what they cost. A button
+// starts the group.
 func (s *Screen) Group(ctx context.Context, a Asked) (tgapi.Page, error) {
 	p := s.o.Lang.Of(a.By.Conversation.Chat)
 	if strings.TrimSpace(a.Args) == "" {
@@ -39,7 +40,8 @@ func (s *Screen) Group(ctx context.Context, a Asked) (tgapi.Page, error) {
 	return s.offer(a.By.Conversation, id, q, entries), nil
 }
 
-// panel is the configured group, or else the default models of all agents that can be used, or several models of the only one.
+// panel returns the configured group. Without one it returns the default models of all usable agents, or several models
+// if only one agent is usable.
 func (s *Screen) panel(ctx context.Context, in orchestrator.ConversationID, entries []cli.MenuEntry) (panel []orchestrator.ModelChoice, problem string, err error) {
 	for _, name := range s.o.Group() {
 		c, p, err := s.o.Models.Find(ctx, in, name)
@@ -71,7 +73,7 @@ func (s *Screen) panel(ctx context.Context, in orchestrator.ConversationID, entr
 	return panel, "", nil
 }
 
-// offer says what a group will do, with the buttons that begin it.
+// offer describes the group before it starts, with the buttons that start it.
 func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, entries []cli.MenuEntry) tgapi.Page {
 	p := s.o.Lang.Of(in.Chat)
 	names := make([]string, len(q.Models))

@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// asked is a question that was asked, and the message that says what becomes of it.
+// asked is a running question with the message that shows its progress.
 type asked struct {
 	s       *Screen
 	in      orchestrator.ConversationID
@@ -28,10 +28,10 @@ type asked struct {
 	mu    sync.Mutex
 	steps []orchestrator.GroupStep
 	state state
-	why   string // it has no answer
+	why   string // why there is no answer
 }
 
-// state says how far a question is.
+// state is the progress of a question.
 type state int
 
 const (
@@ -40,13 +40,13 @@ const (
 	failed
 )
 
-// begin asks a question and finishes the updates that asked it, with the message that says so. The message becomes one that says that
-// ductor was restarted, if it is.
+// begin asks a question. It finishes the updates that asked it and stores the question's message with them. If ductor
+// restarts, the message changes into a note about that.
 func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) error {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	q.Taken = 0
-	if len(q.Text) > mostQuestion {
-		q.Text = cli.Shorten(q.Text, mostQuestion)
+	if len(q.Text) > maxQuestion {
+		q.Text = cli.Shorten(q.Text, maxQuestion)
 	}
 	r := &asked{s: s, in: by.Conversation, id: s.o.NewID(), q: q, began: s.o.Now()}
 	if err := s.save(ctx, r.in, r.id, q); err != nil {
@@ -56,10 +56,10 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 		Key: keyOf(r.in, r.id), To: r.in, Content: func(context.Context) (message.Content, error) { return r.content(), nil },
 	})
 	row, _ := r.message.Keep(r.noAnswer(p.Text("consult.restarted", r.who())))
-	// What shows as asked can be stopped: it counts before the message does.
+	// Register the question before its message shows: users can then stop every question they see.
 	asking, end := s.o.Consults.Begin(context.WithoutCancel(ctx), r.in)
 	stored := s.o.Finish(ctx, by.Updates, row)
-	if !stored { // it is asked when the updates are handled again
+	if !stored { // asked again when the updates are handled again
 		r.fail(p.Text("updates.not-stored"))
 		end()
 	}
@@ -70,8 +70,8 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 	return nil
 }
 
-// run waits for the answer and shows it. An abort ends asking. At the end of ductor, that of ctx, it leaves the question to the next
-// process.
+// run waits for the answer and shows it. /abort cancels asking. If ctx ends because ductor stops, run leaves the
+// question to the next process.
 func (r *asked) run(ctx, asking context.Context, end func()) {
 	defer context.AfterFunc(ctx, end)()
 	answers, err := r.ask(asking)
@@ -105,7 +105,7 @@ func (r *asked) run(ctx, asking context.Context, end func()) {
 	r.s.o.Messages.Wake()
 }
 
-// ask asks what the user asked. It gives what was answered, with an error too.
+// ask sends the question. Even with an error it returns the answers so far.
 func (r *asked) ask(ctx context.Context) ([]orchestrator.GroupStep, error) {
 	c := r.s.o.Consults
 	if r.q.Kind == ofGroup {
@@ -153,8 +153,11 @@ func (r *asked) content() message.Content {
 		return r.noAnswer(why)
 	}
 	lines := []string{p.Text("consult.asking", r.who())}
-	if r.q.Kind == ofGroup {
+	switch {
+	case r.q.Kind == ofGroup:
 		lines = append(lines, r.progress()...)
+	case !side.ReadsFiles(r.q.Models[0].Agent):
+		lines = append(lines, p.Text("consult.asking-without-files", render.AgentName(p, r.q.Models[0].Agent)))
 	}
 	return message.Content{
 		Text: render.Plain(strings.Join(lines, "\n")), ReplyTo: r.q.ReplyTo, Life: message.Changes,
@@ -162,7 +165,7 @@ func (r *asked) content() message.Content {
 	}
 }
 
-// last is what the message shows in the end, where it cannot be deleted.
+// last returns the final content of the message, for the case that it cannot be deleted.
 func (r *asked) last() message.Content {
 	r.mu.Lock()
 	state, why := r.state, r.why
@@ -177,7 +180,7 @@ func (r *asked) noAnswer(why string) message.Content {
 	return message.Content{Text: render.Plain(why), ReplyTo: r.q.ReplyTo, Keyboard: tgapi.Keyboard{r.s.button(r.s.o.Lang.Of(r.in.Chat), "consult.again", opAgain, r.id)}}
 }
 
-// progress says of each model of a group how far it is.
+// progress lists the models of a group with the progress of each.
 func (r *asked) progress() (lines []string) {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	r.mu.Lock()
@@ -200,7 +203,7 @@ func (r *asked) progress() (lines []string) {
 	return lines
 }
 
-// sentence says in the chat why there is no answer.
+// sentence explains in the chat why there is no answer.
 func (r *asked) sentence(err error) string {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	var failure *cli.Failure

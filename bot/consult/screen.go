@@ -1,5 +1,5 @@
-// Package consult is what users see of questions to models beside their session: /consult and /group, what becomes of such
-// a question, and the answers, to which users can reply.
+// Package consult shows questions to models beside the session: /consult and /group, the progress of such a question,
+// and the answers, to which users can reply.
 package consult
 
 import (
@@ -21,16 +21,16 @@ import (
 // Action is the action of the buttons of a Screen.
 const Action = "Q"
 
-// The ops of the buttons. The name of a question follows.
+// Operations of the buttons. The name of a question follows.
 const (
 	opBegin  = "b"
-	opRounds = "r" // the number of rounds stands between
+	opRounds = "r" // followed by the number of rounds, then the name
 	opCancel = "c"
 	opAgain  = "a"
 	opStop   = "s"
 )
 
-// Journal keeps questions, and finds and stores messages; see orchestrator.Journal.
+// Journal stores questions, and finds and stores messages; see orchestrator.Journal.
 type Journal interface {
 	orchestrator.CardStore
 	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
@@ -39,41 +39,41 @@ type Journal interface {
 
 // Models finds models for a conversation.
 type Models interface {
-	// Find finds the model that a name means; problem says why it is none.
+	// Find returns the model that a name means. If there is none, it returns the problem.
 	Find(ctx context.Context, in orchestrator.ConversationID, name string) (c naming.Choice, problem *naming.Problem, err error)
-	// WhyNot says in the chat what is wrong with a name.
+	// WhyNot explains a problem with a name in the chat.
 	WhyNot(p lang.Printer, problem *naming.Problem) string
 	// Entries lists the agents and their models.
 	Entries(ctx context.Context, in orchestrator.ConversationID) ([]cli.MenuEntry, error)
 }
 
-// Options are what a Screen is made of. Consults may be nil; all else is required.
+// Options configures a Screen. Consults may be nil; everything else is required.
 type Options struct {
 	Consults orchestrator.Consults
 	Models   Models
-	Group    func() []string // the models that answer /group now; none chooses some
-	Most     func() int      // how many messages show an answer now; 0 is no limit
+	Group    func() []string // the models that answer /group now; nil: choose them automatically
+	Most     func() int      // most messages that show one answer now; 0 is no limit
 	Messages *message.Messages
 	Journal  Journal
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
-	Beside   func(func(ctx context.Context)) // runs what no handler waits for
-	NewID    func() string                   // names questions
+	Beside   func(func(ctx context.Context)) // runs a function that no handler waits for
+	NewID    func() string                   // returns a new name for a question
 	Lang     *lang.Choices
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// Screen asks what users ask. A question that ductor was restarted over is not repeated: its message says so, and has a
-// button for that. Calls about one conversation are made one at a time.
+// Screen asks the questions of users. It does not repeat a question that a restart interrupted: the question's message
+// says so and has a button to repeat it. Calls about one conversation must be made one at a time.
 type Screen struct{ o Options }
 
-// New makes a Screen.
+// New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Offered says whether models can be asked here.
+// Offered reports whether models can be asked here.
 func (s *Screen) Offered() bool { return s.o.Consults != nil }
 
-// kind says what a question is.
+// kind is the kind of a question.
 type kind string
 
 const (
@@ -81,7 +81,7 @@ const (
 	ofGroup kind = "group"
 )
 
-// question is what a user asked, as the journal keeps it.
+// question is a user's question in the journal's format.
 type question struct {
 	Kind    kind                       `json:"kind"`
 	Models  []orchestrator.ModelChoice `json:"models,omitempty"`
@@ -89,7 +89,8 @@ type question struct {
 	Rounds  int                        `json:"rounds,omitempty"`
 	Text    string                     `json:"text"`
 	ReplyTo int                        `json:"reply_to"` // the user's message
-	Taken   int64                      `json:"taken"`    // the update that began a group, asked it again or put it aside; 0 while none has
+	// the update that started, repeated or dismissed a group; 0 before that
+	Taken int64 `json:"taken"`
 }
 
 func (q question) group(in orchestrator.ConversationID) orchestrator.GroupQuestion {
@@ -101,22 +102,22 @@ type Asked struct {
 	By      orchestrator.Press
 	Args    string
 	Message int    // the user's
-	Context string // what the message answers to; empty or ending in a line break
+	Context string // the quoted text that the message replies to; empty or ending in a line break
 }
 
-// mostQuestion bounds a question, in bytes. Telegram's messages are shorter.
-const mostQuestion = 64 << 10
+// maxQuestion bounds a question, in bytes. Telegram's messages are shorter.
+const maxQuestion = 64 << 10
 
 const (
-	questionPrefix = "question/" // of the keys of what is kept, and of the message that says what becomes of it
-	answerPrefix   = "answer/"   // of the keys of answers: the agent and the side session follow
+	questionPrefix = "question/" // starts the keys of stored questions, and of the messages that show their progress
+	answerPrefix   = "answer/"   // starts the keys of answers; the agent and the side session follow
 )
 
 func answerKey(a orchestrator.ConsultAnswer, question string, n int) string {
 	return fmt.Sprint(answerPrefix, a.Model.Agent, "/", a.Consult, "/", question, "/", n)
 }
 
-// answerOf reads the side session of an answer off its key.
+// answerOf parses the side session of an answer from its key.
 func answerOf(key string) (orchestrator.ConsultID, cli.Agent, bool) {
 	rest, ok := strings.CutPrefix(key, answerPrefix)
 	parts := strings.Split(rest, "/")
@@ -126,7 +127,7 @@ func answerOf(key string) (orchestrator.ConsultID, cli.Agent, bool) {
 	return orchestrator.ConsultID(parts[1]), cli.Agent(parts[0]), true
 }
 
-// take has a press be the one that decides on a question. ErrRepeated if another was.
+// take records a press as the one that decides on a question. It returns ErrRepeated if another press already did.
 func (s *Screen) take(ctx context.Context, by orchestrator.Press, id string, q question) error {
 	if q.Taken != 0 && q.Taken != by.Updates[0] {
 		return orchestrator.ErrRepeated
@@ -139,7 +140,7 @@ func (s *Screen) button(p lang.Printer, text lang.Key, op, id string) []tgapi.Bu
 	return []tgapi.Button{tgapi.NewButton(p.Text(text), Action, op+":"+id)}
 }
 
-// name is a model as texts name it.
+// name returns the name of a model for texts.
 func (*Screen) name(p lang.Printer, m orchestrator.ModelChoice) string {
 	return render.ModelText(p, m.Agent, m.Model)
 }

@@ -118,8 +118,8 @@ func TestWhatIsPressedTwiceIsDoneOnce(t *testing.T) {
 // TestRepliesThatAreNotForAJob are prompts: late ones, those of others, and those to messages that wait for nothing.
 func TestRepliesThatAreNotForAJob(t *testing.T) {
 	for name, before := range map[string]func(r *rig){
-		"late":         func(r *rig) { r.do("[✏️ Edit]"); r.do("[Name]"); time.Sleep(replyPatience) },
-		"turned back":  func(r *rig) { r.do("[✏️ Edit]"); r.do("[Name]"); r.do("[‹ Back]") },
+		"late":         func(r *rig) { r.do("[✏️ Edit]"); r.do("[⚙️ More]"); r.do("[Name]"); time.Sleep(replyPatience) },
+		"turned back":  func(r *rig) { r.do("[✏️ Edit]"); r.do("[⚙️ More]"); r.do("[Name]"); r.do("[‹ Back]") },
 		"never wanted": func(r *rig) {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,6 +173,36 @@ func TestJobsOfTheConfigurationInTheChat(t *testing.T) {
 		}
 		if got := r.kept(); len(got) != 10 || got[9] != name+" paused=true runs=1" {
 			t.Errorf("there is %q", got)
+		}
+	})
+}
+
+// TestButtonsOfAnOlderForm: the form once showed all fields on one page. Its buttons open their fields, and their choices
+// change the job.
+func TestButtonsOfAnOlderForm(t *testing.T) {
+	withJobs(t, func(r *rig) {
+		r.before()
+		key := strings.Split(r.data("✏️ Edit"), ":")[2]
+		for code, label := range map[string]string{
+			"s": "Schedule", "t": "Prompt", "n": "Name", "a": "Model", "m": "Session", "d": "Project",
+			"b": "Sandbox", "o": "Time limit", "q": "Quiet hours", "i": "Missed runs", "v": "Overlap",
+			"r": "Retries", "p": "Permission", "u": "Rules", "w": "Tools",
+		} {
+			r.out.Reset()
+			r.press("j:f:" + key + ":" + code)
+			if got := r.out.String(); !strings.HasPrefix(got, "edit:\n  look\n  "+label+": ") {
+				t.Errorf("%s opens\n%s", code, got)
+			}
+			r.out.Reset()
+			r.do("[‹ Back]")
+			if got := r.out.String(); !strings.Contains(got, "["+label+"]") {
+				t.Errorf("%s leads back to\n%s", label, got)
+			}
+		}
+		r.press("j:v:" + key + ":v1")
+		all, err := r.o.Jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner})
+		if err != nil || len(all) != 1 || all[0].Job.Overlap != "queue" {
+			t.Errorf("%+v, %v", all, err)
 		}
 	})
 }

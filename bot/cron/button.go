@@ -25,6 +25,7 @@ const (
 	opResume  op = "u"
 	opHistory op = "h"
 	opEdit    op = "e"
+	opMore    op = "m" // the fields behind More
 	opField   op = "f" // with the field
 	opValue   op = "v" // with the field and the number of the choice
 	opModel   op = "w"

@@ -86,7 +86,7 @@ func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tg
 	case opOpen:
 		page, err = s.draftPage(p.key, j)
 		return page, "", err
-	case opEdit, opField, opValue, opModel:
+	case opEdit, opMore, opField, opValue, opModel:
 		return s.actOnForm(ctx, p, form{key: p.key, by: p.by, job: j})
 	}
 	return tgapi.Page{}, say.Text("common.stale-button"), nil

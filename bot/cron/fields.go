@@ -16,6 +16,7 @@ import (
 type field struct {
 	code  string // one letter, for buttons
 	label string
+	more  bool                            // the form shows it behind More
 	value func(j orchestrator.Job) string // as users read it
 	plain func(j orchestrator.Job) bool   // it has its usual value, which gets no line; nil: other lines show it
 
@@ -40,9 +41,12 @@ func fieldOf(p lang.Printer, code string) (field, bool) {
 	return field{}, false
 }
 
-// fields are in the order of their buttons.
+// firstFields is how many fields the form shows before the user presses More.
+const firstFields = 4
+
+// fields returns all fields in the order of their buttons.
 func fields(p lang.Printer) []field {
-	return slices.Concat([]field{
+	all := slices.Concat([]field{
 		{code: "s", label: p.Text("cron.schedule"), ask: p.Text("cron.ask-schedule"),
 			value: func(j orchestrator.Job) string { return j.When },
 			read: func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) (err error) {
@@ -51,16 +55,16 @@ func fields(p lang.Printer) []field {
 			}},
 		{code: "t", label: p.Text("cron.prompt"), ask: p.Text("cron.ask-prompt"),
 			value: func(j orchestrator.Job) string { return render.Cut(j.Prompt, promptShown) }, read: setText(func(j *orchestrator.Job) *string { return &j.Prompt })},
-		{code: "n", label: p.Text("cron.name"), ask: p.Text("cron.ask-name"), value: func(j orchestrator.Job) string { return j.Name }, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
+		{code: "d", label: p.Text("cron.project"), ask: p.Text("cron.ask-project"),
+			value: func(j orchestrator.Job) string { return cmp.Or(render.Cut(j.Dir, 200), p.Text("cron.as-chat")) },
+			plain: func(j orchestrator.Job) bool { return j.Dir == "" }, read: setText(dirOf), choices: []choice{one(p.Text("cron.as-chat-button"), dirOf, "")}},
 		{code: "a", label: p.Text("cron.model"), value: func(j orchestrator.Job) string { return modelText(p, j) }, plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []choice{{
 			label: p.Text("cron.as-chat-button"), is: func(j orchestrator.Job) bool { return j.Agent == "" },
 			set: func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = "", "", "" },
 		}}},
+		{code: "n", label: p.Text("cron.name"), ask: p.Text("cron.ask-name"), value: func(j orchestrator.Job) string { return j.Name }, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
 		words("m", p.Text("cron.session"), func(j *orchestrator.Job) *string { return &j.Session },
 			[2]string{"own", p.Text("cron.session-own")}, [2]string{"shared", p.Text("cron.session-shared")}),
-		{code: "d", label: p.Text("cron.directory"), ask: p.Text("cron.ask-directory"),
-			value: func(j orchestrator.Job) string { return cmp.Or(render.Cut(j.Dir, 200), p.Text("cron.as-chat")) },
-			plain: func(j orchestrator.Job) bool { return j.Dir == "" }, read: setText(dirOf), choices: []choice{one(p.Text("cron.as-chat-button"), dirOf, "")}},
 		words("b", p.Text("cron.sandbox"), func(j *orchestrator.Job) *string { return &j.Sandbox },
 			[2]string{"", p.Text("cron.sandbox-project")}, [2]string{"docker", p.Text("cron.sandbox-docker")}),
 		{code: "o", label: p.Text("cron.limit"), ask: p.Text("cron.ask-limit"), value: func(j orchestrator.Job) string { return limitText(p, j) },
@@ -73,6 +77,10 @@ func fields(p lang.Printer) []field {
 			[2]string{"skip", p.Text("cron.overlap-skip")}, [2]string{"queue", p.Text("cron.overlap-queue")}),
 		{code: "r", label: p.Text("cron.retries"), value: func(j orchestrator.Job) string { return retriesText(p, j) }, plain: func(j orchestrator.Job) bool { return j.Retries == 0 }, choices: retryChoices(p)},
 	}, rightsFields(p))
+	for i := range all {
+		all[i].more = i >= firstFields
+	}
+	return all
 }
 
 // one is the choice of one value.

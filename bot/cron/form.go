@@ -3,6 +3,7 @@ package cron
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,6 +64,7 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 	if f.job.Configured {
 		return tgapi.Page{}, "", orchestrator.ErrJobConfigured
 	}
+	more := p.op == opMore
 	switch p.op {
 	case opField:
 		field, ok := fieldOf(say, p.arg)
@@ -77,7 +79,7 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 		page, err = s.modelPage(ctx, p.by.Conversation, f)
 		return page, "", err
 	case opValue:
-		if f, err = s.choose(ctx, p.pressed, f); err != nil {
+		if f, more, err = s.choose(ctx, p.pressed, f); err != nil {
 			return tgapi.Page{}, "", err
 		}
 		short = say.Text("cron.changed")
@@ -85,36 +87,41 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 	if err = s.stopAwaiting(ctx, p.by.Conversation, p.message); err != nil {
 		return tgapi.Page{}, "", err
 	}
-	return s.editPage(f), short, nil
+	return s.editPage(f, more), short, nil
 }
 
-// choose sets a field to the choice of a button.
-func (s *Screen) choose(ctx context.Context, p pressed, f form) (form, error) {
+// choose sets a field to the choice of a button. It reports whether the form shows that field behind More.
+func (s *Screen) choose(ctx context.Context, p pressed, f form) (_ form, more bool, err error) {
 	code, i, ok := p.choice()
 	field, known := fieldOf(s.o.Lang.Of(f.by.Conversation.Chat), code)
 	if !ok || !known || i >= len(field.choices) {
-		return f, orchestrator.ErrNoJob
+		return f, false, orchestrator.ErrNoJob
 	}
-	return s.change(ctx, f, unfailing(field.choices[i].set))
+	f, err = s.change(ctx, f, unfailing(field.choices[i].set))
+	return f, field.more, err
 }
 
-// editPage shows the fields of a job.
-func (s *Screen) editPage(f form) tgapi.Page {
+// editPage shows the first fields of a job, or those behind More.
+func (s *Screen) editPage(f form, more bool) tgapi.Page {
 	p := s.o.Lang.Of(f.by.Conversation.Chat)
 	lines := []string{"✏️ " + render.Cut(f.job.Name, nameShown), ""}
-	var keyboard tgapi.Keyboard
-	for i, field := range fields(p) {
-		if field.code != "t" {
+	var buttons []tgapi.Button
+	for _, field := range fields(p) {
+		if field.more != more {
+			continue
+		}
+		if field.code != "t" { // the prompt stands at the end
 			lines = append(lines, field.label+": "+field.value(f.job))
 		}
-		button := newButton(field.label, opField, f.key, field.code)
-		if i%2 == 0 {
-			keyboard = append(keyboard, nil)
-		}
-		keyboard[len(keyboard)-1] = append(keyboard[len(keyboard)-1], button)
+		buttons = append(buttons, newButton(field.label, opField, f.key, field.code))
 	}
-	lines = append(lines, "", render.Cut(strings.TrimSpace(f.job.Prompt), promptShown))
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton(p.Text("cron.done"), opOpen, f.key, "")})}
+	last := []tgapi.Button{newButton(p.Text("cron.more"), opMore, f.key, ""), newButton(p.Text("cron.done"), opOpen, f.key, "")}
+	if more {
+		last = []tgapi.Button{newButton(p.Text("common.back"), opEdit, f.key, "")}
+	} else {
+		lines = append(lines, "", render.Cut(strings.TrimSpace(f.job.Prompt), promptShown))
+	}
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(slices.Collect(slices.Chunk(buttons, 2)), last)}
 }
 
 // fieldPage shows one field, with its choices.
@@ -131,7 +138,11 @@ func (s *Screen) fieldPage(f form, field field) tgapi.Page {
 	if field.code == "a" {
 		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked(p.Text("cron.choose"), f.job.Agent != ""), opModel, f.key, "")})
 	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton(p.Text("common.back"), opEdit, f.key, "")})}
+	back := opEdit
+	if field.more {
+		back = opMore
+	}
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton(p.Text("common.back"), back, f.key, "")})}
 }
 
 // modelPage turns the message into a model menu, which leads back to the page of the fields.
@@ -141,5 +152,5 @@ func (s *Screen) modelPage(ctx context.Context, in orchestrator.ConversationID, 
 		f, err = s.change(ctx, f, unfailing(func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = agent, model, effort }))
 		return err
 	}
-	return s.o.Models.ChooseModel(ctx, in, now, choose, func() tgapi.Page { return s.editPage(f) })
+	return s.o.Models.ChooseModel(ctx, in, now, choose, func() tgapi.Page { return s.editPage(f, false) })
 }

@@ -151,7 +151,7 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 			page, err = s.list(ctx, in, 0)
 		}
 		return page, say.Text("cron.deleted", render.Cut(st.Job.Name, 100)), err
-	case opEdit, opField, opValue, opModel:
+	case opEdit, opMore, opField, opValue, opModel:
 		return s.actOnForm(ctx, p, form{key: p.key, by: p.by, job: st.Job})
 	default:
 		return tgapi.Page{}, say.Text("common.stale-button"), nil

@@ -1,4 +1,4 @@
-// Package display asks a chat once whether it sees rich messages, of which Telegram does not say who does.
+// Package display asks a chat once whether its users can see rich messages. Telegram does not tell the bot.
 package display
 
 import (
@@ -13,37 +13,37 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the two buttons of the question.
+// Action is the action of the question's two buttons.
 const Action = "D"
 
-// What the buttons say.
+// Data of the buttons.
 const (
 	sees    = "y"
 	seesNot = "n"
 )
 
-// Service keeps what chats see; see orchestrator/conversation.
+// Service stores the answers of chats; see orchestrator/conversation.
 type Service interface {
 	Display(ctx context.Context, in orchestrator.ConversationID) (orchestrator.DisplayMode, error)
 	SetDisplay(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.DisplayMode) error
 }
 
-// Screen asks and takes the answer. It asks nothing before Attach. Safe for concurrent use.
+// Screen asks the question and handles the answer. It asks nothing before Attach. Safe for concurrent use.
 type Screen struct {
 	messages *message.Messages
 	lang     *lang.Choices
 
-	asking  sync.Mutex // one question at a time
+	asking  sync.Mutex // held while asking one chat
 	mu      sync.Mutex
 	service Service
 }
 
-// New makes a Screen.
+// New returns a Screen.
 func New(messages *message.Messages, p *lang.Choices) *Screen {
 	return &Screen{messages: messages, lang: p}
 }
 
-// Attach gives what keeps the answers.
+// Attach sets the service that stores the answers.
 func (s *Screen) Attach(service Service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Screen) attached() Service {
 	return s.service
 }
 
-// Gains implements card.Displays: it asks the chat, unless that was asked before.
+// Gains implements card.Displays. It asks the chat, unless it has been asked before.
 func (s *Screen) Gains(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
@@ -101,7 +101,7 @@ func (*Screen) question(p lang.Printer) message.Content {
 	}
 }
 
-// Press takes the answer, and gives the short answer to the press.
+// Press handles a press of a button and returns the short answer to it.
 func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, what string) (string, error) {
 	mode, short := orchestrator.DisplayRich, lang.Key("display.rich")
 	switch what {
@@ -117,11 +117,11 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, what
 	return s.lang.Of(in.Chat).Text(short), nil
 }
 
-// TooOld implements card.Displays: the chat has plain messages from now on.
+// TooOld implements card.Displays. The chat gets plain messages from now on.
 func (s *Screen) TooOld(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // the next card learns it too
+		return nil // the next card notices it again
 	}
 	return service.SetDisplay(ctx, in, orchestrator.DisplayPlain)
 }

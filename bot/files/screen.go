@@ -16,19 +16,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of a Screen.
+// Action is the action of a Screen's buttons.
 const Action = "F"
 
-// Screen answers /get, /put and /files. What its buttons choose from is kept here: a button carries a nonce, so that one of
-// an earlier page, of another chat or of before a restart changes nothing. Safe for concurrent use.
+// Screen handles /get, /put and /files. The choices of its buttons are stored here, and a button carries a nonce: so a
+// button of an earlier page, of another chat or of a time before a restart changes nothing. Safe for concurrent use.
 type Screen struct {
 	*Sender
 
 	mu    sync.Mutex
-	views map[string]view // by their nonces
+	views map[string]view // by nonce
 }
 
-// NewScreen makes a Screen; nil where no files are sent.
+// NewScreen returns a Screen, or nil if no files can be sent.
 func NewScreen(s *Sender) *Screen {
 	if s == nil {
 		return nil
@@ -36,22 +36,23 @@ func NewScreen(s *Sender) *Screen {
 	return &Screen{Sender: s, views: map[string]view{}}
 }
 
-// mostViews is how many pages are remembered, of all chats.
-const mostViews = 256
+// maxViews is the number of remembered pages, in all chats.
+const maxViews = 256
 
-// view is a page that a message shows.
+// view is the page that a message shows.
 type view struct {
 	conversation orchestrator.ConversationID
-	dir          string // absolute; empty for the list of the roots
+	dir          string // absolute; empty means the list of the roots
 	roots        []string
 	entries      []orchestrator.FileEntry
 	page         int
 }
 
-// manyEntries is how many entries of a directory say that there may be more: few are passed over.
+// A list of more than manyEntries entries may be incomplete, because reading a directory has a limit. Only few entries
+// are left out for other reasons.
 const manyEntries = 800
 
-// The ops of the buttons.
+// Operations of the buttons.
 const (
 	opEntry = "e"
 	opPage  = "p"
@@ -59,7 +60,7 @@ const (
 	opClose = "x"
 )
 
-// Get answers "/get PATH": it sends the file, or lists the directory.
+// Get answers "/get PATH". It sends the file, or lists the directory.
 func (s *Screen) Get(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if path == "" {
@@ -85,7 +86,7 @@ func (s *Screen) get(ctx context.Context, by orchestrator.Press, path string) (t
 	return tgapi.Answer{Text: s.Lang.Of(by.Conversation.Chat).Text("files.comes", f.Name), Messages: []orchestrator.Message{row}}, nil
 }
 
-// refused says to the user why a file is refused; any other error stays one.
+// refused turns the rejection of a file into a sentence for the user. It returns any other error unchanged.
 func refused(p lang.Printer) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	return func(a tgapi.Answer, err error) (tgapi.Answer, error) {
 		if why := (*orchestrator.FileError)(nil); errors.As(err, &why) {
@@ -95,7 +96,8 @@ func refused(p lang.Printer) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	}
 }
 
-// Put answers "/put [PATH]": it makes a file of the project. name is what its sender calls it.
+// Put answers "/put [PATH]". It writes content to a file of the project. name is the name that the sender gave the
+// file.
 func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name string, content []byte) (tgapi.Answer, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	at, err := s.Files.OfChat(ctx, by.Conversation, path)
@@ -106,7 +108,7 @@ func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name stri
 	return refused(p)(tgapi.Answer{Text: p.Text("files.put", made)}, err)
 }
 
-// Browse answers "/files [DIR]": it lists a directory, by default that in which the next message works.
+// Browse answers "/files [DIR]". It lists a directory, by default the working directory of the next message.
 func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, dir string) (tgapi.Answer, error) {
 	at, err := s.Files.OfChat(ctx, by.Conversation, dir)
 	if err != nil {
@@ -118,7 +120,7 @@ func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, dir string) 
 	return refused(s.Lang.Of(by.Conversation.Chat))(s.list(ctx, by, filepath.Clean(dir)))
 }
 
-// list shows a directory, or the roots for none.
+// list shows a directory, or the roots if dir is empty.
 func (s *Screen) list(ctx context.Context, by orchestrator.Press, dir string) (tgapi.Answer, error) {
 	at, err := s.Files.OfChat(ctx, by.Conversation, dir)
 	if err != nil {
@@ -135,13 +137,13 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, dir string) (t
 	return tgapi.Answer{Edit: s.show(v)}, nil
 }
 
-// show remembers a view and makes its page.
+// show remembers a view and returns its page.
 func (s *Screen) show(v view) tgapi.Page {
 	say := s.Lang.Of(v.conversation.Chat)
 	nonce := rand.Text()[:12]
 	s.mu.Lock()
 	for other := range s.views {
-		if len(s.views) < mostViews {
+		if len(s.views) < maxViews {
 			break
 		}
 		delete(s.views, other)
@@ -175,7 +177,7 @@ func (s *Screen) show(v view) tgapi.Page {
 	return page
 }
 
-// label is what a button says about an entry.
+// label returns the label of an entry's button.
 func (s *Screen) label(p lang.Printer, e orchestrator.FileEntry) string {
 	name := render.Cut(render.OneLine(e.Name), 40)
 	if e.Dir {
@@ -184,7 +186,7 @@ func (s *Screen) label(p lang.Printer, e orchestrator.FileEntry) string {
 	return "📄 " + name + " · " + p.Size(e.Size)
 }
 
-// Press acts on a button of a message. data is the button's data without Action.
+// Press handles a press. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	nonce, what, _ := strings.Cut(data, ":")
 	p := s.Lang.Of(by.Conversation.Chat)
@@ -211,7 +213,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return tgapi.Answer{Text: p.Text("files.stale")}, nil
 }
 
-// moved forgets the page that a message no longer shows.
+// moved forgets a page that its message no longer shows.
 func (s *Screen) moved(p lang.Printer, nonce string) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	return func(a tgapi.Answer, err error) (tgapi.Answer, error) {
 		if err == nil {
@@ -223,7 +225,7 @@ func (s *Screen) moved(p lang.Printer, nonce string) func(tgapi.Answer, error) (
 	}
 }
 
-// above is the directory above that of a view; empty, for the list of the roots, above a root.
+// above returns the parent directory of a view. Above a root it returns "", the list of the roots.
 func (v view) above() string {
 	for _, root := range v.roots {
 		if rel, err := filepath.Rel(root, v.dir); err == nil && filepath.IsLocal(rel) && rel != "." {

@@ -39,7 +39,7 @@ func names(k tgapi.Keyboard) (all []string) {
 }
 
 func TestBrowsing(t *testing.T) {
-	inHouse(t, func(h *house) {
+	inHouse(t, func(h *rig) {
 		s := NewScreen(h.sender)
 		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}, Role: orchestrator.RoleUser}
 		a, err := s.Browse(t.Context(), by, "")
@@ -90,7 +90,7 @@ func TestBrowsing(t *testing.T) {
 		if got := names(a.Edit.Keyboard); !slices.Equal(got, []string{"📁 /root", "📁 /other", "Close"}) {
 			h.Errorf("the roots: %q", got)
 		}
-		// A foreign press, one of a page that is no longer shown, and what nobody sent change nothing.
+		// A press by a foreign user, on an old page, or with invented data changes nothing.
 		stranger := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 2}, Role: orchestrator.RoleUser}
 		fresh := strings.TrimPrefix(a.Edit.Keyboard[0][0].Data, Action+":")
 		for _, c := range []struct {
@@ -112,21 +112,21 @@ func TestBrowsing(t *testing.T) {
 }
 
 func TestViewsAreForgotten(t *testing.T) {
-	inHouse(t, func(h *house) {
+	inHouse(t, func(h *rig) {
 		s := NewScreen(h.sender)
-		for range 2 * mostViews {
+		for range 2 * maxViews {
 			if _, err := s.Browse(t.Context(), orchestrator.Press{}, ""); err != nil {
 				h.Fatal(err)
 			}
 		}
-		if len(s.views) != mostViews {
+		if len(s.views) != maxViews {
 			h.Errorf("%d views are remembered", len(s.views))
 		}
 	})
 }
 
 func TestGet(t *testing.T) {
-	inHouse(t, func(h *house) {
+	inHouse(t, func(h *rig) {
 		s := NewScreen(h.sender)
 		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}, Role: orchestrator.RoleUser}
 		for path, want := range map[string]string{"": "/get followed by", "none": "no such file", "a.txt": "a.txt comes."} {

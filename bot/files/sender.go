@@ -1,5 +1,5 @@
-// Package files sends files of projects into chats: those that an answer names, and those that users ask for with /get and
-// /files. It takes files in with /put.
+// Package files sends files of projects into chats: files that an answer names, and files that users request with /get
+// and /files. With /put it writes files that users send.
 package files
 
 import (
@@ -16,21 +16,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// mostAlbum is how many pictures an album has, by Telegram.
-const mostAlbum = 10
+// maxAlbum is Telegram's limit for the pictures of an album.
+const maxAlbum = 10
 
-// Store keeps messages that are to be sent; see orchestrator.Journal.
+// Store stores messages to be sent; see orchestrator.Journal.
 type Store interface {
 	FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error
 }
 
-// Options configure a Sender. All but Marks are required.
+// Options configures a Sender. All fields but Marks are required.
 type Options struct {
 	Files    orchestrator.Files
 	Messages *message.Messages
 	Spool    *message.Spool
 	Store    Store
-	Marks    bool // answers name files; see render.FileMark
+	Marks    bool // answers may name files; see render.FileMark
 	Lang     *lang.Choices
 	Log      *slog.Logger
 }
@@ -40,7 +40,7 @@ type Sender struct{ Options }
 
 var _ orchestrator.FileSender = (*Sender)(nil)
 
-// NewSender makes a Sender.
+// NewSender returns a Sender.
 func NewSender(o Options) *Sender { return &Sender{o} }
 
 // SendFiles implements orchestrator.FileSender.
@@ -48,7 +48,8 @@ func (s *Sender) SendFiles(ctx context.Context, to orchestrator.ConversationID, 
 	return s.send(ctx, to, at, key, files, nil)
 }
 
-// send is SendFiles with what answer makes of the refusals, which is stored with the files.
+// send is SendFiles with an extra message: answer turns the rejections into a text, which is stored together with the
+// files.
 func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string, files []orchestrator.OutFile, answer func([]*orchestrator.FileError) string) ([]*orchestrator.FileError, error) {
 	if known, err := s.Messages.Composed(ctx, key); err != nil || known {
 		return nil, err
@@ -75,7 +76,7 @@ func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at or
 	return refused, nil
 }
 
-// read reads files into the spool and gives the messages that bring them. refused are those that it does not send.
+// read reads files into the spool and returns their messages. refused lists the files that it does not send.
 func (s *Sender) read(ctx context.Context, at orchestrator.FilePlace, files []orchestrator.OutFile) (contents []message.Content, refused []*orchestrator.FileError, err error) {
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -115,7 +116,7 @@ func (s *Sender) readOne(ctx context.Context, at orchestrator.FilePlace, f orche
 	return message.File{Name: read.Name, Spooled: spooled, Picture: read.Picture}, nil
 }
 
-// captionOf returns what of a text stands below a file, and the messages that have the rest of it.
+// captionOf splits a text into the caption of a file and messages with the rest.
 func captionOf(text string) (caption string, rest []message.Content) {
 	parts := render.Split(render.Plain(text), render.CaptionLimit)
 	if len(parts) == 0 {
@@ -131,26 +132,28 @@ func captionOf(text string) (caption string, rest []message.Content) {
 	return parts[0].Text.Text, rest
 }
 
-// appendFile adds a file to the album that a picture makes with those before it, or as a message of its own.
+// appendFile adds a picture to the album of the previous pictures, and any other file as a message of its own.
 func appendFile(contents []message.Content, f message.File) []message.Content {
-	if last := len(contents) - 1; last >= 0 && f.Picture && isAlbum(contents[last]) && len(contents[last].Files) < mostAlbum {
+	last := len(contents) - 1
+	if last >= 0 && f.Picture && isAlbum(contents[last]) && len(contents[last].Files) < maxAlbum {
 		contents[last].Files = append(contents[last].Files, f)
 		return contents
 	}
 	return append(contents, message.Content{Text: render.Plain(f.Caption), Files: []message.File{f}})
 }
 
-// isAlbum reports whether a message shows pictures, and no text after them.
+// isAlbum reports whether a message shows pictures without further text.
 func isAlbum(c message.Content) bool { return len(c.Files) > 0 && c.Files[0].Picture }
 
-// forget removes what was read for messages that are not stored.
+// forget removes the spooled content of messages that are not stored.
 func (s *Sender) forget(contents []message.Content) {
 	for _, c := range contents {
 		s.Spool.Forget(c.Files...)
 	}
 }
 
-// Deliver sends the files that the answer of a turn names, once for a turn. What it cannot send it says in the chat.
+// Deliver sends the files that the answer of a turn names, once for each turn. For a file that it cannot send, it posts
+// the reason in the chat.
 func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) error {
 	if s == nil || !s.Marks || o.State != orchestrator.TurnDone {
 		return nil
@@ -174,7 +177,7 @@ func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrato
 
 func keyOf(turn cli.TurnID) string { return "turn/" + string(turn) }
 
-// sentences says to users why files are not sent.
+// sentences explains to users why files are not sent.
 func (s *Sender) sentences(p lang.Printer, refused []*orchestrator.FileError) string {
 	text := ""
 	for _, e := range refused {

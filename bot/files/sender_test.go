@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// project has files by their paths. Those whose names end in .png are pictures.
+// project has files by path. Those whose names end in .png are pictures.
 type project struct {
 	orchestrator.Files
 	files map[string]string
@@ -36,7 +36,7 @@ func (p *project) Read(_ context.Context, _ orchestrator.FilePlace, path string)
 	return orchestrator.ProjectFile{Name: path, Content: []byte(content), Picture: strings.HasSuffix(path, ".png")}, nil
 }
 
-// journal is a store in which messages are kept all or none.
+// journal is a store that stores several messages either all or not at all.
 type journal struct{ *bottest.Journal }
 
 func (j journal) FinishUpdates(ctx context.Context, _ []int64, notices ...orchestrator.Message) error {
@@ -55,10 +55,10 @@ func (j journal) FinishUpdates(ctx context.Context, _ []int64, notices ...orches
 	return nil
 }
 
-// house is a Sender and all it stands on, over several lives of ductor.
-type house struct {
+// rig has a Sender and everything it needs, over several processes.
+type rig struct {
 	*testing.T
-	wall    *bottest.Chat
+	chat    *bottest.Chat
 	store   journal
 	project *project
 	dir     string
@@ -66,21 +66,22 @@ type house struct {
 	end     func()
 }
 
-func inHouse(t *testing.T, work func(h *house)) {
+func inHouse(t *testing.T, work func(h *rig)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		h := &house{T: t, wall: bottest.NewChat(t), store: journal{bottest.NewJournal()}, dir: dir, project: &project{files: map[string]string{
+		h := &rig{T: t, chat: bottest.NewChat(t), store: journal{bottest.NewJournal()}, dir: dir}
+		h.project = &project{files: map[string]string{
 			"a.txt": "a", "b.png": "b", "c.png": "c", "d.pdf": "d",
-		}}}
+		}}
 		h.open()
 		work(h)
 		h.end()
 	})
 }
 
-// open begins a life of ductor.
-func (h *house) open() {
+// open starts a process.
+func (h *rig) open() {
 	out := bottest.NewOutbox()
 	h.store.Mu.Lock()
 	h.store.DiesAt = 0
@@ -90,7 +91,7 @@ func (h *house) open() {
 		h.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	messages := message.New(out, h.wall, h.store, nil, log).WithSpool(spool)
+	messages := message.New(out, h.chat, h.store, nil, log).WithSpool(spool)
 	h.sender = NewSender(Options{Files: h.project, Messages: messages, Spool: spool, Store: h.store, Marks: true, Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -100,31 +101,31 @@ func (h *house) open() {
 		<-ended
 		dead, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = out.Drain(dead) // as a kill would
+		_ = out.Drain(dead) // like a kill
 		synctest.Wait()
 		_ = spool.Close()
 	}
 }
 
-// deliver has an answer shown.
-func (h *house) deliver(text string) error {
+// deliver shows an answer.
+func (h *rig) deliver(text string) error {
 	t := orchestrator.Turn{ID: "T1", Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 1}}}
 	return h.sender.Deliver(context.Background(), t, orchestrator.Outcome{State: orchestrator.TurnDone, Text: text})
 }
 
-func (h *house) wantCalls(want ...string) {
+func (h *rig) wantCalls(want ...string) {
 	h.Helper()
 	time.Sleep(time.Minute)
 	synctest.Wait()
-	h.wall.Mu.Lock()
-	defer h.wall.Mu.Unlock()
-	if !slices.Equal(h.wall.Calls, want) {
-		h.Errorf("calls %q, want %q", h.wall.Calls, want)
+	h.chat.Mu.Lock()
+	defer h.chat.Mu.Unlock()
+	if !slices.Equal(h.chat.Calls, want) {
+		h.Errorf("calls %q, want %q", h.chat.Calls, want)
 	}
 }
 
 // wantSpool checks how many files wait to be sent.
-func (h *house) wantSpool(want int) {
+func (h *rig) wantSpool(want int) {
 	h.Helper()
 	entries, err := os.ReadDir(h.dir)
 	if err != nil || len(entries) != want {
@@ -135,15 +136,15 @@ func (h *house) wantSpool(want int) {
 const answer = "Done.\n\n[[file: a.txt]]\n\n[[file: b.png | The plan]] [[file: c.png]] [[file: b.png]]\n\n[[file: gone.txt]]\n"
 
 func TestFilesOfAnAnswerAreSent(t *testing.T) {
-	inHouse(t, func(h *house) {
+	inHouse(t, func(h *rig) {
 		if err := h.deliver(answer); err != nil {
 			h.Fatal(err)
 		}
 		h.wantCalls("document", "picture", "send")
-		if got := h.wall.Sent(); !slices.Equal(got, []string{"a", "b", "c"}) {
+		if got := h.chat.Sent(); !slices.Equal(got, []string{"a", "b", "c"}) {
 			h.Errorf("sent %q", got)
 		}
-		if got := h.wall.Text(); got != "📎 gone.txt: there is no such file." {
+		if got := h.chat.Text(); got != "📎 gone.txt: there is no such file." {
 			h.Errorf("the chat shows %q", got)
 		}
 		h.wantSpool(0)
@@ -158,7 +159,7 @@ func TestFilesOfAnAnswerAreSent(t *testing.T) {
 }
 
 func TestAnAnswerThatFailedSendsNothing(t *testing.T) {
-	inHouse(t, func(h *house) {
+	inHouse(t, func(h *rig) {
 		for _, state := range []orchestrator.TurnState{orchestrator.TurnFailed, orchestrator.TurnAborted, orchestrator.TurnInterrupted} {
 			if err := h.sender.Deliver(context.Background(), orchestrator.Turn{ID: "T"}, orchestrator.Outcome{State: state, Text: answer}); err != nil {
 				h.Error(err)
@@ -168,20 +169,20 @@ func TestAnAnswerThatFailedSendsNothing(t *testing.T) {
 	})
 }
 
-// However Telegram answers, a file is in the chat once, or the chat says that it may be missing.
+// However Telegram answers, a file is in the chat once, or a notice says that it may be missing.
 func TestFilesUnderMishaps(t *testing.T) {
 	for mishap, want := range map[bottest.Mishap][]string{
 		bottest.RateLimited: {"picture", "picture"}, bottest.NotSent: {"picture", "picture"}, bottest.ServerBroken: {"picture", "picture"},
 		bottest.LostAfter: {"picture", "send"}, bottest.LostBefore: {"picture", "send"}, bottest.RefusedOnce: {"picture", "document"},
 	} {
 		t.Run(string(mishap), func(t *testing.T) {
-			inHouse(t, func(h *house) {
-				h.wall.Mishaps = bottest.AtFirst(mishap)
+			inHouse(t, func(h *rig) {
+				h.chat.Mishaps = bottest.AtFirst(mishap)
 				if err := h.deliver("[[file: b.png]]"); err != nil {
 					h.Fatal(err)
 				}
 				h.wantCalls(want...)
-				if said := h.wall.Text(); strings.Contains(said, "b.png may have arrived") != (want[1] == "send") {
+				if said := h.chat.Text(); strings.Contains(said, "b.png may have arrived") != (want[1] == "send") {
 					h.Errorf("the chat says %q", said)
 				}
 				h.wantSpool(0)
@@ -190,10 +191,10 @@ func TestFilesUnderMishaps(t *testing.T) {
 	}
 }
 
-// A bot that may not send files says what Telegram said.
+// A bot that may not send files passes on Telegram's reason.
 func TestABotThatMaySendNoFiles(t *testing.T) {
-	inHouse(t, func(h *house) {
-		h.wall.Mishaps = func(method string) bottest.Mishap {
+	inHouse(t, func(h *rig) {
+		h.chat.Mishaps = func(method string) bottest.Mishap {
 			if method == "send" {
 				return bottest.GoesWell
 			}
@@ -203,19 +204,20 @@ func TestABotThatMaySendNoFiles(t *testing.T) {
 			h.Fatal(err)
 		}
 		h.wantCalls("picture", "document", "send", "document", "send")
-		if got := h.wall.Text(); strings.Count(got, "Telegram did not take") != 2 {
+		if got := h.chat.Text(); strings.Count(got, "Telegram did not take") != 2 {
 			h.Errorf("the chat shows %q", got)
 		}
 		h.wantSpool(0)
 	})
 }
 
-// Wherever ductor dies, the next one sends what was not sent, nothing twice, and leaves no file behind.
+// Wherever ductor dies, the next process sends the missing files. It sends nothing twice and leaves no file in the
+// spool.
 func TestNoDeathLosesOrDoublesAFile(t *testing.T) {
 	const lives = 12
 	for diesAt := 1; diesAt <= lives; diesAt++ {
 		t.Run(fmt.Sprint("at write ", diesAt), func(t *testing.T) {
-			inHouse(t, func(h *house) {
+			inHouse(t, func(h *rig) {
 				h.store.DiesAt = diesAt
 				err := h.deliver("[[file: a.txt]][[file: b.png]]")
 				time.Sleep(time.Minute)
@@ -229,7 +231,7 @@ func TestNoDeathLosesOrDoublesAFile(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				synctest.Wait()
-				sent := h.wall.Sent()
+				sent := h.chat.Sent()
 				for _, file := range []string{"a", "b"} {
 					n := 0
 					for _, s := range sent {
@@ -237,8 +239,8 @@ func TestNoDeathLosesOrDoublesAFile(t *testing.T) {
 							n++
 						}
 					}
-					if n > 1 || n == 0 && !strings.Contains(h.wall.Text(), "may have arrived") {
-						h.Errorf("%s is in the chat %d times: %q\n%s", file, n, sent, h.wall.Text())
+					if n > 1 || n == 0 && !strings.Contains(h.chat.Text(), "may have arrived") {
+						h.Errorf("%s is in the chat %d times: %q\n%s", file, n, sent, h.chat.Text())
 					}
 				}
 				h.wantSpool(0)
@@ -247,34 +249,34 @@ func TestNoDeathLosesOrDoublesAFile(t *testing.T) {
 	}
 }
 
-// An upload that takes minutes holds up nothing else of the chat.
+// An upload that takes minutes delays nothing else in the chat.
 func TestAnUploadHoldsUpNothing(t *testing.T) {
-	inHouse(t, func(h *house) {
-		h.wall.Delay = 10 * time.Minute
+	inHouse(t, func(h *rig) {
+		h.chat.Delay = 10 * time.Minute
 		if err := h.deliver("[[file: d.pdf]]"); err != nil {
 			h.Fatal(err)
 		}
 		synctest.Wait()
-		h.wall.Mu.Lock()
-		h.wall.Delay = 0
-		h.wall.Mu.Unlock()
+		h.chat.Mu.Lock()
+		h.chat.Delay = 0
+		h.chat.Mu.Unlock()
 		if err := h.sender.Messages.Post(context.Background(), orchestrator.ConversationID{Chat: 1}, "quick"); err != nil {
 			h.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := h.wall.Text(); got != "quick" || len(h.wall.Sent()) > 0 {
-			h.Errorf("after a minute the chat shows %q and %q", got, h.wall.Sent())
+		if got := h.chat.Text(); got != "quick" || len(h.chat.Sent()) > 0 {
+			h.Errorf("after a minute the chat shows %q and %q", got, h.chat.Sent())
 		}
 		time.Sleep(10 * time.Minute)
-		if len(h.wall.Sent()) != 1 {
+		if len(h.chat.Sent()) != 1 {
 			h.Error("the file did not arrive")
 		}
 	})
 }
 
 func TestAnAnswerWithManyFiles(t *testing.T) {
-	inHouse(t, func(h *house) {
+	inHouse(t, func(h *rig) {
 		text := ""
 		for i := range 25 {
 			name := fmt.Sprintf("%02d.png", i)
@@ -285,8 +287,8 @@ func TestAnAnswerWithManyFiles(t *testing.T) {
 			h.Fatal(err)
 		}
 		h.wantCalls("picture", "picture", "send")
-		if got := h.wall.Text(); !strings.Contains(got, "20.png and what follows") || len(h.wall.Sent()) != 20 {
-			h.Errorf("%d were sent, and the chat shows %q", len(h.wall.Sent()), got)
+		if got := h.chat.Text(); !strings.Contains(got, "20.png and what follows") || len(h.chat.Sent()) != 20 {
+			h.Errorf("%d were sent, and the chat shows %q", len(h.chat.Sent()), got)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// The actions of the buttons of menus.
+// Actions of the buttons of menus.
 const (
 	ModelAction      = "w"
 	PermissionAction = "p"
@@ -21,7 +21,7 @@ const (
 	JobModelAction   = "u"
 )
 
-// commands are those that open the menus, by the actions of their buttons.
+// commands maps the actions of buttons to the commands that open their menus.
 func commands() map[string]string {
 	return map[string]string{
 		ModelAction: "model", PermissionAction: "permissions", RoleAction: "role", BusyAction: "queue", NotifyAction: "notify",
@@ -32,7 +32,7 @@ func commands() map[string]string {
 // Actions lists the actions of the buttons of menus.
 func Actions() []string { return slices.Collect(maps.Keys(commands())) }
 
-// data is what a button of the menu carries.
+// data returns the data of a button of the menu.
 func (f *frame) data(op string, arg int) string {
 	data, _ := tgapi.ButtonData(f.action, f.nonce+":"+strconv.Itoa(f.step)+":"+op+strconv.Itoa(arg))
 	return data
@@ -46,23 +46,23 @@ func (f *frame) closeButton() tgapi.Button {
 	return tgapi.Button{Text: f.lang.Text("common.close"), Data: f.data(opClose, 0)}
 }
 
-// paged gives the choices, of n, that a page shows, and what leads to the other pages.
+// paged returns the range of choices, of n, that a page shows, and the buttons for the other pages.
 func (f *frame) paged(page, n int) (from, to int, pager tgapi.Keyboard) {
 	return tgapi.Paged(f.lang, page, n, func(page int) string { return f.data(opPage, page) })
 }
 
-// op is what a button of a menu does.
+// op is the operation of a menu button.
 type op struct {
-	kind byte // see the op constants
+	kind byte // one of the op constants
 	arg  int
 }
 
-// The kinds of menu buttons.
+// Kinds of menu buttons.
 const (
 	opAgent   = "a"
 	opModel   = "m"
-	opEffort  = "e" // arg -1 is the model's default
-	opPick    = "k" // of a menu that has one list
+	opEffort  = "e" // arg -1 means the model's default
+	opPick    = "k" // in a menu with one list
 	opConfirm = "y"
 	opPage    = "p"
 	opBack    = "b"

@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Find finds the model that a name means for a conversation; the problem says why it is none. It waits for agents to list their models
-// only where those that have do not settle it.
+// Find returns the model that a name means in a conversation, or a problem that explains why there is none. It waits
+// for agents to list their models only if the models known so far do not settle it.
 func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, *naming.Problem, error) {
 	c, problem, err := k.find(ctx, in, name, "", nil)
 	if isUnsettled(problem) {
@@ -19,8 +19,8 @@ func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID, name s
 	return c, problem, err
 }
 
-// find finds a model by what is known of the agents. If that leaves a problem unsettled, find with it waits for the agents that are still
-// being asked.
+// find looks up a model among the models known now. If a problem remains that the pending agents could settle, calling
+// with waits for them.
 func (k *Menus) find(
 	ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent, unsettled *naming.Problem,
 ) (c naming.Choice, problem *naming.Problem, err error) {
@@ -43,10 +43,10 @@ func isUnsettled(problem *naming.Problem) bool {
 	return problem != nil && problem.Kind == naming.Loading
 }
 
-// WhyNot says in the chat why a name is no choice.
+// WhyNot explains in the chat why a name cannot be chosen.
 func (k *Menus) WhyNot(p lang.Printer, problem *naming.Problem) string { return whyNot(p, problem) }
 
-// Entries lists the agents that a conversation can use and their models. It waits for agents to list them.
+// Entries lists the agents that a conversation can use, with their models. It waits for agents to list them.
 func (k *Menus) Entries(ctx context.Context, in orchestrator.ConversationID) ([]cli.MenuEntry, error) {
 	return k.service.Menu(ctx, in)
 }

@@ -10,18 +10,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// choices are what a listMenu offers, by names.
+// choices are the options of a listMenu, identified by name.
 type choices interface {
 	names() []string
-	label(p lang.Printer, name string) string // of a button
-	// text stands above the buttons; now is what counts now.
+	label(p lang.Printer, name string) string // the label of a button
+	// text returns the text above the buttons; now is the current choice.
 	text(p lang.Printer, now string) string
-	stays(p lang.Printer, now string) string // says what counts when the user chose nothing
-	// choose stores a choice. said takes the place of the menu, short answers the press.
+	stays(p lang.Printer, now string) string // describes what stays if the user chose nothing
+	// choose stores a choice. said replaces the menu; short answers the press.
 	choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, name string) (said, short string, err error)
 }
 
-// listMenu is one open menu with one list, a button for each choice.
+// listMenu is one open menu with a single list and a button for each choice.
 type listMenu struct {
 	frame
 	of     choices
@@ -30,7 +30,7 @@ type listMenu struct {
 	chosen string
 }
 
-// openList gives the page of a list that has the choice that counts now.
+// openList opens a list and returns the page that contains the current choice.
 func (k *Menus) openList(in orchestrator.ConversationID, action string, of choices, now string) tgapi.Page {
 	page := tgapi.PageOf(max(slices.Index(of.names(), now), 0))
 	return k.open(in, &listMenu{frame: frame{action: action}, of: of, now: now, page: page})

@@ -12,21 +12,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configure Menus. All are required.
+// Options configures Menus. All fields are required.
 type Options struct {
 	Service Service
-	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // changes a message of ours; does not wait
-	Beside  func(func(ctx context.Context))                                    // runs what no command waits for
+	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // edits the bot's message; does not wait
+	Beside  func(func(ctx context.Context))                                    // runs work that no command waits for
 	Now     func() time.Time
 	Lang    *lang.Choices
-	Aliases func() map[string]string // of models, now; see naming.Names
+	Aliases func() map[string]string // aliases of models, now; see naming.Names
 }
 
-// Menus keeps the open menus. Safe for concurrent use.
+// Menus manages the open menus. Safe for concurrent use.
 //
-// What the buttons choose from is kept here and not in them: a button carries a nonce, the step it was made for and an
-// index. So a button of an earlier step, of another conversation, of a menu that expired or of before a restart is
-// recognised and changes nothing.
+// The choices are stored here, not in the buttons: a button carries a nonce, the step it was made for and an index. So
+// Menus recognizes a button of an earlier step, of another conversation, of an expired menu or of a time before a
+// restart; such a button changes nothing.
 type Menus struct {
 	service Service
 	edit    func(in orchestrator.ConversationID, message int, page tgapi.Page)
@@ -39,7 +39,7 @@ type Menus struct {
 	byID map[string]menu
 }
 
-// New makes Menus.
+// New returns Menus.
 func New(o Options) *Menus {
 	return &Menus{service: o.Service, edit: o.Edit, beside: o.Beside, now: o.Now, lang: o.Lang, aliases: o.Aliases, byID: make(map[string]menu)}
 }
@@ -47,29 +47,29 @@ func New(o Options) *Menus {
 // menu is one open menu. The lock of Menus guards it until it is done.
 type menu interface {
 	common() *frame
-	// view is what the message shows now.
+	// view returns the page that the message shows now.
 	view() tgapi.Page
-	// press moves the menu by one press. A press that makes no sense at this step leaves it as it is.
+	// press applies one press. It ignores a press that makes no sense at this step.
 	press(o op) state
-	// unchanged says what stays as it is when the user chose nothing.
+	// unchanged describes what stays as it is if the user chose nothing.
 	unchanged() string
-	// store stores what the user chose. said takes the place of the menu, short answers the press.
+	// store stores the user's choice. said replaces the menu; short answers the press.
 	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
-// loading is a menu that is offered before all of it is known.
+// loading is a menu that opens before all of its choices are known.
 type loading interface {
 	menu
-	// load waits for the rest. fill adds that to the menu.
+	// load waits for the other choices. fill adds them to the menu.
 	load(ctx context.Context) (fill func(), err error)
 }
 
-// returning is a menu whose last page, chosen or not, is that of the screen it came from.
+// returning is a menu that ends with a page of the screen it came from, whether or not the user chose something.
 type returning interface {
 	backPage() tgapi.Page
 }
 
-// lastPage is what the message of a menu shows when it is done or closed; said is what it shows unless it returns.
+// lastPage returns the final page of a menu that is done or closed. It shows said, unless the menu is a returning one.
 func lastPage(m menu, said string) tgapi.Page {
 	if r, ok := m.(returning); ok {
 		return r.backPage()
@@ -77,19 +77,19 @@ func lastPage(m menu, said string) tgapi.Page {
 	return tgapi.Page{Text: said}
 }
 
-// frame is what all menus have.
+// frame has the fields common to all menus.
 type frame struct {
 	lang    lang.Printer
-	action  string // of its buttons
+	action  string // action of its buttons
 	nonce   string
 	conv    orchestrator.ConversationID
 	expires time.Time
-	step    int // grows with every press; buttons of another step are stale
+	step    int // incremented by every press; buttons of another step are stale
 }
 
 func (f *frame) common() *frame { return f }
 
-// state says what became of a menu after a press.
+// state is the state of a menu after a press.
 type state int
 
 const (
@@ -104,7 +104,7 @@ const (
 	nonceLength = 12 // 60 bits
 )
 
-// open gives the first page of a menu.
+// open registers a menu and returns its first page.
 func (k *Menus) open(in orchestrator.ConversationID, m menu) tgapi.Page {
 	f := m.common()
 	f.nonce, f.conv, f.expires, f.lang = rand.Text()[:nonceLength], in, k.now().Add(life), k.lang.Of(in.Chat)
@@ -115,15 +115,15 @@ func (k *Menus) open(in orchestrator.ConversationID, m menu) tgapi.Page {
 	return m.view()
 }
 
-// openLoading gives the first page of a menu, and edits its message when the rest is known. The caller calls sent with the
-// message once it is sent.
+// openLoading registers a menu, returns its first page, and edits its message when the other choices are known. The
+// caller calls sent with the message once it is sent.
 func (k *Menus) openLoading(in orchestrator.ConversationID, m loading) (page tgapi.Page, sent func(message int)) {
 	page = k.open(in, m)
 	shown := make(chan int, 1)
 	k.beside(func(ctx context.Context) {
 		fill, err := m.load(ctx)
 		if err != nil {
-			return // the menu stays as it is; the user can ask again
+			return // the menu stays as it is; the user can open it again
 		}
 		k.mu.Lock()
 		fill()
@@ -137,7 +137,7 @@ func (k *Menus) openLoading(in orchestrator.ConversationID, m loading) (page tga
 	return page, func(message int) { shown <- message }
 }
 
-// show edits the message of a menu that is still open.
+// show edits the message of a menu, if the menu is still open.
 func (k *Menus) show(m menu, message int) {
 	k.mu.Lock()
 	f := m.common()
@@ -150,7 +150,7 @@ func (k *Menus) show(m menu, message int) {
 	k.edit(f.conv, message, page)
 }
 
-// forget drops menus that expired, and the oldest where there are too many.
+// forget drops expired menus, and the oldest ones if too many are open.
 func (k *Menus) forget() {
 	oldest := ""
 	for nonce, m := range k.byID {
@@ -167,18 +167,18 @@ func (k *Menus) forget() {
 	}
 }
 
-// Answer is what comes of a pressed button.
+// Answer is the result of a pressed button.
 type Answer struct {
 	tgapi.Answer
-	Expired bool // the message has no use for its buttons
+	Expired bool // the message's buttons no longer work
 }
 
 func edited(text string, page tgapi.Page) Answer {
 	return Answer{Answer: tgapi.Answer{Text: text, Edit: page}}
 }
 
-// Press acts on a button of a message. data is the button's data without the action. With an error the choice is not
-// stored, and Edit says so.
+// Press handles a press. data is the button's data without the action. If it returns an error, the choice was not
+// stored, and an Edit shows that.
 func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data string) (Answer, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	nonce, step, o, ok := parseData(data)
@@ -194,7 +194,7 @@ func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data s
 		k.mu.Unlock()
 		return Answer{Answer: tgapi.Stale(p)}, nil
 	case step != f.step:
-		page := m.view() // also for a message whose last edit never arrived
+		page := m.view() // even if it is the same page: the last edit may never have arrived
 		k.mu.Unlock()
 		return edited(p.Text("menu.moved-on"), page), nil
 	}

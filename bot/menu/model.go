@@ -20,13 +20,13 @@ type modelMenu struct {
 	service Service
 	entries []cli.MenuEntry
 	current orchestrator.Status
-	agent   int // index into entries; -1 while the agent is chosen
-	model   int // index into the agent's models; -1 while the model is chosen
+	agent   int // index into entries; -1 while the user chooses an agent
+	model   int // index into the agent's models; -1 while the user chooses a model
 	page    int
-	chosen  naming.Choice // when it is done
+	chosen  naming.Choice // set when the menu is done
 }
 
-// Model answers "/model": it opens the menu. The caller calls sent, if there is one, with the message of the page.
+// Model answers "/model" by opening the menu. If sent is not nil, the caller calls it with the message of the page.
 func (k *Menus) Model(ctx context.Context, by orchestrator.Press) (page tgapi.Page, sent func(message int), err error) {
 	in := by.Conversation
 	st, err := k.service.Status(ctx, in)
@@ -51,7 +51,7 @@ func newModelMenu(action string, entries []cli.MenuEntry, current orchestrator.S
 	return &modelMenu{frame: frame{action: action}, entries: entries, current: current, agent: -1, model: -1}
 }
 
-// load waits for the agents that are still being asked.
+// load waits for the agents whose models are not known yet.
 func (m *modelMenu) load(ctx context.Context) (fill func(), err error) {
 	entries, err := m.service.Menu(ctx, m.conv)
 	if err != nil {
@@ -64,7 +64,8 @@ func (m *modelMenu) load(ctx context.Context) (fill func(), err error) {
 	return func() {
 		m.current = st
 		for i, e := range entries {
-			if i < len(m.entries) && naming.IsLoading(m.entries[i]) { // buttons choose by index, so the others stay
+			// buttons choose by index, so the others must not move
+			if i < len(m.entries) && naming.IsLoading(m.entries[i]) {
 				m.entries[i] = e
 			}
 		}
@@ -72,15 +73,15 @@ func (m *modelMenu) load(ctx context.Context) (fill func(), err error) {
 	}, nil
 }
 
-// enterOnly opens the only usable agent, unless the user pressed something already.
+// enterOnly opens the only usable agent, unless the user has already pressed a button.
 func (m *modelMenu) enterOnly() {
 	if only, ok := onlyUsable(m.entries); ok && m.step == 0 {
 		m.enterAgent(only)
 	}
 }
 
-// ModelByName answers "/model" and a name: it chooses the model. If that takes an agent that is still being asked, the page says so, and
-// later gives the one that takes its place.
+// ModelByName answers "/model" with a name by choosing that model. If an agent must list its models first, the page
+// says so, and later returns the page that replaces it.
 func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press, name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
 	in := by.Conversation
 	st, err := k.service.Status(ctx, in)
@@ -104,12 +105,13 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press, name str
 	}, nil
 }
 
-// chooseFound stores what a name means, or says why it means nothing.
+// chooseFound stores the model that a name means, or explains why the name means none.
 func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
 	p := k.lang.Of(in.Chat)
 	text := chosenText(p, c)
 	switch {
-	case problem != nil && problem.Kind == naming.NoEfforts: // the model is what the user wants most
+	// the user cares most about the model, so choose it without the effort
+	case problem != nil && problem.Kind == naming.NoEfforts:
 		text += "\n" + whyNot(p, problem)
 	case problem != nil:
 		return tgapi.Page{Text: whyNot(p, problem)}, nil
@@ -117,7 +119,8 @@ func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID,
 	return tgapi.Page{Text: text}, k.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
 }
 
-// Effort answers "/effort": with an argument it chooses how hard the current model thinks, without one it offers what that has.
+// Effort answers "/effort". With an argument it sets the effort of the current model; without one it shows the efforts
+// that the model has.
 func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	st, err := k.service.Status(ctx, by.Conversation)
@@ -125,7 +128,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 		return tgapi.Page{}, err
 	}
 	var only []cli.Agent
-	if args != "" { // then no other agent is offered
+	if args != "" { // then efforts of other agents are not offered
 		only = append(only, st.Agent)
 	}
 	entries, err := k.service.Menu(ctx, by.Conversation, only...)
@@ -155,16 +158,16 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 	return tgapi.Page{Text: chosenText(p, c)}, k.service.SetModel(ctx, by.Conversation, c.Agent, c.Model, c.Effort)
 }
 
-// efforts says what is known of the efforts of a model.
+// efforts is the knowledge about a model's efforts.
 type efforts int
 
 const (
-	effortsUnknown efforts = iota // its agent does not list it
+	effortsUnknown efforts = iota // the agent does not list the model
 	effortsNone
 	effortsSome
 )
 
-// enterCurrent shows the efforts of the current model, if it has some.
+// enterCurrent shows the efforts of the current model, if it has any.
 func (m *modelMenu) enterCurrent() efforts {
 	for i, e := range m.entries {
 		if e.Agent != m.current.Agent || !naming.Usable(e) {
@@ -185,8 +188,9 @@ func (m *modelMenu) enterCurrent() efforts {
 	return effortsUnknown
 }
 
-// Named is what a name before a prompt means, such as the "fast" of "@fast explain this"; false if that is text. It waits for
-// agents to list their models only for a name that is neither an alias nor an agent.
+// Named returns the model that a name before a prompt means, such as "fast" in "@fast explain this". It returns false
+// if the name is ordinary text. It waits for agents to list their models only if the name is neither an alias nor an
+// agent.
 func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
 	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){k.service.MenuNow, k.Entries} {
 		entries, err := list(ctx, in)
@@ -223,15 +227,16 @@ func (m *modelMenu) unchanged() string {
 	return render.ChoiceText(m.lang, m.current.Agent, m.current.Model, m.current.Effort)
 }
 
-// jobModelMenu is the model menu of a job. Its last page is one of the job.
+// jobModelMenu is the model menu of a job. It ends with a page of the job.
 type jobModelMenu struct {
 	*modelMenu
 	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error
 	back   func() tgapi.Page
 }
 
-// ChooseModel gives the first page of a model menu that stores no choice for the conversation, but calls choose with it,
-// at most once. It marks current; where that has no agent, what the conversation uses. Its last page is what back gives.
+// ChooseModel opens a model menu that calls choose with the choice, at most once, and stores nothing for the
+// conversation. It marks current as the current choice; if current has no agent, it marks the conversation's. The menu
+// ends with the page that back returns.
 func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
 	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page, error) {
 	entries, err := k.service.Menu(ctx, in)

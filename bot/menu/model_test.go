@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What the chat says to names that are no choice.
+// The chat explains why a name cannot be chosen.
 func TestNamesThatAreNoChoice(t *testing.T) {
 	for name, want := range map[string]string{
 		"gpt":           "Several models have that name",
@@ -171,8 +171,8 @@ func TestMenuThatCannotBeStored(t *testing.T) {
 	})
 }
 
-// TestEveryButtonFits holds that whatever agents call their models, a menu's buttons are such that Telegram
-// takes them, and any walk through the menu ends in a choice that the menu offered.
+// Whatever agents call their models, Telegram accepts the buttons of a menu, and any walk through the menu ends in a
+// choice that the menu offered.
 func TestEveryButtonFits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var models []cli.Model
@@ -243,7 +243,7 @@ func FuzzParseData(f *testing.F) {
 	})
 }
 
-// A sandbox that cannot be had is no agent that is missing.
+// The menu does not describe an unavailable sandbox as a missing agent.
 func TestTheMenuSaysThatASandboxIsNotThere(t *testing.T) {
 	gone := &cli.Failure{Kind: cli.NoSandbox, Agent: "claude", Sandbox: "web", Reason: "Docker cannot be reached; start it"}
 	got := unusableBecause(lang.Printer{}, cli.MenuEntry{Agent: "claude", Auth: cli.Auth{State: cli.NotFound, Fix: gone.Error()}, Err: gone})

@@ -7,7 +7,7 @@ import (
 	"ductor/lang"
 )
 
-// whyNot says in the chat why a name is no choice.
+// whyNot explains in the chat why a name cannot be chosen.
 func whyNot(p lang.Printer, w *naming.Problem) string {
 	name := render.Cut(w.Name, 60)
 	switch w.Kind {

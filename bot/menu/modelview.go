@@ -13,9 +13,9 @@ import (
 	"ductor/lang"
 )
 
-// What the model menu shows at each step, and how a press moves it.
+// This file has the pages of the model menu for each step, and the effect of a press.
 
-// turn moves the menu by one press. Presses that make no sense at this step leave it as it is.
+// press moves the menu. It ignores a press that makes no sense at this step.
 func (m *modelMenu) press(o op) state {
 	switch string(o.kind) {
 	case opClose:
@@ -59,7 +59,7 @@ func (m *modelMenu) back() {
 	}
 }
 
-// enterAgent shows the page of the agent's models that the current one is on.
+// enterAgent opens the page of the agent's models that contains the current one.
 func (m *modelMenu) enterAgent(agent int) {
 	m.agent, m.model, m.page = agent, -1, 0
 	for i, model := range m.models() {
@@ -78,7 +78,7 @@ func (m *modelMenu) choose(effort cli.Effort) state {
 	return stateDone
 }
 
-// isCurrent says whether model is what the conversation uses: chosen, or the agent's default where none is.
+// isCurrent reports whether the conversation uses model: by choice, or as the agent's default if none is chosen.
 func (m *modelMenu) isCurrent(model cli.Model) bool {
 	if m.current.Agent != m.entries[m.agent].Agent {
 		return false
@@ -154,7 +154,7 @@ func (m *modelMenu) modelsView() tgapi.Page {
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, m.foot())}
 }
 
-// factsText says how much a model reads and what it costs, as far as that is known.
+// factsText describes a model's context size and price, as far as known.
 func factsText(p lang.Printer, m cli.Model) string {
 	var known []string
 	if m.Context > 0 {
@@ -205,7 +205,7 @@ func onlyUsable(entries []cli.MenuEntry) (int, bool) {
 	return found, found >= 0
 }
 
-// unusableBecause says why an agent cannot be chosen, and what to do.
+// unusableBecause explains why an agent cannot be chosen, and how to fix that.
 func unusableBecause(p lang.Printer, e cli.MenuEntry) string {
 	var s string
 	var f *cli.Failure

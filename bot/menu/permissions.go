@@ -12,33 +12,33 @@ import (
 	"ductor/orchestrator"
 )
 
-// permissionMenu is one open menu of what the agent may do without asking.
+// permissionMenu is one open menu for what the agent may do without asking.
 type permissionMenu struct {
 	frame
 	service Service
 	current cli.PermissionMode
-	cannot  map[cli.PermissionMode]string // what the agent does not do
-	rules   []orchestrator.Rule           // that let through what was allowed before
+	cannot  map[cli.PermissionMode]string // why the agent does not support a mode
+	rules   []orchestrator.Rule           // rules that users made; they allow matching requests
 	page    int
 	showing permissionPage
-	until   time.Time     // when the bypass ends that counts now; zero for none
-	lasts   time.Duration // how long a bypass would last
+	until   time.Time     // end of the current bypass; zero for none
+	lasts   time.Duration // duration of a new bypass
 	chosen  cli.PermissionMode
-	revoked *orchestrator.Rule // chosen instead of a mode
+	revoked *orchestrator.Rule // the user's choice, if it revokes a rule instead of setting a mode
 	tools   toolLists
 }
 
-// permissionPage is what the menu shows.
+// permissionPage is the page that the menu shows.
 type permissionPage int
 
 const (
 	pageModes  permissionPage = iota
-	pageBypass                // was pressed and is to be confirmed
+	pageBypass                // bypass was pressed and needs a confirmation
 	pageRules
 	pageTools
 )
 
-// meaningOf says in a line what a mode means.
+// meaningOf explains a mode in a line.
 func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
 	switch mode {
 	case cli.Plan:
@@ -55,8 +55,8 @@ func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
 	return ""
 }
 
-// Permissions answers "/permissions": with a mode it sets it at once, without one it opens the menu. Bypass is confirmed
-// either way.
+// Permissions answers "/permissions". With a mode it sets that at once; without one it opens the menu. Bypass needs a
+// confirmation either way.
 func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	now, err := k.service.Permissions(ctx, by.Conversation)
@@ -88,7 +88,7 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 	return tgapi.Page{Text: m.setText(mode)}, k.service.SetPermission(ctx, by.Conversation, mode, by.Person)
 }
 
-// modeAndTime reads a mode, and after bypass how long it lasts.
+// modeAndTime parses a mode, and the duration that may follow bypass.
 func modeAndTime(text string) (mode cli.PermissionMode, lasts time.Duration, ok bool) {
 	if mode, ok := modeNamed(text); ok {
 		return mode, 0, true
@@ -109,7 +109,7 @@ func (m *permissionMenu) setText(mode cli.PermissionMode) string {
 	return text
 }
 
-// line explains a mode, and what the agent of the conversation does not do of it.
+// line explains a mode, including what the conversation's agent does not support of it.
 func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	line := m.modeLine(mode)
 	if why := m.cannot[mode]; why != "" {
@@ -122,7 +122,7 @@ func (m *permissionMenu) modeLine(mode cli.PermissionMode) string {
 	return string(mode) + ": " + meaningOf(m.lang, mode)
 }
 
-// modeNamed finds a mode by its name; "accept edits" and "acceptEdits" are accept-edits.
+// modeNamed returns the mode with a name. "accept edits" and "acceptEdits" mean accept-edits.
 func modeNamed(name string) (cli.PermissionMode, bool) {
 	plain := strings.NewReplacer("-", "", "_", "", " ", "")
 	for _, mode := range cli.PermissionModes() {

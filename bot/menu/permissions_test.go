@@ -24,7 +24,7 @@ func TestEveryPermissionModeIsExplained(t *testing.T) {
 func TestPermissionsByCommand(t *testing.T) {
 	tests := []struct {
 		args string
-		set  string // the mode that is set; empty for none
+		set  string // empty for none
 		said string
 	}{
 		{"plan", "plan", "plan: reads and plans, and changes nothing."},
@@ -131,7 +131,7 @@ func TestBypassIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestOldPressesOfPermissions holds that a button that is stale, foreign or made up changes nothing.
+// A stale, foreign or invented button changes nothing.
 func TestOldPressesOfPermissions(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -172,8 +172,8 @@ func TestOldPressesOfPermissions(t *testing.T) {
 	}
 }
 
-// TestNoWalkLeadsToBypassUnconfirmed holds that whatever is pressed in whatever order, bypass is chosen
-// only by the press after the one that asked for it.
+// Whatever buttons a user presses in whatever order, bypass starts only with the press right after the one that asked
+// for it.
 func TestNoWalkLeadsToBypassUnconfirmed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &permissionMenu{current: rapid.SampledFrom(cli.PermissionModes()).Draw(rt, "current")}
@@ -198,13 +198,13 @@ func TestNoWalkLeadsToBypassUnconfirmed(t *testing.T) {
 	})
 }
 
-// openPermissions opens the menu and gives its buttons.
+// openPermissions opens the menu and returns its buttons.
 func (r *rig) openPermissions() tgapi.Keyboard {
 	r.command("/permissions")
 	return r.page.Keyboard
 }
 
-// What the agent of a conversation does not do of a mode is said where the mode is chosen, and again when it is set.
+// The menu names a mode's unsupported parts where the user chooses the mode, and again when it is set.
 func TestThePermissionMenuSaysWhatTheAgentCannot(t *testing.T) {
 	withMenus(t, func(t *testing.T, r *rig) {
 		const why = "it has no plan mode: it may read, and change nothing"

@@ -14,11 +14,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// serviceFake is a domain that records what menus ask it to change.
+// serviceFake is a domain that records the changes that menus request.
 type serviceFake struct {
 	tools   cli.ToolList
 	calls   []string
-	fail    error // of every change
+	fail    error // returned by every change
 	entries []cli.MenuEntry
 	roles   []string
 	status  orchestrator.Status
@@ -82,14 +82,14 @@ const (
 	group = -100
 )
 
-// rig is Menus over fakes, and what they say in the chat.
+// rig has Menus over fakes, and the pages shown in the chat.
 type rig struct {
 	*Menus
 	service *serviceFake
-	page    tgapi.Page   // the answer to the last command
-	edits   []tgapi.Page // of messages with buttons
-	answers []string     // to presses
-	expired int          // presses that took buttons away
+	page    tgapi.Page   // answer to the last command
+	edits   []tgapi.Page // messages with buttons
+	answers []string     // answers to presses
+	expired int          // number of presses that removed buttons
 	err     error        // of the last command or press
 }
 
@@ -110,7 +110,7 @@ func by(chat int64) orchestrator.Press {
 	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: owner, Role: orchestrator.RoleUser}
 }
 
-// command has the owner send a command.
+// command sends a command as the owner.
 func (r *rig) command(text string) {
 	name, args, _ := strings.Cut(text, " ")
 	ctx, args := context.Background(), strings.TrimSpace(args)
@@ -137,7 +137,7 @@ func (r *rig) command(text string) {
 	}
 }
 
-// press has the owner press a button.
+// press presses a button as the owner.
 func (r *rig) press(data string) { r.pressIn(owner, data) }
 
 func (r *rig) pressIn(chat int64, data string) {

@@ -12,13 +12,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// roles are the roles that a conversation can play. The first is empty: none.
+// roles are the roles that a conversation can choose. The first is empty and means no role.
 type roles struct {
 	service Service
 	all     []string
 }
 
-// Role answers "/role": with a name it sets the role at once, without one it opens the menu.
+// Role answers "/role". With a name it sets the role at once; without one it opens the menu.
 func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	r := roles{k.service, append([]string{""}, k.service.Roles()...)}
 	if args != "" {
@@ -37,8 +37,8 @@ func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (t
 	return k.openList(by.Conversation, RoleAction, r, st.Role), nil
 }
 
-// roleNamed finds a role by its name as it is written, else by one that differs in case only. A role that
-// is called "none" goes before having none.
+// roleNamed returns the role with exactly this name, or else one whose name differs only in case. A configured role
+// named "none" takes precedence over the word for no role.
 func roleNamed(p lang.Printer, name string, names []string) (string, bool) {
 	for _, same := range []func(string) bool{
 		func(s string) bool { return s != "" && s == name },
@@ -60,7 +60,7 @@ func noSuchRole(p lang.Printer, name string, names []string) string {
 	return p.Text("menu.no-such-role", render.Cut(name, 60), render.Cut(p.List(labels...), 1000))
 }
 
-// roleLabel is a role's name as buttons and sentences show it.
+// roleLabel returns a role's name for buttons and sentences.
 func roleLabel(p lang.Printer, name string) string {
 	if name == "" {
 		return p.Text("menu.no-role")
@@ -83,7 +83,7 @@ func (roles) stays(p lang.Printer, now string) string {
 	return p.Text("menu.role-unchanged", roleLabel(p, now))
 }
 
-// choose implements choices. What it says names the agent, because a role may choose it.
+// choose implements choices. Its text names the agent, because a role can choose the agent.
 func (r roles) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, name string) (said, short string, err error) {
 	if err := r.service.SetRole(ctx, in, name); err != nil {
 		return "", "", err

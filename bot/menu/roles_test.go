@@ -96,8 +96,7 @@ func TestTheRoleMenuOpensWhereTheRoleIs(t *testing.T) {
 	})
 }
 
-// TestEveryRoleCanBeChosen holds that whatever roles are called, each is on some page with a button that
-// Telegram takes, and the button chooses it.
+// Whatever roles are called, each has a button that Telegram accepts on some page, and the button chooses it.
 func TestEveryRoleCanBeChosen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := append([]string{""}, rapid.SliceOfNDistinct(rapid.StringN(1, 300, -1), 1, 40, rapid.ID).Draw(rt, "roles")...)

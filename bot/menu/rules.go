@@ -12,9 +12,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// The part of the permissions menu that lists the rules that users made, each with a button that takes it back.
+// This file has the part of the permissions menu that lists the users' rules, each with a button that revokes it.
 
-// ruleShown is how much of a rule the list shows, and a button.
+// ruleShown bounds the text of a rule in the list and in a button.
 const (
 	ruleShown  = 300
 	ruleButton = 40
@@ -50,7 +50,7 @@ func ruleText(p lang.Printer, r orchestrator.Rule, most int) string {
 	return render.Cut(render.OneLine(render.Revealed(render.Rule(p, r.Text))), most)
 }
 
-// ruleScope says for whom and how long a rule counts.
+// ruleScope describes for whom and for how long a rule applies.
 func ruleScope(p lang.Printer, r orchestrator.Rule) string {
 	agent, dir := render.AgentName(p, r.Agent), render.Cut(r.Dir, 100)
 	if r.Session != "" {

@@ -8,36 +8,36 @@ import (
 	"ductor/orchestrator"
 )
 
-// Service is what menus ask of the domain. *conversation.Engine implements it. Safe for concurrent use.
+// Service is the part of the domain that menus need. *conversation.Engine implements it. Safe for concurrent use.
 type Service interface {
-	// Status says what a conversation is set to and busy with.
+	// Status returns a conversation's settings and its current work.
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 
-	// SetModel chooses agent, model and effort for a conversation; empty values mean the defaults.
+	// SetModel sets agent, model and effort of a conversation. Empty values mean the defaults.
 	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error
-	// Menu says for each agent whether it can be used where the conversation's next turn runs, and which models it has.
-	// It waits only for the agents in only, if there are some.
+	// Menu lists each agent with its models, and whether it can be used where the conversation's next turn runs. If
+	// only is not empty, it waits only for those agents.
 	Menu(ctx context.Context, id orchestrator.ConversationID, only ...cli.Agent) ([]cli.MenuEntry, error)
-	// MenuNow is Menu without waiting for an agent: the Err of one that is still being asked is cli.ErrLoading.
+	// MenuNow returns Menu without waiting: the Err of an agent whose models are still loading is cli.ErrLoading.
 	MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 
-	// Permissions says what the agents of a conversation may do without asking.
+	// Permissions returns what the agents of a conversation may do without asking.
 	Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error)
-	// SetPermission chooses what the agent may do without asking from the next turn on.
+	// SetPermission sets what the agent may do without asking, from the next turn on.
 	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, by orchestrator.PersonID) error
-	// Bypass lets everything through from the next turn on, for a while or until a restart.
+	// Bypass allows everything from the next turn on, for a while or until a restart.
 	Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration, by orchestrator.PersonID) error
-	// SetTools limits the tools of the agents from the next turn on. ErrBadChoice for a name that means nothing.
+	// SetTools limits the tools of the agents from the next turn on. It returns ErrBadChoice for an unknown name.
 	SetTools(ctx context.Context, id orchestrator.ConversationID, list cli.ToolList, by orchestrator.PersonID) error
-	// Revoke takes a rule back. ErrNoRule if the conversation has no such rule.
+	// Revoke deletes a rule. It returns ErrNoRule if the conversation has no such rule.
 	Revoke(ctx context.Context, id orchestrator.RuleID, by orchestrator.Press) error
 
 	// Roles lists the names of the configured roles, sorted.
 	Roles() []string
-	// SetRole chooses the role the agent plays from the next turn on, in the same session; an empty name
-	// is none. ErrNoRole for one that is not configured.
+	// SetRole sets the agent's role from the next turn on, in the same session. An empty name means no role. It returns
+	// ErrNoRole if the role is not configured.
 	SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error
 
-	// Set chooses a setting. ErrBadChoice for a word that is none of it.
+	// Set changes a setting. It returns ErrBadChoice if the setting has no such word.
 	Set(ctx context.Context, in orchestrator.ConversationID, of orchestrator.Setting, word string) error
 }

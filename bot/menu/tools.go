@@ -14,17 +14,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// toolLists is the part of the permissions menu that shows and changes which tools there are.
+// toolLists is the part of the permissions menu that shows and changes the available tools.
 type toolLists struct {
 	own    cli.ToolList
-	others []cli.ToolList // of the configuration
+	others []cli.ToolList // lists from the configuration
 	agent  cli.Agent
-	unheld string        // why the agent cannot be held to them
-	chosen *cli.ToolList // instead of own; nil while nothing is chosen
+	unheld string        // why the agent cannot enforce the lists
+	chosen *cli.ToolList // replaces own; nil while nothing is chosen
 }
 
-// tools answers "/permissions tools": with "no shell web" or "only read search" it sets the list at once, with "all" it takes the
-// list back, without more it opens the page.
+// tools answers "/permissions tools". With "no shell web" or "only read search" it sets the list at once, with "all" it
+// removes the list, and without an argument it opens the page.
 func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionMenu, words []string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	var list cli.ToolList
@@ -47,7 +47,7 @@ func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionM
 	return tgapi.Page{Text: m.toolsSet(list)}, err
 }
 
-// press turns one kind on or off, or has all of them.
+// press switches one kind of tools on or off, or allows all of them.
 func (l *toolLists) press(o op) state {
 	kinds, list := tools.Kinds(), cli.ToolList{Only: l.own.Only, Denied: slices.Clone(l.own.Denied)}
 	switch kind := string(o.kind); {
@@ -97,7 +97,7 @@ func (m *permissionMenu) toolsSet(list cli.ToolList) string {
 	return m.lang.Text("menu.permission-set") + "\n" + m.lang.Text("menu.tools-here", listText(m.lang, list))
 }
 
-// listText is a list as users read it.
+// listText describes a list for users.
 func listText(p lang.Printer, l cli.ToolList) string {
 	var parts []string
 	if len(l.Only) > 0 {

@@ -10,11 +10,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// setting is what a conversation chooses by one of a few words.
+// setting is a setting of a conversation with a few words as values.
 type setting struct {
-	action  string // of its buttons
+	action  string // action of its buttons
 	which   lang.Key
-	unknown lang.Key // there is no such word
+	unknown lang.Key // text for an unknown word
 	meaning map[string]lang.Key
 	said    func(p lang.Printer, meaning string) string
 	short   func(p lang.Printer, word string) string
@@ -41,14 +41,14 @@ func settings() map[orchestrator.Setting]setting {
 	}
 }
 
-// words are what a conversation can choose of a setting.
+// words are the values of a setting that a conversation can choose.
 type words struct {
 	setting
 	of      orchestrator.Setting
 	service Service
 }
 
-// Setting answers the command of a setting: with a word it sets it at once, without one it opens the menu.
+// Setting returns the handler of a setting's command. With a word it sets that at once; without one it opens the menu.
 func (k *Menus) Setting(of orchestrator.Setting) func(context.Context, orchestrator.Press, string) (tgapi.Page, error) {
 	w := words{settings()[of], of, k.service}
 	return func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {

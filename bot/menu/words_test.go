@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// A setting of one word is set by its command at once, or by its menu, once.
+// A setting with words as values is set once, either by its command at once or by its menu.
 func TestSettingsOfOneWord(t *testing.T) {
 	for command, words := range map[string][]string{
 		"/queue": {"queue", "steer", "interrupt"}, "/notify": {"always", "long", "never"}, "/think": {"on", "off"},

@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Do makes a step that was begun. An error is one that the outbox understands: ErrOtherForm if the next step shows the
-// same in another way, ErrNotNeeded if there is no step.
+// Do makes the call for a step that Begin returned. Its errors are meant for the outbox: ErrOtherForm if the next step
+// shows the same content in another way, ErrNotNeeded if there is no step.
 func (m *Message) Do(ctx context.Context, step Step, want Content) error {
 	switch step {
 	case Send:
@@ -33,7 +33,7 @@ func (m *Message) Do(ctx context.Context, step Step, want Content) error {
 func (m *Message) send(ctx context.Context, want Content) error {
 	if err := m.save(ctx, orchestrator.Sending, 0); err != nil {
 		m.mu.Lock()
-		m.row.State = orchestrator.Pending // it did not leave
+		m.row.State = orchestrator.Pending // it was not sent
 		m.mu.Unlock()
 		return err
 	}
@@ -50,6 +50,9 @@ func (m *Message) send(ctx context.Context, want Content) error {
 		m.all.arrived(m.spec.Key, id)
 		return m.save(keep, orchestrator.Sent, id)
 	case tgapi.UnknownFault:
+		if m.repeats(want) {
+			return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
+		}
 		m.log.Warn("a message may or may not have arrived; it is not sent again", "err", err)
 		m.settle(want)
 		return m.save(keep, orchestrator.Unknown, 0)
@@ -61,7 +64,7 @@ func (m *Message) send(ctx context.Context, want Content) error {
 			m.log.Info("Telegram knows no rich messages, so one that is nothing else is not sent")
 			return m.save(keep, orchestrator.Failed, 0)
 		}
-		if len(want.Files) > 0 && m.refusedFiles(want, f, err) || m.refusedRich(want, f, err) || m.refused(f, err) {
+		if len(want.Files) > 0 && m.rejectFiles(want, f, err) || m.rejectRich(want, f, err) || m.nextFallback(f, err) {
 			return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 		}
 		return m.save(keep, orchestrator.Failed, 0)
@@ -69,16 +72,32 @@ func (m *Message) send(ctx context.Context, want Content) error {
 	return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
 }
 
+// maxRepeats limits the copies of a message whose outcome stays unknown.
+const maxRepeats = 6
+
+// repeats reports whether to send want again although it may have arrived, and counts that.
+func (m *Message) repeats(want Content) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if want.Life != Repeats || m.trouble.repeats >= maxRepeats {
+		return false
+	}
+	m.trouble.repeats++
+	return true
+}
+
 func (m *Message) call(ctx context.Context, want Content) (int, error) {
 	if len(want.Files) > 0 && !m.has(asText) {
 		return m.sendFiles(ctx, want)
 	}
 	return m.all.client.Send(ctx, tgapi.Message{
-		To: m.To(), Text: m.dressed(want.Text, render.MessageLimit), Rich: m.richOf(want), Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent,
+		To: m.To(), Text: m.renderText(want.Text, render.MessageLimit), Rich: m.richContent(want),
+		Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent,
 	})
 }
 
-// replyTo returns the message to reply to. The numbers of the old chat mean nothing in the one that it became.
+// replyTo returns the message to reply to. If the group became a supergroup, message numbers of the old chat mean
+// nothing in the new one.
 func (m *Message) replyTo(want Content) int {
 	if m.To().Chat != m.spec.To.Chat {
 		return 0
@@ -90,20 +109,21 @@ func (m *Message) callEdit(ctx context.Context, want Content) error {
 	if want.Unknown {
 		return m.all.client.EditKeyboard(ctx, m.To().Chat, m.ID(), want.Keyboard)
 	}
-	if rich := m.richOf(want); rich != nil {
+	if rich := m.richContent(want); rich != nil {
 		return m.all.client.EditRich(ctx, m.To().Chat, m.ID(), rich, want.Keyboard)
 	}
-	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.dressed(want.Text, render.MessageLimit), want.Keyboard)
+	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.renderText(want.Text, render.MessageLimit), want.Keyboard)
 }
 
-// richOf is the rich content that the message is to show; nil for none, and where Telegram refused it.
-func (m *Message) richOf(want Content) []render.Block {
+// richContent returns the rich content that the message is to show. It returns nil if there is none or Telegram
+// rejected it.
+func (m *Message) richContent(want Content) []render.Block {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if want.Rich == nil || m.tried&notRich != 0 {
+	if want.Rich == nil || m.fallbacks&notRich != 0 {
 		return nil
 	}
-	if m.tried&inMainTopic != 0 {
+	if m.fallbacks&inMainTopic != 0 {
 		moved := render.Block{Kind: render.Paragraph, Text: render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved"))}
 		fit, _ := render.FitBlocks(append([]render.Block{moved}, want.Rich...), render.Block{Kind: render.Divider})
 		return fit
@@ -111,22 +131,24 @@ func (m *Message) richOf(want Content) []render.Block {
 	return want.Rich
 }
 
-// refusedRich has a message show its text instead of the rich content that Telegram refused.
-func (m *Message) refusedRich(want Content, f tgapi.Fault, err error) bool {
+// rejectRich makes the message show its text after Telegram rejected the rich content. It returns false if the error
+// has another cause.
+func (m *Message) rejectRich(want Content, f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if want.Rich == nil || want.OnlyRich || m.tried&notRich != 0 || f.Kind != tgapi.BadRequest && f.Kind != tgapi.TooLong && f.Kind != tgapi.NoMethod {
+	if want.Rich == nil || want.OnlyRich || m.fallbacks&notRich != 0 ||
+		f.Kind != tgapi.BadRequest && f.Kind != tgapi.TooLong && f.Kind != tgapi.NoMethod {
 		return false
 	}
 	m.log.Warn("Telegram refused a rich message; it becomes a plain one", "err", err)
-	m.tried |= notRich
+	m.fallbacks |= notRich
 	if f.Kind == tgapi.NoMethod {
-		m.tried |= neverRich
+		m.fallbacks |= neverRich
 	}
 	return true
 }
 
-// record brings the store up to date. There is no call to make.
+// record saves the state in the store. It makes no call.
 func (m *Message) record(ctx context.Context) error {
 	m.mu.Lock()
 	late, state, id := m.storage == behind, m.row.State, m.row.ID
@@ -139,17 +161,17 @@ func (m *Message) record(ctx context.Context) error {
 	return outbox.ErrNotNeeded
 }
 
-// refused picks another way to show what Telegram refused, and says whether there is one.
-func (m *Message) refused(f tgapi.Fault, err error) bool {
+// nextFallback chooses another way to show content that Telegram rejected. It returns false if none is left.
+func (m *Message) nextFallback(f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case f.Kind == tgapi.TopicGone && m.row.Conversation.Topic != 0:
 		m.row.Conversation.Topic = 0
-		m.tried |= inMainTopic
-	case (f.Kind == tgapi.BadRequest || f.Kind == tgapi.TooLong) && m.tried&withoutFormatting == 0:
+		m.fallbacks |= inMainTopic
+	case (f.Kind == tgapi.BadRequest || f.Kind == tgapi.TooLong) && m.fallbacks&withoutFormatting == 0:
 		m.log.Warn("Telegram refused a message; it goes out without formatting", "err", err)
-		m.tried |= withoutFormatting
+		m.fallbacks |= withoutFormatting
 	default:
 		m.log.Error("Telegram refused a message for good", "err", err)
 		m.trouble.refusal = f.Kind
@@ -164,8 +186,8 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 	keep := context.WithoutCancel(ctx)
 	switch f := tgapi.FaultOf(err); f.Kind {
 	case tgapi.NoFault, tgapi.NotModified:
-		return m.edited(keep, want)
-	case tgapi.ChatMoved: // no bot can edit what a group had before it became a supergroup
+		return m.finishEdits(keep, want)
+	case tgapi.ChatMoved: // bots cannot edit messages that a group had before it became a supergroup
 		if want.Life == OnlyEdits {
 			return m.save(keep, orchestrator.Removed, 0)
 		}
@@ -173,34 +195,34 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 		return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 	case tgapi.MessageGone:
 		m.mu.Lock()
-		again := want.Life == Returns && m.tried&sentTwice == 0
-		m.tried |= sentTwice
+		again := want.Life == Returns && m.fallbacks&sentTwice == 0
+		m.fallbacks |= sentTwice
 		m.mu.Unlock()
 		if !again {
 			return m.save(keep, orchestrator.Removed, 0)
 		}
 		return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 	case tgapi.BadRequest, tgapi.TooLong, tgapi.ChatGone, tgapi.TopicGone:
-		if m.refusedRich(want, f, err) || m.refused(f, err) {
+		if m.rejectRich(want, f, err) || m.nextFallback(f, err) {
 			return outbox.ErrOtherForm
 		}
-		return m.edited(keep, want) // there is no other way to show it
+		return m.finishEdits(keep, want) // no fallback is left
 	}
 	return err
 }
 
-// edited records that no edit is left to make. The store hears of that only if it says what is owed, or if the message came to show
-// its end.
-func (m *Message) edited(ctx context.Context, want Content) error {
+// finishEdits records that no edit remains to be made. It writes to the store only if the stored row owes content, or
+// if the message now shows its end.
+func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	owed := m.showed(want)
-	if !m.ends(want) && !owed {
+	if !m.updateEnd(want) && !owed {
 		return nil
 	}
 	return m.save(ctx, orchestrator.Sent, m.ID())
 }
 
-// ends records whether a message shows its end. It reports whether that is new.
-func (m *Message) ends(shown Content) bool {
+// updateEnd records whether a message shows its end. It reports whether that changed.
+func (m *Message) updateEnd(shown Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	end := shown.Life == OnlyEdits
@@ -216,10 +238,10 @@ func (m *Message) ends(shown Content) bool {
 func (m *Message) remove(ctx context.Context, want Content) error {
 	err := m.all.client.Delete(ctx, m.To().Chat, m.ID())
 	switch f := tgapi.FaultOf(err); f.Kind {
-	case tgapi.BadRequest, tgapi.MessageGone: // too old to be deleted, or deleted already
+	case tgapi.BadRequest, tgapi.MessageGone: // too old to be deleted, or already deleted
 		if want.Text.Text != "" {
 			m.mu.Lock()
-			m.tried |= undeletable
+			m.fallbacks |= undeletable
 			m.mu.Unlock()
 			return outbox.ErrOtherForm
 		}
@@ -230,17 +252,18 @@ func (m *Message) remove(ctx context.Context, want Content) error {
 	return m.save(context.WithoutCancel(ctx), orchestrator.Removed, 0)
 }
 
-// dressed is a text as it is sent, in at most limit units: with a word about its topic, or without its formatting.
-func (m *Message) dressed(t render.Text, limit int) render.Text {
+// renderText applies the message's fallbacks to a text: a note that its topic is gone, or plain text without
+// formatting. The result has at most limit units.
+func (m *Message) renderText(t render.Text, limit int) render.Text {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.tried&withoutFormatting != 0 {
+	if m.fallbacks&withoutFormatting != 0 {
 		t.Entities = nil
 	}
 	if m.trouble.said != "" {
 		t = render.AsMessage(render.Concat(render.Plain(m.trouble.said+"\n\n"), t))
 	}
-	if m.tried&inMainTopic != 0 {
+	if m.fallbacks&inMainTopic != 0 {
 		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved")+"\n\n"), t); render.Fits(noted, limit) {
 			return noted
 		}
@@ -248,9 +271,9 @@ func (m *Message) dressed(t render.Text, limit int) render.Text {
 	return render.Shorten(t, limit)
 }
 
-// sendFiles makes the call that sends the files of a message, as pictures or as documents.
+// sendFiles sends the files of a message, as pictures or as documents.
 func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
-	out := tgapi.Files{To: m.To(), Caption: m.dressed(want.Text, render.CaptionLimit),
+	out := tgapi.Files{To: m.To(), Caption: m.renderText(want.Text, render.CaptionLimit),
 		Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent}
 	for _, f := range want.Files {
 		file := tgapi.File{Name: f.Name, Plain: f.Content, Caption: f.Caption, Picture: f.Picture && !m.has(asDocuments)}
@@ -270,20 +293,20 @@ func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
 	return m.all.client.SendFiles(ctx, out)
 }
 
-// refusedFiles picks another way to show files that Telegram refused: pictures as documents, at last a text that says what
-// Telegram said.
-func (m *Message) refusedFiles(want Content, f tgapi.Fault, err error) bool {
+// rejectFiles chooses a fallback for files that Telegram rejected: documents instead of pictures, and finally a text
+// with Telegram's reason. It returns false if none is left.
+func (m *Message) rejectFiles(want Content, f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if f.Kind != tgapi.BadRequest && f.Kind != tgapi.TooLong || m.tried&asText != 0 {
+	if f.Kind != tgapi.BadRequest && f.Kind != tgapi.TooLong || m.fallbacks&asText != 0 {
 		return false
 	}
 	m.log.Warn("Telegram refused files; they go out in another way", "err", err)
-	if want.Files[0].Picture && m.tried&asDocuments == 0 {
-		m.tried |= asDocuments | withoutFormatting
+	if want.Files[0].Picture && m.fallbacks&asDocuments == 0 {
+		m.fallbacks |= asDocuments | withoutFormatting
 		return true
 	}
-	m.tried |= asText
+	m.fallbacks |= asText
 	p := m.all.lang.Of(m.spec.To.Chat)
 	m.trouble.said = p.Text("files.not-taken", namesOf(p, want.Files), cmp.Or(f.Description, string(f.Kind)))
 	return true
@@ -292,11 +315,11 @@ func (m *Message) refusedFiles(want Content, f tgapi.Fault, err error) bool {
 func (m *Message) has(f fallbacks) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.tried&f != 0
+	return m.fallbacks&f != 0
 }
 
-// forgetFiles removes what the spool has of a message that is not sent any more. Of an owed one that may be missing in the
-// chat it says so.
+// forgetFiles removes the spooled files of a message that will not be sent again. If an owed message may be missing in
+// the chat, it sends a notice about that.
 func (m *Message) forgetFiles(ctx context.Context, c Content, now orchestrator.SendState) {
 	if len(c.Files) == 0 || m.all.spool == nil || now == orchestrator.Pending || now == orchestrator.Sending {
 		return

@@ -5,8 +5,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Early makes a message that leaves at once, before anything else of its chat and before it is stored. Keep and Kept store
-// it beside what caused it.
+// Early creates a message that is sent at once, before any other message of its chat and before it is stored. Keep and
+// Kept store it together with its cause.
 func (s *Messages) Early(spec Spec) *Message {
 	m := s.Open(spec)
 	m.storage = early
@@ -15,9 +15,11 @@ func (s *Messages) Early(spec Spec) *Message {
 	return m
 }
 
-// Keep gives an early message as it is to be stored, with what it must end up showing, should ductor be restarted before it
-// does; false if it shows that. Every Keep that gives a message is followed by Kept: until then one that has not begun to
-// leave waits, so that it is sent by this process or by the next.
+// Keep returns the row to store for an early message. If ductor restarts first, the next process makes the message show
+// last. It returns false if the message shows last already.
+//
+// Call Kept after every Keep that returned a row: until then a message whose sending has not begun waits, so that
+// either this process or the next sends it.
 func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,19 +33,20 @@ func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	return m.row, true
 }
 
-// overLocked reports whether nothing brings the message into the chat any more.
+// overLocked reports whether no call will bring the message into the chat any more.
 func (m *Message) overLocked() bool {
 	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
 }
 
-// forgetLocked lets others leave in the place of a message of which nothing is stored.
+// forgetLocked lets other messages overtake a message of which the store has nothing.
 func (m *Message) forgetLocked() {
 	if m.storage == early {
 		m.all.drop(m.spec.Key)
 	}
 }
 
-// Kept says whether the message that Keep gave, if it gave one, was stored, and has the chat show what it is to show now.
+// Kept reports to the message whether the row that Keep returned, if any, was stored. It then updates the chat to the
+// current content.
 func (m *Message) Kept(stored bool) {
 	m.mu.Lock()
 	switch {
@@ -60,7 +63,7 @@ func (m *Message) Kept(stored bool) {
 	m.Update(outbox.Urgent)
 }
 
-// release lets collect have a message that was early and owes nothing any more.
+// release lets collect pick up a message that was early and owes nothing any more.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
 	over := m.row.Content == nil && m.storage == kept

@@ -14,15 +14,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// early makes a message that leaves before it is stored, and shows now what says gives.
-func (o *office) early(says *string, life *Life) *Message {
+// early creates an early message that shows the current value of says.
+func (o *rig) early(says *string, life *Life) *Message {
 	return o.messages.Early(Spec{Key: "stop/1", To: orchestrator.ConversationID{Chat: 1}, Content: func(context.Context) (Content, error) {
 		return Content{Text: render.Plain(*says), Life: *life}, nil
 	}})
 }
 
-// keep stores an early message as FinishUpdates would.
-func (o *office) keep(m *Message, last string) {
+// keep stores an early message as FinishUpdates does.
+func (o *rig) keep(m *Message, last string) {
 	row, keep := m.Keep(Content{Text: render.Plain(last)})
 	if keep {
 		o.store(row)
@@ -30,14 +30,14 @@ func (o *office) keep(m *Message, last string) {
 	}
 }
 
-// An early message leaves before anything is stored. The store has what it owes from then on until it shows that.
+// An early message is sent before anything is stored. From then on the store has its owed content, until it shows that.
 func TestAnEarlyNoticeWaitsForNoStore(t *testing.T) {
-	inOffice(t, func(o *office) {
+	withRig(t, func(o *rig) {
 		o.open()
 		says, life := "Stopping…", Changes
 		m := o.early(&says, &life)
 		o.wantText("Stopping…")
-		if len(o.shelf.Messages) > 0 {
+		if len(o.journal.Messages) > 0 {
 			t.Error("something was stored before it left")
 		}
 		o.keep(m, "Stopped.")
@@ -53,33 +53,33 @@ func TestAnEarlyNoticeWaitsForNoStore(t *testing.T) {
 	})
 }
 
-// Of an early message that says already what it is to say nothing is stored.
+// An early message that already shows its last content is not stored.
 func TestAnEarlyNoticeThatIsOverIsNotStored(t *testing.T) {
-	inOffice(t, func(o *office) {
+	withRig(t, func(o *rig) {
 		o.open()
 		says, life := "Nothing is running here.", Stays
 		m := o.early(&says, &life)
 		o.wantText(says)
 		o.keep(m, says)
 		time.Sleep(time.Minute)
-		if len(o.shelf.Messages) > 0 {
-			t.Errorf("stored: %v", o.shelf.Messages)
+		if len(o.journal.Messages) > 0 {
+			t.Errorf("stored: %v", o.journal.Messages)
 		}
 	})
 }
 
-// A message that Telegram refused for good owes nothing: neither this ductor nor the next looks at it again and again.
+// A message that Telegram rejected for good owes nothing: neither this process nor the next retries it.
 func TestARefusedNoticeIsNotOwed(t *testing.T) {
-	for name, play := range map[string]func(o *office){
-		"an early one": func(o *office) {
-			o.wall.Gone = true
+	for name, play := range map[string]func(o *rig){
+		"an early one": func(o *rig) {
+			o.chat.Gone = true
 			o.open()
 			says, life := "Stopping…", Changes
 			m := o.early(&says, &life)
 			synctest.Wait()
 			o.keep(m, "Stopped.")
 		},
-		"one of an older version": func(o *office) {
+		"one of an older version": func(o *rig) {
 			row := Compose(orchestrator.ConversationID{Chat: 1}, Content{Text: render.Plain("Stopped.")})
 			row.Key, row.State = "stop/1", orchestrator.Failed
 			o.store(row)
@@ -87,20 +87,20 @@ func TestARefusedNoticeIsNotOwed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
-				o.shelf.Reading = time.Second
+			withRig(t, func(o *rig) {
+				o.journal.Reading = time.Second
 				play(o)
 				for range 2 {
 					time.Sleep(time.Minute)
 					o.stop()
-					o.shelf.Reads = 0
+					o.journal.Reads = 0
 					o.open()
 				}
 				time.Sleep(10 * time.Minute)
-				if o.shelf.Reads > 3 {
-					t.Errorf("what is owed was read %d times", o.shelf.Reads)
+				if o.journal.Reads > 3 {
+					t.Errorf("what is owed was read %d times", o.journal.Reads)
 				}
-				if owed, _ := o.shelf.OwedMessages(context.Background()); len(owed) > 0 {
+				if owed, _ := o.journal.OwedMessages(context.Background()); len(owed) > 0 {
 					t.Errorf("owed: %+v", owed)
 				}
 			})
@@ -108,9 +108,9 @@ func TestARefusedNoticeIsNotOwed(t *testing.T) {
 	}
 }
 
-// However many early messages need not be stored, others leave.
+// Any number of early messages that need not be stored leave room for others.
 func TestManyEarlyNoticesLeaveRoom(t *testing.T) {
-	inOffice(t, func(o *office) {
+	withRig(t, func(o *rig) {
 		o.open()
 		for i := range maxHeld + 1 {
 			says, life := "Stopped.", Stays
@@ -129,11 +129,11 @@ func TestManyEarlyNoticesLeaveRoom(t *testing.T) {
 	})
 }
 
-// An early message that waits for its chat is stored, and sent once: by this ductor or by the next.
+// An early message that waits for its chat is stored, and sent once, by this process or the next.
 func TestAnEarlyNoticeThatWaitsOutlivesDuctor(t *testing.T) {
 	for name, restart := range map[string]bool{"the chat has room again": false, "ductor is restarted": true} {
 		t.Run(name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			withRig(t, func(o *rig) {
 				o.open()
 				o.outbox.Go(context.Background(), outbox.Call{Chat: outbox.ChatOf(1), Delivery: outbox.Newest, Run: func(context.Context) error {
 					return tgapi.NewCallError("test", tgapi.Fault{Kind: tgapi.RateLimited, RetryAfter: time.Hour}, nil, nil)
@@ -157,10 +157,10 @@ func TestAnEarlyNoticeThatWaitsOutlivesDuctor(t *testing.T) {
 	}
 }
 
-// An early message that Telegram does not take at first is stored, for a restart.
+// An early message that Telegram rejects at first is stored for a restart.
 func TestAnEarlyNoticeThatDoesNotLeaveIsStored(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.wall.Mishaps = bottest.AtFirst(bottest.RateLimited)
+	withRig(t, func(o *rig) {
+		o.chat.Mishaps = bottest.AtFirst(bottest.RateLimited)
 		o.open()
 		says, life := "Stopped.", Stays
 		o.keep(o.early(&says, &life), "Stopped.")
@@ -172,10 +172,10 @@ func TestAnEarlyNoticeThatDoesNotLeaveIsStored(t *testing.T) {
 	})
 }
 
-// An early message that is being sent while it is stored is not sent again, wherever ductor dies.
+// An early message that is stored while it is being sent is not sent again, wherever ductor dies.
 func TestAnEarlyNoticeThatIsBeingSentIsStoredAsThat(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.wall.Delay = time.Second
+	withRig(t, func(o *rig) {
+		o.chat.Delay = time.Second
 		o.open()
 		says, life := "Stopping…", Changes
 		m := o.early(&says, &life)

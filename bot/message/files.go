@@ -12,10 +12,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Spool keeps the content of files until they are sent: it is read once, and sent as it was then.
+// Spool stores the content of files until they are sent. A file is read once, so users get the content of that moment.
 type Spool struct{ root *os.Root }
 
-// OpenSpool makes the directory if it is missing, and removes from it what no message owes.
+// OpenSpool creates the directory if it is missing, and removes files that no message owes.
 func OpenSpool(ctx context.Context, dir string, store orchestrator.MessageStore) (*Spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of files to be sent: %w", err)
@@ -38,7 +38,7 @@ func (s *Spool) tidy(ctx context.Context, store orchestrator.MessageStore) error
 	}
 	owed := map[string]bool{}
 	for _, row := range rows {
-		c, _ := decode(row.Content) // what cannot be read is never sent
+		c, _ := decode(row.Content) // a row that cannot be decoded is never sent
 		for _, f := range c.Files {
 			owed[f.Spooled] = true
 		}
@@ -55,7 +55,7 @@ func (s *Spool) tidy(ctx context.Context, store orchestrator.MessageStore) error
 	return err
 }
 
-// Put keeps content and gives the name for File.Spooled. When it returns, the content outlives a power failure.
+// Put stores content and returns the name for File.Spooled. When it returns, the content survives a power failure.
 func (s *Spool) Put(content []byte) (name string, err error) {
 	name = rand.Text()
 	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -69,7 +69,7 @@ func (s *Spool) Put(content []byte) (name string, err error) {
 	return name, nil
 }
 
-// Forget removes what was put, for a message that is not to be sent.
+// Forget removes the stored content of a message that will not be sent.
 func (s *Spool) Forget(files ...File) {
 	for _, f := range files {
 		if f.Spooled != "" {

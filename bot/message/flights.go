@@ -7,12 +7,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// flights counts the messages of each chat that Telegram was asked to send, and of which the store does not have the number yet. A
-// user may see such a message, and reply to it.
+// flights counts, for each chat, the messages that Telegram was asked to send and whose number is not stored yet. A
+// user may already see such a message and reply to it.
 type flights struct {
 	mu     sync.Mutex
 	chats  map[int64]int
-	landed chan struct{} // closed with the next one that is stored
+	landed chan struct{} // closed when the next one is stored
 }
 
 func newFlights() *flights {
@@ -35,7 +35,7 @@ func (f *flights) end(chat int64) {
 	f.landed = make(chan struct{})
 }
 
-// next gives what is closed with the next message that is stored; nil where none of a chat is being sent.
+// next returns a channel that is closed when the next message of a chat is stored, or nil if none is being sent.
 func (f *flights) next(chat int64) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,8 +45,8 @@ func (f *flights) next(chat int64) <-chan struct{} {
 	return f.landed
 }
 
-// Await waits until the store knows the message with a number in a conversation: as long as messages of its chat are being sent, and until
-// ctx ends.
+// Await waits until the store knows the message with a number in a conversation. It gives up once no message of the
+// chat is being sent, or ctx is done.
 func (s *Messages) Await(ctx context.Context, in orchestrator.ConversationID, id int) error {
 	for {
 		landed := s.flights.next(in.Chat)

@@ -17,10 +17,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// producer wants one message to show something, over several lives of ductor.
+// producer makes one message show its content over several processes.
 type producer struct {
-	wall  *bottest.Chat
-	shelf *bottest.Journal
+	chat    *bottest.Chat
+	journal *bottest.Journal
 
 	out     *outbox.Outbox
 	message *Message
@@ -29,10 +29,10 @@ type producer struct {
 	want Content
 }
 
-// begin starts a ductor, which continues with the message.
+// begin starts a process, which continues with the message.
 func (p *producer) begin() {
 	p.out = bottest.NewOutbox()
-	p.message = New(p.out, p.wall, p.shelf, nil, slog.New(slog.DiscardHandler)).Open(Spec{
+	p.message = New(p.out, p.chat, p.journal, nil, slog.New(slog.DiscardHandler)).Open(Spec{
 		Key: "m", To: orchestrator.ConversationID{Chat: 1}, Content: func(context.Context) (Content, error) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -50,37 +50,37 @@ func (p *producer) wants(c Content) {
 	p.message.Update(outbox.Awaited)
 }
 
-// restart ends ductor as a kill does, and starts it again.
+// restart kills the process and starts the next one.
 func (p *producer) restart() {
 	dead, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = p.out.Drain(dead)
 	synctest.Wait()
-	p.shelf.Mu.Lock()
-	p.shelf.DiesAt = 0
-	p.shelf.Mu.Unlock()
+	p.journal.Mu.Lock()
+	p.journal.DiesAt = 0
+	p.journal.Mu.Unlock()
 	p.begin()
 	p.message.Update(outbox.Awaited)
 }
 
-// check holds what is true of the message once all is quiet: the chat has at most one, and it shows what is wanted unless
-// it is unknown whether the message arrived.
+// check checks the message once everything is quiet: the chat has at most one, which shows the wanted content unless it
+// is unknown whether the message arrived.
 func (p *producer) check(t bottest.Failer) {
-	p.wall.Mu.Lock()
-	p.wall.Mishaps = nil
-	p.wall.Mu.Unlock()
+	p.chat.Mu.Lock()
+	p.chat.Mishaps = nil
+	p.chat.Mu.Unlock()
 	p.message.Update(outbox.Awaited)
 	time.Sleep(time.Hour)
 	synctest.Wait()
-	posts, state := p.wall.Visible(), p.message.State()
+	posts, state := p.chat.Visible(), p.message.State()
 	switch goes := p.want.Life == Goes; {
 	case len(posts) > 1:
-		t.Errorf("the chat shows %d messages:\n%s", len(posts), p.wall.Text())
+		t.Errorf("the chat shows %d messages:\n%s", len(posts), p.chat.Text())
 	case state == orchestrator.Unknown, p.want.Life == OnlyEdits && len(posts) == 0:
 	case goes && len(posts) > 0, !goes && (len(posts) == 0 || posts[0].Text.Text != p.want.Text.Text):
-		t.Errorf("the message is %s and the chat shows %q, not %+v", state, p.wall.Text(), p.want)
+		t.Errorf("the message is %s and the chat shows %q, not %+v", state, p.chat.Text(), p.want)
 	}
-	row, _ := p.shelf.FindMessage(context.Background(), "m")
+	row, _ := p.journal.FindMessage(context.Background(), "m")
 	if row.State != "" && row.State != orchestrator.Sending && row.State != state {
 		t.Errorf("the journal says that the message is %s, and it is %s", row.State, state)
 	}
@@ -89,21 +89,22 @@ func (p *producer) check(t bottest.Failer) {
 	}
 }
 
-// Whatever a producer wants one after the other, whatever Telegram answers and whenever ductor is killed, the chat ends up
-// showing what was wanted last, in one message; a message of unknown fate is not sent again.
+// Whatever content a producer wants, whatever Telegram answers and whenever ductor is killed: in the end one message in
+// the chat shows the last wanted content. A message with an unknown outcome is not sent again.
 func TestLawAMessageEndsUpShowingWhatIsWanted(t *testing.T) {
 	fates := []bottest.Mishap{bottest.GoesWell, bottest.GoesWell, bottest.RateLimited, bottest.ServerBroken, bottest.NotSent,
 		bottest.LostBefore, bottest.LostAfter, bottest.RefusedOnce}
 	rapid.Check(t, func(rt *rapid.T) {
 		bottest.InBubble(t, func(t *testing.T) {
-			p := &producer{wall: bottest.NewChat(rt), shelf: bottest.NewJournal(), want: Content{Life: OnlyEdits}}
-			p.wall.Delay = time.Duration(rapid.IntRange(0, 700).Draw(rt, "slow")) * time.Millisecond
-			next := rapid.SliceOfN(rapid.SampledFrom(fates), 0, 12).Draw(rt, "fates") // drawn before: calls are made on other goroutines
-			refused := false                                                          // a second refusal is for good
-			p.wall.Mishaps = func(string) bottest.Mishap {
+			p := &producer{chat: bottest.NewChat(rt), journal: bottest.NewJournal(), want: Content{Life: OnlyEdits}}
+			p.chat.Delay = time.Duration(rapid.IntRange(0, 700).Draw(rt, "slow")) * time.Millisecond
+			// drawn before the calls, which run on other goroutines
+			next := rapid.SliceOfN(rapid.SampledFrom(fates), 0, 12).Draw(rt, "fates")
+			refused := false // a second refusal is final
+			p.chat.Mishaps = func(string) bottest.Mishap {
 				switch {
-				case p.shelf.Dead():
-					return bottest.NotSent // a dead process calls nobody
+				case p.journal.Dead():
+					return bottest.NotSent // a dead process makes no calls
 				case len(next) == 0:
 					return bottest.GoesWell
 				}
@@ -121,9 +122,9 @@ func TestLawAMessageEndsUpShowingWhatIsWanted(t *testing.T) {
 				case 0:
 					p.restart()
 				case 1:
-					p.shelf.Mu.Lock()
-					p.shelf.DiesAt = p.shelf.Writes + rapid.IntRange(1, 3).Draw(rt, "write")
-					p.shelf.Mu.Unlock()
+					p.journal.Mu.Lock()
+					p.journal.DiesAt = p.journal.Writes + rapid.IntRange(1, 3).Draw(rt, "write")
+					p.journal.Mu.Unlock()
 					p.show(fmt.Sprint("before its death ", i))
 					time.Sleep(time.Second)
 					p.restart()
@@ -144,15 +145,15 @@ func TestLawAMessageEndsUpShowingWhatIsWanted(t *testing.T) {
 	})
 }
 
-// Ductor dies at every write in turn: the message is in the chat once, or it is unknown whether it is.
+// Ductor dies at every write in turn. The message is in the chat once, or its outcome is unknown.
 func TestAMessageSurvivesDeathAtEveryWrite(t *testing.T) {
 	for at, died := 1, true; died && !t.Failed(); at++ {
 		synctest.Test(t, func(t *testing.T) {
-			p := &producer{wall: bottest.NewChat(t), shelf: bottest.NewJournal()}
-			p.shelf.DiesAt = at
-			p.wall.Mishaps = func(string) bottest.Mishap {
-				if p.shelf.Dead() {
-					return bottest.NotSent // a dead process calls nobody
+			p := &producer{chat: bottest.NewChat(t), journal: bottest.NewJournal()}
+			p.journal.DiesAt = at
+			p.chat.Mishaps = func(string) bottest.Mishap {
+				if p.journal.Dead() {
+					return bottest.NotSent // a dead process makes no calls
 				}
 				return bottest.GoesWell
 			}
@@ -163,7 +164,7 @@ func TestAMessageSurvivesDeathAtEveryWrite(t *testing.T) {
 			synctest.Wait()
 			p.wants(Content{Life: Goes})
 			synctest.Wait()
-			if died = p.shelf.Dead(); died {
+			if died = p.journal.Dead(); died {
 				p.restart()
 			}
 			p.check(t)

@@ -10,120 +10,121 @@ import (
 	"ductor/orchestrator"
 )
 
-// Message is one message of a chat. Its state says what is known of it: it waits (Pending), is being sent (Sending), is in
-// the chat (Sent), may be there (Unknown), was refused for good (Failed), or is gone (Removed). The store has the state
-// before a call that sends and after every call, so that the next process continues with the message that exists.
-// A message whose sending has an unknown outcome is not sent again; an edit is made again.
+// Message is one message of a chat. Its state is: waiting (Pending), being sent (Sending), in the chat (Sent),
+// possibly in the chat (Unknown), rejected for good (Failed), gone (Removed). The state is stored before each call that
+// sends and after every call, so that the next process continues with the existing message. A message whose sending has
+// an unknown outcome is not sent again; an edit is repeated.
 //
-// A producer that gave Spec.Content calls Update. Any other decides itself when to call, with Begin and Do: one goroutine
-// at a time. Safe for concurrent use.
+// A producer that set Spec.Content calls Update. Any other producer decides when to make calls, with Begin and Do, from
+// one goroutine at a time. Safe for concurrent use.
 type Message struct {
 	all  *Messages
 	spec Spec
 	log  *slog.Logger
 
-	writing sync.Mutex // held during a write, so that the store has the newest state
-	mu      sync.Mutex
-	calls   calls
-	landed  func(err error) // is told the end of a call instead of Spec.Called, and makes it again if it failed; may be nil
-	row     orchestrator.Message
-	storage storage
-	shown   string // the fingerprint of what the chat shows; empty if unknown
-	tried   fallbacks
-	trouble trouble
+	writing   sync.Mutex // held during a write, so that the store gets the newest state
+	mu        sync.Mutex
+	calls     calls
+	landed    func(err error) // replaces Spec.Called: gets the result of a call and repeats a failed one; may be nil
+	row       orchestrator.Message
+	storage   storage
+	shown     string // fingerprint of the content that the chat shows; empty if unknown
+	fallbacks fallbacks
+	trouble   trouble
 }
 
-// trouble is what went wrong with a message.
+// trouble records the problems of a message.
 type trouble struct {
-	refusal tgapi.FaultKind // why Telegram refused what it was to show last
-	said    string          // what stands in the place of files that Telegram refused
-	lost    []byte          // content that may have arrived before ductor ended
+	refusal tgapi.FaultKind // why Telegram rejected the last content
+	said    string          // text that replaces files that Telegram rejected
+	lost    []byte          // content that may have arrived before ductor stopped
+	repeats int             // how often it was sent again, see Repeats
 }
 
-// storage says what the store has of a message.
+// storage is the relation of the stored row to the message.
 type storage int
 
 const (
-	unread    storage = iota // not known
-	kept                     // its state
-	behind                   // an earlier state
-	early                    // nothing: it leaves before it is stored
-	putting                  // it is being stored beside what caused it: it does not begin to leave
-	overtaken                // likewise, and its state has changed since
+	unread    storage = iota // not read yet
+	kept                     // the store has the current state
+	behind                   // the store has an older state
+	early                    // not stored: the message is sent first
+	putting                  // being stored together with its cause; sending must wait
+	overtaken                // like putting, but the state has changed since
 )
 
-// fallbacks is a set of other ways to show a message, which Telegram's answers made necessary.
+// fallbacks is a set of other ways to show a message, chosen because of Telegram's answers.
 type fallbacks uint8
 
 const (
-	inMainTopic       fallbacks = 1 << iota // its topic is gone, and the message says so
-	withoutFormatting                       // Telegram refused the formatting
+	inMainTopic       fallbacks = 1 << iota // the topic is gone; the message has a note about it
+	withoutFormatting                       // Telegram rejected the formatting
 	sentTwice                               // a user deleted the message
-	undeletable                             // Telegram does not delete it
-	asDocuments                             // Telegram refused the pictures
-	asText                                  // Telegram refused the files, and the message says so
-	notRich                                 // Telegram refused the rich content
-	neverRich                               // likewise, since it knows none
+	undeletable                             // Telegram refuses to delete it
+	asDocuments                             // Telegram rejected the pictures
+	asText                                  // Telegram rejected the files; the message shows a text about it
+	notRich                                 // Telegram rejected the rich content
+	neverRich                               // Telegram does not know rich content at all
 )
 
-// Step is a call for a message.
+// Step is the next call for a message.
 type Step int
 
-// The steps.
+// Steps of a message.
 const (
 	None Step = iota
 	Send
 	Edit
 	Delete
-	Record // no call: the store does not have the state
+	Record // no call, but the state must be stored
 )
 
-// State is what is known of the message. It is Pending before the message is loaded.
+// State returns the state of the message. It is Pending until the message is loaded.
 func (m *Message) State() orchestrator.SendState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.row.State
 }
 
-// ID is Telegram's number of the message; 0 if there is none.
+// ID returns Telegram's number of the message, or 0 if there is none.
 func (m *Message) ID() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.row.ID
 }
 
-// Mark is what Content.Mark was when the message was sent last; orchestrator.EndShown if it shows its end.
+// Mark returns Content.Mark of the content that was sent last, or orchestrator.EndShown if the message shows its end.
 func (m *Message) Mark() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.row.Mark
 }
 
-// To is the conversation that has the message: it moves to the main topic if its own is gone.
+// To returns the message's conversation. A message moves to the main topic if its own topic is gone.
 func (m *Message) To() orchestrator.ConversationID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.row.Conversation
 }
 
-// Refusal says why Telegram refused for good what the message was to show last; NoFault if it did not.
+// Refusal returns the reason why Telegram rejected the last content for good, or NoFault.
 func (m *Message) Refusal() tgapi.FaultKind {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.trouble.refusal
 }
 
-// Richness says what Telegram makes of rich messages.
+// Richness is Telegram's answer to rich messages.
 type Richness int
 
-// What Telegram makes of them.
+// Values of Richness.
 const (
-	TakesRich   Richness = iota // as far as is known
-	RefusesRich                 // that of this message
-	KnowsNoRich                 // it is too old for them
+	TakesRich   Richness = iota // accepted, as far as known
+	RefusesRich                 // rejected for this message
+	KnowsNoRich                 // this Telegram server is too old for any rich message
 )
 
-// Richness says what became of a rich content of the message.
+// Richness returns how Telegram answered to the message's rich content.
 func (m *Message) Richness() Richness {
 	switch {
 	case m.has(neverRich):
@@ -134,24 +135,24 @@ func (m *Message) Richness() Richness {
 	return TakesRich
 }
 
-// Shown is the fingerprint of what the chat shows; empty if that is unknown. Believe undoes it.
+// Shown returns the fingerprint of the content that the chat shows. It is empty if that is unknown. Believe sets it.
 func (m *Message) Shown() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.shown
 }
 
-// Believe takes a fingerprint for that of what the chat shows; an empty one has the next step be an edit.
+// Believe records a fingerprint as the one the chat shows. An empty fingerprint forces an edit as the next step.
 func (m *Message) Believe(fingerprint string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shown = fingerprint
 }
 
-// Trust takes what the message is to show for what the chat shows.
+// Trust records want as the content that the chat shows.
 func (m *Message) Trust(want Content) { m.Believe(want.fingerprint()) }
 
-// Load reads what the previous process left of the message, once.
+// Load reads the state that the previous process stored. Further calls do nothing.
 func (m *Message) Load(ctx context.Context) error {
 	m.mu.Lock()
 	known := m.storage != unread
@@ -163,12 +164,12 @@ func (m *Message) Load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load a message: %w", err)
 	}
-	m.takeUp(row)
+	m.restore(row)
 	return nil
 }
 
-// takeUp continues with what the store has; a row without a state says that the store has nothing.
-func (m *Message) takeUp(row orchestrator.Message) {
+// restore continues with a stored row. A row without a state means that the store has nothing.
+func (m *Message) restore(row orchestrator.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.storage != unread {
@@ -188,28 +189,28 @@ func (m *Message) takeUp(row orchestrator.Message) {
 		}
 		row.State, row.Content = orchestrator.Unknown, nil
 	case orchestrator.Failed, orchestrator.Removed:
-		if row.Content != nil { // of a version that stored what it could not show
+		if row.Content != nil { // stored by an old version that could not show it
 			m.storage, row.Content = behind, nil
 		}
 	}
 	m.row = row
 }
 
-// Adopt takes a message of the chat for this one.
+// Adopt makes the message represent an existing message of the chat.
 func (m *Message) Adopt(ctx context.Context, id int) error {
 	m.Believe("")
 	return m.save(ctx, orchestrator.Sent, id)
 }
 
-// Reset forgets the message in the chat, which stays there: the next step sends another.
+// Reset detaches from the message in the chat, which stays there. The next step sends a new one.
 func (m *Message) Reset(ctx context.Context, to orchestrator.SendState) error {
 	m.mu.Lock()
-	m.shown, m.tried = "", m.tried&^sentTwice
+	m.shown, m.fallbacks = "", m.fallbacks&^sentTwice
 	m.mu.Unlock()
 	return m.save(ctx, to, 0)
 }
 
-// Next is the step that has the chat show want.
+// Next returns the step that makes the chat show want.
 func (m *Message) Next(want Content) Step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,10 +218,12 @@ func (m *Message) Next(want Content) Step {
 }
 
 func (m *Message) nextLocked(want Content) Step {
-	goes := want.Life == Goes && (m.tried&undeletable == 0 || want.Text.Text == "")
+	goes := want.Life == Goes && (m.fallbacks&undeletable == 0 || want.Text.Text == "")
 	switch {
 	case m.row.State == orchestrator.Pending && m.storage == putting:
 	case m.row.State == orchestrator.Pending && want.Life != Goes && want.Life != OnlyEdits:
+		return Send
+	case m.row.State == orchestrator.Unknown && want.Life == Repeats && m.trouble.repeats == 0: // ductor ended while it was sent
 		return Send
 	case m.row.State == orchestrator.Sent && goes:
 		return Delete
@@ -232,7 +235,8 @@ func (m *Message) nextLocked(want Content) Step {
 	return None
 }
 
-// Begin is Next for a caller that makes the step now. Until Do returns it is unknown what the chat shows.
+// Begin returns the next step, like Next, for a caller that makes it now. Until Do returns, the content that the chat
+// shows is unknown.
 func (m *Message) Begin(want Content) Step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,13 +250,14 @@ func (m *Message) Begin(want Content) Step {
 	return step
 }
 
-// showed records what the chat shows; it says whether the store said that this was owed.
+// showed records that the chat shows want. It reports whether the stored row still owed content.
 func (m *Message) showed(want Content) bool {
 	m.Trust(want)
 	return m.settle(want)
 }
 
-// settle records that nothing is owed of the message but what it changes to.
+// settle records that the message owes nothing, except changes yet to come. It reports whether the store had content
+// owed.
 func (m *Message) settle(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -266,7 +271,7 @@ func (m *Message) settle(want Content) bool {
 	return owed
 }
 
-// save records the state of the message, here and in the store.
+// save records the state of the message in memory and in the store.
 func (m *Message) save(ctx context.Context, state orchestrator.SendState, id int) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()

@@ -1,5 +1,5 @@
-// Package message has chat messages end up showing what they must: it sends each once, edits it until it shows what its
-// producer wants, deletes it when it is no longer wanted, and continues with it after a crash.
+// Package message makes chat messages show their intended content. It sends each message once, edits it until it shows
+// the content that its producer wants, deletes it when it is no longer needed, and continues with it after a crash.
 package message
 
 import (
@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Client makes the calls that show messages.
+// Client makes the Telegram calls that show messages.
 type Client interface {
 	Send(ctx context.Context, m tgapi.Message) (int, error)
 	SendFiles(ctx context.Context, f tgapi.Files) (int, error)
@@ -27,7 +27,7 @@ type Client interface {
 	Delete(ctx context.Context, chat int64, message int) error
 }
 
-// Messages has the messages of all chats. Safe for concurrent use.
+// Messages manages the messages of all chats. Safe for concurrent use.
 type Messages struct {
 	out    *outbox.Outbox
 	client Client
@@ -35,38 +35,38 @@ type Messages struct {
 	lang   *lang.Choices
 	log    *slog.Logger
 	owed   owed
-	spool  *Spool // nil where no message has a file in it
+	spool  *Spool // nil if no message uses spooled files
 
 	flights *flights
 	reached reached
 }
 
-// New makes Messages. Run sends those that the store says are owed.
+// New creates Messages. Run sends the messages that the store has as owed.
 func New(out *outbox.Outbox, client Client, store orchestrator.MessageStore, l *lang.Choices, log *slog.Logger) *Messages {
 	return &Messages{out: out, client: client, store: store, lang: l, log: log, owed: newOwed(), flights: newFlights()}
 }
 
-// WithSpool has messages send files of a spool. Call it before Run.
+// WithSpool lets messages send files of a spool. Call it before Run.
 func (s *Messages) WithSpool(spool *Spool) *Messages {
 	s.spool = spool
 	return s
 }
 
-// Spec is what a message is made of.
+// Spec describes a message to open.
 type Spec struct {
-	Key  string // names it in the store
+	Key  string // identifies it in the store
 	Turn cli.TurnID
 	To   orchestrator.ConversationID
-	// Content gives what the message is to show now. It is asked before each call; ErrNotNeeded means no call. It is nil
-	// for a message whose producer calls Begin and Do.
+	// Content returns the content to show now. Messages calls it before each Telegram call; ErrNotNeeded means that no
+	// call is needed. It is nil if the producer calls Begin and Do itself.
 	Content func(ctx context.Context) (Content, error)
-	Order   string         // messages with an order are sent one after the other, as Update was called for them
-	Delay   time.Duration  // of the first call
-	Uploads bool           // its calls may take minutes, and are made beside the others of the chat
-	Called  func(*Message) // is told when a call is decided, unless it failed and is made again; may be nil
+	Order   string         // messages with the same order are sent one after the other, in the order of their first Update
+	Delay   time.Duration  // before the first call
+	Uploads bool           // its calls may take minutes, so they run beside the chat's other calls
+	Called  func(*Message) // called after each decided call, but not after a failure that is retried; may be nil
 }
 
-// Open makes the message of a spec, or continues with the one that the store has.
+// Open returns the message of a spec. It continues with the stored message if there is one.
 func (s *Messages) Open(spec Spec) *Message {
 	if spec.Order == "" {
 		spec.Order = spec.Key
@@ -78,7 +78,7 @@ func (s *Messages) Open(spec Spec) *Message {
 	}
 }
 
-// OpenAll makes the messages that the store has of a turn, by their keys. Each spec is as of gives it.
+// OpenAll opens all messages that the store has of a turn, by key. of returns the spec of a key.
 func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID, of func(key string) Spec) (map[string]*Message, error) {
 	rows, err := s.store.MessagesOf(ctx, turn)
 	if err != nil {
@@ -87,13 +87,13 @@ func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID, of func(key str
 	all := make(map[string]*Message)
 	for _, row := range rows {
 		m := s.Open(of(row.Key))
-		m.takeUp(row)
+		m.restore(row)
 		all[row.Key] = m
 	}
 	return all, nil
 }
 
-// At gives the key of the message with a number in a conversation; empty for none.
+// At returns the key of the message with a number in a conversation, or "" if there is none.
 func (s *Messages) At(ctx context.Context, in orchestrator.ConversationID, id int) (string, error) {
 	row, err := s.store.MessageAt(ctx, in, id)
 	if err != nil {
@@ -102,15 +102,15 @@ func (s *Messages) At(ctx context.Context, in orchestrator.ConversationID, id in
 	return row.Key, nil
 }
 
-// calls is what the outbox has of a message. The lock of the message guards it.
+// calls tracks the outbox calls of a message. The message's lock guards it.
 type calls struct {
-	delayed bool // the first call was posted
-	waits   bool // a call waits, and will ask for the content
+	delayed bool // the first call was posted with its delay
+	waits   bool // a call is queued and will read the content
 	urgency outbox.Priority
-	fails   int // since the last call that succeeded
+	fails   int // failures since the last successful call
 }
 
-// Update has the chat show what the content is now, by a call of a priority. It does not wait.
+// Update makes the chat show the current content, by a call of priority p. It does not wait.
 func (m *Message) Update(p outbox.Priority) {
 	m.mu.Lock()
 	if m.calls.waits && m.calls.urgency <= p {
@@ -126,7 +126,7 @@ func (m *Message) Update(p outbox.Priority) {
 	m.all.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(m.spec.To.Chat), Priority: p, Key: fmt.Sprint("message/", m.spec.Order, "/", p), Delay: delay,
 		Beside:     m.spec.Uploads,
-		Idempotent: true, Run: m.advance, // a send of which the outcome is unknown is no error
+		Idempotent: true, Run: m.advance, // a send with an unknown outcome is no error
 	}, func(err error) { m.called(p, err) })
 }
 
@@ -145,13 +145,13 @@ func (m *Message) advance(ctx context.Context) error {
 	return m.Do(ctx, m.Begin(want), want)
 }
 
-// Pauses before a call that failed is made again. They double.
+// Pauses before a failed call is retried. They double each time.
 const (
 	retryPause    = 5 * time.Second
 	retryPauseMax = 5 * time.Minute
 )
 
-// called continues after a call.
+// called schedules the next step after a call.
 func (m *Message) called(p outbox.Priority, err error) {
 	m.mu.Lock()
 	pause := min(retryPause<<min(m.calls.fails, 10), retryPauseMax)
@@ -171,8 +171,8 @@ func (m *Message) called(p outbox.Priority, err error) {
 		if m.spec.Called != nil {
 			m.spec.Called(m)
 		}
-	case !errors.Is(err, outbox.ErrClosed): // else the next process shows it
-		// A user may wait for it, and no other event may come that would repeat the call.
+	case !errors.Is(err, outbox.ErrClosed): // ErrClosed: the next process shows it
+		// Retry now: a user may be waiting, and no other event may come that would trigger the call.
 		time.AfterFunc(pause, func() { m.Update(p) })
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// owed are the messages of which the store has the content, because it was stored with what caused it. Each is sent once,
-// in the order in which they were stored in their conversation.
+// owed tracks messages whose content was stored together with its cause. Each is sent once, in the order in which they
+// were stored in their conversation.
 type owed struct {
-	wake  chan struct{} // capacity 1: some were stored
-	stuck chan struct{} // capacity 1: one did not leave, and nothing that waits for it will say when it can
+	wake  chan struct{} // capacity 1: messages were stored
+	stuck chan struct{} // capacity 1: a message was not sent, and no event will report when it can be
 
 	mu      sync.Mutex
-	held    map[string]bool // keys of those in the outbox, and of those that wait for something else
+	held    map[string]bool // keys of messages in the outbox or waiting for another reason
 	arrival map[string]func(id int)
 }
 
@@ -33,16 +33,16 @@ func newOwed() owed {
 	}
 }
 
-// Bounds of what is owed.
+// Bounds of owed messages.
 const (
 	maxHeld     = 128             // messages
-	maxArrivals = 256             // of messages that never leave
-	owedRetry   = 5 * time.Second // after the store or the outbox had no room
+	maxArrivals = 256             // of messages that are never sent
+	owedRetry   = 5 * time.Second // after the store or the outbox was full
 	lastCollect = 5 * time.Second
 )
 
-// Compose makes a message that is to be stored with what caused it. Wake sends it then. Text beyond what a message holds is
-// cut off. It panics if no call of Telegram carries all of the content.
+// Compose returns a row to be stored together with its cause. Wake then sends it. Compose cuts off text that does not
+// fit into a message. It panics if no single Telegram call can carry the content.
 func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	if !c.carried() {
 		panic(fmt.Sprintf("message: no call carries %d files, %d rows of buttons and %d blocks", len(c.Files), len(c.Keyboard), len(c.Rich)))
@@ -51,21 +51,22 @@ func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	return orchestrator.Message{Key: "notice/" + rand.Text(), Conversation: to, State: orchestrator.Pending, Content: c.Encode()}
 }
 
-// AsidePrefix begins the keys of what agents said while they worked; see PostAside.
+// AsidePrefix starts the keys of messages that agents wrote while they worked; see PostAside.
 const AsidePrefix = "aside/"
 
-// AsidesOf begins the keys of those of one turn.
+// AsidesOf returns the key prefix of the asides of one turn.
 func AsidesOf(turn cli.TurnID) string { return AsidePrefix + string(turn) + "/" }
 
-// maxAsides is how many of them are in the outbox: the rest waits in the store, where Withdraw finds it.
+// maxAsides is how many asides may be in the outbox. The rest waits in the store, where Withdraw finds it.
 const maxAsides = 8
 
-// PostAside is Post for what the agent of a turn says while it works. It leaves behind what users wait for.
+// PostAside posts text that the agent of a turn writes while it works. Unlike Post, it lets messages that users wait
+// for overtake it.
 func (s *Messages) PostAside(ctx context.Context, to orchestrator.ConversationID, turn cli.TurnID, markdown string) error {
 	return s.post(ctx, to, AsidesOf(turn), markdown)
 }
 
-// Withdraw has those messages of a conversation not be sent any more that have not left yet and whose keys begin with a prefix.
+// Withdraw drops the messages of a conversation whose keys have a prefix and whose sending has not begun.
 func (s *Messages) Withdraw(ctx context.Context, in orchestrator.ConversationID, prefix string) error {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -83,18 +84,18 @@ func (s *Messages) Withdraw(ctx context.Context, in orchestrator.ConversationID,
 	return nil
 }
 
-// filesPrefix begins the keys of owed messages that bring files of the spool.
+// filesPrefix starts the keys of owed messages with spooled files.
 const filesPrefix = "files/"
 
-// ComposeFiles makes a message that brings files, to be stored with what caused it; see Compose. It is the nth of a request
-// that key names.
+// ComposeFiles returns a row for a message with files, to be stored together with its cause; see Compose. The message
+// is number n of the request that key identifies.
 func ComposeFiles(to orchestrator.ConversationID, key string, n int, c Content) orchestrator.Message {
 	m := Compose(to, c)
 	m.Key = fmt.Sprint(filesPrefix, key, "/", n)
 	return m
 }
 
-// Composed reports whether messages of a request were stored before, unless their chat did not take them.
+// Composed reports whether messages of a request were stored before. It ignores messages that their chat rejected.
 func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
 	row, err := s.store.FindMessage(ctx, fmt.Sprint(filesPrefix, key, "/", 0))
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
 	return row.State != "" && row.State != orchestrator.Failed, nil
 }
 
-// Post stores Markdown as one or more messages, as long as it takes.
+// Post stores Markdown as messages, as many as it needs, and sends them.
 func (s *Messages) Post(ctx context.Context, to orchestrator.ConversationID, markdown string) error {
 	return s.post(ctx, to, "", markdown)
 }
@@ -120,7 +121,7 @@ func (s *Messages) post(ctx context.Context, to orchestrator.ConversationID, pre
 	return nil
 }
 
-// PostOnce stores a message under a key, unless one was stored there before, and has it sent.
+// PostOnce stores a message under a key and sends it, unless one was stored under that key before.
 func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID, key string, c Content) error {
 	row, err := s.store.FindMessage(ctx, key)
 	if err != nil || row.State != "" {
@@ -131,7 +132,7 @@ func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID,
 	return s.Keep(ctx, m)
 }
 
-// Keep stores a message and has it sent.
+// Keep stores a message and sends it.
 func (s *Messages) Keep(ctx context.Context, m orchestrator.Message) error {
 	if err := s.store.SaveMessage(ctx, m); err != nil {
 		return fmt.Errorf("store a message: %w", err)
@@ -140,8 +141,8 @@ func (s *Messages) Keep(ctx context.Context, m orchestrator.Message) error {
 	return nil
 }
 
-// Follow calls arrived with the number of a message once it is in the chat, unless ductor is restarted before. arrived must
-// not block.
+// Follow calls arrived with the message's number once it is in the chat, unless ductor restarts first. arrived must not
+// block.
 func (s *Messages) Follow(key string, arrived func(id int)) {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()
@@ -164,10 +165,10 @@ func (s *Messages) arrived(key string, id int) {
 	}
 }
 
-// Wake says that messages were stored.
+// Wake reports that messages were stored.
 func (s *Messages) Wake() { signal(s.owed.wake) }
 
-// signal wakes the reader of c, which has room for one; it does nothing if that one is there.
+// signal wakes the reader of c, which has capacity 1. It does nothing if a signal is pending.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -175,8 +176,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Run sends what is owed until ctx ends: first what the previous process left, then what comes. What is in the outbox then
-// is left to its Drain; what is not stays in the store.
+// Run sends owed messages until ctx is done: first the previous process's, then new ones. At the end, the
+// outbox's Drain sends the messages that are in the outbox; the others stay in the store.
 func (s *Messages) Run(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -188,7 +189,7 @@ func (s *Messages) Run(ctx context.Context) {
 			retry.Reset(owedRetry)
 			continue
 		case <-ctx.Done():
-			// What the last updates caused may still be on its way into the outbox.
+			// Messages caused by the last updates may not be in the outbox yet.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCollect)
 			defer cancel()
 			if err := s.collect(last); err != nil {
@@ -203,8 +204,8 @@ func (s *Messages) Run(ctx context.Context) {
 	}
 }
 
-// collect hands what is owed to the outbox. What is no longer owed when a call begins needs none: it left while the store
-// was read.
+// collect posts owed messages to the outbox. A message may have been sent while collect read the store; its call then
+// does nothing.
 func (s *Messages) collect(ctx context.Context) error {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -229,9 +230,9 @@ func (s *Messages) collect(ctx context.Context) error {
 		m.landed = func(err error) {
 			s.drop(row.Key)
 			if err == nil {
-				s.Wake() // there is room for another
+				s.Wake() // the outbox has room for another
 			} else {
-				signal(s.owed.stuck) // it stays in the store as it is, and is taken up soon, or after a restart
+				signal(s.owed.stuck) // it stays in the store unchanged and is collected again soon, or after a restart
 			}
 		}
 		m.Update(priority)
@@ -239,7 +240,7 @@ func (s *Messages) collect(ctx context.Context) error {
 	return nil
 }
 
-// hold keeps collect from a message; false if that is so already, or if too many are.
+// hold prevents collect from picking up a message. It returns false if the message is held already, or if too many are.
 func (s *Messages) hold(key string) bool {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()
@@ -267,7 +268,7 @@ func (s *Messages) drop(key string) {
 	delete(s.owed.held, key)
 }
 
-// ownContent is what the store says that the message owes.
+// ownContent returns the content that the store has as owed.
 func (m *Message) ownContent(ctx context.Context) (Content, error) {
 	m.mu.Lock()
 	data := m.row.Content
@@ -287,7 +288,7 @@ func (m *Message) ownContent(ctx context.Context) (Content, error) {
 	return c, nil
 }
 
-// asideContent is ownContent, unless the message was withdrawn while it waited.
+// asideContent returns ownContent, unless the message was withdrawn while it waited.
 func (m *Message) asideContent(ctx context.Context) (Content, error) {
 	row, err := m.all.store.FindMessage(ctx, m.spec.Key)
 	if err != nil {
@@ -299,8 +300,7 @@ func (m *Message) asideContent(ctx context.Context) (Content, error) {
 	return m.ownContent(ctx)
 }
 
-// Hold lists what is owed by messages whose keys begin with a prefix, and keeps it from being sent until Release. Call it
-// before Run.
+// Hold lists the owed messages whose keys have a prefix, and holds them back until Release. Call it before Run.
 func (s *Messages) Hold(ctx context.Context, prefix string) (held []orchestrator.Message, err error) {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -314,8 +314,8 @@ func (s *Messages) Hold(ctx context.Context, prefix string) (held []orchestrator
 	return held, nil
 }
 
-// Release has the chat show what a message that was held owes: by an edit, or in a new message where it is unknown whether
-// the message arrived.
+// Release shows the content of a held message: by an edit, or in a new message if it is unknown whether the message
+// arrived.
 func (s *Messages) Release(ctx context.Context, row orchestrator.Message) error {
 	save := true
 	anew := row
@@ -325,7 +325,7 @@ func (s *Messages) Release(ctx context.Context, row orchestrator.Message) error 
 		if err != nil {
 			return fmt.Errorf("find a message: %w", err)
 		}
-		save = known.State == "" // else the process before stored it
+		save = known.State == "" // otherwise the previous process stored it
 	}
 	if save {
 		if err := s.store.SaveMessage(ctx, anew); err != nil {

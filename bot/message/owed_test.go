@@ -16,20 +16,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// office is messages and all they stand on, under a fake clock.
-type office struct {
+// rig has Messages and everything they need, under a fake clock.
+type rig struct {
 	*testing.T
-	wall     *bottest.Chat
-	shelf    *bottest.Journal
+	chat     *bottest.Chat
+	journal  *bottest.Journal
 	outbox   *outbox.Outbox
 	messages *Messages
 	stop     func()
 }
 
-func inOffice(t *testing.T, work func(o *office)) {
+func withRig(t *testing.T, work func(o *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		o := &office{T: t, wall: bottest.NewChat(t), shelf: bottest.NewJournal()}
+		o := &rig{T: t, chat: bottest.NewChat(t), journal: bottest.NewJournal()}
 		work(o)
 		if o.stop != nil {
 			o.stop()
@@ -37,10 +37,10 @@ func inOffice(t *testing.T, work func(o *office)) {
 	})
 }
 
-// open starts sending; stop ends it and drains the outbox.
-func (o *office) open() {
+// open starts sending. stop ends it and drains the outbox.
+func (o *rig) open() {
 	o.outbox = bottest.NewOutbox()
-	o.messages = New(o.outbox, o.wall, o.shelf, nil, slog.New(slog.DiscardHandler))
+	o.messages = New(o.outbox, o.chat, o.journal, nil, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -57,31 +57,31 @@ func (o *office) open() {
 	synctest.Wait()
 }
 
-// post stores a message as FinishUpdates would.
-func (o *office) post(chat int64, text string) string {
+// post stores a message as FinishUpdates does.
+func (o *rig) post(chat int64, text string) string {
 	o.Helper()
 	to := orchestrator.ConversationID{Chat: chat, Topic: 4}
 	return o.store(Compose(to, Content{Text: render.Plain(text), Keyboard: tgapi.Keyboard{{{Text: "Ok", Data: "k"}}}, ReplyTo: 12}))
 }
 
-func (o *office) store(row orchestrator.Message) string {
+func (o *rig) store(row orchestrator.Message) string {
 	o.Helper()
-	if err := o.shelf.SaveMessage(context.Background(), row); err != nil {
+	if err := o.journal.SaveMessage(context.Background(), row); err != nil {
 		o.Fatal(err)
 	}
 	return row.Key
 }
 
-func (o *office) row(key string) orchestrator.Message {
+func (o *rig) row(key string) orchestrator.Message {
 	o.Helper()
-	row, err := o.shelf.FindMessage(context.Background(), key)
+	row, err := o.journal.FindMessage(context.Background(), key)
 	if err != nil {
 		o.Fatal(err)
 	}
 	return row
 }
 
-func (o *office) wantState(key string, want orchestrator.SendState) {
+func (o *rig) wantState(key string, want orchestrator.SendState) {
 	o.Helper()
 	synctest.Wait()
 	row := o.row(key)
@@ -93,16 +93,16 @@ func (o *office) wantState(key string, want orchestrator.SendState) {
 	}
 }
 
-func (o *office) wantText(want string) {
+func (o *rig) wantText(want string) {
 	o.Helper()
 	synctest.Wait()
-	if got := o.wall.Text(); got != want {
+	if got := o.chat.Text(); got != want {
 		o.Errorf("the chat shows\n%s\nwant\n%s", got, want)
 	}
 }
 
 func TestNoticesLeaveAtOnceAndInOrder(t *testing.T) {
-	inOffice(t, func(o *office) {
+	withRig(t, func(o *rig) {
 		first := o.post(1, "left by an earlier ductor")
 		o.open()
 		o.wantText("left by an earlier ductor\n[Ok]")
@@ -112,7 +112,7 @@ func TestNoticesLeaveAtOnceAndInOrder(t *testing.T) {
 		o.wantText("left by an earlier ductor\n[Ok]\n----\ntwo\n[Ok]\n----\nthree\n[Ok]")
 		o.wantState(first, orchestrator.Sent)
 		o.wantState(second, orchestrator.Sent)
-		if p := o.wall.Visible()[0]; p.ReplyTo != 12 || p.Topic != 4 {
+		if p := o.chat.Visible()[0]; p.ReplyTo != 12 || p.Topic != 4 {
 			t.Errorf("answers to %d in topic %d", p.ReplyTo, p.Topic)
 		}
 		if m := o.row(second).ID; m != 2 {
@@ -125,7 +125,7 @@ func TestNoticeOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fates []bottest.Mishap
-		prep  func(o *office)
+		prep  func(o *rig)
 		state orchestrator.SendState
 		sends int
 		text  string
@@ -137,16 +137,16 @@ func TestNoticeOutcomes(t *testing.T) {
 		{"unknown, and it did not", []bottest.Mishap{bottest.LostBefore}, nil, orchestrator.Unknown, 1, ""},
 		{"formatting refused", []bottest.Mishap{bottest.RefusedOnce}, nil, orchestrator.Sent, 2, "x\n[Ok]"},
 		{"refused", []bottest.Mishap{bottest.RefusedOnce, bottest.RefusedOnce}, nil, orchestrator.Failed, 2, ""},
-		{"topic gone", nil, func(o *office) { o.wall.Topics[4] = true }, orchestrator.Sent, 2, "(The topic is gone, so this comes here.)\n\nx\n[Ok]"},
-		{"chat gone", nil, func(o *office) { o.wall.Gone = true }, orchestrator.Failed, 1, ""},
+		{"topic gone", nil, func(o *rig) { o.chat.Topics[4] = true }, orchestrator.Sent, 2, "(The topic is gone, so this comes here.)\n\nx\n[Ok]"},
+		{"chat gone", nil, func(o *rig) { o.chat.Gone = true }, orchestrator.Failed, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			withRig(t, func(o *rig) {
 				if c.prep != nil {
 					c.prep(o)
 				}
 				fates := c.fates
-				o.wall.Mishaps = func(string) bottest.Mishap {
+				o.chat.Mishaps = func(string) bottest.Mishap {
 					if len(fates) == 0 {
 						return bottest.GoesWell
 					}
@@ -159,7 +159,7 @@ func TestNoticeOutcomes(t *testing.T) {
 				time.Sleep(time.Minute)
 				o.wantState(id, c.state)
 				o.wantText(c.text)
-				if n := o.wall.Count("send"); n != c.sends {
+				if n := o.chat.Count("send"); n != c.sends {
 					t.Errorf("%d sends, want %d", n, c.sends)
 				}
 				o.stop()
@@ -171,13 +171,13 @@ func TestNoticeOutcomes(t *testing.T) {
 }
 
 func TestANoticeThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
-	inOffice(t, func(o *office) {
+	withRig(t, func(o *rig) {
 		id := o.post(1, "x")
-		o.shelf.Full.Store(true)
+		o.journal.Full.Store(true)
 		o.open()
 		time.Sleep(time.Hour)
-		o.wantText("") // one that the journal does not know to be on its way might be sent twice
-		o.shelf.Full.Store(false)
+		o.wantText("") // without a journal entry about the sending, the message might be sent twice
+		o.journal.Full.Store(false)
 		time.Sleep(owedRetry)
 		o.wantState(id, orchestrator.Sent)
 		o.wantText("x\n[Ok]")
@@ -185,7 +185,7 @@ func TestANoticeThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
 }
 
 func TestNoticesLostOnTheWayAreNotSentAgain(t *testing.T) {
-	inOffice(t, func(o *office) {
+	withRig(t, func(o *rig) {
 		id := o.post(1, "x")
 		row := o.row(id)
 		row.State = orchestrator.Sending
@@ -197,7 +197,7 @@ func TestNoticesLostOnTheWayAreNotSentAgain(t *testing.T) {
 }
 
 func TestNoticesThatCannotBeReadAreSetAside(t *testing.T) {
-	inOffice(t, func(o *office) {
+	withRig(t, func(o *rig) {
 		id := o.store(orchestrator.Message{Key: "notice/1", State: orchestrator.Pending, Content: []byte("{")})
 		o.open()
 		o.wantState(id, orchestrator.Failed)
@@ -205,28 +205,28 @@ func TestNoticesThatCannotBeReadAreSetAside(t *testing.T) {
 }
 
 func TestNoticesOfOneChatDoNotWaitForAnother(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.wall.Mishaps = func(string) bottest.Mishap { return bottest.RateLimited }
+	withRig(t, func(o *rig) {
+		o.chat.Mishaps = func(string) bottest.Mishap { return bottest.RateLimited }
 		first := o.post(1, "slow")
 		o.open()
-		o.wall.Mu.Lock()
-		o.wall.Mishaps = nil
-		o.wall.Mu.Unlock()
+		o.chat.Mu.Lock()
+		o.chat.Mishaps = nil
+		o.chat.Mu.Unlock()
 		o.post(2, "quick")
 		o.messages.Wake()
 		o.wantText("quick\n[Ok]")
-		o.wantState(first, orchestrator.Pending) // a crash now loses nothing
+		o.wantState(first, orchestrator.Pending) // a crash loses nothing now
 		time.Sleep(5 * time.Second)
 		o.wantState(first, orchestrator.Sent)
 	})
 }
 
 func TestNoticesAtTheEndAreStillSent(t *testing.T) {
-	inOffice(t, func(o *office) {
+	withRig(t, func(o *rig) {
 		o.open()
 		var ids []string
 		for i := range 5 {
-			ids = append(ids, o.post(1, fmt.Sprint(i))) // and nobody calls Wake
+			ids = append(ids, o.post(1, fmt.Sprint(i))) // without calling Wake
 		}
 		o.stop()
 		o.stop = nil
@@ -237,9 +237,9 @@ func TestNoticesAtTheEndAreStillSent(t *testing.T) {
 }
 
 func TestANoticeThatLeavesWhileTheJournalIsReadLeavesOnce(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.wall.Delay = time.Second
-		o.shelf.Reading = 10 * time.Second
+	withRig(t, func(o *rig) {
+		o.chat.Delay = time.Second
+		o.journal.Reading = 10 * time.Second
 		o.open()
 		for i := range 5 {
 			o.post(1, fmt.Sprint(i))
@@ -252,7 +252,7 @@ func TestANoticeThatLeavesWhileTheJournalIsReadLeavesOnce(t *testing.T) {
 }
 
 func TestNoticeIsAsLongAsItTakes(t *testing.T) {
-	inOffice(t, func(o *office) {
+	withRig(t, func(o *rig) {
 		o.open()
 		text := strings.Repeat("A **sentence** that goes on.\n\n", 300)
 		if err := o.messages.Post(o.Context(), orchestrator.ConversationID{Chat: 1}, text); err != nil {
@@ -260,8 +260,8 @@ func TestNoticeIsAsLongAsItTakes(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		posts := o.wall.Visible()
-		if len(posts) != 3 { // each keeps 100 entities
+		posts := o.chat.Visible()
+		if len(posts) != 3 { // each holds 100 entities
 			t.Errorf("%d messages", len(posts))
 		}
 		sentences, bold := 0, 0
@@ -276,18 +276,18 @@ func TestNoticeIsAsLongAsItTakes(t *testing.T) {
 }
 
 func TestComposeCutsWhatIsTooLong(t *testing.T) {
-	inOffice(t, func(o *office) {
+	withRig(t, func(o *rig) {
 		o.post(1, strings.Repeat("😀", 4000))
 		o.open()
-		if got := o.wall.Visible()[0].Text.Text; render.Len(got) > render.MessageLimit || !strings.HasSuffix(got, "…") {
+		if got := o.chat.Visible()[0].Text.Text; render.Len(got) > render.MessageLimit || !strings.HasSuffix(got, "…") {
 			t.Errorf("%d units", render.Len(got))
 		}
 	})
 }
 
 func TestANoticeInAnotherFormKeepsItsPlace(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.wall.Mishaps = bottest.AtFirst(bottest.RefusedOnce)
+	withRig(t, func(o *rig) {
+		o.chat.Mishaps = bottest.AtFirst(bottest.RefusedOnce)
 		o.post(1, "one")
 		o.post(1, "two")
 		o.open()
@@ -296,7 +296,7 @@ func TestANoticeInAnotherFormKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// Compose refuses what no call carries, instead of a message that arrives without a part of it.
+// Compose rejects content that no single call can carry, rather than send a message without a part of it.
 func TestComposeRefusesWhatNoCallCarries(t *testing.T) {
 	buttons, file := tgapi.Keyboard{{{Text: "Go", Data: "g:1"}}}, File{Name: "a.txt", Content: "a"}
 	for name, c := range map[string]struct {
@@ -320,9 +320,9 @@ func TestComposeRefusesWhatNoCallCarries(t *testing.T) {
 	}
 }
 
-// What an agent says while it works leaves behind what users wait for, and not at all once it was withdrawn.
+// Messages that users wait for overtake asides, and withdrawn asides are never sent.
 func TestAsidesWaitAndAreWithdrawn(t *testing.T) {
-	inOffice(t, func(o *office) {
+	withRig(t, func(o *rig) {
 		here := orchestrator.ConversationID{Chat: 1}
 		o.open()
 		for range 40 {
@@ -336,18 +336,18 @@ func TestAsidesWaitAndAreWithdrawn(t *testing.T) {
 		asked := time.Now()
 		o.post(1, "the answer")
 		o.messages.Wake()
-		for !strings.Contains(o.wall.Text(), "the answer") {
+		for !strings.Contains(o.chat.Text(), "the answer") {
 			time.Sleep(100 * time.Millisecond)
 			if time.Since(asked) > 3*time.Second {
-				t.Fatalf("a reply waits behind what an agent says: %q", o.wall.Text())
+				t.Fatalf("a reply waits behind what an agent says: %q", o.chat.Text())
 			}
 		}
 		if err := o.messages.Withdraw(t.Context(), here, AsidesOf("t")); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		if said := strings.Count(o.wall.Text(), "aside"); said == 0 || said > 30 || !strings.Contains(o.wall.Text(), "of another turn") {
-			t.Errorf("of 40 asides %d left: %q", said, o.wall.Text())
+		if said := strings.Count(o.chat.Text(), "aside"); said == 0 || said > 30 || !strings.Contains(o.chat.Text(), "of another turn") {
+			t.Errorf("of 40 asides %d left: %q", said, o.chat.Text())
 		}
 	})
 }

@@ -7,18 +7,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// reached knows the chats that Telegram lets the bot write to, as far as calls showed it since the start.
+// reached tracks which chats Telegram lets the bot write to, as far as calls since the start have shown.
 type reached struct {
 	mu    sync.Mutex
 	chats map[int64]bool
-	again func(in orchestrator.ConversationID) // nil for none
+	again func(in orchestrator.ConversationID) // may be nil
 }
 
-// WhenReached has f called at the first message that arrives in a chat: after the start, and after Telegram refused all that was for
-// the chat. f must not block. Call it before Run.
+// WhenReached sets a callback for the first message that arrives in a chat: after the start, and after Telegram had
+// rejected everything for the chat. f must not block. Call WhenReached before Run.
 func (s *Messages) WhenReached(f func(in orchestrator.ConversationID)) { s.reached.again = f }
 
-// reach takes what a call showed about the chat of the message.
+// reach records the result of a call as evidence about the chat.
 func (m *Message) reach(err error) {
 	in := m.To()
 	kind := tgapi.FaultOf(err).Kind
@@ -27,7 +27,8 @@ func (m *Message) reach(err error) {
 	}
 }
 
-// changes records whether a chat can be reached. It reports whether it is reached for the first time or again.
+// changes records whether a chat can be reached. It reports whether it is reached for the first time, or again after it
+// could not be.
 func (r *reached) changes(chat int64, now bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +40,7 @@ func (r *reached) changes(chat int64, now bool) bool {
 	return now && !before && r.again != nil
 }
 
-// moveTo has the message belong to the supergroup that its group became, where nothing shows it yet.
+// moveTo moves a message that is not shown yet to the supergroup that its group became.
 func (m *Message) moveTo(chat int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

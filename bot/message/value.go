@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// SaveValue keeps a value, which can be encoded as JSON, in place of the one with its key.
+// SaveValue stores a JSON-encodable value under key and replaces the previous one.
 func SaveValue(ctx context.Context, in orchestrator.CardStore, key string, value any) error {
 	data, err := json.Marshal(value)
 	if err == nil {
@@ -20,7 +20,7 @@ func SaveValue(ctx context.Context, in orchestrator.CardStore, key string, value
 	return nil
 }
 
-// LoadValue gives what SaveValue kept; false for a key that has no value.
+// LoadValue returns the value that SaveValue stored, or false if there is none.
 func LoadValue[T any](ctx context.Context, in orchestrator.CardStore, key string) (value T, there bool, err error) {
 	data, err := in.LoadCard(ctx, key)
 	if err == nil && len(data) > 0 {

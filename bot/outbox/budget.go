@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Budget is what may be sent now, as it was learned from Telegram's answers.
+// Budget is the number of calls that are allowed now, as learned from Telegram's answers.
 type Budget struct {
-	Chat    int64         // 0 is the whole bot
-	Rate    Rate          // now
-	Usual   Rate          // what the rate recovers to
-	Tokens  float64       // calls that may be made at once; below 0 where urgent ones were borrowed
-	Silence time.Duration // until the next call
+	Chat    int64         // 0 is the bot as a whole
+	Rate    Rate          // the current rate
+	Usual   Rate          // the rate that Rate recovers to
+	Tokens  float64       // calls that are possible at once; negative if urgent ones borrowed
+	Silence time.Duration // time until the next call
 }
 
-// Budgets lists the budget of the whole bot, and those of chats that were written to.
+// Budgets returns the budgets of the whole bot and of the chats that calls were made to.
 func (o *Outbox) Budgets() []Budget {
 	now := time.Now()
 	o.mu.Lock()
@@ -32,7 +32,7 @@ func (p *pace) budget(chat int64, now time.Time) Budget {
 	return Budget{chat, p.bucket.rate, p.normal, p.bucket.have(now), max(p.silent.Sub(now), 0)}
 }
 
-// Backlog says how many calls wait, and how long the oldest has.
+// Backlog returns how many calls wait, and for how long the oldest has waited.
 func (o *Outbox) Backlog() (waiting int, oldest time.Duration) {
 	now := time.Now()
 	o.mu.Lock()

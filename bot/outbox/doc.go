@@ -1,9 +1,9 @@
 // Package outbox makes the calls that show something in a chat: in the right order, within budgets that learn from
-// Telegram's answers, and again where that is safe.
+// Telegram's answers, and again if that is safe.
 //
-// Telegram does not publish its limits, and they change. So each chat starts with a generous budget. A refusal (429)
-// says how long to wait; the budget then shrinks, and grows back slowly while no refusal comes. What was learned
-// outlives a restart in a Store.
+// Telegram does not publish its limits, and they change. So each chat starts with a generous budget. A rate limit error
+// (429) contains the time to wait; the budget then shrinks, and grows back slowly while no further error comes. A Store
+// preserves the budgets over restarts.
 //
-// The package knows nothing of Telegram's methods: a Call brings a function that makes the request.
+// The package knows nothing of Telegram's methods: a Call has a function that makes the request.
 package outbox

@@ -11,13 +11,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options are the budgets and bounds of an Outbox; zero values mean the defaults.
+// Options configures an Outbox. Zero values mean the defaults.
 type Options struct {
-	Private Rate                   // of a private chat, at most: 20 at once, 1 a second
-	Group   Rate                   // of a group with all its topics, at most: 10 at once, 20 a minute
-	Overall Rate                   // of the bot, at most: 30 at once, 30 a second
-	Store   orchestrator.RateStore // nil: what was learned is forgotten with the Outbox
-	// Trouble says what the error of a call means. nil takes every error as Settled.
+	Private Rate                   // limit of a private chat: 20 at once, 1 a second
+	Group   Rate                   // limit of a group with all its topics: 10 at once, 20 a minute
+	Overall Rate                   // limit of the bot: 30 at once, 30 a second
+	Store   orchestrator.RateStore // nil: budgets are lost with the Outbox
+	// Trouble classifies the error of a call. nil treats every error as Settled.
 	Trouble func(error) Trouble
 	Log     *slog.Logger
 	Jitter  func() float64 // in [0, 1); nil means math/rand
@@ -47,11 +47,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Outbox is the one way out: it owns the budgets. Each chat with calls that wait has a goroutine, which ends when none
-// waits, so no chat delays another. The calls of one chat are made one at a time. Safe for concurrent use.
+// Outbox makes all outgoing calls of chats, because it owns the budgets. Each chat with waiting calls has a goroutine,
+// which ends when none waits, so no chat delays another. The calls of one chat are made one at a time. Safe for
+// concurrent use.
 type Outbox struct {
 	opts Options
-	life context.Context // ends what is in flight
+	life context.Context // cancels calls in flight
 	kill context.CancelFunc
 	wg   sync.WaitGroup
 
@@ -62,14 +63,14 @@ type Outbox struct {
 	closed bool
 }
 
-// New makes an Outbox. Call Drain to end it.
+// New returns an Outbox. Call Drain to end it.
 func New(o Options) *Outbox {
 	o = o.withDefaults()
 	life, kill := context.WithCancel(context.Background())
 	return &Outbox{opts: o, life: life, kill: kill, queues: make(map[int64]*queue), pace: newPace(o.Overall, botDebt, time.Now())}
 }
 
-// Restore takes over what the Store has of the budgets. Call it before the first call.
+// Restore loads the budgets from the Store. Call it before the first call.
 func (o *Outbox) Restore(ctx context.Context) error {
 	if o.opts.Store == nil {
 		return nil
@@ -91,13 +92,13 @@ func (o *Outbox) Restore(ctx context.Context) error {
 	return nil
 }
 
-// Slowdown is what Telegram's refusals mean for a chat now. The zero value means nothing.
+// Slowdown is the current effect of Telegram's rate limits on a chat. The zero value means none.
 type Slowdown struct {
-	Silence time.Duration // until the next call
-	Every   time.Duration // time between two calls in the long run, where that is more than usual
+	Silence time.Duration // time until the next call
+	Every   time.Duration // average time between two calls, if it is longer than usual
 }
 
-// Slowed says how Telegram's refusals slow a chat down, its own or those of the whole bot.
+// Slowed returns how Telegram's rate limits slow a chat down, whether for the chat or for the whole bot.
 func (o *Outbox) Slowed(chat int64) (s Slowdown) {
 	now := time.Now()
 	o.mu.Lock()
@@ -112,8 +113,8 @@ func (o *Outbox) Slowed(chat int64) (s Slowdown) {
 	return s
 }
 
-// Do makes a call and waits until it is decided. The error is the last one of Run, one of the Err values of this
-// package, or that of ctx when it ended before the call was made. A call in flight is waited for.
+// Do makes a call and waits until it is decided. It returns the last error of Run, one of the Err values of this
+// package, or the error of ctx if that ended before the call was made. Do always waits for a call in flight.
 func (o *Outbox) Do(ctx context.Context, c Call) error {
 	if c.Chat == (Chat{}) {
 		return o.direct(ctx, c)
@@ -123,8 +124,8 @@ func (o *Outbox) Do(ctx context.Context, c Call) error {
 	return <-done
 }
 
-// Go makes a call that concerns a chat and returns at once. done, if not nil, is called exactly once with what Do would
-// return; it must not block, and may be called before Go returns.
+// Go makes a call that concerns a chat and returns at once. If done is not nil, it is called exactly once with the
+// result that Do would return. It must not block, and may be called before Go returns.
 func (o *Outbox) Go(ctx context.Context, c Call, done func(error)) {
 	if done == nil {
 		done = func(error) {}
@@ -132,7 +133,7 @@ func (o *Outbox) Go(ctx context.Context, c Call, done func(error)) {
 	o.post(&entry{Call: c, ctx: ctx, done: done})
 }
 
-// post puts a call into the queue of its chat.
+// post adds a call to the queue of its chat.
 func (o *Outbox) post(e *entry) {
 	now := time.Now()
 	o.mu.Lock()
@@ -166,7 +167,7 @@ func (o *Outbox) withdraw(e *entry) {
 	}
 }
 
-// Retract takes back a Newest call that waits; it ends with ErrReplaced. One in flight is left alone.
+// Retract withdraws a waiting Newest call, which ends with ErrReplaced. It does not touch a call in flight.
 func (o *Outbox) Retract(chat Chat, key string) {
 	o.mu.Lock()
 	var taken []*entry
@@ -181,8 +182,8 @@ func (o *Outbox) Retract(chat Chat, key string) {
 	end(taken, ErrReplaced)
 }
 
-// Attend runs f, which makes calls, on a goroutine that Drain waits for. It is false, and f does not run, if the outbox
-// is closed.
+// Attend runs f, which makes calls, on a goroutine that Drain waits for. It returns false without running f if the
+// outbox is closed.
 func (o *Outbox) Attend(f func()) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -193,8 +194,8 @@ func (o *Outbox) Attend(f func()) bool {
 	return true
 }
 
-// Drain ends the outbox: calls that may be missed are dropped, Ensured calls are made until ctx ends, without their Delay, and
-// what is left then ends with ErrClosed. It returns when nothing runs any more.
+// Drain ends the outbox. It drops Newest and Optional calls, makes Ensured calls without their Delay until ctx is done,
+// and ends the remaining ones with ErrClosed. It returns when no call is running any more.
 func (o *Outbox) Drain(ctx context.Context) error {
 	o.mu.Lock()
 	o.closed = true

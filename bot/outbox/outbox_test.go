@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// record notes which calls were made when, in time since the test began.
+// record records the calls with their times since the start of the test.
 type record struct {
 	mu    sync.Mutex
 	start time.Time
@@ -31,7 +31,7 @@ func (r *record) run(name string) func(context.Context) error {
 	return r.fail(name)
 }
 
-// fail makes a Run that fails with each of errs in turn and then succeeds.
+// fail returns a Run that fails with each of errs in turn and then succeeds.
 func (r *record) fail(name string, errs ...error) func(context.Context) error {
 	return func(context.Context) error {
 		r.note(name)
@@ -54,7 +54,7 @@ func (r *record) want(t *testing.T, calls ...string) {
 	}
 }
 
-// failure is the error of a call that has this trouble.
+// failure is an error with this trouble.
 type failure struct{ Trouble }
 
 func (f failure) Error() string { return fmt.Sprintf("trouble %d", f.Kind) }
@@ -73,7 +73,7 @@ var (
 	errForGood = errors.New("refused for good")
 )
 
-// exact is an outbox with Telegram's round figures and no jitter.
+// exact returns an outbox with Telegram's round numbers and no jitter.
 func exact() *Outbox {
 	return New(Options{
 		Private: Rate{time.Second, 3}, Group: Rate{3 * time.Second, 5},
@@ -375,7 +375,7 @@ func TestOutboxDrainDeliversWhatMust(t *testing.T) {
 	})
 }
 
-// The end waits for no delay, neither of a call that waits nor of one that comes; what is optional is dropped.
+// Drain waits for no delay, neither of a waiting call nor of a new one. It drops optional calls.
 func TestOutboxDrainEndsDelays(t *testing.T) {
 	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
 		o.Go(t.Context(), Call{Chat: anna, Delay: 10 * time.Second, Run: r.run("waits")}, nil)
@@ -450,7 +450,7 @@ func BenchmarkOutboxCall(b *testing.B) {
 	}
 }
 
-// What may be missed does not keep the end waiting, also if it was being made.
+// Calls that may be dropped do not delay Drain, even if they are being made.
 func TestOutboxDoesNotWaitOutALimitForAnEditAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := exact()

@@ -8,10 +8,10 @@ import (
 
 // How a rate changes.
 const (
-	slower       = 1.5 // a refusal while calls come at the rate: they come too often
-	littleSlower = 1.1 // a refusal in a burst: the burst is too long
+	slower       = 1.5 // factor after a refusal at the steady rate: calls come too often
+	littleSlower = 1.1 // factor after a refusal in a burst: the burst is too large
 	faster       = 1.15
-	slowest      = 10 // times the normal interval
+	slowest      = 10 // in normal intervals
 	stepCalls    = 60 // calls without a refusal until the rate recovers by a step
 	stepTime     = 15 * time.Minute
 	mostCalls    = 32 * stepCalls
@@ -19,12 +19,12 @@ const (
 
 // pace is the budget of a chat or of the whole bot. It is not safe for concurrent use.
 type pace struct {
-	normal Rate // the most that the rate recovers to
+	normal Rate // the rate never recovers beyond it
 	bucket *bucket
-	debt   float64   // tokens that urgent calls may owe
-	silent time.Time // Telegram wants silence until then
-	fine   int       // calls since the rate changed, none of them refused
-	step   int       // so many of them are a step of recovery
+	debt   float64   // tokens that urgent calls may borrow
+	silent time.Time // Telegram wants no calls until then
+	fine   int       // successful calls since the rate changed
+	step   int       // number of successful calls for a step of recovery
 	since  time.Time // when the rate changed
 }
 
@@ -32,7 +32,7 @@ func newPace(normal Rate, debt float64, now time.Time) *pace {
 	return &pace{normal: normal, debt: debt, bucket: newBucket(normal, now), step: stepCalls, since: now}
 }
 
-// resume takes over what was learned before.
+// resume restores a learned rate.
 func (p *pace) resume(l orchestrator.SendRate, now time.Time) {
 	p.silent = now.Add(silenceOf(l, now))
 	p.set(Rate{
@@ -41,8 +41,8 @@ func (p *pace) resume(l orchestrator.SendRate, now time.Time) {
 	}, now)
 }
 
-// silenceOf is how long the silence of a rate lasts. Where the clock was set back since, it begins anew: it must not last
-// until the moment that the wrong clock named.
+// silenceOf returns the remaining silence of a rate. If the clock was set back since, the silence starts anew, so that
+// it does not last until the time that the wrong clock named.
 func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 	if now.Before(l.Told) {
 		return max(l.Until.Sub(l.Told), 0)
@@ -50,7 +50,7 @@ func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 	return max(l.Until.Sub(now), 0)
 }
 
-// learned is what resume takes over after a restart.
+// learned returns the rate for resume to restore after a restart.
 func (p *pace) learned(chat int64, now time.Time) orchestrator.SendRate {
 	return orchestrator.SendRate{Chat: chat, Every: p.bucket.rate.Every, Burst: p.bucket.rate.Burst, Until: p.silent, Told: now}
 }
@@ -60,8 +60,8 @@ func (p *pace) set(r Rate, now time.Time) {
 	p.bucket.set(r, now)
 }
 
-// reserve is how many tokens a priority leaves to those before it.
-func (p *pace) reserve(priority Priority) int {
+// reservedTokens returns how many tokens a priority leaves to those before it.
+func (p *pace) reservedTokens(priority Priority) int {
 	share := 0
 	switch priority {
 	case Streaming, Aside, Preview:
@@ -74,20 +74,20 @@ func (p *pace) reserve(priority Priority) int {
 	return min(share, p.bucket.rate.Burst-1)
 }
 
-// What is urgent does not wait longer than patience for its token: it borrows one, of which so many may be owed.
+// An urgent call waits for its token at most for patience. Then it borrows one; this many may be owed.
 const (
 	patience = 900 * time.Millisecond
 	chatDebt = 2
 	botDebt  = 30
 )
 
-// wait is how long the budget keeps back a call of a priority that has waited for so long.
+// wait returns how long the budget delays a call of a priority that has already waited for some time.
 func (p *pace) wait(now time.Time, priority Priority, waited time.Duration) time.Duration {
 	if d := p.silent.Sub(now); d > 0 {
 		return d
 	}
 	have := p.bucket.have(now)
-	wait := p.timeUntil(float64(1+p.reserve(priority)), have)
+	wait := p.timeUntil(float64(1+p.reservedTokens(priority)), have)
 	if wait <= 0 {
 		return 0
 	}
@@ -98,7 +98,7 @@ func (p *pace) wait(now time.Time, priority Priority, waited time.Duration) time
 	return wait
 }
 
-// timeUntil is how long the bucket takes from have tokens to want; zero when it has them. It is rounded up, so
+// timeUntil returns how long the bucket takes to get from have tokens to want, or zero if it has them. It rounds up, so
 // that the bucket has the token then.
 func (p *pace) timeUntil(want, have float64) time.Duration {
 	if want <= have {
@@ -113,8 +113,8 @@ func (p *pace) take(now time.Time) { p.bucket.add(now, -1) }
 // giveBack returns the token of a call that was not made.
 func (p *pace) giveBack(now time.Time) { p.bucket.add(now, 1) }
 
-// betweenEdits is how far apart streaming edits are: further while less than half of the burst is left, so that it
-// refills.
+// betweenEdits returns the interval of streaming edits. It is longer while less than half of the burst is left, so that
+// the burst refills.
 func (p *pace) betweenEdits(now time.Time) time.Duration {
 	if p.bucket.have(now) < float64(p.bucket.rate.Burst)/2 {
 		return 2 * p.bucket.rate.Every
@@ -122,7 +122,7 @@ func (p *pace) betweenEdits(now time.Time) time.Duration {
 	return p.bucket.rate.Every
 }
 
-// accepted counts a call that was not refused. It says whether the rate recovers by a step.
+// accepted counts a successful call. It reports whether the rate recovers by a step.
 func (p *pace) accepted(now time.Time) bool {
 	if p.bucket.rate == p.normal {
 		return false
@@ -138,34 +138,34 @@ func (p *pace) accepted(now time.Time) bool {
 	return true
 }
 
-// refused makes the pace silent for as long as Telegram wants, and slower.
+// refused handles a rate limit: it stops calls for as long as Telegram wants, and reduces the rate.
 func (p *pace) refused(now time.Time, after time.Duration) {
 	until := now.Add(after)
-	if now.Before(p.silent) { // another call was on its way: the rate has changed for that refusal already
+	if now.Before(p.silent) { // another call was in flight: the rate has changed for that refusal already
 		if until.After(p.silent) {
 			p.silent = until
 		}
 		return
 	}
 	if p.bucket.rate != p.normal && p.fine < p.step {
-		p.step = min(2*p.step, mostCalls) // the step before was one too many
+		p.step = min(2*p.step, mostCalls) // the last step of recovery was one too many
 	}
 	left := p.bucket.have(now)
 	p.silent = until
 	defer p.bucket.drain(now)
 	if left < 0 {
-		return // the call had borrowed its token: that the rate does not bear it says nothing about the rate
+		return // the call had borrowed its token, so the refusal does not prove the rate wrong
 	}
 	r := Rate{Every: time.Duration(float64(p.bucket.rate.Every) * slower), Burst: p.bucket.rate.Burst * 3 / 4}
 	if left >= 1 {
-		// The calls before this one passed, and they were as many as the burst may be.
+		// The calls before this one succeeded. Their number is the possible burst.
 		r = Rate{Every: time.Duration(float64(p.bucket.rate.Every) * littleSlower), Burst: p.bucket.rate.Burst - int(left) - 1}
 	}
 	r.Every, r.Burst = min(r.Every, slowest*p.normal.Every), max(r.Burst, 1)
 	p.set(r, now)
 }
 
-// usual says that the pace knows nothing that a new one would not know.
+// usual reports whether the pace has the same values as a new one.
 func (p *pace) usual(now time.Time) bool {
 	return p.bucket.rate == p.normal && !now.Before(p.silent) && p.bucket.have(now) >= float64(p.bucket.rate.Burst)
 }

@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// strict answers as Telegram would with a token bucket of its own.
+// strict answers as Telegram would, with a token bucket of its own.
 type strict struct {
 	every   time.Duration
 	burst   float64
@@ -66,8 +66,8 @@ func TestOneCallASecondWithABurstOfThreeIsLearned(t *testing.T) {
 	})
 }
 
-// A user who writes the next message as soon as the answer is there waits for the budget's one second each time, and
-// never for what the calls before have borrowed.
+// A user who replies as soon as the answer is there waits one second each time, because of the budget, and never for
+// tokens that earlier calls borrowed.
 func TestUrgentCallsBackToBackWaitOneSecondAtMost(t *testing.T) {
 	outboxTest(t, func(t *testing.T, _ *Outbox, r *record) {
 		o := New(Options{Trouble: troubleOf})
@@ -138,7 +138,7 @@ func TestWhatWasLearnedOutlivesARestart(t *testing.T) {
 		synctest.Wait()
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		_ = before.Drain(over) // the call waits out the silence
+		_ = before.Drain(over) // the call waits for the end of the silence
 
 		after := New(Options{Trouble: troubleOf, Store: kept})
 		if err := after.Restore(t.Context()); err != nil {
@@ -157,7 +157,8 @@ func TestWhatWasLearnedOutlivesARestart(t *testing.T) {
 	})
 }
 
-// A silence that was told while the clock was hours ahead lasts as long as it was told, not until that moment comes again.
+// A silence that started while the clock was hours ahead lasts as long as Telegram wanted, not until that time comes
+// again.
 func TestAClockThatWasSetBackProlongsNoSilence(t *testing.T) {
 	outboxTest(t, func(t *testing.T, _ *Outbox, r *record) {
 		ahead := time.Now().Add(5 * time.Hour)
@@ -225,7 +226,7 @@ func TestEditsLeaveTheBurstToWhatUsersWaitFor(t *testing.T) {
 
 func TestAReceiptIsSentOnlyWhereNothingElseIs(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer time.Duration // 0: none comes
+		answer time.Duration // 0: no answer comes
 		want   []string
 	}{
 		"no answer":       {0, []string{"700ms receipt"}},
@@ -251,7 +252,7 @@ func TestAReceiptIsSentOnlyWhereNothingElseIs(t *testing.T) {
 	}
 }
 
-// Budget is for calls: what turns out not to be needed costs none of it.
+// Only calls use budget: a call that turns out to be unnecessary costs nothing.
 func TestACallThatIsNotNeededCostsNothing(t *testing.T) {
 	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
 		for range 10 {

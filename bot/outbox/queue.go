@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounds of what may wait for a chat, and of the chats whose budgets are remembered.
+// Bounds of the calls that may wait for a chat, and of the chats with remembered budgets.
 const (
 	maxWait     = 512 // Ensured calls
 	maxNewest   = 64
@@ -15,7 +15,7 @@ const (
 	maxQueues   = 1024
 )
 
-// entry is a call on its way.
+// entry is a posted call.
 type entry struct {
 	Call
 	ctx       context.Context
@@ -27,7 +27,7 @@ type entry struct {
 	notBefore time.Time // end of its delay, or of the pause after trouble
 }
 
-// end tells the callers, once the mutex of the outbox is free.
+// end notifies the callers. Call it without holding the mutex of the outbox.
 func end(entries []*entry, err error) {
 	for _, e := range entries {
 		if e.unwatch != nil {
@@ -37,20 +37,20 @@ func end(entries []*entry, err error) {
 	}
 }
 
-// queue is what waits for one chat. The mutex of the outbox guards it.
+// queue contains the waiting calls of one chat. The mutex of the outbox guards it.
 type queue struct {
 	out     *Outbox
 	chat    Chat
 	pace    *pace
-	edit    time.Time       // no streaming edit before it
-	waiting []*entry        // in the order they came
-	flying  *entry          // being made; not in waiting
-	beside  map[string]bool // keys of calls that are being made beside it
+	edit    time.Time       // no streaming edit before this time
+	waiting []*entry        // in the order of arrival
+	flying  *entry          // the call in flight; not in waiting
+	beside  map[string]bool // keys of calls in flight beside it
 	runs    bool
-	wake    chan struct{} // capacity 1: something changed
+	wake    chan struct{} // capacity 1: the queue changed
 }
 
-// queueOf is the queue of a chat. The mutex is held.
+// queueOf returns the queue of a chat. The caller holds the mutex.
 func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	if q := o.queues[chat.ID]; q != nil {
 		return q
@@ -71,7 +71,7 @@ func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	return q
 }
 
-// wakeLocked has the queue make its calls.
+// wakeLocked makes the queue check for calls.
 func (q *queue) wakeLocked() {
 	if !q.runs && len(q.waiting) > 0 {
 		q.runs = true
@@ -105,7 +105,7 @@ func (q *queue) count(d Delivery) (n int) {
 	return n
 }
 
-// put adds e. Where a call ends by that, put returns it with the reason: e, or the one that e replaces.
+// put adds e. If that ends a call, put returns it with the reason: e itself, or the call that e replaces.
 func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 	switch e.Delivery {
 	case Newest:
@@ -135,12 +135,12 @@ func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 	return nil, nil
 }
 
-// newest is the index of the Newest call with a key, or -1.
+// newest returns the index of the Newest call with a key, or -1.
 func (q *queue) newest(key string) int {
 	return slices.IndexFunc(q.waiting, func(e *entry) bool { return e.Delivery == Newest && e.Key == key })
 }
 
-// putBack queues a call that is to be made again, before all others. It is false for one that a newer one replaced.
+// putBack queues a call for a retry, before all others. It returns false if a newer call replaced it.
 func (q *queue) putBack(e *entry) bool {
 	if e.Delivery == Newest && q.newest(e.Key) >= 0 {
 		return false
@@ -157,7 +157,7 @@ func (q *queue) remove(e *entry) bool {
 	return i >= 0
 }
 
-// drop empties the queue of the calls of some deliveries, and returns them.
+// drop removes the calls of some deliveries from the queue and returns them.
 func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool {
 		drop := slices.Contains(deliveries, e.Delivery)
@@ -169,7 +169,7 @@ func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 	return dropped
 }
 
-// endDelays has the calls be made that were kept back only because they may turn out not to be needed.
+// endDelays releases the calls that wait only because they may turn out to be unnecessary.
 func (q *queue) endDelays() {
 	for _, e := range q.waiting {
 		if e.Delay > 0 && e.tries == 0 {
@@ -178,8 +178,8 @@ func (q *queue) endDelays() {
 	}
 }
 
-// heads are the first calls of each priority that may be made, nil for none. An Ensured call that waits holds up those
-// of its key. wait is the time until the first of the others may be made, 0 for none.
+// heads returns, for each priority, the first call that may be made, or nil. A waiting Ensured call delays those with
+// its key. wait is the time until one of the others may be made, or 0.
 func (q *queue) heads(now time.Time) (first [Sign - Urgent + 1]*entry, wait time.Duration) {
 	held := maps.Clone(q.beside)
 	for _, e := range q.waiting {
@@ -200,7 +200,7 @@ func (q *queue) heads(now time.Time) (first [Sign - Urgent + 1]*entry, wait time
 	return first, wait
 }
 
-// sooner is the shorter of two waits, of which 0 means none.
+// sooner returns the shorter of two waits. 0 means none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -208,8 +208,9 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// next takes the call to make next, and its budget. Without one, wait says when to look again; 0 means that no call
-// waits. Optional calls without budget are dropped, and all of them when another call is made.
+// next removes and returns the call to make next, together with its budget. If there is none, wait is the time until
+// the next check, or 0 if no call waits. It drops Optional calls without budget, and all Optional calls if it returns
+// another call.
 func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
 	first, wait := q.heads(now)
 	for _, e := range first {
@@ -234,7 +235,7 @@ func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []
 	return nil, wait, dropped
 }
 
-// budget is how long the budgets of the chat and of the bot keep back a call.
+// budget returns how long the budgets of the chat and of the bot delay a call.
 func (q *queue) budget(now time.Time, e *entry) time.Duration {
 	waited := now.Sub(e.posted)
 	wait := max(q.pace.wait(now, e.Priority, waited), q.out.pace.wait(now, e.Priority, waited))

@@ -14,8 +14,8 @@ import (
 
 var seeds = flag.Int("seeds", 12, "how many hidden limits TestEveryHiddenLimitIsLearned tries")
 
-// limiter is one of Telegram's hidden limits: a token bucket, or a window in which so many calls pass. Refusals may
-// become longer the more of them there are.
+// limiter is one of Telegram's hidden limits: a token bucket, or a window that lets a number of calls pass. Refusals
+// can become longer with their number.
 type limiter struct {
 	rand    *rand.Rand
 	group   bool
@@ -32,7 +32,7 @@ type limiter struct {
 	banned  time.Time
 }
 
-// change picks another limit.
+// change chooses another limit.
 func (l *limiter) change(now time.Time) {
 	l.window, l.grows = 0, l.rand.IntN(3) == 0
 	l.every = time.Duration(500+l.rand.IntN(1500)) * time.Millisecond
@@ -50,7 +50,7 @@ func (l *limiter) change(now time.Time) {
 	l.at, l.tokens = now, l.burst
 }
 
-// ask says how long a call has to wait; 0 lets it pass.
+// ask returns how long a call must wait, or 0 if it may pass.
 func (l *limiter) ask(now time.Time) time.Duration {
 	if now.Before(l.banned) {
 		return l.refuse(now, l.banned.Sub(now))
@@ -72,7 +72,7 @@ func (l *limiter) ask(now time.Time) time.Duration {
 	return 0
 }
 
-// refuse says how long to wait, in whole seconds as Telegram does.
+// refuse returns the time to wait, in whole seconds as Telegram does.
 func (l *limiter) refuse(now time.Time, wait time.Duration) time.Duration {
 	if now.Sub(l.last) > time.Minute {
 		l.refused = 0
@@ -92,11 +92,11 @@ func (l *limiter) refuse(now time.Time, wait time.Duration) time.Duration {
 	return wait
 }
 
-// telegram has the hidden limits of some chats and of the bot, and counts.
+// telegram has the hidden limits of some chats and of the bot, and counts calls.
 type telegram struct {
 	mu      sync.Mutex
 	limits  map[int64]*limiter
-	silent  map[int64]time.Time // until when a chat was told to be silent; 0: the bot
+	silent  map[int64]time.Time // end of a chat's silence; 0 is the bot
 	calls   int
 	refused int
 }
@@ -119,22 +119,22 @@ func (s *telegram) call(chat int64) error {
 	return nil
 }
 
-// actor is a chat in which one turn follows another.
+// actor is a chat with one turn after another.
 type actor struct {
 	t     *testing.T
 	rand  *rand.Rand
 	out   *Outbox
 	sky   *telegram
 	chat  Chat
-	shown []string // what the chat shows, in order
+	shown []string // the chat's content, in order
 	want  []string
-	late  time.Duration // the latest first text, beyond what Telegram asked for
+	late  time.Duration // the greatest delay of a first text, without the silences that Telegram wanted
 }
 
-// awaited makes a call that a user waits for, and measures how late it is beyond the silence that Telegram asked for.
+// awaited makes a call that a user waits for. It measures the call's delay without the silence that Telegram wanted.
 func (a *actor) awaited(priority Priority, what string) {
 	began := time.Now()
-	quiet := time.Duration(0) // told while this call waited
+	quiet := time.Duration(0) // reported while this call waited
 	a.want = append(a.want, what)
 	err := a.out.Do(a.t.Context(), Call{Chat: a.chat, Priority: priority, Key: "turn", Run: func(context.Context) error {
 		a.sky.mu.Lock()
@@ -162,7 +162,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// turn is a first text, edits while it streams, and its end; some approvals are tidied up.
+// turn runs a turn: a first text, edits while it streams, and its end; it also makes some housekeeping calls for
+// approvals.
 func (a *actor) turn(n int) {
 	a.awaited(Urgent, fmt.Sprintf("first %d", n))
 	interval := time.Second
@@ -182,8 +183,8 @@ func (a *actor) turn(n int) {
 	a.awaited(Awaited, fmt.Sprintf("end %d", n))
 }
 
-// Whatever Telegram's limits are, and however they change: everything arrives in order, few calls are refused, and what
-// a user waits for comes soon where Telegram wants no silence.
+// Whatever Telegram's limits are, and however they change: everything arrives in order, few calls are refused, and
+// calls that a user waits for arrive soon, except during Telegram's silences.
 func TestEveryHiddenLimitIsLearned(t *testing.T) {
 	for seed := range *seeds {
 		t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
@@ -206,7 +207,7 @@ func simulate(t *testing.T, seed uint64) {
 	var actors []*actor
 	chats := 1 + random.IntN(8)
 	if random.IntN(8) == 0 {
-		chats = 20 + random.IntN(20) // then they meet the limit of the bot
+		chats = 20 + random.IntN(20) // so they reach the limit of the bot
 	}
 	for i := range chats {
 		chat := Chat{ID: int64(i + 1)}

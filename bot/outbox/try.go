@@ -50,7 +50,7 @@ func (q *queue) run() {
 	}
 }
 
-// giveUp ends everything that waits.
+// giveUp ends all waiting calls.
 func (q *queue) giveUp() {
 	q.out.mu.Lock()
 	left := q.waiting
@@ -59,19 +59,21 @@ func (q *queue) giveUp() {
 	end(left, ErrClosed)
 }
 
-// The pauses after trouble that is no refusal for the rate.
+// Pauses after trouble other than a rate limit.
 const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 30 * time.Second
 )
 
-// pause doubles from try to try, and is spread so that chats do not come back all at once.
+// pause returns the pause before the next try. It doubles with each try, with jitter so that chats do not all return at
+// once.
 func (o *Outbox) pause(tries int) time.Duration {
 	d := firstPause << min(tries, 10)
 	return time.Duration(float64(min(d, lastPause)) * (0.75 + o.opts.Jitter()/4))
 }
 
-// makeBeside makes a call while the queue makes others, and has the queue go on with what waited for it.
+// makeBeside makes a call while the queue makes others. Then it makes the queue continue with the calls that waited for
+// this one.
 func (q *queue) makeBeside(e *entry) {
 	q.make(e)
 	q.out.mu.Lock()
@@ -80,7 +82,7 @@ func (q *queue) makeBeside(e *entry) {
 	q.signal()
 }
 
-// make tries e once and does what the outcome asks for.
+// make tries e once and handles the outcome.
 func (q *queue) make(e *entry) {
 	o := q.out
 	err := o.try(e.ctx, e.Call)
@@ -97,7 +99,7 @@ func (q *queue) make(e *entry) {
 	switch {
 	case v != decided && o.life.Err() != nil:
 		v, err = decided, ErrClosed
-	case v != decided && o.closed && e.Delivery == Newest: // like those that waited when Drain came
+	case v != decided && o.closed && e.Delivery == Newest: // like the calls that waited when Drain came
 		v, err = decided, ErrClosed
 	case v != decided && e.ctx.Err() != nil:
 		v, err = decided, context.Cause(e.ctx)
@@ -117,7 +119,7 @@ func (q *queue) make(e *entry) {
 	o.save(learned)
 }
 
-// settle ends a call that turned out not to be needed, and returns its tokens.
+// settle ends a call that turned out to be unnecessary, and returns its tokens.
 func (o *Outbox) settle(e *entry, now time.Time) {
 	o.mu.Lock()
 	e.queue.landLocked(e)
@@ -127,7 +129,7 @@ func (o *Outbox) settle(e *entry, now time.Time) {
 	end([]*entry{e}, nil)
 }
 
-// learn adapts the budgets to the outcome of a call, and returns what changed, to be saved. q is nil for a call that
+// learn adapts the budgets to the outcome of a call, and returns the changed ones for saving. q is nil for a call that
 // concerns no chat.
 func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrator.SendRate) {
 	o.mu.Lock()
@@ -144,13 +146,13 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 		}
 		return learned
 	}
-	// A little longer than told: the clock of Telegram is not ours.
+	// Wait a little longer than Telegram wants, because the clocks differ.
 	after := t.After + time.Duration(o.opts.Jitter()*float64(100*time.Millisecond))
 	if q != nil && !o.concernsBot(q, now) {
 		q.pace.refused(now, after)
 		changed(q.chat.ID, q.pace)
 	} else {
-		// A guess, so the other chats become slower and not silent.
+		// This is a guess, so slow the other chats down without stopping them.
 		o.pace.refused(now, 0)
 		changed(0, o.pace)
 		if q != nil {
@@ -162,16 +164,16 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 	return learned
 }
 
-// botBusy is how many calls in about a second make a refusal of the whole bot likely.
+// botBusy is the number of calls in about a second from which on a refusal probably concerns the whole bot.
 const botBusy = 10
 
-// concernsBot says whether the refusal of a chat's call is taken as one of the whole bot: where the bot made many calls
+// concernsBot reports whether the refusal of a chat's call probably concerns the whole bot: the bot made many calls,
 // and the chat hardly any.
 func (o *Outbox) concernsBot(q *queue, now time.Time) bool {
 	return o.usage.at(now) >= botBusy && float64(q.pace.bucket.rate.Burst)-q.pace.bucket.have(now) < 2.5
 }
 
-// usage is about how many calls there were in the last second.
+// usage estimates the number of calls in the last second.
 type usage struct {
 	count float64
 	since time.Time
@@ -181,7 +183,7 @@ func (u *usage) at(now time.Time) float64 { return u.count * math.Exp(-now.Sub(u
 
 func (u *usage) add(now time.Time) { u.count, u.since = u.at(now)+1, now }
 
-// savePatience bounds the wait for the store: what was learned matters less than the next call.
+// savePatience bounds the wait for the store, because saving a rate matters less than the next call.
 const savePatience = 5 * time.Second
 
 func (o *Outbox) save(learned []orchestrator.SendRate) {
@@ -197,8 +199,8 @@ func (o *Outbox) save(learned []orchestrator.SendRate) {
 	}
 }
 
-// try runs a call once; it ends with the outbox. A panic becomes an error: one message that cannot be built must not
-// end the bot.
+// try runs a call once. The end of the outbox cancels it. It turns a panic into an error: one message that cannot be
+// built must not crash the bot.
 func (o *Outbox) try(ctx context.Context, c Call) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -212,7 +214,7 @@ func (o *Outbox) try(ctx context.Context, c Call) (err error) {
 	return c.Run(ctx)
 }
 
-// direct makes a call that concerns no chat, on the goroutine of the caller.
+// direct makes a call that concerns no chat, on the caller's goroutine.
 func (o *Outbox) direct(ctx context.Context, c Call) error {
 	o.mu.Lock()
 	if o.closed {
@@ -243,7 +245,7 @@ func (o *Outbox) direct(ctx context.Context, c Call) error {
 	}
 }
 
-// admit waits for the budget of the bot and takes a token of it.
+// admit waits for the bot's budget and takes a token of it.
 func (o *Outbox) admit(ctx context.Context, priority Priority, began time.Time) error {
 	for {
 		now := time.Now()

@@ -4,16 +4,16 @@ import (
 	"image/color"
 )
 
-// Color is what a colour is for; the theme says which one it is.
+// Color is the purpose of a colour. The theme defines the colour itself.
 type Color uint8
 
-// The colours. The marks are those of series in plots, in their order.
+// Colours. The marks are for data series in plots, in order.
 const (
 	Back Color = iota
 	Ink
 	Muted
 	Grid
-	Header // the background of a heading
+	Header // background of a heading
 	Accent
 	Added
 	AddedBack
@@ -28,7 +28,8 @@ const (
 	colors
 )
 
-// themes has the colours of each theme. Text keeps a contrast of 4.5 to 1 at least on the backgrounds that it is written on.
+// themeColors returns the colours of a theme. Text has a contrast of at least 4.5 to 1 on the backgrounds it is written
+// on.
 func themeColors(theme Theme) [colors]color.NRGBA {
 	if theme == Dark {
 		return [colors]color.NRGBA{
@@ -48,10 +49,11 @@ func hex(rgb uint32) color.NRGBA {
 	return color.NRGBA{R: uint8(rgb >> 16), G: uint8(rgb >> 8), B: uint8(rgb), A: 255}
 }
 
-// shades is how many steps the edge of a character has.
+// shades is the number of antialiasing steps at the edge of a character.
 const shades = 7
 
-// paints are the colours of a picture: those of its theme, and the mixtures at the edges of characters as they come up.
+// paints are the colours of a picture: its theme's, and blends at the edges of characters, which are added on
+// demand.
 type paints struct {
 	list  []color.NRGBA
 	mixed map[mixture]uint8
@@ -64,8 +66,8 @@ func newPaints(theme Theme) paints {
 	return paints{list: base[:], mixed: map[mixture]uint8{}}
 }
 
-// mix is the colour of a pixel that ink covers in part. The palette of a picture has 256 colours; once it is full, the pixel becomes one
-// of the two.
+// mix returns the colour of a pixel that ink covers in part. A picture's palette has 256 colours; once it is full, mix
+// returns the nearer of the two.
 func (p *paints) mix(below, ink, shade uint8) uint8 {
 	if shade == 0 || shade >= shades || below == ink {
 		if shade == 0 {

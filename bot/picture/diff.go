@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Words are what a diff says besides its lines.
+// Words are the words of a diff picture, besides the lines of the diff.
 type Words struct{ New, Deleted, Binary, Was, Mode, Line string }
 
-// Diff draws a unified diff for a phone. False: it is too long for most rows, or the font lacks some of its characters; then it is better
-// sent as a file.
+// Diff draws a unified diff for a phone. It returns false if the diff has more than most rows, or if the font lacks
+// some of its characters; send it as a file then.
 func Diff(theme Theme, unified string, most int, words Words) (data []byte, ok bool, err error) {
-	const perColumn = 8 // bytes; what is longer does not fit, and is not laid out
+	const perColumn = 8 // in bytes; a longer diff cannot fit and is not laid out
 	if len(unified) > perColumn*most*PhoneColumns || !Drawable(unified) || strings.Count(unified, "\n") > 2*most {
 		return nil, false, nil
 	}
@@ -26,12 +26,13 @@ func Diff(theme Theme, unified string, most int, words Words) (data []byte, ok b
 // diffFile is one file of a diff.
 type diffFile struct {
 	name           string
-	note           string // in place of lines
+	note           string // shown instead of lines
 	added, removed int
 	rows           []Line
 }
 
-// diffRows lays a diff out: a heading for each file, and its lines with their numbers left out but for the first of each stretch.
+// diffRows lays a diff out: a heading for each file, and its lines. A line number is shown only for the first line of
+// each hunk.
 func diffRows(unified string, words Words) (rows []Line) {
 	for i, f := range splitDiff(unified, words) {
 		if i > 0 {
@@ -71,7 +72,7 @@ func splitDiff(unified string, words Words) (files []diffFile) {
 				f.rows = append(f.rows, Wrap(Line{Runs: []Run{{Text: where, Color: Accent}}}, PhoneColumns)...)
 			}
 		case inHunk:
-			f.add(line)
+			f.addLine(line)
 		default:
 			f.head(line, words)
 		}
@@ -79,8 +80,8 @@ func splitDiff(unified string, words Words) (files []diffFile) {
 	return files
 }
 
-// add is a line of the file.
-func (f *diffFile) add(line string) {
+// addLine adds a line of the file.
+func (f *diffFile) addLine(line string) {
 	row, mark := Line{}, Run{Text: "  "}
 	text := strings.TrimSuffix(line, "\r")
 	switch {
@@ -105,14 +106,14 @@ func (f *diffFile) add(line string) {
 	f.rows = append(f.rows, Wrap(row, PhoneColumns, Run{Text: "  "})...)
 }
 
-// What git writes before the lines of a file.
+// Lines that git writes before the lines of a file.
 const (
 	renameFrom = "rename from "
 	renameTo   = "rename to "
 	newMode    = "new mode "
 )
 
-// head is a line before the first stretch of a file.
+// head parses a line before the first hunk of a file.
 func (f *diffFile) head(line string, words Words) {
 	old, isOld := strings.CutPrefix(line, "--- ")
 	name, isNew := strings.CutPrefix(line, "+++ ")
@@ -144,7 +145,7 @@ func unquoted(name, prefix string) string {
 	return strings.TrimPrefix(name, prefix)
 }
 
-// nameOf reads "a/x b/x".
+// nameOf parses "a/x b/x".
 func nameOf(both string) string {
 	if half := len(both) / 2; len(both)%2 == 1 && half > 2 && both[half] == ' ' {
 		return unquoted(both[half+1:], "b/")
@@ -152,7 +153,7 @@ func nameOf(both string) string {
 	return both
 }
 
-// hunkOf says where a stretch begins: "@@ -1,4 +10,5 @@ func main() {". Empty for the beginning of a file.
+// hunkOf describes where a hunk starts: "@@ -1,4 +10,5 @@ func main() {". It returns "" for the start of a file.
 func hunkOf(line string, words Words) string {
 	where, what, _ := strings.Cut(strings.TrimPrefix(line, "@@ "), " @@")
 	_, now, _ := strings.Cut(where, "+")

@@ -110,7 +110,7 @@ func TestDiffsAreDrawn(t *testing.T) {
 	}
 }
 
-// Whatever a diff says, it is drawn within bounds or left to a file.
+// Whatever a diff contains, it is drawn within bounds or rejected.
 func TestAnyDiffIsDrawnOrLeft(t *testing.T) {
 	piece := rapid.SampledFrom(append(strings.SplitAfter(sampleDiff, "\n"), "@@ @@\n", "@@ -\n", "\n", "+\n", "diff --git \n", "--- \n", "\t\t\n", "-\x00\x1b[31m\n"))
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// openFaces opens the weights of the font. It has Latin, Greek and Cyrillic letters, and what frames boxes.
+// openFaces opens the weights of the font. It has Latin, Greek and Cyrillic letters, and box drawing characters.
 func openFaces() (faces [2]font.Face, err error) {
 	for weight, data := range [][]byte{Regular: gomono.TTF, Bold: gomonobold.TTF} {
 		parsed, err := opentype.Parse(data)
@@ -27,8 +27,8 @@ func openFaces() (faces [2]font.Face, err error) {
 	return faces, nil
 }
 
-// like is a character of the font that says the same as one that it lacks.
-func like(r rune) rune {
+// substitute returns a character of the font with the same meaning as r, which the font lacks.
+func substitute(r rune) rune {
 	switch r {
 	case '✓', '✔', '☑', '✅':
 		return '√'
@@ -46,12 +46,12 @@ func like(r rune) rune {
 	return r
 }
 
-// invisible reports whether a character takes no cell.
+// invisible reports whether a character occupies no cell.
 func invisible(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me)
 }
 
-// Drawable reports whether the font has every character of a text. Callers send other texts as text.
+// Drawable reports whether the font has every character of a text. Send other texts as text.
 func Drawable(text string) bool {
 	parsed, err := opentype.Parse(gomono.TTF)
 	if err != nil {
@@ -62,10 +62,10 @@ func Drawable(text string) bool {
 		if r < unicode.MaxASCII {
 			continue
 		}
-		if unicode.In(r, unicode.Mn, unicode.Me) { // an accent that would be lost
+		if unicode.In(r, unicode.Mn, unicode.Me) { // an accent would be lost
 			return false
 		}
-		if index, err := parsed.GlyphIndex(&buffer, like(r)); !invisible(r) && (err != nil || index == 0) {
+		if index, err := parsed.GlyphIndex(&buffer, substitute(r)); !invisible(r) && (err != nil || index == 0) {
 			return false
 		}
 	}
@@ -75,7 +75,7 @@ func Drawable(text string) bool {
 // glyph draws a character into its cell.
 func (c *Canvas) glyph(column, row int, in Color, weight Weight, r rune) {
 	left, top := border+column*cellWidth, border+row*cellHeight
-	at, mask, from, _, ok := c.faces[weight].Glyph(fixed.P(left, top+baseline), like(r))
+	at, mask, from, _, ok := c.faces[weight].Glyph(fixed.P(left, top+baseline), substitute(r))
 	if !ok {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// The work over a diff is in proportion to its length.
+// The work for a diff is proportional to its length.
 func TestTheWorkOverADiffIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Printed, func(text string) {
 		diffRows(text, english)
@@ -16,7 +16,7 @@ func TestTheWorkOverADiffIsLinear(t *testing.T) {
 	})
 }
 
-// Any text has rows.
+// Any text can be laid out.
 func FuzzDiff(f *testing.F) {
 	f.Add(sampleDiff)
 	f.Fuzz(func(t *testing.T, text string) {

@@ -2,20 +2,20 @@ package picture
 
 import "strings"
 
-// Run is text of one look.
+// Run is text in one style.
 type Run struct {
 	Text   string
-	Color  Color // Back stands for Ink, so that the zero value can be read
+	Color  Color // Back means Ink, so that the zero value is legible
 	Weight Weight
 }
 
-// Line is a line of text. Below is the colour of its row from edge to edge.
+// Line is a line of text. Below is the background of its row, from edge to edge.
 type Line struct {
 	Runs  []Run
 	Below Color
 }
 
-// Draw draws lines below each other. What is longer than columns is cut off: Wrap breaks it.
+// Draw draws lines one below the other. It cuts off text beyond columns; Wrap breaks it.
 func Draw(theme Theme, columns int, lines []Line) ([]byte, error) {
 	c, err := New(theme, columns, len(lines))
 	if err != nil {
@@ -37,8 +37,8 @@ func Draw(theme Theme, columns int, lines []Line) ([]byte, error) {
 	return c.PNG()
 }
 
-// Wrap breaks a line into as many as it needs, those after the first with the runs of indent before them. Tabs become spaces up to the
-// next multiple of four.
+// Wrap breaks a line into as many as it needs. The lines after the first start with indent. Tabs become spaces up to
+// the next multiple of four.
 func Wrap(line Line, columns int, indent ...Run) []Line {
 	hang := 0
 	for _, run := range indent {
@@ -65,7 +65,7 @@ func Wrap(line Line, columns int, indent ...Run) []Line {
 	return append(all, now)
 }
 
-// Width is how many cells a text takes.
+// Width returns the number of cells of a text.
 func Width(text string) (n int) {
 	for _, r := range text {
 		if !invisible(r) {
@@ -75,7 +75,7 @@ func Width(text string) (n int) {
 	return n
 }
 
-// expand is a text without tabs and without what takes no cell; it begins in a column.
+// expand returns a text without tabs and without characters that occupy no cell. The text starts in a column.
 func expand(text string, column int) string {
 	var out strings.Builder
 	for _, r := range text {

@@ -1,5 +1,5 @@
-// Package picture draws text in a font of fixed width, with colours, bars and lines, as PNG pictures that a phone shows well. It knows
-// nothing of what it draws: diffs, tables and plots lay themselves out in columns and rows.
+// Package picture draws text in a fixed-width font, with colours, bars and lines, as PNG pictures for phones. It does
+// not know the content: diffs, tables and plots lay themselves out in columns and rows.
 package picture
 
 import (
@@ -13,10 +13,10 @@ import (
 	"golang.org/x/image/font"
 )
 
-// PhoneColumns is how many characters of a line a phone shows readably when a picture is as wide as its chat.
+// PhoneColumns is the number of characters of a line that a phone shows legibly, if the picture is as wide as its chat.
 const PhoneColumns = 48
 
-// The size of a character's cell and of the empty border, in pixels.
+// Sizes of a character's cell and of the empty border, in pixels.
 const (
 	cellWidth  = 18
 	cellHeight = 38
@@ -25,40 +25,40 @@ const (
 	baseline   = 28
 )
 
-// pixelsMost bounds the memory of a picture: one byte a pixel.
-const pixelsMost = 6 << 20
+// maxPixels bounds the memory of a picture: one byte per pixel.
+const maxPixels = 6 << 20
 
-// ErrTooLarge says that a picture would have more pixels than one may have.
+// ErrTooLarge means that a picture would have more than maxPixels pixels.
 var ErrTooLarge = errors.New("the picture would be too large")
 
-// Theme says on what background a picture is read.
+// Theme is the background for which a picture is drawn.
 type Theme uint8
 
-// The themes.
+// Themes.
 const (
 	Light Theme = iota
 	Dark
 )
 
-// ThemeOf reads a theme in the data of a button: "l" or "d".
+// ThemeOf parses a theme from a button's data: "l" or "d".
 func ThemeOf(name string) (theme Theme, ok bool) {
 	theme, ok = map[string]Theme{"l": Light, "d": Dark}[name]
 	return theme, ok
 }
 
-// Weight is how heavy text is.
+// Weight is the font weight of text.
 type Weight uint8
 
-// The weights.
+// Weights.
 const (
 	Regular Weight = iota
 	Bold
 )
 
-// Box is a rectangle in units of cells, from its upper left corner on. Fractions are allowed.
+// Box is a rectangle in cells from its upper left corner. Fractions are allowed.
 type Box struct{ Column, Row, Columns, Rows float64 }
 
-// Canvas is a picture that grows: cells of characters within a border. Not safe for concurrent use.
+// Canvas is a picture under construction: cells of characters within a border. Not safe for concurrent use.
 type Canvas struct {
 	columns, rows int
 	image         *image.Paletted
@@ -66,12 +66,12 @@ type Canvas struct {
 	paints        paints
 }
 
-// New makes an empty canvas; ErrTooLarge if it would take too much memory.
+// New returns an empty canvas. It returns ErrTooLarge if the canvas would take too much memory.
 func New(theme Theme, columns, rows int) (*Canvas, error) {
 	if columns < 1 || rows < 1 {
 		return nil, fmt.Errorf("a picture of %d columns and %d rows: %w", columns, rows, errors.ErrUnsupported)
 	}
-	if columns > pixelsMost || rows > pixelsMost || width(columns)*height(rows) > pixelsMost {
+	if columns > maxPixels || rows > maxPixels || width(columns)*height(rows) > maxPixels {
 		return nil, ErrTooLarge
 	}
 	faces, err := openFaces()
@@ -86,12 +86,12 @@ func New(theme Theme, columns, rows int) (*Canvas, error) {
 func width(columns int) int { return columns*cellWidth + 2*border }
 func height(rows int) int   { return rows*cellHeight + 2*border }
 
-// Fill paints a rectangle. What lies outside of the cells is cut off.
+// Fill paints a rectangle. It cuts off the part outside of the cells.
 func (c *Canvas) Fill(box Box, in Color) {
 	c.paint(c.pixels(box), in)
 }
 
-// Band paints whole rows from edge to edge, border included.
+// Band paints whole rows from edge to edge, including the border.
 func (c *Canvas) Band(row, rows int, in Color) {
 	at := c.pixels(Box{Row: float64(row), Columns: float64(c.columns), Rows: float64(rows)})
 	at.Min.X, at.Max.X = 0, c.image.Rect.Max.X
@@ -121,8 +121,8 @@ func (c *Canvas) Rule(row float64, in Color) {
 	c.paint(at, in)
 }
 
-// Text writes a line of text from a cell on, and returns the column after it. What lies outside of the cells is cut off. A control
-// character takes no cell; a character that the font lacks shows as an empty box.
+// Text draws a line of text from a cell on, and returns the column after it. It cuts off the part outside of the cells.
+// A control character occupies no cell; a character that the font lacks is drawn as an empty box.
 func (c *Canvas) Text(column, row int, in Color, weight Weight, text string) int {
 	for _, r := range text {
 		if invisible(r) {
@@ -136,7 +136,7 @@ func (c *Canvas) Text(column, row int, in Color, weight Weight, text string) int
 	return column
 }
 
-// PNG is the picture as a file.
+// PNG returns the picture as a file.
 func (c *Canvas) PNG() ([]byte, error) {
 	c.image.Palette = c.paints.palette()
 	var out bytes.Buffer

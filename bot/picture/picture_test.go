@@ -51,7 +51,7 @@ func TestCanvasDrawsCellsInTheColoursOfItsTheme(t *testing.T) {
 	}
 }
 
-// inked says whether a cell shows a character.
+// inked reports whether a cell shows a character.
 func inked(c *Canvas, column, row int) bool {
 	for y := range cellHeight {
 		for x := range cellWidth {
@@ -63,7 +63,7 @@ func inked(c *Canvas, column, row int) bool {
 	return false
 }
 
-// Whatever is drawn wherever, a picture stays within its bounds, and PNG readers read it.
+// Whatever is drawn wherever, the picture stays within its bounds, and PNG readers accept it.
 func TestAnythingCanBeDrawnAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := New(Theme(rapid.IntRange(0, 1).Draw(t, "theme")), rapid.IntRange(1, 30).Draw(t, "columns"), rapid.IntRange(1, 10).Draw(t, "rows"))
@@ -141,7 +141,7 @@ func TestDrawableSaysWhatTheFontLacks(t *testing.T) {
 	}
 }
 
-// Text can be read on each background that it is written on: a contrast of 4.5 to 1, as WCAG 2 asks for.
+// Text has a contrast of 4.5 to 1 on each background that it is written on, as WCAG 2 requires.
 func TestTextHasContrast(t *testing.T) {
 	for _, theme := range []Theme{Light, Dark} {
 		all := themeColors(theme)

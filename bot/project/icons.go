@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// state is what a conversation does. It is stored.
+// state is the activity of a conversation. It is stored.
 type state string
 
 const (
@@ -25,27 +25,28 @@ const (
 	failed  state = "failed"
 )
 
-// emoji are the icons of states. Telegram has few icons that all users may give; these are among them.
+// emoji returns the icon of a state. Telegram offers few icons that every user may set; these are among them.
 func (s state) emoji() string {
 	return map[state]string{idle: "💬", working: "⚡", waiting: "❓", failed: "❗"}[s]
 }
 
-// Each change of an icon is a line in the topic: a state that passes soon is not shown, and changes are far apart.
+// Each change of an icon adds a line to the topic. So a short state is not shown, and changes are far apart.
 const (
 	settles = 3 * time.Second
 	apart   = 30 * time.Second
 )
 
-// Client changes icons. *tgapi.Client is one.
+// Client changes icons. *tgapi.Client implements it.
 type Client interface {
 	SetTopicIcon(ctx context.Context, in orchestrator.ConversationID, icon string) error
 }
 
-// IconOptions configure Icons. All are required.
+// IconOptions configures Icons. All fields are required.
 type IconOptions struct {
 	Store  orchestrator.TopicStore
 	Client Client
-	All    func(ctx context.Context) (map[string]string, error) // the icons that topics can have; see tgapi.API.TopicIcons
+	// returns the icons that topics can have; see tgapi.API.TopicIcons
+	All    func(ctx context.Context) (map[string]string, error)
 	Outbox *outbox.Outbox
 	Log    *slog.Logger
 }
@@ -56,18 +57,18 @@ type Icons struct {
 
 	mu     sync.Mutex
 	topics map[orchestrator.ConversationID]*topic
-	ids    map[string]string // of icons by their emoji; nil before Telegram was asked
+	ids    map[string]string // icon ids by emoji; nil before Telegram was asked
 }
 
-// topic is one that ductor opened.
+// topic is a topic that ductor opened.
 type topic struct {
 	wants, shows state
-	changed      time.Time // when its icon was changed last
-	due          bool      // a change is to come
+	changed      time.Time // time of the last change
+	due          bool      // a change is scheduled
 }
 
-// NewIcons makes Icons for the topics that are stored. The topic of a turn that ended with the process before becomes idle unless
-// Follow finds it working soon.
+// NewIcons returns Icons for the stored topics. If the turn of a topic ended with the previous process, the topic
+// becomes idle unless Follow soon shows a running turn.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
 	stored, err := o.Store.Topics(ctx)
@@ -83,14 +84,14 @@ func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	return i, nil
 }
 
-// Opened takes a topic that was opened.
+// Opened records a new topic that ductor opened.
 func (i *Icons) Opened(ctx context.Context, in orchestrator.ConversationID) error {
 	if err := i.opts.Store.SaveTopic(ctx, in, string(idle)); err != nil {
 		return fmt.Errorf("keep a topic: %w", err)
 	}
 	i.mu.Lock()
 	i.topics[in] = &topic{wants: idle}
-	i.dueLocked(in, settles)
+	i.scheduleLocked(in, settles)
 	i.mu.Unlock()
 	return nil
 }
@@ -104,7 +105,7 @@ func (i *Icons) Follow(t orchestrator.Turn) *TopicTurn {
 	return &TopicTurn{icons: i, in: in, asks: cli.Asks{}}
 }
 
-// Ended takes how a turn ended.
+// Ended shows how a turn ended.
 func (i *Icons) Ended(in orchestrator.ConversationID, o orchestrator.Outcome) {
 	s := idle
 	if o.State == orchestrator.TurnFailed || o.State == orchestrator.TurnInterrupted {
@@ -113,7 +114,7 @@ func (i *Icons) Ended(in orchestrator.ConversationID, o orchestrator.Outcome) {
 	i.set(in, s)
 }
 
-// set has the icon of a topic say something else, and says whether it is a topic that ductor opened.
+// set schedules the icon for a new state. It reports whether ductor opened the topic.
 func (i *Icons) set(in orchestrator.ConversationID, s state) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -122,13 +123,13 @@ func (i *Icons) set(in orchestrator.ConversationID, s state) bool {
 		return false
 	}
 	if t.wants = s; t.wants != t.shows {
-		i.dueLocked(in, max(settles, apart-time.Since(t.changed)))
+		i.scheduleLocked(in, max(settles, apart-time.Since(t.changed)))
 	}
 	return true
 }
 
-// dueLocked has the icon of a topic be changed after a while, if nothing else does.
-func (i *Icons) dueLocked(in orchestrator.ConversationID, after time.Duration) {
+// scheduleLocked schedules a change of the topic's icon, unless one is scheduled.
+func (i *Icons) scheduleLocked(in orchestrator.ConversationID, after time.Duration) {
 	t := i.topics[in]
 	if t.due {
 		return
@@ -142,7 +143,7 @@ func (i *Icons) dueLocked(in orchestrator.ConversationID, after time.Duration) {
 	})
 }
 
-// change has the icon of a topic say what it is to say now.
+// change changes the icon of a topic to its current state.
 func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) error {
 	id, wants, err := i.icon(ctx, in)
 	if err != nil || wants == "" {
@@ -156,7 +157,7 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 		i.mu.Unlock()
 		return i.opts.Store.SaveTopic(ctx, in, "")
 	case tgapi.BadRequest, tgapi.NoTopicRight:
-		i.opts.Log.Warn("change the icon of a topic", "chat", in.Chat, "topic", in.Topic, "err", err) // it is not tried again
+		i.opts.Log.Warn("change the icon of a topic", "chat", in.Chat, "topic", in.Topic, "err", err) // not retried
 	default:
 		if err != nil {
 			return err
@@ -168,7 +169,8 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 	return i.opts.Store.SaveTopic(ctx, in, string(wants))
 }
 
-// icon is what a topic is to show; an empty state if it shows that, or if Telegram has no icon for it.
+// icon returns the icon that a topic should have, and its state. The state is empty if the topic has that icon already,
+// or if Telegram has no icon for it.
 func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id string, wants state, err error) {
 	i.mu.Lock()
 	ids := i.ids
@@ -192,7 +194,7 @@ func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id st
 	return id, t.wants, nil
 }
 
-// done ends a change, and has one that failed tried again.
+// done ends a change, and schedules a retry if it failed.
 func (i *Icons) done(in orchestrator.ConversationID, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -204,18 +206,19 @@ func (i *Icons) done(in orchestrator.ConversationID, err error) {
 		i.opts.Log.Warn("change the icon of a topic", "chat", in.Chat, "topic", in.Topic, "err", err)
 	}
 	if t.wants != t.shows {
-		i.dueLocked(in, apart)
+		i.scheduleLocked(in, apart)
 	}
 }
 
-// TopicTurn shows in the icon of a topic whether its turn waits for a user. A nil TopicTurn shows nothing. Its caller serializes the calls.
+// TopicTurn shows in a topic's icon whether the topic's turn waits for a user. A nil TopicTurn shows nothing. Its
+// caller serializes the calls.
 type TopicTurn struct {
 	icons *Icons
 	in    orchestrator.ConversationID
 	asks  cli.Asks
 }
 
-// Observe takes an event of the turn.
+// Observe handles an event of the turn.
 func (t *TopicTurn) Observe(ev cli.Event) {
 	if t == nil || !t.asks.Note(ev) {
 		return

@@ -19,10 +19,10 @@ import (
 
 var ours = orchestrator.ConversationID{Chat: -7, Topic: 3}
 
-// chat is Telegram and the store.
+// chat is Telegram and the store in one.
 type chat struct {
 	began time.Time
-	edits []string // when, and the icon
+	edits []string // the time and the icon
 	fault tgapi.FaultKind
 	kept  map[orchestrator.ConversationID]string
 }
@@ -88,7 +88,8 @@ func turn(in orchestrator.ConversationID) orchestrator.Turn {
 	return orchestrator.Turn{ID: "t", Prompt: orchestrator.Prompt{Conversation: in}}
 }
 
-// The icon of a topic that ductor opened says what is done there: not what passes at once, and not more than twice a minute.
+// The icon of a topic that ductor opened shows the topic's state. Short states are not shown, and it changes at most
+// twice a minute.
 func TestAnIconSaysWhatIsDone(t *testing.T) {
 	icons(t, func(c *chat, start func() *Icons) {
 		i := start()
@@ -123,7 +124,7 @@ func TestAnIconSaysWhatIsDone(t *testing.T) {
 	})
 }
 
-// What a process left shows the truth soon: a turn that goes on keeps its icon, another topic is idle.
+// After a restart icons soon become correct: a turn that continues keeps its icon, another topic becomes idle.
 func TestIconsOutliveAProcess(t *testing.T) {
 	icons(t, func(c *chat, start func() *Icons) {
 		other := orchestrator.ConversationID{Chat: -7, Topic: 4}
@@ -137,7 +138,7 @@ func TestIconsOutliveAProcess(t *testing.T) {
 	})
 }
 
-// A topic that is gone is forgotten, what may not be done is not tried again, and what failed is.
+// A deleted topic is forgotten. A forbidden change is not retried, and a failed one is.
 func TestIconsThatCannotBeChanged(t *testing.T) {
 	for fault, want := range map[tgapi.FaultKind][]string{
 		tgapi.TopicGone:    {"30s 3 idle"},

@@ -1,5 +1,6 @@
-// Package project is the screen of /project and /newtopic: it offers projects, opens them and worktrees of their branches, removes
-// worktrees, and opens topics that work in a project, whose icons it changes. It decides what messages say and does what their buttons say; it sends no message.
+// Package project is the screen of /project and /newtopic. It lists projects, opens them and worktrees of their
+// branches, removes worktrees, opens topics that work in a project, and changes the topics' icons. It handles buttons
+// and composes texts, but sends no messages.
 package project
 
 import (
@@ -15,10 +16,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of a Screen.
+// Action is the action of a Screen's buttons.
 const Action = "G"
 
-// op is what a button does.
+// op is the operation of a button.
 type op string
 
 const (
@@ -27,10 +28,10 @@ const (
 	opTrees  op = "t"
 	opTree   op = "w" // the key is a worktree
 	opRemove op = "r"
-	opDrop   op = "R" // with what no commit holds
+	opDrop   op = "R" // even if that loses uncommitted work
 )
 
-// Options are what a Screen is made of. All are required.
+// Options configures a Screen. All fields are required.
 type Options struct {
 	Projects orchestrator.Projects
 	Status   func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Status, error)
@@ -38,14 +39,14 @@ type Options struct {
 	Lang     *lang.Choices
 }
 
-// Screen is what users do with projects. Its buttons name what they act on by its directory, so they work after a restart too. Safe for
-// concurrent use.
+// Screen lets users choose projects. Its buttons identify a project or worktree by its directory, so they work after a
+// restart too. Safe for concurrent use.
 type Screen struct{ o Options }
 
-// New makes a Screen.
+// New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Command answers "/project": it offers the projects, or opens "app" or "app@branch".
+// Command answers "/project". It lists the projects, or opens "app" or "app@branch".
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	name, branch, _ := strings.Cut(strings.TrimSpace(args), "@")
@@ -63,7 +64,7 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 	return tgapi.Page{Text: s.opened(ctx, by, before, dir)}, err
 }
 
-// opened says where a conversation works from now on.
+// opened describes where a conversation works from now on.
 func (s *Screen) opened(ctx context.Context, by orchestrator.Press, before orchestrator.Status, dir string) string {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	text := p.Text("project.opened", dir)
@@ -74,7 +75,8 @@ func (s *Screen) opened(ctx context.Context, by orchestrator.Press, before orche
 	return text + Moved(p, before, now)
 }
 
-// Moved says, as a further sentence, in which environment a conversation works now; empty if that is the one from before.
+// Moved returns an additional sentence about the environment that a conversation works in now. It returns "" if the
+// environment has not changed.
 func Moved(p lang.Printer, before, now orchestrator.Status) string {
 	place := render.Place(p, now.Sandbox.Name())
 	switch {
@@ -86,7 +88,7 @@ func Moved(p lang.Printer, before, now orchestrator.Status) string {
 	return " " + p.Text("common.moved-to", place)
 }
 
-// refusal says why a project is not opened; empty for what a user cannot mend.
+// refusal explains why a project was not opened. It returns "" for an error that users cannot fix.
 func (s *Screen) refusal(p lang.Printer, name, branch string, err error) string {
 	foreign := (*orchestrator.ForeignRepository)(nil)
 	switch {
@@ -104,7 +106,7 @@ func (s *Screen) refusal(p lang.Printer, name, branch string, err error) string 
 	return ""
 }
 
-// Press acts on a button of a message. data is the button's data without Action.
+// Press handles a press. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, key, _ := strings.Cut(data, ":")
@@ -141,7 +143,7 @@ func button(text string, what op, key string) []tgapi.Button {
 	return []tgapi.Button{tgapi.NewButton(text, Action, string(what)+":"+key)}
 }
 
-// list offers the projects, a page of them.
+// list returns a page of the projects.
 func (s *Screen) list(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
 	all, err := s.o.Projects.Projects(ctx)
 	if err != nil {
@@ -194,7 +196,7 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (t
 // treesShown limits the worktrees of a page.
 const treesShown = 30
 
-// trees lists the worktrees of the repository that a conversation works in, and offers to remove those that are merged or gone.
+// trees lists the worktrees of the conversation's repository, with buttons to remove the merged and missing ones.
 func (s *Screen) trees(ctx context.Context, by orchestrator.Press) (tgapi.Page, error) {
 	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
 	if err != nil {
@@ -239,7 +241,7 @@ func sign(current bool) string {
 	return ""
 }
 
-// tree opens or removes a worktree. Before one is removed with what no commit holds, the user is asked.
+// tree opens or removes a worktree. Before it removes uncommitted work, it asks the user.
 func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key string) (a tgapi.Answer, err error) {
 	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// book is projects as users see them.
-type book struct {
+// fakeProjects has projects as users see them.
+type fakeProjects struct {
 	projects []orchestrator.Project
 	trees    []orchestrator.Worktree
 	dirty    map[string]bool
@@ -22,9 +22,11 @@ type book struct {
 	err      error
 }
 
-func (b *book) Projects(context.Context) ([]orchestrator.Project, error) { return b.projects, b.err }
+func (b *fakeProjects) Projects(context.Context) ([]orchestrator.Project, error) {
+	return b.projects, b.err
+}
 
-func (b *book) OpenProject(_ context.Context, _ orchestrator.Press, name, branch string) (string, error) {
+func (b *fakeProjects) OpenProject(_ context.Context, _ orchestrator.Press, name, branch string) (string, error) {
 	for _, p := range b.projects {
 		if p.Name == name {
 			b.dir = strings.TrimSuffix(p.Dir+"@"+branch, "@")
@@ -34,16 +36,16 @@ func (b *book) OpenProject(_ context.Context, _ orchestrator.Press, name, branch
 	return "", orchestrator.ErrNoProject
 }
 
-func (b *book) Worktrees(context.Context, orchestrator.ConversationID) ([]orchestrator.Worktree, error) {
+func (b *fakeProjects) Worktrees(context.Context, orchestrator.ConversationID) ([]orchestrator.Worktree, error) {
 	return b.trees, b.err
 }
 
-func (b *book) OpenWorktree(_ context.Context, _ orchestrator.Press, dir string) error {
+func (b *fakeProjects) OpenWorktree(_ context.Context, _ orchestrator.Press, dir string) error {
 	b.dir = dir
 	return b.err
 }
 
-func (b *book) RemoveWorktree(_ context.Context, _ orchestrator.Press, dir string, changes orchestrator.Changes) error {
+func (b *fakeProjects) RemoveWorktree(_ context.Context, _ orchestrator.Press, dir string, changes orchestrator.Changes) error {
 	if b.dirty[dir] && changes != orchestrator.DropChanges {
 		return orchestrator.ErrDirtyWorktree
 	}
@@ -57,21 +59,21 @@ func (b *book) RemoveWorktree(_ context.Context, _ orchestrator.Press, dir strin
 
 type rig struct {
 	*testing.T
-	book   *book
-	screen *project.Screen
-	page   tgapi.Page
-	said   string
+	fakeProjects *fakeProjects
+	screen       *project.Screen
+	page         tgapi.Page
+	said         string
 }
 
 func newRig(t *testing.T) *rig {
-	b := &book{
+	b := &fakeProjects{
 		projects: []orchestrator.Project{{Name: "app", Dir: "/src/app"}, {Name: "web", Dir: "/src/web"}}, dir: "/src/app", dirty: map[string]bool{},
 		trees: []orchestrator.Worktree{
 			{Dir: "/src/app", Branch: "main", Main: true, Merged: true}, {Dir: "/src/app/.worktrees/new", Branch: "new"},
 			{Dir: "/src/app/.worktrees/old", Branch: "old", Merged: true}, {Dir: "/src/app/.worktrees/lost", Branch: "lost", Gone: true},
 		},
 	}
-	return &rig{T: t, book: b, screen: project.New(project.Options{
+	return &rig{T: t, fakeProjects: b, screen: project.New(project.Options{
 		Projects: b, Status: func(context.Context, orchestrator.ConversationID) (orchestrator.Status, error) {
 			return orchestrator.Status{Dir: b.dir}, nil
 		},
@@ -87,7 +89,7 @@ func (r *rig) command(args, want string) {
 	r.page = page
 }
 
-// buttons are the texts of the buttons, a line for each row.
+// buttons returns the labels of the buttons, one line for each row.
 func (r *rig) buttons() string {
 	var rows []string
 	for _, row := range r.page.Keyboard {
@@ -119,8 +121,9 @@ func TestAWalkThroughTheProjects(t *testing.T) {
 		t.Errorf("the buttons are\n%s", got)
 	}
 	r.press(1, 0)
-	if r.book.dir != "/src/web" || r.said != "From now on the agent works in /src/web." || !strings.Contains(r.buttons(), "web ✓") {
-		t.Errorf("it works in %s: %q\n%s", r.book.dir, r.said, r.buttons())
+	if r.fakeProjects.dir != "/src/web" || r.said != "From now on the agent works in /src/web." ||
+		!strings.Contains(r.buttons(), "web ✓") {
+		t.Errorf("it works in %s: %q\n%s", r.fakeProjects.dir, r.said, r.buttons())
 	}
 	r.command("app@fix", "From now on the agent works in /src/app@fix.")
 	r.command("none", `There is no project "none"`)
@@ -130,12 +133,13 @@ func TestAWalkThroughTheProjects(t *testing.T) {
 		t.Errorf("the buttons are\n%s", got)
 	}
 	r.press(1, 0)
-	if r.book.dir != "/src/app/.worktrees/new" || !strings.Contains(r.buttons(), "new ✓") {
-		t.Errorf("it works in %s\n%s", r.book.dir, r.buttons())
+	if r.fakeProjects.dir != "/src/app/.worktrees/new" || !strings.Contains(r.buttons(), "new ✓") {
+		t.Errorf("it works in %s\n%s", r.fakeProjects.dir, r.buttons())
 	}
-	r.book.dirty["/src/app/.worktrees/old"] = true
+	r.fakeProjects.dirty["/src/app/.worktrees/old"] = true
 	r.press(2, 1)
-	if !strings.Contains(r.page.Text, "/src/app/.worktrees/old holds changes that are in no commit") || len(r.book.trees) != 4 {
+	if !strings.Contains(r.page.Text, "/src/app/.worktrees/old holds changes that are in no commit") ||
+		len(r.fakeProjects.trees) != 4 {
 		t.Errorf("it asks %q", r.page.Text)
 	}
 	r.press(0, 0)
@@ -143,18 +147,18 @@ func TestAWalkThroughTheProjects(t *testing.T) {
 		t.Errorf("it says %q\n%s", r.said, r.page.Text)
 	}
 	r.press(2, 0)
-	if len(r.book.trees) != 2 {
-		t.Errorf("there are %+v", r.book.trees)
+	if len(r.fakeProjects.trees) != 2 {
+		t.Errorf("there are %+v", r.fakeProjects.trees)
 	}
 }
 
-// Only who sends an answer to a press shortens it, to what Telegram takes.
+// Only the code that sends an answer to a press shortens it, to Telegram's limit.
 func TestAnAnswerToAPressIsWhole(t *testing.T) {
 	r := newRig(t)
-	r.book.projects[1].Dir = "/src/" + strings.Repeat("x", 190)
+	r.fakeProjects.projects[1].Dir = "/src/" + strings.Repeat("x", 190)
 	r.command("", "The agent works in")
 	r.press(1, 0)
-	if want := "From now on the agent works in " + r.book.projects[1].Dir + "."; r.said != want {
+	if want := "From now on the agent works in " + r.fakeProjects.projects[1].Dir + "."; r.said != want {
 		t.Errorf("it says %q", r.said)
 	}
 }
@@ -166,18 +170,18 @@ func TestWhatIsRefusedIsSaid(t *testing.T) {
 		orchestrator.ErrNoProject: "no longer", orchestrator.ErrStillOpen: "A turn runs there", orchestrator.ErrNoRepository: "no Git repository",
 		orchestrator.ErrOutsideRoot: "begins outside",
 	} {
-		r.book.err = err
+		r.fakeProjects.err = err
 		if r.press(2, 0); !strings.Contains(r.said, want) {
 			t.Errorf("%v says %q", err, r.said)
 		}
 	}
-	r.book.err = orchestrator.ErrBadBranch
+	r.fakeProjects.err = orchestrator.ErrBadBranch
 	r.command("app@-x", `"-x" cannot be the name of a branch`)
-	r.book.err = errors.New("the disk is gone")
-	if _, err := r.screen.Command(t.Context(), orchestrator.Press{}, "app"); !errors.Is(err, r.book.err) {
+	r.fakeProjects.err = errors.New("the disk is gone")
+	if _, err := r.screen.Command(t.Context(), orchestrator.Press{}, "app"); !errors.Is(err, r.fakeProjects.err) {
 		t.Errorf("another failure: %v", err)
 	}
-	r.book.err = nil
+	r.fakeProjects.err = nil
 	for _, data := range []string{"", "o:0000", "w:0000", "?:x"} {
 		if a, err := r.screen.Press(t.Context(), orchestrator.Press{}, data); err != nil || !strings.Contains(a.Text, "no longer") {
 			t.Errorf("%q says %q, %v", data, a.Text, err)

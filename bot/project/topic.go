@@ -11,25 +11,25 @@ import (
 	"ductor/orchestrator"
 )
 
-// Topics opens topics of chats, and chooses who answers in them.
+// Topics opens topics in chats, and chooses the model that answers in them.
 type Topics interface {
-	// OpenTopic opens a topic and returns its number. Its errors are those of tgapi.Client.OpenTopic.
+	// OpenTopic opens a topic and returns its number. It has the errors of tgapi.Client.OpenTopic.
 	OpenTopic(ctx context.Context, chat int64, name string) (int, error)
-	// Named is what a name of an agent or of a model wants; false for an unknown name.
+	// Named returns the choice that the name of an agent or a model means, or false for an unknown name.
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
-	// SetModel chooses who answers in a conversation.
+	// SetModel chooses the agent and model that answer in a conversation.
 	SetModel(ctx context.Context, in orchestrator.ConversationID, w orchestrator.Wants) error
 }
 
 // Opened is the answer to "/newtopic".
 type Opened struct {
-	Text  string                      // where the user asked
-	In    orchestrator.ConversationID // the topic; the zero value if none was opened
-	First string                      // its first message
+	Text  string                      // shown where the user asked
+	In    orchestrator.ConversationID // the topic; zero if none was opened
+	First string                      // first message of the topic
 }
 
-// NewTopic answers "/newtopic": it opens a topic that works in a project, with an agent or a model if one is named. A repeated call
-// opens another topic.
+// NewTopic answers "/newtopic". It opens a topic that works in a project, with an agent or a model if the user names
+// one. A repeated call opens another topic.
 func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args string) (Opened, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	words := strings.Fields(args)
@@ -58,11 +58,13 @@ func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args strin
 	if err != nil {
 		return Opened{}, err
 	}
-	return s.furnish(ctx, orchestrator.Press{Conversation: in, Person: by.Person, Role: by.Role}, name, wants)
+	return s.setUpTopic(ctx, orchestrator.Press{Conversation: in, Person: by.Person, Role: by.Role}, name, wants)
 }
 
-// furnish has a topic that was opened work in a project.
-func (s *Screen) furnish(ctx context.Context, by orchestrator.Press, name string, wants orchestrator.Wants) (Opened, error) {
+// setUpTopic sets up an opened topic to work in a project.
+func (s *Screen) setUpTopic(
+	ctx context.Context, by orchestrator.Press, name string, wants orchestrator.Wants,
+) (Opened, error) {
 	dir, err := s.o.Projects.OpenProject(ctx, by, name, "")
 	if err != nil {
 		return Opened{}, fmt.Errorf("open the project of a topic: %w", err)
@@ -87,7 +89,7 @@ func (s *Screen) furnish(ctx context.Context, by orchestrator.Press, name string
 	return o, nil
 }
 
-// noTopic says why no topic can be opened in a chat; empty for what a user cannot mend.
+// noTopic explains why no topic can be opened in a chat. It returns "" for an error that users cannot fix.
 func (s *Screen) noTopic(in orchestrator.ConversationID, err error) string {
 	p := s.o.Lang.Of(in.Chat)
 	switch kind := tgapi.FaultOf(err).Kind; {

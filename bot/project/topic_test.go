@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// topics is a chat whose topics are counted from 50 on.
+// topics is a chat whose topics are numbered from 50 on.
 type topics struct {
 	names []string
 	wants map[orchestrator.ConversationID]orchestrator.Wants
@@ -67,7 +67,7 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
 			f := &topics{wants: map[orchestrator.ConversationID]orchestrator.Wants{}, err: c.err}
-			s := project.New(project.Options{Projects: r.book, Topics: f})
+			s := project.New(project.Options{Projects: r.fakeProjects, Topics: f})
 			in := orchestrator.ConversationID{Chat: c.chat, Topic: 3}
 			o, err := s.NewTopic(t.Context(), orchestrator.Press{Conversation: in, Person: user, Role: orchestrator.RoleUser}, c.args)
 			if err != nil || o.Text != c.text || o.First != c.first {
@@ -90,7 +90,7 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 func TestATroubleWithTelegramIsNoAnswer(t *testing.T) {
 	r := newRig(t)
 	f := &topics{err: errors.New("the network is down")}
-	s := project.New(project.Options{Projects: r.book, Topics: f})
+	s := project.New(project.Options{Projects: r.fakeProjects, Topics: f})
 	if o, err := s.NewTopic(t.Context(), orchestrator.Press{}, "app"); !errors.Is(err, f.err) {
 		t.Errorf("it answers %q, %v", o.Text, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-const size = 100_000 // of what benchmarks measure
+const size = 100_000 // bytes of the measured texts
 
 func BenchmarkMarkdown(b *testing.B) {
 	for name, src := range hostile.Markdown(size) {
@@ -20,7 +20,7 @@ func BenchmarkMarkdown(b *testing.B) {
 	}
 }
 
-// One operation is a whole answer: 5000 pieces, looked at after every 50.
+// One operation is a whole answer: 5000 pieces, rendered after every 50.
 func BenchmarkStream(b *testing.B) {
 	for name, src := range hostile.Markdown(size) {
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
@@ -53,7 +53,7 @@ func BenchmarkSplit(b *testing.B) {
 	}
 }
 
-// Every shape renders, splits and streams by the laws, at a size where a quadratic case would be felt.
+// Every shape renders, splits and streams by the laws, at a size where quadratic work would show.
 func TestLargeShapesHoldTheLaws(t *testing.T) {
 	for name, src := range hostile.Markdown(size / 5) {
 		t.Run(name, func(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// Blocks renders what clean leaves of the source as blocks of a rich message: as Markdown does, but tables, lists, headings
-// and code are what they are. It may be longer than a rich message; see FitBlocks. Of a source that is much longer, left stands for
-// the middle, and cut is true.
+// Blocks renders the source, after clean has changed it, as the blocks of a rich message. It works like Markdown, but
+// tables, lists, headings and code stay what they are. The result may exceed the limits of a rich message; see
+// FitBlocks. If the source is much longer than that, left replaces its middle, and cut is true.
 func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []Block, cut bool) {
 	src := clean(string(s.source))
 	if len(src) <= 2*richPart {
@@ -25,19 +25,20 @@ func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []
 	return slices.Concat(blocksOf(head, s.FileMarks), []Block{left}, blocksOf(tail, s.FileMarks)), true
 }
 
-// richPart is how much of either end of a source is rendered for a rich message, in bytes: more than it shows of most.
+// richPart is how much of either end of a source is rendered for a rich message, in bytes. A rich message usually shows
+// less.
 const richPart = 2 * RichLimit
 
-// blocksOf renders a source, with the marks of files in it or with those as text.
+// blocksOf renders a source. marks chooses whether it recognizes the marks of files or leaves them as text.
 func blocksOf(src string, marks bool) []Block {
 	clean := []byte(cleanSource(src))
 	return blockReader{clean}.inside(parse(clean, marks), 1)
 }
 
-// blockReader makes blocks of the tree of a source.
+// blockReader converts the syntax tree of a source to blocks.
 type blockReader struct{ source []byte }
 
-// inside gives the blocks of the children of n, which stand at a depth.
+// inside returns the blocks of the children of n at a nesting depth.
 func (r blockReader) inside(n ast.Node, depth int) (out []Block) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		out = append(out, r.block(c, depth)...)
@@ -68,13 +69,13 @@ func (r blockReader) block(n ast.Node, depth int) []Block {
 		return only(Block{Kind: Paragraph, Text: r.text(n)})
 	}
 	flat := r.flat(n)
-	if depth >= richDepth { // there is no room for a quote
+	if depth >= richDepth { // too deep for a quote
 		flat.Entities = slices.DeleteFunc(flat.Entities, func(e Entity) bool { return e.Kind.quote() })
 	}
 	return Lay(flat)
 }
 
-// only is b, unless nothing is to be seen of it.
+// only returns b, unless it has no visible content.
 func only(b Block) []Block {
 	if IsBlank(b.Text.Text) {
 		return nil
@@ -82,7 +83,7 @@ func only(b Block) []Block {
 	return []Block{b}
 }
 
-// text renders the inside of a paragraph.
+// text renders the content of a paragraph.
 func (r blockReader) text(n ast.Node) Text {
 	in := &renderer{source: r.source, out: &builder{}}
 	in.inlines(n)
@@ -106,14 +107,14 @@ func (r blockReader) items(n *ast.List, depth int) (out []Item) {
 		}
 		item.Box = takeBox(c)
 		if item.Blocks = r.inside(c, depth+2); len(item.Blocks) == 0 {
-			item.Blocks = []Block{{Kind: Paragraph, Text: Text{Text: "–"}}} // nothing is no item
+			item.Blocks = []Block{{Kind: Paragraph, Text: Text{Text: "–"}}} // an item must not be empty
 		}
 		out = append(out, item)
 	}
 	return out
 }
 
-// takeBox takes the checkbox off an item.
+// takeBox removes the checkbox from an item and returns it.
 func takeBox(item ast.Node) Box {
 	first := item.FirstChild()
 	if first == nil {
@@ -130,7 +131,7 @@ func takeBox(item ast.Node) Box {
 	return ToDo
 }
 
-// rows gives the rows of a table; nil if a rich message has no room for so many columns.
+// rows returns the rows of a table, or nil if a rich message cannot have so many columns.
 func (r blockReader) rows(t *table) (out [][]Cell) {
 	align := func(column int) string {
 		if column < len(t.align) {

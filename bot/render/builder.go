@@ -7,26 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// builder collects clean text and the entities over it, and keeps the rules of nesting while it does.
+// builder collects clean text with its entities, and enforces the nesting rules.
 type builder struct {
 	buf      []byte
 	units    int // UTF-16 length of buf
-	start    int // length of buf where the current block began: no whitespace is written right there
+	start    int // length of buf where the current block began; whitespace right there is dropped
 	entities []Entity
 	open     []span
 	count    counts
 }
 
-// span is a style that was begun and not ended.
+// span is a style that has begun and not ended.
 type span struct {
 	kind  Kind
 	url   string
-	units int  // where it began, or went on after being interrupted
-	bytes int  // the same in buf
-	shown bool // false when an outer span of the kind does the work, or the kind may not be here
+	units int  // where it began, or continued after an interruption
+	bytes int  // the same position in buf
+	shown bool // false if an outer span of the same kind applies, or if the kind is not allowed here
 }
 
-// counts are the open spans that are shown.
+// counts are the open spans that are shown, by kind.
 type counts struct{ quotes, links, bold, italic, strike int }
 
 func (c *counts) of(k Kind) *int {
@@ -44,7 +44,7 @@ func (c *counts) of(k Kind) *int {
 	}
 }
 
-// write adds s. Whitespace at the very start of a block is dropped.
+// write appends s. It drops whitespace at the very start of a block.
 func (b *builder) write(s string) {
 	from := len(b.buf)
 	b.buf = appendClean(b.buf, s)
@@ -58,7 +58,7 @@ func (b *builder) write(s string) {
 	b.units += unitsOf(b.buf[from:])
 }
 
-// begin opens a style; every begin has its end.
+// begin opens a style. Every begin needs an end.
 func (b *builder) begin(kind Kind, url string) {
 	count := b.count.of(kind)
 	shown := *count == 0 && !(kind.quote() && b.count.links > 0)
@@ -86,15 +86,15 @@ func (b *builder) end() {
 	b.emit(Entity{Kind: s.kind, URL: s.url}, s.units, s.bytes)
 }
 
-// beginAt is begin with a start earlier in the text: at byte from, which lies units units from the start.
+// beginAt is begin with an earlier start in the text: at byte from, which is units UTF-16 units from the start.
 func (b *builder) beginAt(kind Kind, bytes, units int) {
 	b.begin(kind, "")
 	s := &b.open[len(b.open)-1]
 	s.bytes, s.units = bytes, units
 }
 
-// raw adds code: kind is Code or Pre. Styles around it are interrupted, as Telegram wants them; in a link
-// the link wins.
+// raw adds code: kind is Code or Pre. It interrupts the styles around the code, as Telegram requires; inside a link it
+// keeps the link instead of the code.
 func (b *builder) raw(kind Kind, language, s string) {
 	if b.count.links > 0 {
 		b.write(s)
@@ -104,7 +104,7 @@ func (b *builder) raw(kind Kind, language, s string) {
 	units, bytes := b.units, len(b.buf)
 	if !IsBlank(s) {
 		start := b.start
-		b.start = -1 // the indentation of code stays
+		b.start = -1 // keep the indentation of code
 		b.write(s)
 		b.start = start
 	} else {
@@ -130,7 +130,7 @@ func (b *builder) resume() {
 	}
 }
 
-// emit records an entity over all that was written since bytes, less the whitespace Telegram would drop.
+// emit records an entity over everything written since bytes, without whitespace that Telegram would drop.
 func (b *builder) emit(e Entity, units, bytes int) {
 	to, end := len(b.buf), b.units
 	for to > bytes && trimmed(b.buf[to-1]) {
@@ -148,7 +148,7 @@ func (b *builder) emit(e Entity, units, bytes int) {
 	b.entities = append(b.entities, e)
 }
 
-// add writes t, its entities included, into the styles that are open.
+// add appends t with its entities, inside the open styles.
 func (b *builder) add(t Text) {
 	var ends []int
 	at := cursor{text: t.Text}
@@ -173,14 +173,14 @@ func (b *builder) add(t Text) {
 	b.write(at.take(int(^uint(0) >> 1)))
 }
 
-// text is what was built, without trailing whitespace.
+// text returns the built text without trailing whitespace.
 func (b *builder) text() Text {
 	t := b.blocks()
 	t.Text = strings.TrimRight(t.Text, " \n")
 	return t
 }
 
-// blocks is what was built, trailing whitespace included.
+// blocks returns the built text including trailing whitespace.
 func (b *builder) blocks() Text {
 	sortEntities(b.entities)
 	return Text{Text: string(b.buf), Entities: b.entities}
@@ -192,7 +192,7 @@ func sortEntities(es []Entity) {
 	})
 }
 
-// rank orders kinds over the same text from the outside in, and by what is lost when an entity is dropped.
+// rank orders kinds over the same text from the outside in, and by the loss if an entity is dropped.
 func rank(k Kind) int {
 	switch k {
 	case Blockquote, Expandable:
@@ -210,7 +210,7 @@ func rank(k Kind) int {
 	case Italic:
 		return 6
 	}
-	return -1 // there is no such kind
+	return -1 // unknown kind
 }
 
 func unitsOf(b []byte) int {
@@ -226,14 +226,15 @@ func unitsOf(b []byte) int {
 	return n
 }
 
-// cursor walks a text by UTF-16 offsets, forward only.
+// cursor moves through a text by UTF-16 offsets, forward only.
 type cursor struct {
 	text  string
 	bytes int
 	units int
 }
 
-// take returns the text from the cursor up to unit and moves there; a unit inside a surrogate pair means its end.
+// take returns the text from the cursor up to unit and moves there. A unit inside a surrogate pair counts as the pair's
+// end.
 func (c *cursor) take(unit int) string {
 	from := c.bytes
 	for c.units < unit && c.bytes < len(c.text) {

@@ -8,8 +8,9 @@ import (
 	"ductor/cli"
 )
 
-// cleanRune is what Telegram makes of a character: it turns tabs and controls into single spaces and drops
-// line separators and direction overrides. Done here first, because what it drops would shift entities.
+// cleanRune returns a character as Telegram would change it, or false if Telegram drops it: tabs and controls become
+// single spaces; line separators and direction overrides disappear. It must happen here, because a dropped character
+// would shift the entities.
 func cleanRune(r rune) (rune, bool) {
 	switch {
 	case r == '\n':
@@ -24,10 +25,10 @@ func cleanRune(r rune) (rune, bool) {
 	return r, true
 }
 
-// tab is what a tab becomes: Telegram would make one space of it, and code would lose its shape.
+// tab replaces a tab. Telegram would make it a single space, and code would lose its shape.
 const tab = "    "
 
-// appendClean appends s to dst as Telegram keeps it; invalid UTF-8 becomes U+FFFD.
+// appendClean appends s to dst in the form that Telegram keeps. Invalid UTF-8 becomes U+FFFD.
 func appendClean(dst []byte, s string) []byte {
 	if isClean(s) {
 		return append(dst, s...)
@@ -67,9 +68,9 @@ func isClean(s string) bool {
 	return true
 }
 
-// cleanSource prepares Markdown for the parser, which must not see invalid UTF-8, controls or carriage
-// returns. What a program printed stays as a terminal shows it. Tabs stay: they mean indentation. Lines are kept: line n of the
-// result is line n of s.
+// cleanSource prepares Markdown for the parser, which must not see invalid UTF-8, controls or carriage returns. The
+// output of programs appears as in a terminal. Tabs stay, because they mean indentation. Line numbers stay: line n of
+// the result is line n of s.
 func cleanSource(s string) string {
 	if isClean(s) {
 		return s
@@ -86,10 +87,10 @@ func cleanSource(s string) string {
 	return b.String()
 }
 
-// trimmed says that Telegram drops c at the edges of a message.
+// trimmed reports whether Telegram drops c at the edges of a message.
 func trimmed(c byte) bool { return c == ' ' || c == '\n' }
 
-// blank says that a character shows nothing: a message of nothing else is refused as empty.
+// blank reports whether a character is invisible. Telegram rejects a message of only such characters as empty.
 func blank(r rune) bool {
 	switch {
 	case r == ' ' || r == '\n':
@@ -103,5 +104,5 @@ func blank(r rune) bool {
 	return unicode.IsSpace(r)
 }
 
-// IsBlank says whether nothing would be seen of a text in Telegram.
+// IsBlank reports whether a text would show nothing in Telegram.
 func IsBlank(s string) bool { return strings.IndexFunc(s, func(r rune) bool { return !blank(r) }) < 0 }

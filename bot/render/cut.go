@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// cuts are the last places of each sort in a window where it may be cut, as byte offsets; 0 for none.
+// cuts are the last positions of each kind where a window may be cut, as byte offsets; 0 for none.
 type cuts struct {
 	paragraph int // an empty line outside of code
 	line      int // the end of a line outside of code
@@ -15,7 +15,7 @@ type cuts struct {
 	word      int
 }
 
-// cut decides where in window the next part ends, in bytes from the cursor. There is text behind window.
+// cut returns where the next part ends in window, in bytes from the cursor. More text follows window.
 func (s *splitter) cut(window string) int {
 	c := s.find(window)
 	half, quarter, little := len(window)/2, len(window)/4, len(window)/16
@@ -34,13 +34,13 @@ func (s *splitter) cut(window string) int {
 	return len(window)
 }
 
-// find looks for the last cut of each sort behind the first visible character.
+// find returns the last cut of each kind after the first visible character.
 func (s *splitter) find(window string) cuts {
 	var c cuts
 	w := cursor{text: window}
 	w.take(s.visible + 1)
-	next := 0 // entities before it were looked at
-	code := 0 // code goes up to this unit
+	next := 0 // entities before it are done
+	code := 0 // the end of the current code, in units
 	prev := ' '
 	for i := w.bytes; i <= len(window); {
 		unit := s.units + w.units
@@ -53,7 +53,7 @@ func (s *splitter) find(window string) cuts {
 		if at := s.bytes + i; at < len(s.text) {
 			if r, size = rune(s.text[at]), 1; r >= utf8.RuneSelf {
 				r, size = utf8.DecodeRuneInString(s.text[at:])
-			} else if r > ' ' && prev < utf8.RuneSelf { // nothing to note within a word
+			} else if r > ' ' && prev < utf8.RuneSelf { // no cut is possible within a word
 				prev = r
 				i++
 				w.units++
@@ -71,7 +71,7 @@ func (s *splitter) find(window string) cuts {
 	return c
 }
 
-// note records the place at, between prev and r, for what it is; rest is the text from there on.
+// note records the position at, between prev and r, as a cut of its kind. rest is the text from there on.
 func (c *cuts) note(at int, prev, r rune, code bool, rest string) {
 	switch {
 	case r == '\n' && code:
@@ -94,8 +94,8 @@ func (c *cuts) note(at int, prev, r rune, code bool, rest string) {
 	}
 }
 
-// charBoundary is the last place at or before byte n of s that is not inside of what shows as one
-// character; 0 if there is none near.
+// charBoundary returns the last position at or before byte n of s that is not inside of a displayed character, or 0 if
+// there is none near.
 func charBoundary(s string, n int) int {
 	const furthest = 256
 	for i := n; i > 0 && i > n-furthest; {
@@ -108,7 +108,7 @@ func charBoundary(s string, n int) int {
 	return 0
 }
 
-// charCut is charBoundary in UTF-16 units, falling back to a boundary between code points.
+// charCut is charBoundary in UTF-16 units. If charBoundary finds none, it returns a boundary between code points.
 func charCut(s string, units int) int {
 	c := cursor{text: s}
 	for {
@@ -125,7 +125,7 @@ func charCut(s string, units int) int {
 	return c.units
 }
 
-// joins says that the characters before and after byte i of s show as one.
+// joins reports whether the characters before and after byte i of s are displayed as one.
 func joins(s string, i int) bool {
 	if i == 0 || i == len(s) {
 		return false
@@ -148,7 +148,7 @@ func joins(s string, i int) bool {
 
 func regional(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
 
-// flagsBefore counts the regional letters at the end of s.
+// flagsBefore counts the regional indicator letters at the end of s.
 func flagsBefore(s string) int {
 	n := 0
 	for n < 64 {
@@ -162,5 +162,5 @@ func flagsBefore(s string) int {
 	return n
 }
 
-// hangulPart is a vowel or a final of a Hangul syllable written in parts.
+// hangulPart reports whether r is a vowel or a final of a decomposed Hangul syllable.
 func hangulPart(r rune) bool { return r >= 0x1160 && r <= 0x11ff }

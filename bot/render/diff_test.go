@@ -29,7 +29,7 @@ func TestDiffText(t *testing.T) {
 	}
 }
 
-// Each line that a diff adds or removes is shown as it is, whatever stands around it.
+// Each line that a diff adds or removes is shown unchanged, whatever surrounds it.
 func TestLawDiffTextHidesNoLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOf(rapid.SampledFrom([]string{"+a", "-b", " c", "--- a/x.go", "+++ b/x.go", "--- y", "@@ -1 +1 @@", "@@ -3,2 +3,2 @@ f", "@@ x", `\ No newline at end of file`, "", "new mode 1", "index 1..2"})).Draw(t, "lines")

@@ -13,10 +13,12 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// emphasis reads * _ and ~~ by the rules of CommonMark, with these changes for what agents write:
-// a * between letters or digits is a multiplication or a pointer (2*3*4), ** between them can close but not
-// open (2**3**4), delimiters inside an address are part of it, __init__.py is a name, and next to Chinese,
-// Japanese or Korean, which have no spaces, a delimiter works on both sides.
+// emphasis parses * _ and ~~ by the rules of CommonMark, with changes for texts of agents:
+//   - A * between letters or digits is a multiplication or a pointer (2*3*4).
+//   - ** between them can close but not open (2**3**4).
+//   - Delimiters inside an address are part of it.
+//   - __init__.py is a name.
+//   - Next to Chinese, Japanese or Korean, which have no spaces, a delimiter works on both sides.
 type emphasis struct{}
 
 func (emphasis) Trigger() []byte { return []byte{'*', '_', '~'} }
@@ -70,8 +72,8 @@ func adjustStars(d *parser.Delimiter, before, after rune) {
 
 var dunder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__`) })
 
-// dunderName is the length of a name like __init__ at the start of line, 0 if there is none. It takes a part
-// of a path or an expression around it to tell a name from bold text.
+// dunderName returns the length of a name like __init__ at the start of line, or 0. Only a path or an expression around
+// it tells a name from bold text.
 func dunderName(before rune, line []byte) int {
 	name := dunder().Find(line)
 	if name == nil || wordRune(before) {
@@ -87,8 +89,8 @@ func dunderName(before rune, line []byte) int {
 	return 0
 }
 
-// insideURL says that what stands between before and rest is inside a web address: the word has a "://"
-// before it and goes on behind it with more than punctuation.
+// insideURL reports whether the text between before and rest is inside a web address: the word has a "://" before it,
+// and after it more than punctuation.
 func insideURL(before, rest []byte) bool {
 	const longest = 512
 	if len(before) > longest {
@@ -113,13 +115,13 @@ func insideURL(before, rest []byte) bool {
 
 func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// eastAsian is true for the scripts that are written without spaces, and their punctuation.
+// eastAsian reports whether r belongs to a script that is written without spaces, or to its punctuation.
 func eastAsian(r rune) bool {
 	return r >= 0x2e80 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo) ||
 		r >= 0x3000 && r <= 0x303f || r >= 0xff01 && r <= 0xff65)
 }
 
-// delimiters pairs the delimiters emphasis reads.
+// delimiters pairs the delimiters that emphasis parses.
 type delimiters struct{}
 
 func (delimiters) IsDelimiter(b byte) bool { return b == '*' || b == '_' || b == '~' }

@@ -10,34 +10,34 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// FileMark is a place in an answer where an agent asks for a file to be sent: [[file: out/report.pdf]], or with a caption
-// [[file: out/plan.png | The plan]]. In code it is text.
+// FileMark is a mark in an answer with which an agent sends a file: [[file: out/report.pdf]], or with a caption [[file:
+// out/plan.png | The plan]]. In code it is text.
 type FileMark struct {
 	Path    string
 	Caption string
 }
 
-// FileMarks lists the marks in src, in order.
+// FileMarks returns the marks in src, in order.
 func FileMarks(src string) (all []FileMark) {
 	_ = ast.Walk(parse([]byte(cleanSource(src)), true), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if m, ok := n.(*fileMark); ok && entering && m.Path != "" {
 			all = append(all, m.FileMark)
 		}
 		return ast.WalkContinue, nil
-	}) // the function gives no error
+	}) // the function returns no error
 	return all
 }
 
 const (
 	markBegin = "[[file:"
 	markEnd   = "]]"
-	maxMark   = 8 << 10 // bytes, which is more than a path and a caption
+	maxMark   = 8 << 10 // in bytes; more than a path and a caption need
 )
 
-// marksWanted is set in the context of a source in which marks are read.
+// marksWanted is set in the parser context of a source whose marks are parsed.
 var marksWanted = parser.NewContextKey()
 
-// fileMarks reads marks.
+// fileMarks parses marks.
 type fileMarks struct{}
 
 func (fileMarks) Trigger() []byte { return []byte{'['} }
@@ -60,7 +60,7 @@ func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 		at, caption, _ := strings.Cut(string(line[len(markBegin):end]), "|")
 		m.Path, m.Caption = strings.TrimSpace(at), strings.TrimSpace(caption)
 		end += len(markEnd)
-	case whole && len(bytes.TrimLeft(block.Source()[segment.Stop:], " \t")) == 0: // it may still come
+	case whole && len(bytes.TrimLeft(block.Source()[segment.Stop:], " \t")) == 0: // the rest may still come
 		end = len(line)
 	}
 	if end < 0 || m.Path == "" && end != len(line) {
@@ -70,7 +70,7 @@ func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 	return m
 }
 
-// fileMark is a mark in a tree. It has no path while it is not there whole.
+// fileMark is a mark in a syntax tree. It has no path while it is incomplete.
 type fileMark struct {
 	ast.BaseInline
 	FileMark
@@ -82,7 +82,7 @@ func (*fileMark) Kind() ast.NodeKind { return kindFileMark }
 
 func (m *fileMark) Dump(source []byte, level int) { ast.DumpHelper(m, source, level, nil, nil) }
 
-// shown is what stands in the place of a mark: the name of the file.
+// shown returns the text that replaces a mark: the name of the file.
 func (m *fileMark) shown() string {
 	if m.Path == "" {
 		return ""

@@ -27,7 +27,7 @@ func TestFileMarks(t *testing.T) {
 	}
 }
 
-// While a text with marks grows, the marks are never seen: the name of a file stands there once its mark is whole.
+// While a text with marks grows, the marks are never visible. The name of a file appears once its mark is complete.
 func TestAStreamShowsNamesForFileMarks(t *testing.T) {
 	const src = "Look:\n\n[[file: out/report.pdf | The report]]\n\n- [[file: b.png]]: `[[file: code]]` and [a link](https://x.yz)\n\nDone."
 	want := "Look:\n\n📎 report.pdf\n\n• 📎 b.png: [[file: code]] and a link\n\nDone."

@@ -8,7 +8,7 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// Any bytes render to a valid text, the same in a stream cut in two, and split by the law.
+// Any bytes render to a valid text, which is the same for a stream cut in two, and splits by the law.
 func FuzzMarkdown(f *testing.F) {
 	for _, m := range markup {
 		f.Add("a"+m+"b\n\n"+m+" c", 3)

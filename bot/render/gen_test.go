@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// markup is what the generated sources are made of beside words.
+// markup is the material of generated sources besides words.
 var markup = []string{
 	"*", "**", "***", "_", "__", "~~", "~", "`", "``", "```", "````", "~~~", "[", "]", "(", ")", "![", "](", "](https://a.example/p_q)",
 	"](src/main.go)", "](tg://resolve)", "<https://b.example>", "<br>", "<div>", "</div>", "<!--", "-->", "<", ">", "\\", "|", "||", "\\|",
@@ -17,12 +17,12 @@ var markup = []string{
 	"\x00", "\x1b[0m", "\xff", "\xe2\x82", "\u202e", "\u200b", "\u00a0", "é", "e\u0301", "中文", "한", "👩‍👩‍👧", "🇩🇪", "👍🏽", "😀", "://", "https://c.example/_d_",
 }
 
-// drawSource makes Markdown of any sort, words and markup mixed, most of it wrong in some way.
+// drawSource generates Markdown of any kind, a mix of words and markup that is mostly malformed.
 func drawSource(t *rapid.T, label string) string {
 	return strings.Join(drawPieces(t, label), "")
 }
 
-// drawPieces is drawSource in pieces; words are wNw, N counting up.
+// drawPieces is drawSource in pieces. The words are wNw, with increasing N.
 func drawPieces(t *rapid.T, label string) []string {
 	n := 0
 	piece := rapid.Custom(func(t *rapid.T) string {
@@ -35,7 +35,7 @@ func drawPieces(t *rapid.T, label string) []string {
 	return rapid.SliceOfN(piece, 0, 60).Draw(t, label)
 }
 
-// drawText makes a Text with entities of all kinds; its source is Markdown or a Wrap of it.
+// drawText generates a Text with entities of all kinds. It comes from Markdown or from Wrap.
 func drawText(t *rapid.T, label string) Text {
 	pieces := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Text {
 		text := Markdown(drawSource(t, "source"))
@@ -57,7 +57,7 @@ func drawText(t *rapid.T, label string) Text {
 	return Concat(joined...)
 }
 
-// notation writes t with its entities as tags: ‹bold›like this‹/bold›.
+// notation returns t with its entities as tags: ‹bold›like this‹/bold›.
 func notation(t Text) string {
 	var b strings.Builder
 	var open []Entity

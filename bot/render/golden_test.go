@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
-// Each folder of testdata/markdown is a case: in.md renders to out.txt, entities written as ‹kind›…‹/kind›.
+// Each folder of testdata/markdown is a case: in.md renders to out.txt, with entities as ‹kind›…‹/kind›.
 func TestMarkdownCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/markdown/*/in.md")
 	if err != nil || len(files) == 0 {

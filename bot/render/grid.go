@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	maxTableWidth = 44 // columns a table may have to be shown aligned: a phone breaks the lines of wider ones
-	maxLabelWidth = 40 // columns a header may have to be repeated as a label
+	maxTableWidth = 44 // maximum columns of an aligned table: a phone breaks longer lines
+	maxLabelWidth = 40 // maximum columns of a header that is repeated as a label
 	maxRepeats    = 8  // see repeats
 )
 
@@ -42,7 +42,7 @@ func widest(row []Text) int {
 	return n
 }
 
-// grid is the table as lines of equal columns, the first row a header.
+// grid returns the table as lines of equal width. The first row is a header.
 func grid(rows [][]Text, widths []int, aligns []align) string {
 	var b strings.Builder
 	for i, row := range rows {
@@ -86,7 +86,7 @@ func gridLine(row []Text, widths []int, aligns []align) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// repeats is how much longer a table gets by labelling every value, as a factor.
+// repeats returns the factor by which a table grows if every value gets a label.
 func repeats(rows [][]Text) int {
 	labels, all := 0, 0
 	for n, row := range rows {
@@ -100,8 +100,8 @@ func repeats(rows [][]Text) int {
 	return labels / max(all, 1)
 }
 
-// records writes each row as lines of "header: value", with an empty line between rows. A column without
-// any value is named in the first row.
+// records writes each row as lines of "header: value", with an empty line between rows. A column without values appears
+// in the first row only.
 func (r *renderer) records(rows [][]Text) {
 	header, body := rows[0], rows[1:]
 	if len(body) == 0 {
@@ -153,7 +153,7 @@ func at(row []Text, i int) Text {
 	return Text{}
 }
 
-// piped writes a table too wide for labels much as it was written.
+// piped writes a table that is too wide for labels almost as in the source.
 func (r *renderer) piped(rows [][]Text) {
 	for i, row := range rows {
 		kind := Bold
@@ -177,7 +177,7 @@ func (r *renderer) pipedRow(row []Text, kind Kind) {
 	}
 }
 
-// Width is the number of monospaced columns that s takes.
+// Width returns the number of monospaced columns of s.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {

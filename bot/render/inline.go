@@ -16,7 +16,7 @@ import (
 
 var lineBreak = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^<br\s*/?>$`) })
 
-// inlines writes what is inside n.
+// inlines writes the content of n.
 func (r *renderer) inlines(n ast.Node) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		r.inline(c)
@@ -104,7 +104,7 @@ func (r *renderer) html(n *ast.RawHTML) {
 	r.out.write(b.String())
 }
 
-// link writes a link. A destination Telegram does not take is written behind the label.
+// link writes a link. If Telegram does not accept its destination, link writes that after the label.
 func (r *renderer) link(n *ast.Link) {
 	address := unescape(n.Destination)
 	if r.out.count.links == 0 && linkable(address) {
@@ -123,7 +123,7 @@ func (r *renderer) link(n *ast.Link) {
 
 func (r *renderer) image(n *ast.Image) { r.labelled(n, unescape(n.Destination), n.Title) }
 
-// labelled writes "label (address)", and only what there is of the two.
+// labelled writes "label (address)", or only one of the two if the other is empty.
 func (r *renderer) labelled(n ast.Node, address string, title []byte) {
 	from := len(r.out.buf)
 	r.inlines(n)
@@ -166,8 +166,8 @@ func unescape(b []byte) string {
 	return out.String()
 }
 
-// reference resolves the character reference b begins with, and says how long it is; one that is none is
-// the ampersand.
+// reference resolves the character reference at the start of b and returns its length. If there is none, it returns the
+// ampersand.
 func reference(b []byte) (string, int) {
 	const longest = 33
 	end := bytes.IndexByte(b[:min(len(b), longest)], ';')
@@ -186,13 +186,13 @@ func reference(b []byte) (string, int) {
 	return "&", 1
 }
 
-// longestURL is the longest address that is made a link; longer ones are written out, so that a message
-// full of links still fits into a request.
+// longestURL is the longest address that becomes a link. Longer ones are written out, so that a message full of links
+// still fits into a request.
 const longestURL = 1024
 
-// linkable says that Telegram takes raw as the address of a text link: http and https with a host that has
-// a dot in it, or tg. Mail addresses are not among them: Telegram makes web addresses of them in a link, and
-// finds them in plain text.
+// linkable reports whether Telegram accepts raw as the address of a text link: http and https with a host that contains
+// a dot, or tg. Mail addresses are not accepted: Telegram turns them into web addresses in a link, but recognizes them
+// in plain text.
 func linkable(raw string) bool {
 	if raw == "" || len(raw) > longestURL || !isClean(raw) || strings.ContainsAny(raw, " \n\\<>\"^`{}|") {
 		return false

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Any source, cut anywhere, renders to what Telegram takes without a change.
+// Any source, cut anywhere, renders to a text that Telegram accepts unchanged.
 func TestMarkdownIsValidAtEveryCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src := drawSource(t, "source")
@@ -35,8 +35,8 @@ var (
 	reordered = regexp.MustCompile("\\||(```|~~~).*w\\d+w.*w\\d+w")
 )
 
-// Every word of the source is in the text, in its order; words of addresses count where the link is. Wide
-// tables repeat their headers, and what stands behind a fence's language is shown above the code.
+// The text contains every word of the source, in order. Words of addresses count where their link is. Wide tables
+// repeat their headers, and words after a fence's language appear above the code.
 func TestMarkdownLosesNoWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src := strings.Join(drawPieces(t, "source"), "")
@@ -53,18 +53,18 @@ func TestMarkdownLosesNoWord(t *testing.T) {
 	})
 }
 
-// expanded is t with languages before and addresses behind what they are for.
+// expanded returns t with languages before their code and addresses after their links.
 func expanded(t Text) string {
 	s := strings.NewReplacer("‹/text_link›", "\x01").Replace(notation(t))
 	s = regexp.MustCompile(`‹text_link ([^›]*)›([^\x01]*)\x01`).ReplaceAllString(s, "$2 $1 ")
 	return regexp.MustCompile(`‹(pre [^›]*|)[^›]*›`).ReplaceAllString(s, "$1")
 }
 
-// A stream fed in any pieces, looked at and taken back at any time, shows what Markdown shows.
+// A stream fed in any pieces, rendered and retracted at any time, equals Markdown.
 func TestStreamEqualsMarkdown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src := drawSource(t, "source")
-		s := Stream{most: rapid.SampledFrom([]int{0, 0, 16, 40}).Draw(t, "most")} // of a block
+		s := Stream{most: rapid.SampledFrom([]int{0, 0, 16, 40}).Draw(t, "most")} // bytes of a block
 		whole := func(src string) Text {
 			once := Stream{most: s.most}
 			once.Append(src)
@@ -120,7 +120,7 @@ func same(t *rapid.T, src string, want, got Text) {
 	}
 }
 
-// Parts fit, show something, join to the original and keep its formatting.
+// Parts fit, have visible content, join to the original and preserve its formatting.
 func TestSplitKeepsEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawText(t, "text")
@@ -173,7 +173,7 @@ func styles(t Text) []string {
 	return out
 }
 
-// Appending changes the last part only.
+// Appending changes only the last part.
 func TestSplitIsPrefixStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawText(t, "text")
@@ -189,7 +189,7 @@ func TestSplitIsPrefixStable(t *testing.T) {
 	})
 }
 
-// Builders give valid texts of valid texts.
+// Builders return valid texts for valid texts.
 func TestBuildersKeepValidity(t *testing.T) {
 	kinds := []Kind{Bold, Italic, Strikethrough, Code, Pre, Blockquote, Expandable}
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,7 +7,7 @@ import (
 	"ductor/lang"
 )
 
-// The work over an answer is in proportion to its length, whatever an agent writes.
+// The work for an answer is proportional to its length, whatever an agent writes.
 func TestTheWorkOverAnAnswerIsLinear(t *testing.T) { hostile.Linear(t, hostile.Markdown, readAnswer) }
 
 func BenchmarkHostileAnswer(b *testing.B) { hostile.Benchmark(b, hostile.Markdown, readAnswer) }
@@ -30,7 +30,7 @@ func readAnswer(src string) {
 	_ = checkMessage(text, len(src))
 }
 
-// Likewise for what is read of an answer as a whole.
+// The same holds for parsers of a whole answer.
 func TestTheWorkOverMarksAndTablesIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Markdown, readWhole)
 }
@@ -42,7 +42,7 @@ func readWhole(src string) {
 	Tables(src)
 }
 
-// And for what programs print.
+// The same holds for the output of programs.
 func TestTheWorkOverAnOutputIsLinear(t *testing.T) { hostile.Linear(t, hostile.Printed, readOutput) }
 
 func BenchmarkHostileOutput(b *testing.B) { hostile.Benchmark(b, hostile.Printed, readOutput) }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The laws are cheap: they are tried more often than rapid would by itself. -rapid.checks overrides it.
+// The laws are cheap, so they run more often than rapid's default. -rapid.checks overrides that.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "400"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

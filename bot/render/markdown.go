@@ -13,10 +13,10 @@ import (
 
 var sharedParser = sync.OnceValue(newParser)
 
-// Markdown renders src: GitHub-flavoured Markdown as far as Telegram can show it. Any source gives a valid
-// Text, also one that ends in the middle of something. Nothing written is lost but markup: what cannot be
-// formatted is shown as text (links to places Telegram does not take as "label (address)", images so too,
-// HTML and reference definitions literally). Line breaks stay line breaks. Safe for concurrent use.
+// Markdown renders src, which is GitHub-flavoured Markdown, as far as Telegram can show it. Any source gives a valid
+// Text, even one that ends in the middle of a construct. Only markup is lost: what cannot be formatted appears as text
+// (links and images that Telegram does not accept as "label (address)"; HTML and reference definitions literally). Line
+// breaks stay line breaks. Safe for concurrent use.
 func Markdown(src string) Text {
 	if len(src) > maxBlock {
 		s := Stream{}
@@ -31,9 +31,9 @@ func Markdown(src string) Text {
 	return r.out.text()
 }
 
-// parse reads a source, with the marks of files in it or with those as text.
+// parse parses a source. marks chooses whether it recognizes the marks of files or leaves them as text.
 func parse(source []byte, marks bool) ast.Node {
-	shared := sharedParser() // first: it makes keys that a context has room for
+	shared := sharedParser() // first, because it creates keys that the context needs room for
 	pc := parser.NewContext()
 	if marks {
 		pc.Set(marksWanted, marks)
@@ -46,12 +46,12 @@ type renderer struct {
 	source []byte
 	out    *builder
 	indent string // of lines inside list items
-	inCell bool   // of a table, where code may escape pipes
-	apart  bool   // the first block that wrote something stands behind an empty line
+	inCell bool   // in a table cell, where code may escape pipes
+	apart  bool   // the first visible block follows an empty line
 }
 
-// topLevel writes a child of the document. What it writes depends on the block and on the line before it
-// only, which is what lets Stream keep it.
+// topLevel writes a child of the document. The output depends only on the block and on the line before it. So Stream
+// can reuse it.
 func (r *renderer) topLevel(n ast.Node) {
 	mark := len(r.out.buf)
 	apart := blankBefore(r.source, lineStart(r.source, n.Pos()))
@@ -73,7 +73,7 @@ func (r *renderer) rewind(mark int) {
 	r.out.buf = r.out.buf[:mark]
 }
 
-// separate ends the line, and leaves one empty if the source does.
+// separate ends the line. It adds an empty one if the source has one.
 func (r *renderer) separate(blank bool) {
 	r.out.write("\n")
 	if blank {
@@ -87,7 +87,7 @@ func lineStart(source []byte, pos int) int {
 	return bytes.LastIndexByte(source[:pos], '\n') + 1
 }
 
-// blankBefore says whether the line that ends at start is blank; there being none counts as blank.
+// blankBefore reports whether the line that ends at start is blank. A missing line counts as blank.
 func blankBefore(source []byte, start int) bool {
 	if start == 0 {
 		return true
@@ -96,7 +96,7 @@ func blankBefore(source []byte, start int) bool {
 	return len(bytes.TrimSpace(source[from:start])) == 0
 }
 
-// children writes the blocks inside n. The line is begun already.
+// children writes the blocks inside n. The current line has begun already.
 func (r *renderer) children(n ast.Node) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		mark := len(r.out.buf)
@@ -141,7 +141,7 @@ func (r *renderer) quote(n ast.Node) {
 	r.out.end()
 }
 
-// fenced writes a block of code. The first word behind the fence is its language, the rest is shown.
+// fenced writes a block of code. The first word after the fence is its language; the other words are shown.
 func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	const longestLanguage = 32
 	language, rest := "", ""
@@ -154,7 +154,7 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	}
 	code := linesOf(n, r.source)
 	if IsBlank(code) {
-		language, rest = "", language+" "+rest // nothing to carry the language
+		language, rest = "", language+" "+rest // no code to carry the language
 	}
 	if rest = strings.TrimSpace(rest); rest != "" {
 		r.out.write(rest)
@@ -165,7 +165,7 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	r.pre(language, code)
 }
 
-// pre writes code on lines of its own, without the indentation of the list it may be in.
+// pre writes code on lines of its own, without the indentation of a list around it.
 func (r *renderer) pre(language, code string) {
 	code = strings.Trim(code, "\n")
 	if IsBlank(code) {
@@ -175,7 +175,7 @@ func (r *renderer) pre(language, code string) {
 	r.out.raw(Pre, language, code)
 }
 
-// ownLine makes sure that nothing but indentation was written on the line, and takes that back.
+// ownLine makes sure that the line contains nothing but indentation, and removes that.
 func (r *renderer) ownLine() {
 	from := bytes.LastIndexByte(r.out.buf, '\n') + 1
 	if from <= r.out.start {
@@ -216,14 +216,14 @@ func (r *renderer) list(n *ast.List) {
 	}
 }
 
-// numberAfter is the number of an item that follows one with number last: the written one, but never a number twice.
+// numberAfter returns the number of the list item after number last: the written one, but never a number twice.
 func numberAfter(last int, item ast.Node) int {
 	written, _ := item.Attribute(numberAttribute)
 	number, _ := written.(int)
 	return max(last+1, number)
 }
 
-// bullet is the marker of an unordered item; a task box stands for itself.
+// bullet returns the marker of an unordered item. A task box replaces it.
 func bullet(item ast.Node) string {
 	if first := item.FirstChild(); first != nil {
 		if _, ok := first.FirstChild().(*taskBox); ok {

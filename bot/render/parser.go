@@ -9,20 +9,21 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// The bounds that keep goldmark linear on hostile input: past them, markup is text. Each holds for one
-// paragraph (or heading, or cell), so that a stream and a whole source meet the same bounds.
+// Bounds that keep goldmark linear on hostile input. Beyond them, markup is text. Each applies to one paragraph (or
+// heading, or cell), so that a stream and a whole source meet the same bounds.
 const (
-	maxDepth      = 24  // quotes and lists inside each other
+	maxDepth      = 24  // nested quotes and lists
 	maxDelimiters = 512 // runs of * _ ~
 	maxBrackets   = 512 // [ and ]
 	maxTags       = 256 // <
 	maxRun        = 8   // characters of one run of delimiters
 )
 
-// newParser makes the parser of the dialect: CommonMark with tables, strikethrough and task lists, and
-// without two things. Reference definitions, because one at the end of an answer would change what was
-// shown long before, so definitions and uses show as they are written. HTML blocks, because HTML is shown
-// literally anyway, and Markdown between its tags is worth rendering.
+// newParser returns the parser of the dialect: CommonMark with tables, strikethrough and task lists, but without two
+// features.
+//   - Reference definitions: one at the end of an answer would change text shown long before. So definitions and uses
+//     appear as written.
+//   - HTML blocks: HTML appears literally anyway, and Markdown between its tags is worth rendering.
 func newParser() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(
@@ -49,7 +50,7 @@ func newParser() parser.Parser {
 	)
 }
 
-// shallow refuses to open a container at maxDepth; its marker is then text.
+// shallow does not open a container at maxDepth. Its marker is then text.
 type shallow struct{ parser.BlockParser }
 
 func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
@@ -62,7 +63,7 @@ func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (a
 	return s.BlockParser.Open(parent, reader, pc)
 }
 
-// numbered keeps the number that was written with a list item: the tree knows only that of the first.
+// numbered preserves the number written for a list item. The syntax tree has only the first number.
 type numbered struct{ parser.BlockParser }
 
 var numberAttribute = []byte("number")
@@ -87,10 +88,11 @@ func (n numbered) Open(parent ast.Node, reader text.Reader, pc parser.Context) (
 	return node, state
 }
 
-// links reads links and images whose addresses and titles end within maxAddress: goldmark looks for the end of each in all of the rest.
+// links parses links and images whose addresses and titles end within maxAddress. goldmark alone would search the whole
+// rest for the end of each.
 type links struct{ parser.InlineParser }
 
-// maxAddress is more than any address that Telegram takes, in bytes.
+// maxAddress is longer than any address that Telegram accepts, in bytes.
 const maxAddress = 4 << 10
 
 func (l links) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
@@ -105,7 +107,7 @@ func (l links) CloseBlock(parent ast.Node, block text.Reader, pc parser.Context)
 	l.InlineParser.(parser.CloseBlocker).CloseBlock(parent, block, pc)
 }
 
-// bounded lets an inline parser run a number of times in a block.
+// bounded limits how often an inline parser runs in a block.
 type bounded struct {
 	parser.InlineParser
 	key parser.ContextKey
@@ -133,7 +135,7 @@ func (b bounded) CloseBlock(parent ast.Node, block text.Reader, pc parser.Contex
 	}
 }
 
-// taskBoxes reads [ ] and [x] at the start of a list item.
+// taskBoxes parses [ ] and [x] at the start of a list item.
 type taskBoxes struct{}
 
 func (taskBoxes) Trigger() []byte { return []byte{'['} }

@@ -9,10 +9,10 @@ import (
 	"ductor/lang"
 )
 
-// NameLimit is how much of a name is shown, in UTF-16 units.
+// NameLimit bounds the shown part of a name, in UTF-16 units.
 const NameLimit = 28
 
-// ChangeSign is the one sign of a change of a file.
+// ChangeSign returns the sign for a kind of change of a file.
 func ChangeSign[K ~string](kind K) string {
 	switch kind {
 	case "add":
@@ -23,7 +23,8 @@ func ChangeSign[K ~string](kind K) string {
 	return "✎"
 }
 
-// DiffCount is " +3 −1": how many lines a diff adds and removes. Empty for none.
+// DiffCount returns a text such as " +3 −1": the number of lines that a diff adds and removes. It returns "" if there
+// are none.
 func DiffCount(diff string) string {
 	added, removed := 0, 0
 	for line := range strings.Lines(diff) {
@@ -41,20 +42,20 @@ func DiffCount(diff string) string {
 	return fmt.Sprintf(" +%d −%d", added, removed)
 }
 
-// DiffText is a unified diff of the file path as users read it: lines that begin with +, - or a space, and between them words that say
-// where a stretch begins. A heading stays if it names another file or says more than the name. A text without stretches is no unified
-// diff, and stays as it is.
+// DiffText returns the unified diff of the file path for users: lines that start with +, - or a space, and between them
+// words for the position of each hunk. It keeps a heading that names another file or says more than the name. It
+// returns a text without hunks, which is no unified diff, unchanged.
 func DiffText(p lang.Printer, path, diff string) string {
 	if !strings.HasPrefix(diff, "@@ ") && !strings.Contains(diff, "\n@@ ") {
 		return diff
 	}
 	var out strings.Builder
-	var left stretch
+	var left hunk
 	begun := false
 	for line := range strings.Lines(diff) {
 		bare := strings.TrimRight(line, "\r\n")
 		switch {
-		case left.takes(line):
+		case left.consume(line):
 			out.WriteString(line)
 		case strings.HasPrefix(line, `\`):
 			out.WriteString("… " + p.Text("common.diff-no-end") + "\n")
@@ -70,15 +71,15 @@ func DiffText(p lang.Printer, path, diff string) string {
 	return out.String()
 }
 
-// stretch is what a line "@@ -1,3 +4,5 @@ func main()" announces: how many lines follow of the old and of the new file.
-type stretch struct {
+// hunk is the content of a line "@@ -1,3 +4,5 @@ func main()": how many lines of the old and the new file follow.
+type hunk struct {
 	old, now int
 	first    int
 	what     string
 }
 
-// begin reads such a line; false if it is none.
-func (s *stretch) begin(line string) bool {
+// begin parses such a line. It returns false for any other line.
+func (s *hunk) begin(line string) bool {
 	ranges, what, ok := strings.Cut(strings.TrimPrefix(line, "@@ "), " @@")
 	old, now, two := strings.Cut(ranges, " ")
 	if !ok || !two || !strings.HasPrefix(line, "@@ ") {
@@ -89,11 +90,11 @@ func (s *stretch) begin(line string) bool {
 	if !okOld || !okNow {
 		return false
 	}
-	*s = stretch{old: oldLines, now: nowLines, first: first, what: strings.TrimSpace(what)}
+	*s = hunk{old: oldLines, now: nowLines, first: first, what: strings.TrimSpace(what)}
 	return true
 }
 
-// lineRange reads "-1,3", or "-1" for one line.
+// lineRange parses "-1,3", or "-1" for one line.
 func lineRange(text, sign string) (first, lines int, ok bool) {
 	text, signed := strings.CutPrefix(text, sign)
 	from, count, counted := strings.Cut(text, ",")
@@ -105,8 +106,9 @@ func lineRange(text, sign string) (first, lines int, ok bool) {
 	return first, lines, signed && err == nil && countErr == nil
 }
 
-// takes says whether a line belongs to the stretch, and counts it. A line without a sign is an empty one that lost its space.
-func (s *stretch) takes(line string) bool {
+// consume reports whether a line belongs to the hunk, and counts it. A line without a sign is an empty one that lost
+// its space.
+func (s *hunk) consume(line string) bool {
 	switch {
 	case line[0] == '+' && s.now > 0:
 		s.now--
@@ -120,8 +122,8 @@ func (s *stretch) takes(line string) bool {
 	return true
 }
 
-// where says in words where a stretch begins. Empty for the beginning of a file.
-func (s *stretch) where(p lang.Printer) string {
+// where describes the position of a hunk in words. It returns "" for the beginning of a file.
+func (s *hunk) where(p lang.Printer) string {
 	switch {
 	case s.what != "":
 		return p.Text("common.diff-line-in", s.first, s.what)
@@ -131,7 +133,7 @@ func (s *stretch) where(p lang.Printer) string {
 	return ""
 }
 
-// headingOf says whether a line before a stretch says nothing but the name of the file.
+// headingOf reports whether a line before a hunk contains only the name of the file.
 func headingOf(line, path string) bool {
 	is := func(name string) bool {
 		_, bare, _ := strings.Cut(name, "/") // without a/ and b/
@@ -149,13 +151,13 @@ func headingOf(line, path string) bool {
 	return strings.HasPrefix(line, "index ") && strings.Contains(line, "..")
 }
 
-// ReadSpan reads a duration that a user wrote: "45m", "2 hours".
+// ReadSpan parses a duration written by a user: "45m", "2 hours".
 func ReadSpan(text string) (time.Duration, error) {
 	plain := strings.NewReplacer(" ", "", "minutes", "m", "minute", "m", "mins", "m", "min", "m", "hours", "h", "hour", "h", "seconds", "s")
 	return time.ParseDuration(plain.Replace(strings.ToLower(text)))
 }
 
-// AgentName is the name of an agent as texts use it: "Claude", or "the agent" for none.
+// AgentName returns the name of an agent for texts: "Claude", or "the agent" if a is empty.
 func AgentName[Agent ~string](p lang.Printer, a Agent) string {
 	if a == "" {
 		return p.Text("common.the-agent")
@@ -163,7 +165,7 @@ func AgentName[Agent ~string](p lang.Printer, a Agent) string {
 	return strings.ToUpper(string(a[:1])) + ShortLine(string(a[1:]), NameLimit)
 }
 
-// Marked is the label of a choice; a tick marks the current one.
+// Marked returns the label of a choice, with a tick if it is the current one.
 func Marked(text string, current bool) string {
 	if current {
 		return "✓ " + text
@@ -171,7 +173,7 @@ func Marked(text string, current bool) string {
 	return text
 }
 
-// ChoiceText says which agent answers, with which model and effort.
+// ChoiceText returns the agent with its model and effort.
 func ChoiceText[Agent, Model, Effort ~string](p lang.Printer, agent Agent, model Model, effort Effort) string {
 	if agent == "" {
 		return p.Text("common.no-agent")
@@ -186,7 +188,7 @@ func ChoiceText[Agent, Model, Effort ~string](p lang.Printer, agent Agent, model
 	return strings.Join(parts, " · ")
 }
 
-// ModelText names an agent and, where one is chosen, its model: "Claude", "Claude · opus".
+// ModelText returns the agent and its chosen model, if any: "Claude", "Claude · opus".
 func ModelText[Agent, Model ~string](p lang.Printer, agent Agent, model Model) string {
 	if model == "" {
 		return AgentName(p, agent)
@@ -194,7 +196,7 @@ func ModelText[Agent, Model ~string](p lang.Printer, agent Agent, model Model) s
 	return ChoiceText(p, agent, model, "")
 }
 
-// Place says where agents run: in the sandbox of a name, or on this machine.
+// Place describes where agents run: in a named sandbox, or on this machine.
 func Place(p lang.Printer, sandbox string) string {
 	if sandbox == "" {
 		return p.Text("common.on-machine")
@@ -202,7 +204,7 @@ func Place(p lang.Printer, sandbox string) string {
 	return p.Text("common.in-sandbox", sandbox)
 }
 
-// BypassLeft says how long a bypass lasts: "bypass, 12 min left". Empty where there is none any more.
+// BypassLeft describes how long a bypass lasts: "bypass, 12 min left". It returns "" if the bypass is over.
 func BypassLeft(p lang.Printer, until, now time.Time) string {
 	left := until.Sub(now)
 	switch {
@@ -214,7 +216,7 @@ func BypassLeft(p lang.Printer, until, now time.Time) string {
 	return p.Text("common.bypass-left", p.Span(left.Truncate(time.Minute)))
 }
 
-// WithBypassLeft is a mode, and how long it lasts where that is a bypass which ends.
+// WithBypassLeft returns a mode. If it is a bypass with an end, it adds how long the bypass lasts.
 func WithBypassLeft[Mode ~string](p lang.Printer, mode Mode, until, now time.Time) string {
 	if line := BypassLeft(p, until, now); line != "" && mode == "bypass" {
 		return line

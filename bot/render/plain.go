@@ -12,9 +12,9 @@ import (
 
 // Bounds of a message in UTF-16 units.
 const (
-	MessageLimit = 4096 // Telegram's
-	CaptionLimit = 1024 // likewise, of the text below a file
-	FullMessage  = 4000 // where a message ends that is followed by another
+	MessageLimit = 4096 // Telegram's limit
+	CaptionLimit = 1024 // Telegram's limit for the text below a file
+	FullMessage  = 4000 // maximum length of a message that another one follows
 )
 
 // ShortenPlain cuts s to at most limit UTF-16 units.
@@ -23,10 +23,10 @@ func ShortenPlain(s string, limit int) string { return Shorten(Plain(s), limit).
 // ShortLine cuts s as a single line to at most limit UTF-16 units.
 func ShortLine(s string, limit int) string { return ShortenPlain(OneLine(s), limit) }
 
-// OneLine is s as a single line: each run of white space becomes one blank.
+// OneLine returns s as a single line: each run of white space becomes one blank.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Cut keeps the first characters of s, at most limit, and says so behind them.
+// Cut returns the first characters of s, at most limit, and an ellipsis if it cut something off.
 func Cut(s string, limit int) string {
 	n := 0
 	for i := range s {
@@ -37,7 +37,7 @@ func Cut(s string, limit int) string {
 	return s
 }
 
-// LastLines is the end of a text of at most so many UTF-16 units, from the beginning of a line on where there is one.
+// LastLines returns the end of a text, at most so many UTF-16 units, from the start of a line if possible.
 func LastLines(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most/2 || Len(text) <= most {
@@ -50,17 +50,18 @@ func LastLines(text string, most int) string {
 	return "…\n" + end
 }
 
-// Unchanged is s without markup, as it is: Telegram may change some of its characters, which Plain does first.
+// Unchanged returns s as a Text without markup. Unlike Plain, it does not replace the characters that Telegram may
+// change.
 func Unchanged(s string) Text { return Text{Text: s} }
 
-// ForeignRepository says that Git does not work in a directory of another user of the machine, and what to do.
+// ForeignRepository explains that Git does not work in a directory of another user of the machine, and how to fix that.
 func ForeignRepository(p lang.Printer, dir string) string {
 	dir = Revealed(dir)
 	return p.Text("common.foreign-repository", dir, "'"+strings.ReplaceAll(dir, "'", `'\''`)+"'")
 }
 
-// Revealed is s as the chat keeps it. Characters that cannot be seen, that look like a space or that change what is
-// seen are written out: a user must see all that they allow.
+// Revealed returns s in the form that the chat keeps. It writes out characters that are invisible, look like a space or
+// change the appearance of others: users must see everything that they allow.
 func Revealed(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ReplaceAll(s, "\r\n", "\n") {
@@ -73,31 +74,31 @@ func Revealed(s string) string {
 			fmt.Fprintf(&b, `\U%08x`, r)
 		}
 	}
-	return Plain(b.String()).Text // measured as it will be shown
+	return Plain(b.String()).Text // measured in the shown form
 }
 
-// hidden says whether a character cannot be seen for what it is.
+// hidden reports whether users cannot see a character as it is.
 func hidden(r rune) bool {
 	switch {
 	case r == '\n', r == '\t', r == ' ':
 		return false
 	case r < 0x7f:
 		return r < 0x20
-	case r == 0x2800, r == 0xfffc: // a blank of Braille, and a place for a picture
+	case r == 0x2800, r == 0xfffc: // a Braille blank, and a placeholder for a picture
 		return true
 	}
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Co,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Fingerprint stands for a text where keeping the text would be too much.
+// Fingerprint returns a short digest of a text, for storing instead of the text.
 func Fingerprint(t Text) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %+v", t.Text, t.Entities)
 	return hex.EncodeToString(sum.Sum(nil)[:12])
 }
 
-// AsMessage takes off t what Telegram would not keep. t is as long as a message may be.
+// AsMessage removes the parts of t that Telegram would not keep. t has at most the length of a message.
 func AsMessage(t Text) Text {
 	parts := Split(t, MessageLimit)
 	if len(parts) == 0 {
@@ -105,7 +106,7 @@ func AsMessage(t Text) Text {
 	}
 	whole := parts[0].Text
 	for i, p := range parts[1:] {
-		// More addresses than a message can hold: those that go beyond lose their links.
+		// A message cannot hold so many addresses. Those beyond the limit lose their links.
 		whole = Concat(whole, Text{Text: parts[i].Gap + p.Text.Text})
 	}
 	return whole

@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// Bounds of a rich message, which are Telegram's. An item of a list and a row of a table count as blocks.
+// Telegram's bounds of a rich message. An item of a list and a row of a table count as blocks.
 const (
 	RichLimit   = 32768 // UTF-16 units
 	RichBlocks  = 500
 	richColumns = 20
-	richDepth   = 8 // of blocks inside each other; Telegram's 16 count the formatting too
+	richDepth   = 8 // nested blocks; Telegram's limit of 16 includes the formatting
 )
 
 // BlockKind is the kind of a block of a rich message, spelled as the Bot API spells it.
 type BlockKind string
 
-// The kinds of blocks.
+// Kinds of blocks.
 const (
 	Paragraph BlockKind = "paragraph"
 	Heading   BlockKind = "heading"
 	PreBlock  BlockKind = "pre"
 	Divider   BlockKind = "divider"
-	QuoteOf   BlockKind = "blockquote" // of Blocks
+	QuoteOf   BlockKind = "blockquote" // has Blocks
 	List      BlockKind = "list"
-	TableOf   BlockKind = "table"   // of Rows
-	Details   BlockKind = "details" // Text is what is seen of it before it is opened
+	TableOf   BlockKind = "table"   // has Rows
+	Details   BlockKind = "details" // Text is visible before it is opened
 )
 
 // Block is a block of a rich message.
@@ -46,10 +46,10 @@ type Item struct {
 	Box    Box     `json:"box,omitempty"`
 }
 
-// Box says whether an item of a list has a checkbox.
+// Box is the checkbox of a list item.
 type Box int
 
-// The boxes of items.
+// Boxes of items.
 const (
 	NoBox Box = iota
 	ToDo
@@ -63,7 +63,7 @@ type Cell struct {
 	Align  string `json:"align"` // left, center or right
 }
 
-// Lay gives the blocks of a text: its code and its quotes stand alone, what is around them are paragraphs.
+// Lay converts a text to blocks: code and quotes become blocks of their own, the text around them paragraphs.
 func Lay(t Text) []Block {
 	var out []Block
 	at := cursor{text: t.Text}
@@ -83,7 +83,7 @@ func Lay(t Text) []Block {
 			out = append(out, Block{Kind: kind, Text: part, Language: language})
 		}
 	}
-	rest := t.Entities // without those that have ended
+	rest := t.Entities // without entities that have ended
 	for _, e := range t.Entities {
 		if e.Offset < at.units || e.Kind != Pre && !e.Kind.quote() {
 			continue
@@ -102,18 +102,18 @@ func Lay(t Text) []Block {
 	return out
 }
 
-// trimLines is t without the empty lines at its edges.
+// trimLines returns t without empty lines at its start and end.
 func trimLines(t Text) Text {
 	from := len(t.Text) - len(strings.TrimLeft(t.Text, "\n"))
 	return Slice(t, from, Len(strings.TrimRight(t.Text, "\n")))
 }
 
-// Fold is a block that shows its inside when a user opens it.
+// Fold returns a block whose inside is shown when a user opens it.
 func Fold(summary Text, inside ...Block) Block {
 	return Block{Kind: Details, Text: summary, Blocks: inside}
 }
 
-// extent is what is limited of blocks.
+// extent is the size of blocks in the limited units.
 type extent struct{ units, blocks int }
 
 func (s extent) within(limit extent) bool { return s.units <= limit.units && s.blocks <= limit.blocks }
@@ -145,8 +145,8 @@ func sizeOf(blocks []Block) (s extent) {
 	return s
 }
 
-// FitBlocks has blocks fit into a rich message. First details lose their inside, from the oldest on; those are left out of
-// cut. Where that is not enough, left stands for the middle.
+// FitBlocks makes blocks fit into a rich message. First details lose their inside, from the oldest on, which does not
+// count as cut. If that is not enough, left replaces the middle.
 func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
 	limit := extent{RichLimit, RichBlocks}
 	total := sizeOf(blocks)
@@ -170,7 +170,7 @@ func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
 	return append(append(headOf(fit, rest), left), tail...), true
 }
 
-// headOf is as much of the beginning of blocks as a limit has room for.
+// headOf returns as much of the beginning of blocks as fits into room.
 func headOf(blocks []Block, room extent) (out []Block) {
 	for _, b := range blocks {
 		s := b.extent()
@@ -183,9 +183,9 @@ func headOf(blocks []Block, room extent) (out []Block) {
 	return out
 }
 
-// head is the beginning of a block, if there is room for something of it.
+// head returns the beginning of a block, or nothing if there is no room for it.
 func (b Block) head(room extent) []Block {
-	const least = 64 // units that are worth a block
+	const least = 64 // fewest units worth a block
 	if room.units < least || room.blocks < 2 {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (b Block) head(room extent) []Block {
 	return []Block{b}
 }
 
-// fitting is as many parts of a block as a limit has room for; each counts one block less than of says.
+// fitting returns as many parts of a block as fit into room. Each counts one block less than of returns.
 func fitting[P any](parts []P, s *extent, room extent, of func(P) extent) []P {
 	for i, p := range parts {
 		part := of(p)
@@ -221,7 +221,7 @@ func fitting[P any](parts []P, s *extent, room extent, of func(P) extent) []P {
 	return parts
 }
 
-// tailOf is as much of the end of blocks as a limit has room for.
+// tailOf returns as much of the end of blocks as fits into room.
 func tailOf(blocks []Block, room extent) []Block {
 	from := len(blocks)
 	for from > 0 {

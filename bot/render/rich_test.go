@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// outline writes blocks one a line, what is inside of one indented below it.
+// outline writes blocks one per line, nested ones indented below.
 func outline(blocks []Block) string {
 	var b strings.Builder
 	outlineTo(&b, blocks, "")
@@ -44,7 +44,7 @@ func outlineTo(b *strings.Builder, blocks []Block, indent string) {
 	}
 }
 
-// Each case of testdata/markdown has the blocks of a rich message too.
+// Each case of testdata/markdown also has the blocks of a rich message.
 func TestBlocksOfMarkdown(t *testing.T) {
 	files, err := filepath.Glob("testdata/markdown/*/in.md")
 	if err != nil || len(files) == 0 {
@@ -66,7 +66,7 @@ func TestBlocksOfMarkdown(t *testing.T) {
 	}
 }
 
-// checkBlocks says what Telegram would refuse of blocks that stand at a depth, size left out.
+// checkBlocks returns an error if Telegram would reject blocks at a depth. It ignores their size.
 func checkBlocks(blocks []Block, depth int) error {
 	if depth > richDepth && len(blocks) > 0 {
 		return fmt.Errorf("blocks at the depth %d", depth)
@@ -111,7 +111,7 @@ func (b Block) check(depth int) error {
 	return checkBlocks(b.Blocks, depth+1)
 }
 
-// Any source makes blocks that Telegram takes, and fits into a rich message.
+// Any source becomes blocks that Telegram accepts, and fits into a rich message.
 func TestBlocksAreValidForAnySource(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src := drawSource(t, "source")
@@ -131,7 +131,7 @@ func TestBlocksAreValidForAnySource(t *testing.T) {
 	})
 }
 
-// Every word of the source is in the blocks, in its order.
+// The blocks contain every word of the source, in order.
 func TestBlocksLoseNoWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src := strings.Join(drawPieces(t, "source"), "")
@@ -159,7 +159,7 @@ func TestFitBlocks(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		in   []Block
-		want []string // the kinds and first letters
+		want []string // kinds and first letters
 		cut  bool
 	}{
 		{"what fits stays", []Block{para(RichLimit, "a")}, []string{"paragraph a"}, false},

@@ -8,10 +8,10 @@ import (
 	"unicode/utf16"
 )
 
-// Source returns Markdown that says what a text with entities shows. Links get their addresses and code its fences; what
-// Markdown cannot say, such as an underline or a custom emoji, stays as plain characters. Everything else in the text stays
-// as it is, also what could be read as Markdown: users send code without marking it. Entities may overlap and reach out of
-// the text.
+// Source returns Markdown for a text with entities. Links get their addresses and code its fences. Formatting that
+// Markdown lacks, such as an underline or a custom emoji, becomes plain characters. The rest of the text stays
+// unchanged, even if it looks like Markdown, because users send code without marking it. Entities may overlap and
+// exceed the text.
 func Source(t Text) string {
 	if len(t.Entities) == 0 {
 		return t.Text
@@ -19,7 +19,7 @@ func Source(t Text) string {
 	s := source{units: utf16.Encode([]rune(t.Text))}
 	from := 0
 	for _, e := range s.valid(t.Entities, Kind.quote) {
-		if e.Offset < from { // a quote in a quote
+		if e.Offset < from { // a nested quote
 			continue
 		}
 		s.write(t.Entities, from, e.Offset)
@@ -34,10 +34,10 @@ func Source(t Text) string {
 type source struct {
 	strings.Builder
 	units []uint16
-	open  []Entity // styles that were begun and not ended, the outer ones first
+	open  []Entity // open styles, the outer ones first
 }
 
-// valid returns the entities of some kinds without those that cover nothing, sorted from the outside in.
+// valid returns the entities that of accepts, without empty ones, sorted from the outside in.
 func (s *source) valid(all []Entity, of func(Kind) bool) (some []Entity) {
 	for _, e := range all {
 		from, to := s.place(e.Offset), s.place(e.End())
@@ -55,7 +55,7 @@ func (s *source) valid(all []Entity, of func(Kind) bool) (some []Entity) {
 	return some
 }
 
-// place is an offset inside the text, and not inside a character.
+// place returns at, moved into the text and out of a surrogate pair.
 func (s *source) place(at int) int {
 	at = min(max(at, 0), len(s.units))
 	if at > 0 && at < len(s.units) && utf16.DecodeRune(rune(s.units[at-1]), rune(s.units[at])) != unicode.ReplacementChar {
@@ -66,8 +66,8 @@ func (s *source) place(at int) int {
 
 func (s *source) text(from, to int) string { return string(utf16.Decode(s.units[from:to])) }
 
-// quote writes a quote: each of its lines after "> ", and a blank line below it, without which Markdown would count the
-// next line to it.
+// quote writes a quote: "> " before each of its lines, and a blank line after it. Without the blank line, Markdown
+// would add the next line to the quote.
 func (s *source) quote(all []Entity, e Entity) {
 	inner := source{units: s.units}
 	inner.write(all, e.Offset, e.End())
@@ -86,18 +86,18 @@ func (s *source) breaks(at int) (n int) {
 	return n
 }
 
-// ownLine begins a line, unless one has just begun.
+// ownLine starts a new line, unless the current one is empty.
 func (s *source) ownLine() {
 	if s.Len() > 0 && !strings.HasSuffix(s.String(), "\n") {
 		s.WriteString("\n")
 	}
 }
 
-// write writes the units between two places with their styles, and with their code.
+// write writes the units between two positions with their styles and code.
 func (s *source) write(all []Entity, from, to int) {
 	styles, raw := s.valid(all, func(k Kind) bool { return k == Link || marks[k] != "" }), s.valid(all, Kind.raw)
 	end := 0
-	raw = slices.DeleteFunc(raw, func(e Entity) bool { // code in code
+	raw = slices.DeleteFunc(raw, func(e Entity) bool { // nested code
 		inside := e.Offset < end
 		if !inside {
 			end = e.End()
@@ -130,7 +130,7 @@ func (s *source) write(all []Entity, from, to int) {
 	s.change(nil)
 }
 
-// marks are what styles begin and end with.
+// marks are the Markdown delimiters of styles.
 var marks = map[Kind]string{Bold: "**", Italic: "*", Strikethrough: "~~"}
 
 var (
@@ -138,7 +138,7 @@ var (
 	addresses = strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A", " ", "%20")
 )
 
-// change ends and begins styles so that these are open.
+// change closes and opens styles until exactly those in want are open.
 func (s *source) change(want []Entity) {
 	same := 0
 	for same < min(len(want), len(s.open)) && want[same] == s.open[same] {
@@ -153,7 +153,7 @@ func (s *source) change(want []Entity) {
 	s.open = want
 }
 
-// mark is what a style begins or ends with. A link that shows its own address needs none.
+// mark returns the delimiter of a style. A link that shows its own address needs none.
 func (s *source) mark(e Entity, end bool) string {
 	switch url := addresses.Replace(e.URL); {
 	case e.Kind != Link:
@@ -169,7 +169,7 @@ func (s *source) mark(e Entity, end bool) string {
 	}
 }
 
-// code writes the units of code between two places in backticks, more of them than there are in a row in it.
+// code writes the code between two positions in backticks, more of them than it contains in a row.
 func (s *source) code(e Entity, from, end int) {
 	text := s.text(from, end)
 	ticks := "`"

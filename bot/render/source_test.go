@@ -37,7 +37,7 @@ func TestSourceSaysWhatATextShows(t *testing.T) {
 	}
 }
 
-// kinds are what a user can format a text with, and one that Markdown does not know.
+// The kinds are those that a user can format a text with, and one that Markdown does not have.
 func drawEntity(t *rapid.T, units int) Entity {
 	kinds := []Kind{Bold, Italic, Strikethrough, Code, Pre, Link, Blockquote, Expandable, "spoiler"}
 	e := Entity{
@@ -58,10 +58,10 @@ func TestSourceLosesNoWord(t *testing.T) {
 		for i := range entities {
 			entities[i] = drawEntity(t, Len(text))
 			if entities[i].Kind == Link && strings.ContainsAny(entities[i].URL, "ae") {
-				entities[i].URL = strings.ToUpper(entities[i].URL) // to tell it from the text
+				entities[i].URL = strings.ToUpper(entities[i].URL) // distinguishable from the text
 			}
 		}
-		// Marks that can be told from the text: neither letters, nor in what is counted.
+		// The marks are distinguishable from the text: they are not letters and not counted.
 		kept := func(s string) string {
 			return strings.Map(func(r rune) rune {
 				if unicode.IsSpace(r) || strings.ContainsRune("`]\\[*~<>()", r) || unicode.IsUpper(r) || strings.ContainsRune(":/.?=&%1234567890", r) {
@@ -76,14 +76,14 @@ func TestSourceLosesNoWord(t *testing.T) {
 	})
 }
 
-// Where styles lie over whole words, what Source says shows as it was sent.
+// If styles cover whole words, the Markdown of Source renders to the text as it was sent.
 func TestMarkdownOfASourceShowsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.SampledFrom([]string{"alpha", "beta", "🎉x", "δelta"}), 1, 8).Draw(t, "words")
 		text := strings.Join(words, " ")
 		var entities []Entity
 		at := 0
-		for _, w := range words { // one kind of entity at most over each word, of those that say where they are
+		for _, w := range words { // at most one kind over each word, of the kinds that have delimiters
 			if kind := rapid.SampledFrom([]Kind{"", Bold, Italic, Strikethrough, Code, Link}).Draw(t, "kind"); kind != "" {
 				e := Entity{Kind: kind, Offset: at, Length: Len(w)}
 				if kind == Link {

@@ -8,24 +8,24 @@ import (
 // Part is one message of a text that was split.
 type Part struct {
 	Text
-	Gap string // the whitespace that was dropped behind the part
+	Gap string // whitespace dropped after the part
 }
 
-// MaxEntities is how many entities Telegram keeps in one message; Split stays within it.
+// MaxEntities is the number of entities that Telegram keeps in one message. Split never exceeds it.
 const MaxEntities = 100
 
-// maxAttributes bounds the bytes of addresses and languages in one part: with the longest text and the most
-// entities, the request stays under Telegram's 32768 bytes.
+// maxAttributes bounds the bytes of addresses and languages in one part. So the request stays below Telegram's 32768
+// bytes, even with the longest text and the most entities.
 const maxAttributes = 8 << 10
 
-// Split cuts t into parts of at most limit UTF-16 units (at least 16), each good for a message: it begins
-// and ends with something visible, except for the indentation of code, and no part is empty. The cut is made
-// at the end of a paragraph if that leaves parts of a decent size, else at a line, a sentence, a word, and
-// only inside a word that takes nearly a whole part; never inside of what shows as one character, if it can be avoided.
-// Entities that are cut go on in the next part.
+// Split cuts t into parts of at most limit UTF-16 units (at least 16). Each part is a valid message: it starts and ends
+// with a visible character, except for the indentation of code, and is not empty. Split cuts at the end of a paragraph
+// if that leaves parts of a decent size; otherwise at a line, a sentence or a word; and inside a word only if the word
+// takes nearly a whole part. If possible it never cuts inside a displayed character. Entities that are cut continue
+// in the next part.
 //
-// All parts' texts and gaps, joined, are t's text from its first visible character on. What is appended to
-// t changes the last part only. A part ends where its entities are as many as a message keeps; see Carried.
+// The texts and gaps of all parts, joined, are t's text from its first visible character on. Appending to t changes
+// only the last part. A part also ends where it has as many entities as a message holds; see Carried.
 func Split(t Text, limit int) (parts []Part) {
 	s := splitter{cursor: cursor{text: t.Text}, entities: t.Entities, limit: max(limit, 16)}
 	s.skip()
@@ -36,16 +36,16 @@ func Split(t Text, limit int) (parts []Part) {
 	return parts
 }
 
-// splitter walks a text; entities are those that end behind the cursor.
+// splitter moves through a text. entities contains only entities that end after the cursor.
 type splitter struct {
 	cursor
 	entities []Entity
 	limit    int
-	visible  int // units from the cursor to the first visible character, which is less than limit away
+	visible  int // units from the cursor to the first visible character; less than limit
 }
 
-// skip moves over whitespace and returns it. The indentation of a line of code is left, unless it alone
-// would take up half a message.
+// skip moves over whitespace and returns it. It stops before the indentation of a line of code, unless that alone would
+// take up half a message.
 func (s *splitter) skip() string {
 	rest := s.text[s.bytes:]
 	n := strings.IndexFunc(rest, func(r rune) bool { return !blank(r) })
@@ -73,14 +73,14 @@ func (s *splitter) skip() string {
 	return s.text[from:at.bytes]
 }
 
-// pass forgets the entities that end at or before unit.
+// pass drops the entities that end at or before unit.
 func (s *splitter) pass(unit int) {
 	for len(s.entities) > 0 && s.entities[0].End() <= unit {
 		s.entities = s.entities[1:]
 	}
 }
 
-// codeAt finds the code over a unit at or behind the cursor.
+// codeAt returns the code entity that covers unit, which is at or after the cursor.
 func (s *splitter) codeAt(unit int) (Entity, bool) {
 	for _, e := range s.entities {
 		if e.Offset > unit {
@@ -93,7 +93,7 @@ func (s *splitter) codeAt(unit int) (Entity, bool) {
 	return Entity{}, false
 }
 
-// next takes a part off the front.
+// next removes a part from the front and returns it.
 func (s *splitter) next() Text {
 	window := s.window(s.limit)
 	if limit := s.budget(); limit < Len(window) {
@@ -110,7 +110,7 @@ func (s *splitter) next() Text {
 	return Text{Text: body, Entities: clip(s.entities, body, start, s.units)}
 }
 
-// window is the text of the next units from the cursor on, never half a character.
+// window returns the text of the next units from the cursor on. It never ends inside a surrogate pair.
 func (s *splitter) window(units int) string {
 	w := s.cursor
 	for w.bytes < len(w.text) {
@@ -124,7 +124,7 @@ func (s *splitter) window(units int) string {
 	return s.text[s.bytes:w.bytes]
 }
 
-// budget is how many units the next part may have so that a message carries its entities.
+// budget returns how many units the next part may have, so that a message holds its entities.
 func (s *splitter) budget() int {
 	var l load
 	for _, e := range s.entities {
@@ -138,17 +138,17 @@ func (s *splitter) budget() int {
 	return s.limit
 }
 
-// load is what entities take of the room of a message.
+// load is the room that entities take in a message.
 type load struct{ count, bytes int }
 
-// add reports whether a message carries e besides those before it.
+// add reports whether a message can hold e besides those before it.
 func (l *load) add(e Entity) bool {
 	l.count, l.bytes = l.count+1, l.bytes+len(e.URL)+len(e.Language)
 	return l.count <= MaxEntities && l.bytes <= maxAttributes
 }
 
-// Carried reports whether one message carries all entities of t: Telegram drops those behind MaxEntities, and a request has room for
-// so many addresses only.
+// Carried reports whether one message can hold all entities of t. Telegram drops those after MaxEntities, and a request
+// has room for a limited length of addresses.
 func Carried(t Text) bool {
 	var l load
 	for _, e := range t.Entities {

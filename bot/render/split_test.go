@@ -13,7 +13,7 @@ func TestSplitPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		src   string
 		limit int
-		want  []string // parts in notation, with their gaps behind a bar
+		want  []string // parts in notation, with their gaps after a bar
 	}{
 		"short":                     {"one two", 16, []string{"one two|"}},
 		"exactly full":              {"aaaa bbbb cccc d", 16, []string{"aaaa bbbb cccc d|"}},
@@ -53,8 +53,8 @@ func TestSplitPlaces(t *testing.T) {
 	}
 }
 
-// The defect of a peer: an answer of 25 paragraphs, one of them longer than a message; the start came twice,
-// some paragraphs never, and the long one out of order.
+// A competitor had this defect: for an answer of 25 paragraphs, one of them longer than a message, the start came
+// twice, some paragraphs never, and the long one out of order.
 func TestSplitShowsEveryParagraphOnceInOrder(t *testing.T) {
 	var src strings.Builder
 	var want []string
@@ -141,7 +141,7 @@ func TestSplitNeverDropsLinks(t *testing.T) {
 	}
 }
 
-// What is only followed by whitespace is whole already, or appending to it would move its cut.
+// Text followed only by whitespace is complete. Otherwise appending to it would move its cut.
 func TestSplitCountsNoWhitespaceAtTheEnd(t *testing.T) {
 	parts := Split(Plain("aaaaaaaaaaa\n\nbbbbbbb\n"), 20)
 	if len(parts) != 1 || parts[0].Gap != "\n" {

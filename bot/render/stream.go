@@ -9,43 +9,42 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// Stream renders a text that grows. At every moment Text is what Markdown would make of all that was
-// appended; blocks that can no longer change are rendered once, and a block that is longer than maxBlock goes on
-// in another one, so that the work over a long answer is in proportion to its length. The zero Stream is empty and
-// ready. A Stream is for one goroutine.
+// Stream renders a growing text. At every moment Text equals the Markdown of everything appended. It renders a block
+// that can no longer change only once, and splits a block longer than maxBlock, so that the work for a long answer is
+// proportional to its length. The zero Stream is empty and ready. Not safe for concurrent use.
 type Stream struct {
-	// FileMarks has the name of a file stand for each FileMark. One that is not there whole, at the end, is not shown.
+	// FileMarks replaces each FileMark by the name of its file. An incomplete one at the end is not shown.
 	FileMarks bool
 
 	source []byte
-	done   []byte // the rendered blocks that are final
+	done   []byte // the final rendered blocks
 	units  int    // UTF-16 length of done
 	ents   []Entity
 	marks  []mark
-	cached *Text // what Text returned, while nothing changed
-	most   int   // of a block, in bytes; 0 is maxBlock
+	cached *Text // the last result of Text, until something changes
+	most   int   // bytes of a block; 0 is maxBlock
 }
 
-// mark is a place in the source where a top-level block begins, with all before it final.
+// mark is a position in the source where a top-level block starts and everything before it is final.
 type mark struct {
-	source int // where the block begins
-	proof  int // end of its first line: as long as the source is this long, the mark stands
-	bytes  int // of done
+	source int // start of the block
+	proof  int // end of its first line; the mark is valid as long as the source reaches it
+	bytes  int // length of done
 	units  int
 	ents   int
 	rest   *rest // nil for a block of its own
 }
 
-// rest says how a block goes on that was longer than maxBlock.
+// rest describes how a block longer than maxBlock continues.
 type rest struct {
-	fence string // the line that opened it; empty for anything but a block of code
-	seam  string // what stands between the text before and the rest
+	fence string // the line that opened it; empty unless it is a block of code
+	seam  string // separator between the text before and the rest
 }
 
-// maxBlock is how much of the source is parsed at once, in bytes. No block that users read is that long.
+// maxBlock is how much of the source is parsed at once, in bytes. Blocks for readers are shorter.
 const maxBlock = 32 << 10
 
-// Append adds md to the end. A piece may end anywhere, also inside a character.
+// Append appends md. A piece may end anywhere, even inside a character.
 func (s *Stream) Append(md string) {
 	if md == "" {
 		return
@@ -54,7 +53,7 @@ func (s *Stream) Append(md string) {
 	s.cached = nil
 }
 
-// Retract takes the last n bytes back, at most all there are.
+// Retract removes the last n bytes, or everything if there are fewer.
 func (s *Stream) Retract(n int) {
 	if n <= 0 {
 		return
@@ -70,13 +69,13 @@ func (s *Stream) Retract(n int) {
 	s.done, s.units, s.ents = s.done[:last.bytes], last.units, s.ents[:last.ents]
 }
 
-// Len is the number of bytes appended and not retracted.
+// Len returns the number of bytes of the source.
 func (s *Stream) Len() int { return len(s.source) }
 
-// Source is the Markdown appended and not retracted.
+// Source returns the Markdown that was appended and not retracted.
 func (s *Stream) Source() string { return string(s.source) }
 
-// Text renders what there is. The result is the caller's to keep but not to change.
+// Text renders the source. The caller may keep the result but must not change it.
 func (s *Stream) Text() Text {
 	if s.cached == nil {
 		t := s.render()
@@ -92,7 +91,7 @@ func (s *Stream) last() mark {
 	return s.marks[len(s.marks)-1]
 }
 
-// render renders the source from the last mark on, and moves the mark to the last block that stands.
+// render renders the source from the last mark on, and moves the mark to the last final block.
 func (s *Stream) render() Text {
 	most := cmp.Or(s.most, maxBlock)
 	for len(s.source)-s.last().source > most {
@@ -105,8 +104,8 @@ func (s *Stream) render() Text {
 	return s.joined(r)
 }
 
-// advance parses what follows the last mark, and moves the mark to the last block in it that stands; found is false if there is
-// none. r has rendered what follows the mark then.
+// advance parses the source after the last mark, and moves the mark to the last final block in it. found is false if
+// there is none; then r contains the rendering of what follows the mark.
 func (s *Stream) advance(after []byte) (r *renderer, found bool) {
 	from, fence := s.last().source, s.fence(after)
 	raw := append([]byte(fence), after...)
@@ -131,8 +130,8 @@ func (s *Stream) advance(after []byte) (r *renderer, found bool) {
 	return r, final != nil
 }
 
-// fence is the line that opened the block of code which goes on with after; empty for none. A block without code would show its
-// language.
+// fence returns the line that opened the block of code which continues with after, or "". Without code a block would
+// show its language.
 func (s *Stream) fence(after []byte) string {
 	if rest := s.last().rest; rest != nil && len(bytes.TrimSpace(after)) > 0 {
 		return rest.fence
@@ -140,8 +139,8 @@ func (s *Stream) fence(after []byte) string {
 	return ""
 }
 
-// divide ends a block that is longer than all of after, at the end of a line or a word where there is one. It depends on nothing
-// else, so that it does not matter in which pieces the source came.
+// divide ends a block that is longer than all of after, at the end of a line or a word if possible. The result depends
+// on nothing else, so it does not matter in which pieces the source arrived.
 func (s *Stream) divide(after []byte) {
 	next := mark{source: s.last().source, proof: s.last().source + len(after) + 1}
 	part, seam := after, ""
@@ -166,7 +165,7 @@ func (s *Stream) divide(after []byte) {
 	s.marks = append(s.marks, next)
 }
 
-// wholeRunes is b without the character that it ends within.
+// wholeRunes returns b without an incomplete character at its end.
 func wholeRunes(b []byte) []byte {
 	for n := len(b) - 1; n > len(b)-utf8.UTFMax && n > 0; n-- {
 		if utf8.RuneStart(b[n]) {
@@ -179,7 +178,7 @@ func wholeRunes(b []byte) []byte {
 	return b
 }
 
-// openFence is the line that opened the block of code which is open at the end of a source; empty for none.
+// openFence returns the line that opened the block of code which is still open at the end of a source, or "".
 func openFence(doc ast.Node, source []byte) string {
 	code, ok := doc.LastChild().(*ast.FencedCodeBlock)
 	if !ok || code.Lines().Len() == 0 || code.Lines().At(code.Lines().Len()-1).Stop < len(source) {
@@ -189,8 +188,8 @@ func openFence(doc ast.Node, source []byte) string {
 	return string(line[:bytes.IndexByte(line, '\n')+1])
 }
 
-// finalBlock is the last top-level block that surely begins where it does now: its first line is complete,
-// and the line before it is blank. All before it is final. nil if there is none behind the first block.
+// finalBlock returns the last top-level block whose start cannot change any more: its first line is complete, and the
+// line before it is blank. Everything before it is final. It returns nil if there is no such block after the first.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())
@@ -201,7 +200,7 @@ func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	return nil
 }
 
-// keep moves what was rendered to what is final.
+// keep moves rendered blocks to the final ones.
 func (s *Stream) keep(r *renderer) {
 	t := r.out.blocks()
 	if len(t.Text) == 0 {
@@ -213,7 +212,7 @@ func (s *Stream) keep(r *renderer) {
 	s.units += len(gap) + r.out.units
 }
 
-// gap is what stands between the final blocks and those of r.
+// gap returns the separator between the final blocks and r's blocks.
 func (s *Stream) gap(r *renderer) string {
 	switch {
 	case len(s.done) == 0:
@@ -226,7 +225,7 @@ func (s *Stream) gap(r *renderer) string {
 	return "\n"
 }
 
-// joined is the final blocks and what is rendered of the rest.
+// joined returns the final blocks followed by the rendered rest.
 func (s *Stream) joined(r *renderer) Text {
 	t := r.out.blocks()
 	gap := s.gap(r)
@@ -244,7 +243,7 @@ func appendMoved(es, more []Entity, by int) []Entity {
 	return es
 }
 
-// rawOffset is where in raw the line begins that begins at pos in clean, the clean form of raw.
+// rawOffset returns the start in raw of the line that starts at pos in clean, the cleaned form of raw.
 func rawOffset(raw, clean []byte, pos int) int {
 	if len(raw) == len(clean) && bytes.Equal(raw, clean) {
 		return pos

@@ -6,7 +6,7 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// A block that looked final is none any more when its beginning is taken back.
+// A block that looked final no longer is if its beginning is retracted.
 func TestStreamRetractsIntoTheStartOfABlock(t *testing.T) {
 	for _, c := range []struct {
 		first string
@@ -29,8 +29,8 @@ func TestStreamRetractsIntoTheStartOfABlock(t *testing.T) {
 	}
 }
 
-// However an answer is written, no look at it parses more than the last block, which is bounded: the work over an answer is in
-// proportion to its length.
+// However an answer is written, rendering parses at most the last block, which has a bounded size. So the work for an
+// answer is proportional to its length.
 func TestALookParsesABlockAtMost(t *testing.T) {
 	for name, src := range hostile.Markdown(8 * maxBlock) {
 		var s Stream
@@ -44,7 +44,7 @@ func TestALookParsesABlockAtMost(t *testing.T) {
 	}
 }
 
-// Rendering what did not change costs nothing, and what was returned stays as it was.
+// Rendering an unchanged stream costs nothing, and earlier results stay unchanged.
 func TestStreamKeepsWhatItReturned(t *testing.T) {
 	var s Stream
 	s.Append("**a**\n\n*b* c\n\n**d")
@@ -63,7 +63,7 @@ func TestStreamKeepsWhatItReturned(t *testing.T) {
 	}
 }
 
-// Colours and progress bars come in pieces, and show at each moment as a terminal would show them.
+// Colours and progress bars arrive in pieces, and look at each moment as in a terminal.
 func TestStreamShowsWhatATerminalShows(t *testing.T) {
 	source := "Out:\n```\n\x1b[32mPASS\x1b[0m 12\r\n0%\r50%\r100%\n\x1b]8;;http://x\x07link\x1b]8;;\x07\n```\nBuilt \x1b[1min\x1b[0m 3 s.\r\n"
 	var s Stream

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Len is the length of s as Telegram counts it, in UTF-16 code units.
+// Len returns the length of s in UTF-16 code units, as Telegram counts it.
 func Len(s string) int {
 	n := 0
 	for _, r := range s {
@@ -14,21 +14,21 @@ func Len(s string) int {
 	return n
 }
 
-// Fits says whether t is at most limit UTF-16 units long.
+// Fits reports whether t is at most limit UTF-16 units long.
 func Fits(t Text, limit int) bool { return len(t.Text) <= limit || Len(t.Text) <= limit }
 
-// Plain is s without formatting. Characters that Telegram would change or drop are changed here first:
-// tabs become four spaces, controls one, invalid UTF-8 U+FFFD. Whitespace stays.
+// Plain returns s without formatting. It replaces characters that Telegram would change or drop: tabs by four spaces,
+// controls by one, invalid UTF-8 by U+FFFD. Whitespace stays.
 func Plain(s string) Text { return Text{Text: string(appendClean(nil, s))} }
 
-// Styled is s with all of it formatted as kind, for kinds that need nothing else; a text of whitespace
-// only stays plain. For code with a language see CodeBlock.
+// Styled returns s with all of it formatted as kind, for kinds without attributes. A text of only whitespace stays
+// plain. For code with a language see CodeBlock.
 func Styled(kind Kind, s string) Text { return entire(s, Entity{Kind: kind}) }
 
-// CodeBlock is s as a block of code; language may be empty.
+// CodeBlock returns s as a block of code. language may be empty.
 func CodeBlock(language, s string) Text {
 	if rest, indented := strings.CutPrefix(s, " "); indented && language == "diff" {
-		s = "\u00a0" + rest // Telegram takes a space at the beginning out of the block, and the line loses its column
+		s = "\u00a0" + rest // Telegram removes a leading space from the block, and the line would lose its column
 	}
 	return entire(s, Entity{Kind: Pre, Language: language})
 }
@@ -40,8 +40,8 @@ func entire(s string, e Entity) Text {
 	return Text{Text: string(b.buf), Entities: b.entities}
 }
 
-// Wrap formats all of t as kind, around the formatting it has: a quote swallows inner quotes, Code and Pre
-// swallow all, and the others are interrupted where t has code.
+// Wrap formats all of t as kind, around its existing formatting: a quote replaces inner quotes, Code and Pre replace
+// everything, and other kinds are interrupted by code in t.
 func Wrap(kind Kind, t Text) Text {
 	if kind.raw() {
 		return Styled(kind, t.Text)
@@ -55,7 +55,7 @@ func Wrap(kind Kind, t Text) Text {
 	return Text{Text: string(b.buf), Entities: b.entities}
 }
 
-// Concat joins texts one after the other. Nothing is put between them.
+// Concat joins texts without a separator.
 func Concat(texts ...Text) Text {
 	var buf []byte
 	var es []Entity
@@ -71,17 +71,17 @@ func Concat(texts ...Text) Text {
 	return Text{Text: string(buf), Entities: es}
 }
 
-// Slot stands in a string for a text that has formatting; see Filled.
+// Slot marks the place of a formatted text in a string; see Filled.
 const Slot = "\uFFFC"
 
-// Filled is s without formatting, but with t in the place of the first Slot.
+// Filled returns s without formatting, with t in place of the first Slot.
 func Filled(s string, t Text) Text {
 	before, after, _ := strings.Cut(s, Slot)
 	return Concat(Plain(before), t, Plain(after))
 }
 
-// Slice is the part of t from UTF-16 offset from up to to. Entities that are cut keep what is inside. An
-// offset within a surrogate pair means the end of the pair; one outside of t the nearest edge.
+// Slice returns the part of t between the UTF-16 offsets from and to. Entities that are cut keep their inner part. An
+// offset within a surrogate pair means the end of the pair; one outside of t means the nearest edge.
 func Slice(t Text, from, to int) Text {
 	c := cursor{text: t.Text}
 	c.take(from)
@@ -90,7 +90,7 @@ func Slice(t Text, from, to int) Text {
 	return Text{Text: s, Entities: clip(t.Entities, s, start, c.units)}
 }
 
-// clip returns what is left of es in the units from start to end, whose text is s.
+// clip returns the parts of es between the units start and end. s is the text in between.
 func clip(es []Entity, s string, start, end int) []Entity {
 	var out []Entity
 	at := cursor{text: s}
@@ -113,7 +113,7 @@ func clip(es []Entity, s string, start, end int) []Entity {
 	return out
 }
 
-// tighten takes the whitespace off the edges of e where Telegram would, s being its text.
+// tighten removes whitespace from the edges of e where Telegram would remove it. s is e's text.
 func tighten(e Entity, s string) (Entity, bool) {
 	n := len(s)
 	for n > 0 && trimmed(s[n-1]) {
@@ -126,8 +126,8 @@ func tighten(e Entity, s string) (Entity, bool) {
 	return e, e.Length > 0
 }
 
-// Shorten cuts t to at most limit UTF-16 units, the last of them an ellipsis if anything was cut. It does
-// not cut inside a character sequence that shows as one.
+// Shorten cuts t to at most limit UTF-16 units, the last of them an ellipsis if anything was cut. It does not cut
+// inside a displayed character.
 func Shorten(t Text, limit int) Text {
 	if Fits(t, limit) {
 		return t

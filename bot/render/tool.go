@@ -8,29 +8,29 @@ import (
 	"ductor/lang"
 )
 
-// ownTools are the texts for ductor's own tools.
+// ownTools has the texts for ductor's own tools.
 func ownTools() map[string]lang.Key {
 	return map[string]lang.Key{
 		"send_message": "tool.send-message", "send_file": "tool.send-file", "schedule": "tool.schedule",
-		"ask_user": "tool.ask-user", "ask_the_user": "tool.ask-user", // as Gemini knows it
+		"ask_user": "tool.ask-user", "ask_the_user": "tool.ask-user", // Gemini's name for it
 		"list_sessions": "tool.list-sessions", "describe_session": "tool.describe-session",
 		"search_project_history": "tool.search-project-history", "count_project_tokens": "tool.count-project-tokens",
 		"consult_with": "tool.consult-with", "group_think": "tool.group-think", "work_with": "tool.work-with",
 	}
 }
 
-// kinds are the texts for tools of one kind.
+// kinds has the texts for kinds of tools.
 func kinds() map[string]lang.Key {
 	return map[string]lang.Key{"shell": "tool.shell", "read": "tool.read", "edit": "tool.edit", "search": "tool.search", "web": "tool.web"}
 }
 
-// ToolName is the name of a tool as users read it: one for all agents if the tool is of a kind that they share, is ductor's own or asks
-// the user, and else its agent's name of it.
+// ToolName returns the name of a tool for users. Tools of a common kind, ductor's own tools and those that ask the user
+// have one name for all agents; any other tool has its agent's name.
 func ToolName(p lang.Printer, name string) string {
 	if key, own := ownTools()[cli.OwnTool(name)]; own {
 		return p.Text(key)
 	}
-	switch name { // by which agents ask their user
+	switch name { // tools with which agents ask their user
 	case "AskUserQuestion", "ask_user_question", "ask_user", "request_user_input":
 		return p.Text("tool.ask-user")
 	case "ExitPlanMode", "exit_plan_mode":
@@ -39,7 +39,7 @@ func ToolName(p lang.Printer, name string) string {
 		return p.Text("tool.agent")
 	case "TodoWrite", "todo_write", "todowrite", "write_todos", "update_todo", "update_plan":
 		return p.Text("tool.todo")
-	case "other", "tool": // of an agent that does not name it
+	case "other", "tool": // from an agent that does not name it
 		return p.Text("tool.other")
 	}
 	if key, shared := kinds()[tools.KindOf(name)]; shared {
@@ -48,8 +48,8 @@ func ToolName(p lang.Printer, name string) string {
 	return name
 }
 
-// Rule is the text of a rule about a tool as users read it: a command without the tool that runs it, and else the tool's name and what
-// may be done with it.
+// Rule returns the text of a rule about a tool for users: a command without the tool that runs it, or else the tool's
+// name with the allowed use.
 func Rule(p lang.Printer, text string) string {
 	tool, what, about := strings.Cut(strings.TrimSuffix(text, ")"), "(")
 	if !about || !strings.HasSuffix(text, ")") {

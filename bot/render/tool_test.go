@@ -6,7 +6,7 @@ import (
 	"ductor/lang"
 )
 
-// What asks the user has one name, whichever agent calls it and however.
+// Tools that ask the user have one name, whichever agent calls them and however.
 func TestToolsThatAskTheUserHaveOneName(t *testing.T) {
 	for name, want := range map[string]string{
 		"AskUserQuestion": "❓ question", "request_user_input": "❓ question", "ask_user_question": "❓ question", "mcp__ductor__ask_user": "❓ question",
@@ -31,7 +31,8 @@ func TestRulesSayWhatTheyAllow(t *testing.T) {
 	}
 }
 
-// Telegram takes spaces off the beginning of an entity. The first line of a diff stays in its column, and the block has no line above it.
+// Telegram removes spaces at the start of an entity. The first line of a diff stays in its column, and the block has no
+// line above it.
 func TestADiffThatBeginsWithContext(t *testing.T) {
 	for language, want := range map[string]string{"diff": "\u00a0first\n-second", "go": " first\n-second"} {
 		if got := CodeBlock(language, " first\n-second"); got.Text != want || got.Entities[0].Offset != 0 {

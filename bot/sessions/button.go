@@ -11,10 +11,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of a Screen.
+// Action is the action of a Screen's buttons.
 const Action = "S"
 
-// op is what a button does.
+// op is the operation of a button.
 type op string
 
 const (
@@ -24,46 +24,48 @@ const (
 	opPin     op = "p"
 	opArchive op = "a"
 	opExport  op = "m"
-	opJSON    op = "j" // of older messages: it exported JSON
-	opRename  op = "n" // says how
-	opTurns   op = "t" // to fork at one of them
+	opJSON    op = "j" // on older messages: it exported JSON
+	opRename  op = "n" // explains how
+	opTurns   op = "t" // lists turns to fork at
 	opFork    op = "f" // the key is a turn
-	opDelete  op = "d" // asks first
+	opDelete  op = "d" // asks for a confirmation
 	opDeleted op = "D"
 
-	opElsewhere op = "e" // lists the user's sessions of other chats
-	opMoving    op = "x" // asks first
+	opElsewhere op = "e" // lists the user's sessions in other chats
+	opMoving    op = "x" // asks for a confirmation
 	opMove      op = "X"
 
-	opTerminal op = "T" // lists the sessions that agents keep
-	opStored   op = "R" // continues one of them; the key is the agent, the argument its id
-	opReported op = "V" // likewise, below a report of a terminal, which stays
+	opTerminal op = "T" // lists the sessions that agents store
+	opStored   op = "R" // continues a stored session; the key is the agent, the argument the session's id
+	opReported op = "V" // like opStored, below a report of a terminal, which stays
 )
 
-// pressed is the data of a button.
+// pressed is the parsed data of a button.
 type pressed struct {
 	op  op
-	key string // of the session or the turn
+	key string // the session or the turn
 	arg string
 }
 
-// newButton makes a button. The ids of sessions and turns are short, and so is what else one carries, but for storedButton.
+// newButton returns a button. Its data is short enough, because ids of sessions and turns are short; only storedButton
+// has to check.
 func newButton(text string, op op, key, arg string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
 }
 
-// storedButton continues a session that an agent keeps; false if it cannot carry the agent's id of it.
+// storedButton returns a button that continues an agent's stored session. It returns false if the agent's id of the
+// session is too long for a button.
 func storedButton(text string, do op, agent cli.Agent, id cli.AgentSessionID) (tgapi.Button, bool) {
 	b := newButton(text, do, string(agent), string(id))
 	return b, len(b.Data) <= tgapi.DataLimit
 }
 
-// OpenButton is a button that leads back to the page of a session.
+// OpenButton returns a button that opens the page of a session.
 func OpenButton(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	return newButton(p.Text("common.back"), opOpen, string(id), "")
 }
 
-// listButton leads back to the list of sessions.
+// listButton returns a button that opens the list of sessions.
 func listButton(p lang.Printer) tgapi.Button {
 	return newButton(p.Text("common.back"), opList, "", listed{}.arg())
 }
@@ -76,14 +78,14 @@ func parseButton(data string) (pressed, bool) {
 	return pressed{op: op(parts[0]), key: parts[1], arg: parts[2]}, true
 }
 
-// listed says which list a page is of: the number of the page, whether the archived ones, and the words it has.
+// listed identifies a page of a list: its number, whether it shows archived sessions, and the search words.
 type listed struct {
 	page     int
 	archived bool
 	words    string
 }
 
-// wordsCarried is how many bytes of words a button carries. A longer search goes on with its first words.
+// wordsCarried is the number of bytes of search words in a button. A longer search continues with its first words.
 const wordsCarried = 40
 
 func (l listed) arg() string {
@@ -112,7 +114,7 @@ func parseListed(arg string) listed {
 	return l
 }
 
-// changes says whether a button changes sessions, or which one is the current one.
+// changes reports whether a button changes sessions or the current session.
 func (o op) changes() bool {
 	switch o {
 	case opResume, opPin, opArchive, opFork, opDelete, opDeleted, opMove, opStored, opReported:

@@ -8,7 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// A user takes a session over from another chat, after being asked; it is in one chat at a time, and no other user gets at it.
+// A user moves a session from another chat, after a confirmation. It is in one chat at a time, and no other user can
+// access it.
 func TestASessionIsTakenOver(t *testing.T) {
 	r := newRig(t)
 	r.session(there, "s1", "Away", [2]string{"where is the parser?", "elsewhere"})
@@ -45,14 +46,14 @@ func TestASessionIsTakenOver(t *testing.T) {
 	}
 	r.command("parser")
 	r.shows("Away", "“")
-	r.pressBy(other, r.data("Away")) // it is this chat's now, whose users share it
+	r.pressBy(other, r.data("Away")) // now it belongs to this chat, whose users share it
 	r.shows("Away", "Your next message continues it.")
 	r.command("")
 	r.press("From other chats")
 	r.shows("You have no sessions in other chats.")
 }
 
-// One whose turn is not over stays where it is; in a group the user is asked before others read titles.
+// A session with a running turn stays where it is. In a group the user is asked before others can read titles.
 func TestATakeOverThatIsRefused(t *testing.T) {
 	r := newRig(t)
 	r.session(there, "s1", "Away", [2]string{"x", "y"})

@@ -14,34 +14,37 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options are what a Screen is made of. Files may be nil, all others are required.
+// Options configures a Screen. Files and Away may be nil; all other fields are required.
 type Options struct {
 	Sessions orchestrator.Sessions
-	Current  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) // that a chat's next message continues; empty for none
-	Now      func() time.Time
-	Lang     *lang.Choices
-	Files    func(p lang.Printer, id orchestrator.SessionID) tgapi.Button // lists the turns that files can return to; nil where nothing is kept of them
-	Away     Away                                                         // nil: terminals do not ask in the chat
+	// returns the session that a chat's next message continues, or ""
+	Current func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error)
+	Now     func() time.Time
+	Lang    *lang.Choices
+	// lists the turns that files can return to; nil if no file changes are recorded
+	Files func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
+	Away  Away // nil: terminals do not ask in the chat
 }
 
-// Away is whether the owner is away from the terminals of the machine.
+// Away records whether the owner is away from the machine's terminals.
 type Away interface {
-	// SetAway takes "on", "off" or "auto". It returns ErrNotOwner for anyone but an owner, ErrBadChoice for any other word, and
-	// ErrNoHooks if no agent would ask here.
+	// SetAway accepts "on", "off" or "auto". It returns ErrNotOwner if the user is not an owner, ErrBadChoice for any
+	// other word, and ErrNoHooks if no agent would ask in this chat.
 	SetAway(by orchestrator.Press, choice string) error
 }
 
-// ErrNoHooks says that no agent of a terminal is told to ask ductor.
+// ErrNoHooks means that no agent in a terminal is configured to ask ductor.
 var ErrNoHooks = errors.New("no agent has ductor's hooks")
 
-// Screen is what users do with sessions. Its buttons name the session or turn they act on, so they work after a restart too. Safe
-// for concurrent use.
+// Screen lets users manage sessions. Its buttons name the session or turn they act on, so they work after a restart
+// too. Safe for concurrent use.
 type Screen struct{ o Options }
 
-// New makes a Screen.
+// New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Command answers "/sessions": it lists the sessions, the archived ones for "archived", or those that have the words.
+// Command answers "/sessions". It lists the sessions, or the archived ones for "archived", or the sessions with the
+// given words.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	l := listed{words: strings.TrimSpace(args)}
 	if strings.EqualFold(l.words, "archived") {
@@ -50,7 +53,7 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 	return s.list(ctx, by.Conversation, l)
 }
 
-// Rename answers "/rename": it gives the current session another title.
+// Rename answers "/rename" by changing the title of the current session.
 func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	id, err := s.o.Current(ctx, by.Conversation)
@@ -70,7 +73,7 @@ func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string
 	return tgapi.Page{Text: p.Text("sessions.renamed", changed.Title)}, err
 }
 
-// Press acts on a button of a message. data is the button's data without Action.
+// Press handles a press. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	p, ok := parseButton(data)
@@ -139,7 +142,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 	return s.change(ctx, by, p.op, id)
 }
 
-// change does what leaves the page of a session in place.
+// change handles the operations after which the page of the session stays open.
 func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op, id orchestrator.SessionID) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	var now orchestrator.Session

@@ -29,7 +29,7 @@ var (
 	owner = orchestrator.Press{Conversation: here, Person: 1, Role: orchestrator.RoleUser}
 )
 
-// rig is a screen over a real store.
+// rig is a Screen over a real store.
 type rig struct {
 	t      testing.TB
 	db     *store.DB
@@ -40,7 +40,7 @@ type rig struct {
 	agents agents
 }
 
-// engine runs conversations as far as sessions need it.
+// engine implements conversations as far as sessions need them.
 type engine struct{ db *store.DB }
 
 func (e engine) Status(ctx context.Context, in orchestrator.ConversationID) (st orchestrator.Status, err error) {
@@ -87,7 +87,7 @@ func (e engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Age
 	return e.db.SaveConversation(ctx, c)
 }
 
-// agents holds the agents of an environment and the sessions that they keep.
+// agents has the agents of an environment and their stored sessions.
 type agents struct {
 	stored   []cli.StoredSession
 	err      error
@@ -164,7 +164,7 @@ func (r *rig) command(args string) {
 	r.page = page
 }
 
-// press presses the first button whose text holds part.
+// press presses the first button whose label contains part.
 func (r *rig) press(part string) { r.t.Helper(); r.pressBy(owner, r.data(part)) }
 
 func (r *rig) pressBy(by orchestrator.Press, data string) {
@@ -292,7 +292,7 @@ func TestPutAsideAndDelete(t *testing.T) {
 	r.said("This session is in use")
 }
 
-// Whatever data a button carries, by whoever, it changes and shows nothing of another chat.
+// Whatever data a button has, and whoever presses it, it neither changes nor shows another chat.
 func TestNoButtonReachesAnotherChat(t *testing.T) {
 	r := newRig(t)
 	r.session(there, "s3", "Elsewhere", [2]string{"secret", "hidden"})
@@ -315,7 +315,7 @@ func TestNoButtonReachesAnotherChat(t *testing.T) {
 	})
 }
 
-// fileOf is the file that an answer sends; the zero value for none.
+// fileOf returns the file that an answer sends, or the zero value.
 func fileOf(t testing.TB, a tgapi.Answer) message.File {
 	if len(a.Messages) == 0 {
 		return message.File{}

@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// stored lists the sessions that agents keep for the directory of a conversation. In a group it asks first whether all there may
-// read them, unless that was answered.
+// stored lists the sessions that agents store for the working directory of a conversation. In a group it first asks
+// whether everyone there may read them, unless that was answered.
 func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, shown shown) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	if in.Group() && shown != toAll {
@@ -44,18 +44,18 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, []tgapi.Button{listButton(p)})}, nil
 }
 
-// askToShow asks the user whether all in a group may read a list.
+// askToShow asks the user whether everyone in a group may read a list.
 func (s *Screen) askToShow(p lang.Printer, list op, key, question string) tgapi.Page {
 	yes := newButton(p.Text("sessions.show-all"), list, key, string(toAll))
 	return tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{{yes}, {listButton(p)}}}
 }
 
-// shown says whom a list may be shown to.
+// shown is the audience that may see a list.
 type shown string
 
 const toAll shown = "all"
 
-// resumeStored continues a session that an agent keeps.
+// resumeStored continues a session that an agent stores.
 func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pressed) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	now, err := s.o.Sessions.ResumeStored(ctx, by, cli.Agent(p.key), cli.AgentSessionID(p.arg))
@@ -72,7 +72,8 @@ func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pres
 	return a, err
 }
 
-// TakeOver is a button that continues a session of a terminal; false if it cannot carry what it needs.
+// TakeOver returns a button that continues a session of a terminal. It returns false if the session's id is too long
+// for a button.
 func TakeOver(p lang.Printer, agent cli.Agent, id cli.AgentSessionID) (tgapi.Button, bool) {
 	return storedButton(p.Text("terminal.take-over"), opReported, agent, id)
 }
@@ -98,8 +99,8 @@ func (s *Screen) setAway(by orchestrator.Press, choice string) (render.Text, err
 	return render.Plain(p.Text(said[choice])), nil
 }
 
-// Terminal answers "/terminal" with the line of a shell that resumes the current session. With a word it says whether the owner is
-// away from the terminals of the machine.
+// Terminal answers "/terminal" with the shell command that resumes the current session. With a word it sets whether the
+// owner is away from the machine's terminals.
 func (s *Screen) Terminal(ctx context.Context, by orchestrator.Press, args string) (render.Text, error) {
 	if word := strings.ToLower(strings.TrimSpace(args)); word != "" {
 		return s.setAway(by, word)

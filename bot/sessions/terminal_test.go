@@ -19,7 +19,8 @@ func stored() []cli.StoredSession {
 	}
 }
 
-// A session of the terminal is listed with its prompts, continued by one press, and is ductor's from then on; /terminal leads back.
+// A session of the terminal is listed with its prompts. One press continues it, and from then on it is ductor's.
+// /terminal leads back.
 func TestFromTheTerminalAndBack(t *testing.T) {
 	r := newRig(t)
 	terminal := func() string {
@@ -71,7 +72,7 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 	}
 }
 
-// The button below a report of a terminal answers with a message: the report stays.
+// The button below a terminal's report answers with a message, because the report stays.
 func TestAReportStaysAboveItsSession(t *testing.T) {
 	r := newRig(t)
 	r.agents.stored = stored()
@@ -87,7 +88,8 @@ func TestAReportStaysAboveItsSession(t *testing.T) {
 	}
 }
 
-// In a group it is asked before all there read the user's prompts; where homes are apart and where nothing is kept, that is said.
+// In a group the user is asked before everyone can read the prompts. If homes are separate or nothing is stored, the
+// page explains that.
 func TestFromTheTerminalSaysWhatIsNotThere(t *testing.T) {
 	r := newRig(t)
 	r.command("")

@@ -13,16 +13,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// Sizes of what a page shows, in characters.
+// Sizes of a page, in characters.
 const (
 	titleShown   = 64
 	excerptShown = 160
 	saidShown    = 500
 	perPage      = 8
-	turnsShown   = 200 // that a session can be forked at
+	turnsShown   = 200 // turns at which a session can be forked
 )
 
-// list shows the sessions of a conversation, a page of them.
+// list returns a page of the sessions of a conversation.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l listed) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	found, more, err := s.o.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
@@ -48,7 +48,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l lis
 		}
 		keyboard = append(keyboard, []tgapi.Button{newButton(name, opOpen, string(f.ID), "")})
 	}
-	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, s.around(p, l, more)...)}, nil
+	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, s.navigation(p, l, more)...)}, nil
 }
 
 func (s *Screen) head(p lang.Printer, l listed, some bool) string {
@@ -67,7 +67,7 @@ func (s *Screen) head(p lang.Printer, l listed, some bool) string {
 	return p.Text("sessions.none")
 }
 
-// arrows lead to the pages beside one.
+// arrows returns the buttons for the previous and the next page.
 func arrows(page int, more bool, button func(sign string, to int) tgapi.Button) tgapi.Keyboard {
 	var row []tgapi.Button
 	if page > 0 {
@@ -82,8 +82,8 @@ func arrows(page int, more bool, button func(sign string, to int) tgapi.Button) 
 	return tgapi.Keyboard{row}
 }
 
-// around leads to other pages and to the other lists.
-func (s *Screen) around(p lang.Printer, l listed, more bool) tgapi.Keyboard {
+// navigation returns the buttons for other pages and the other lists.
+func (s *Screen) navigation(p lang.Printer, l listed, more bool) tgapi.Keyboard {
 	k := arrows(l.page, more, func(sign string, to int) tgapi.Button {
 		next := l
 		next.page = to
@@ -151,7 +151,7 @@ func (s *Screen) buttons(p lang.Printer, now orchestrator.Session, current orche
 	return k
 }
 
-// turns shows the messages of a session, the newest first, to fork it at one of them.
+// turns lists the messages of a session, newest first, each with a button to fork the session there.
 func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, page int) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	all, err := s.o.Sessions.Turns(ctx, in, id, turnsShown)
@@ -182,7 +182,7 @@ func pin(s orchestrator.Session) string {
 
 func (s *Screen) title(p lang.Printer, of orchestrator.Session) string { return Title(p, of.Title) }
 
-// Title is the title of a session or a turn, or what stands for one without words.
+// Title returns the title of a session or a turn, or a placeholder if it has none.
 func Title(p lang.Printer, title string) string {
 	if title == "" {
 		return p.Text("sessions.no-title")
@@ -190,7 +190,7 @@ func Title(p lang.Printer, title string) string {
 	return title
 }
 
-// about says when a session was used, what it counts and where it works.
+// about describes when a session was used, its size and where it works.
 func (s *Screen) about(p lang.Printer, of orchestrator.Session) string {
 	used := of.Used
 	if used.IsZero() {
@@ -203,7 +203,7 @@ func (s *Screen) about(p lang.Printer, of orchestrator.Session) string {
 	return p.List(append(parts, of.Dir)...)
 }
 
-// ago says how long ago something was.
+// ago describes how long ago a time was.
 func (s *Screen) ago(p lang.Printer, at time.Time) string {
 	ago := s.o.Now().Sub(at)
 	if ago < time.Minute {
@@ -212,7 +212,8 @@ func (s *Screen) ago(p lang.Printer, at time.Time) string {
 	return p.Text("sessions.ago", p.Rounded(ago))
 }
 
-// Counts says how many messages a session has, and what they cost as far as that is known; empty for one that has none yet.
+// Counts describes how many messages a session has, and their cost as far as known. It returns "" for a session without
+// messages.
 func Counts(p lang.Printer, of orchestrator.Session) string {
 	var counts []string
 	if of.Messages > 0 {

@@ -1,4 +1,5 @@
-// Package silence tells a chat that the agent of a turn has said nothing for long, with buttons to stop it or to wait.
+// Package silence notifies a chat when the agent of a turn has been silent for long. The notice has buttons to stop the
+// turn or to wait.
 package silence
 
 import (
@@ -18,19 +19,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is what the data of the Wait button begins with.
+// Action starts the data of the Wait button.
 const Action = "W"
 
-// Options are what a Watcher is made of. Quiet may be nil.
+// Options configures a Watcher. Quiet may be nil.
 type Options struct {
 	Messages *message.Messages
-	Stop     func(p lang.Printer, turn cli.TurnID) tgapi.Button // ends the turn
-	After    func() time.Duration                               // of silence, now; 0 for never
-	Quiet    func(at time.Time) bool                            // notices make no sound then
+	Stop     func(p lang.Printer, turn cli.TurnID) tgapi.Button // stops the turn
+	After    func() time.Duration                               // the current limit of silence; 0 for never
+	Quiet    func(at time.Time) bool                            // reports whether notices are silent
 	Lang     *lang.Choices
 }
 
-// Watcher watches turns that run. Safe for concurrent use.
+// Watcher watches running turns. Safe for concurrent use.
 type Watcher struct {
 	opts Options
 
@@ -38,16 +39,18 @@ type Watcher struct {
 	turns map[cli.TurnID]*Turn
 }
 
-// New makes a Watcher.
+// New returns a Watcher.
 func New(o Options) *Watcher { return &Watcher{opts: o, turns: make(map[cli.TurnID]*Turn)} }
 
-// Follow starts to watch a turn that runs. It returns nil if the configuration wants no notices.
+// Follow starts to watch a running turn. It returns nil if the configuration disables notices.
 func (w *Watcher) Follow(t orchestrator.Turn) *Turn {
 	after := w.opts.After()
 	if after <= 0 {
 		return nil
 	}
-	k := &Turn{watcher: w, turn: t, after: after, began: time.Now(), asks: make(cli.Asks), tools: make(map[cli.ToolID]string)}
+	k := &Turn{
+		watcher: w, turn: t, after: after, start: time.Now(), asks: make(cli.Asks), tools: make(map[cli.ToolID]string),
+	}
 	k.notice = w.open(t.ID, t.Prompt.Conversation, k.content)
 	k.timer = time.AfterFunc(after, k.elapsed)
 	w.mu.Lock()
@@ -64,7 +67,7 @@ func (w *Watcher) open(turn cli.TurnID, to orchestrator.ConversationID, content 
 	})
 }
 
-// Press acts on the Wait button below a message: the notice goes.
+// Press handles the Wait button of a message. It removes the notice.
 func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (tgapi.Answer, error) {
 	p := w.opts.Lang.Of(in.Chat)
 	turn := cli.TurnID(data)
@@ -83,47 +86,48 @@ func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, bel
 	return tgapi.Answer{Text: p.Text("silence.waiting")}, nil
 }
 
-// Forget removes the notice that a process before this one may have left of a turn.
+// Forget removes the notice that a previous process may have left for a turn.
 func (w *Watcher) Forget(turn cli.TurnID, in orchestrator.ConversationID) {
 	w.open(turn, in, func() message.Content { return message.Content{Life: message.Goes} }).Update(outbox.Awaited)
 }
 
-// state is what a turn needs of its notice.
+// state is the reason why a turn has or has no notice.
 type state int
 
 const (
-	heard  state = iota // nothing: the agent says something
-	paused              // nothing: the turn waits for something else than the agent
-	silent              // it is shown
-	waited              // nothing any more: a user waits, or the turn has ended
+	active state = iota // no notice: the agent is active
+	paused              // no notice: the turn waits for something other than the agent
+	silent              // the notice is shown
+	waited              // no more notices: a user waits, or the turn has ended
 )
 
-// Turn watches one turn, whose agent may be silent for long. A nil Turn watches nothing. Its caller serializes Observe; all else is safe for
-// concurrent use.
+// Turn watches one turn, whose agent may be silent for long. A nil Turn watches nothing. The caller serializes Observe;
+// everything else is safe for concurrent use.
 type Turn struct {
 	watcher *Watcher
 	turn    orchestrator.Turn
-	after   time.Duration // of silence
+	after   time.Duration // limit of silence
 	notice  *message.Message
 	timer   *time.Timer
 
-	began        time.Time
-	lastActivity atomic.Int64 // time.Duration since began
-	// needsLock is true if the next event changes more than lastActivity: the notice is shown, the turn is paused or the timer does not run.
+	start        time.Time
+	lastActivity atomic.Int64 // time.Duration since start
+	// needsLock reports whether the next event changes more than lastActivity: the notice is shown, the turn is paused or
+	// the timer does not run.
 	needsLock atomic.Bool
 
 	mu    sync.Mutex
 	state state
 	asks  cli.Asks
-	tools map[cli.ToolID]string // that run
+	tools map[cli.ToolID]string // running tools
 }
 
-// Observe takes an event of the turn. Text, the most frequent event, needs no lock.
+// Observe handles an event of the turn. Text, the most frequent event, needs no lock.
 func (k *Turn) Observe(ev cli.Event) {
 	if k == nil {
 		return
 	}
-	k.lastActivity.Store(int64(time.Since(k.began)))
+	k.lastActivity.Store(int64(time.Since(k.start)))
 	switch ev.(type) {
 	case cli.TextDelta, cli.ThinkingDelta:
 		if !k.needsLock.Load() {
@@ -158,17 +162,18 @@ func (k *Turn) noteLocked(ev cli.Event) state {
 	case cli.ToolEnded:
 		delete(k.tools, ev.ID)
 	}
-	return heard
+	return active
 }
 
-// elapsed is called by the timer. It shows the notice if the agent was silent for so long, or else waits for the rest of the time.
+// elapsed handles the timer. It shows the notice if the agent was silent for the whole time; otherwise it waits for the
+// rest of the time.
 func (k *Turn) elapsed() {
 	k.mu.Lock()
-	k.needsLock.Store(true) // before lastActivity is read, so that an event is not missed in between
-	rest := k.after - (time.Since(k.began) - time.Duration(k.lastActivity.Load()))
+	k.needsLock.Store(true) // set before reading lastActivity, so that no event in between is missed
+	rest := k.after - (time.Since(k.start) - time.Duration(k.lastActivity.Load()))
 	says := false
 	switch {
-	case k.state != heard:
+	case k.state != active:
 	case rest > 0:
 		k.needsLock.Store(false)
 		k.timer.Reset(rest)
@@ -181,7 +186,7 @@ func (k *Turn) elapsed() {
 	}
 }
 
-// content is what the notice shows.
+// content returns the content of the notice.
 func (k *Turn) content() message.Content {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -203,7 +208,7 @@ func (k *Turn) content() message.Content {
 	}
 }
 
-// end removes the notice, and prevents more of them.
+// end removes the notice and prevents more of them.
 func (k *Turn) end(s state) {
 	k.timer.Stop()
 	k.mu.Lock()

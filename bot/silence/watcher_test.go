@@ -52,7 +52,7 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-// An agent that is silent for five minutes gets one notice, which goes when it says something.
+// An agent that is silent for five minutes gets one notice, which disappears when the agent becomes active.
 func TestASilentAgentGetsOneNotice(t *testing.T) {
 	watching(t, func(t *testing.T, r *rig) {
 		r.life(t, func(w *Watcher) {
@@ -79,7 +79,7 @@ func TestASilentAgentGetsOneNotice(t *testing.T) {
 	})
 }
 
-// An agent that waits for its user, or a turn that waits for a pause to end, is not silent.
+// An agent that waits for its user is not silent, nor is a turn that waits for the end of a pause.
 func TestAnAgentThatWaitsIsNotSilent(t *testing.T) {
 	watching(t, func(t *testing.T, r *rig) {
 		r.life(t, func(w *Watcher) {
@@ -101,7 +101,7 @@ func TestAnAgentThatWaitsIsNotSilent(t *testing.T) {
 	})
 }
 
-// The Wait button removes the notice for good. Pressed elsewhere, or for another turn, it does nothing.
+// The Wait button removes the notice for good. Pressed elsewhere or for another turn, it does nothing.
 func TestWait(t *testing.T) {
 	watching(t, func(t *testing.T, r *rig) {
 		r.life(t, func(w *Watcher) {
@@ -134,7 +134,7 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// The notice goes with the end of the turn, also if the turn ended after ductor did.
+// The end of the turn removes the notice, even if the turn ended after ductor did.
 func TestTheEndOfASilentTurn(t *testing.T) {
 	watching(t, func(t *testing.T, r *rig) {
 		r.quiet = true

@@ -1,4 +1,5 @@
-// Package steps is the screen behind the Steps button of an answer: it lists what the agent did, and shows an output or a diff.
+// Package steps is the screen behind the Steps button of an answer. It lists the agent's steps, and shows the output or
+// diff of one.
 package steps
 
 import (
@@ -17,10 +18,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of this screen. They name a turn and what to show of it, so they work after a restart.
+// Action is the action of this screen's buttons. A button names a turn and a step, so it works after a restart.
 const Action = "L"
 
-// The kinds of buttons. One without a kind opens the list.
+// Kinds of buttons. A button without a kind opens the list.
 const (
 	opPage = 'p'
 	opStep = 'n'
@@ -29,11 +30,11 @@ const (
 
 // Screen shows steps. Safe for concurrent use.
 type Screen struct {
-	Steps orchestrator.Steps // nil: none are kept
+	Steps orchestrator.Steps // nil: steps are not stored
 	Lang  *lang.Choices
 }
 
-// Button opens the list of a turn.
+// Button returns the button that opens the list of a turn.
 func Button(p lang.Printer, turn cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: p.Text("steps.button"), Data: data(turn, 0, 0)}
 }
@@ -47,7 +48,7 @@ func data(turn cli.TurnID, op rune, n int) string {
 	return d
 }
 
-// Press acts on a button of a message of in. what is its data without the action.
+// Press handles a press on a message of in. what is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, what string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	id, rest, _ := strings.Cut(what, ":")
@@ -100,7 +101,7 @@ const (
 	outputMost  = 1800
 )
 
-// list is a page of the steps of a turn.
+// list returns a page of the steps of a turn.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID, page int) (render.Text, tgapi.Keyboard, error) {
 	p := s.Lang.Of(in.Chat)
 	all, err := s.Steps.StepsOf(ctx, in, turn)
@@ -124,7 +125,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn 
 	return render.AsMessage(render.Concat(parts...)), append(keyboard, pager...), nil
 }
 
-// line is a step in one line.
+// line returns a step as a line.
 func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.Text {
 	title := render.Styled(render.Code, render.ShortLine(step.Title, most))
 	if step.Tool == "" {
@@ -144,7 +145,7 @@ func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.T
 	return render.Concat(name, render.Plain(s.result(p, step)))
 }
 
-// result is how a tool ended.
+// result describes how a tool ended.
 func (s *Screen) result(p lang.Printer, step orchestrator.Step) string {
 	line := ""
 	switch {
@@ -161,7 +162,7 @@ func (s *Screen) result(p lang.Printer, step orchestrator.Step) string {
 	return line
 }
 
-// step is one tool with its whole command and the last lines of its output.
+// step shows one tool with its whole command and the last lines of its output.
 func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (render.Text, tgapi.Keyboard) {
 	bare := step
 	bare.Title = ""
@@ -180,7 +181,7 @@ func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (
 	return render.AsMessage(render.Concat(parts...)), append(keyboard, []tgapi.Button{back})
 }
 
-// file sends an output as a text file, or a diff.
+// file returns an answer that sends an output or a diff as a file.
 func (s *Screen) file(in orchestrator.ConversationID, on int, step orchestrator.Step) tgapi.Answer {
 	p := s.Lang.Of(in.Chat)
 	if strings.TrimSpace(step.Output) == "" {

@@ -15,10 +15,10 @@ import (
 	"ductor/orchestrator/steps"
 )
 
-// shelf has two turns in two chats; each output says whose it is.
-type shelf struct{}
+// fakeStore has two turns in two chats. Each output names its turn.
+type fakeStore struct{}
 
-func (shelf) Turn(_ context.Context, id cli.TurnID) (orchestrator.Turn, error) {
+func (fakeStore) Turn(_ context.Context, id cli.TurnID) (orchestrator.Turn, error) {
 	var chat int64
 	if n, err := fmt.Sscanf(string(id), "turn-%d", &chat); n != 1 || err != nil || chat > 2 {
 		return orchestrator.Turn{}, orchestrator.ErrNoTurn
@@ -26,7 +26,7 @@ func (shelf) Turn(_ context.Context, id cli.TurnID) (orchestrator.Turn, error) {
 	return orchestrator.Turn{ID: id, Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: chat}}}, nil
 }
 
-func (s shelf) StepsOf(_ context.Context, turn cli.TurnID) (all []orchestrator.Step, err error) {
+func (s fakeStore) StepsOf(_ context.Context, turn cli.TurnID) (all []orchestrator.Step, err error) {
 	for i := range 20 {
 		step, _ := s.Step(context.Background(), turn, i+1)
 		step.Output = ""
@@ -35,7 +35,7 @@ func (s shelf) StepsOf(_ context.Context, turn cli.TurnID) (all []orchestrator.S
 	return all, nil
 }
 
-func (shelf) Step(_ context.Context, turn cli.TurnID, n int) (orchestrator.Step, error) {
+func (fakeStore) Step(_ context.Context, turn cli.TurnID, n int) (orchestrator.Step, error) {
 	if n < 1 || n > 20 {
 		return orchestrator.Step{}, orchestrator.ErrNoStep
 	}
@@ -46,12 +46,12 @@ func (shelf) Step(_ context.Context, turn cli.TurnID, n int) (orchestrator.Step,
 	return step, nil
 }
 
-// Whatever users press, in whatever order and chat, also what no screen offers: nothing of another chat is shown, each message fits,
-// and pressing again shows the same.
+// Users press buttons in any order and chat, including data that no screen offers. Nothing of another chat is shown,
+// each message fits, and a repeated press shows the same.
 func TestAnySequenceOfPresses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "presses") {
-			screen := &Screen{Steps: steps.Reader{Store: shelf{}}} // each press may come after a restart
+			screen := &Screen{Steps: steps.Reader{Store: fakeStore{}}} // a restart may happen before each press
 			in := orchestrator.ConversationID{Chat: rapid.Int64Range(1, 2).Draw(t, "chat")}
 			what := fmt.Sprintf("turn-%d", rapid.IntRange(1, 3).Draw(t, "turn")) +
 				rapid.SampledFrom([]string{"", ":", ":p0", ":p2", ":p99", ":n1", ":n3", ":n20", ":n21", ":f1", ":f3", ":x1", ":n-1", ":n01"}).Draw(t, "data")

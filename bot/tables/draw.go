@@ -9,15 +9,16 @@ import (
 
 // Bounds of a picture, in cells.
 const (
-	widest  = 2 * picture.PhoneColumns // of a table with many columns; what is wider is broken into lines within its cells
-	perCell = 10                       // below this a column is hard to read
+	widest  = 2 * picture.PhoneColumns // of a table with many columns; wider cells are broken into lines
+	perCell = 10                       // a narrower column is hard to read
 	gapWide = 2
-	rowsMax = 160  // lines; the rest is left out, and the picture says so
-	columns = 32   // likewise
-	cellMax = 2048 // characters; likewise
+	rowsMax = 160  // lines; the picture omits the others and says so
+	columns = 32   // columns; the picture omits the others
+	cellMax = 2048 // characters of a cell; the picture omits the others
 )
 
-// Draw draws a table: a bold header, a line below it and one between rows. Cells that are too wide go on in lines of their own.
+// Draw draws a table: a bold header, a line below it, and a line between rows. Cells that are too wide continue on
+// lines of their own.
 func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 	t = bounded(t)
 	widths := fit(t)
@@ -25,8 +26,8 @@ func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 	for _, w := range widths {
 		total += w
 	}
-	var rows [][]string // of lines: cells of one line each
-	var heads []int     // the lines that begin rows
+	var rows [][]string // lines with one cell line per column
+	var heads []int     // lines that start rows
 	for _, row := range t.Rows {
 		heads = append(heads, len(rows))
 		rows = append(rows, lines(row, widths)...)
@@ -67,8 +68,8 @@ func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 	return canvas.PNG()
 }
 
-// bounded is t without what a picture has no room for, so that an agent cannot have ductor lay out megabytes. An ellipsis stands
-// for it.
+// bounded returns t without the parts that a picture has no room for, with an ellipsis in their place. So an agent
+// cannot make ductor lay out megabytes.
 func bounded(t render.Table) render.Table {
 	var rows [][]string
 	for _, row := range t.Rows[:min(len(t.Rows), rowsMax+1)] {
@@ -85,7 +86,7 @@ func bounded(t render.Table) render.Table {
 	return t
 }
 
-// shortened is a cell of at most cellMax characters.
+// shortened returns a cell of at most cellMax characters.
 func shortened(cell string) string {
 	n := 0
 	for at := range cell {
@@ -96,8 +97,8 @@ func shortened(cell string) string {
 	return cell
 }
 
-// fit gives the width of each column: what its cells want, or less where the picture would be too wide. The widest columns
-// give way first.
+// fit returns the width of each column: as wide as its cells, or less if the picture would be too wide. The widest
+// columns shrink first.
 func fit(t render.Table) []int {
 	var widths []int
 	for _, row := range t.Rows {
@@ -132,7 +133,7 @@ func sum(widths []int) (n int) {
 	return n
 }
 
-// lines breaks the cells of a row into lines, at blanks where there are some.
+// lines breaks the cells of a row into lines, at blanks if possible.
 func lines(row []string, widths []int) [][]string {
 	var out [][]string
 	for i, cell := range row {

@@ -16,28 +16,29 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of this screen. They name a turn and a theme, so they work after a restart.
+// Action is the action of this screen's buttons. A button names a turn and a theme, so it works after a restart.
 const Action = "T"
 
-// picturesMost is how many tables of an answer are sent: an album has no more.
-const picturesMost = 10
+// maxPictures is the maximum number of tables that are sent: an album cannot have more.
+const maxPictures = 10
 
 // Answers finds the answers of turns.
 type Answers interface {
-	// AnswerOf gives what the agent said in a turn of a conversation; ErrElsewhere if it is of another.
+	// AnswerOf returns the agent's answer in a turn of a conversation. It returns ErrElsewhere if the turn belongs to
+	// another conversation.
 	AnswerOf(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error)
 }
 
-// Screen sends pictures. Safe for concurrent use.
+// Screen sends tables as pictures. Safe for concurrent use.
 type Screen struct {
 	Answers  Answers
 	Messages *message.Messages
-	Spool    *message.Spool // nil: no pictures are sent
+	Spool    *message.Spool // nil: send no pictures
 	Scrub    *tgapi.Scrubber
 	Lang     *lang.Choices
 }
 
-// Row are the buttons below an answer that has tables; nil for one that has none.
+// Row returns the buttons below an answer with tables, or nil if it has none.
 func Row(p lang.Printer, turn cli.TurnID, answer string) []tgapi.Button {
 	if !strings.Contains(answer, "|") || len(render.Tables(answer)) == 0 {
 		return nil
@@ -48,7 +49,7 @@ func Row(p lang.Printer, turn cli.TurnID, answer string) []tgapi.Button {
 	return []tgapi.Button{button("tables.light", "l"), button("tables.dark", "d")}
 }
 
-// Press acts on a button of a message of in.
+// Press handles a press on a message of in.
 func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	name, turn, _ := strings.Cut(data, ":")
@@ -69,7 +70,7 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, belo
 		return tgapi.Answer{Text: p.Text("tables.sent")}, err
 	}
 	content := message.Content{ReplyTo: below, Silent: true}
-	for i, t := range found[:min(len(found), picturesMost)] {
+	for i, t := range found[:min(len(found), maxPictures)] {
 		file, err := s.picture(theme, i+1, t)
 		if errors.Is(err, picture.ErrTooLarge) {
 			continue

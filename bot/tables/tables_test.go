@@ -47,7 +47,7 @@ func TestTablesOfAnAnswer(t *testing.T) {
 	}
 }
 
-// A cell that is too wide goes on in lines of its own, and no word is lost.
+// A cell that is too wide continues on lines of its own, and no word is lost.
 func TestCellsAreBrokenAtBlanks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cell := rapid.StringMatching(`([a-zé]{1,12} ?){0,12}`).Draw(t, "cell")
@@ -65,7 +65,7 @@ func TestCellsAreBrokenAtBlanks(t *testing.T) {
 	})
 }
 
-// A table of any shape becomes a picture, or is refused as too large.
+// A table of any shape becomes a picture, or is rejected as too large.
 func TestAnyTableIsDrawn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var table render.Table
@@ -84,7 +84,7 @@ func TestAnyTableIsDrawn(t *testing.T) {
 	})
 }
 
-// TABLES_DIR=/tmp/x writes the pictures for eyes.
+// TABLES_DIR=/tmp/x writes the pictures for inspection.
 func TestPicturesToLookAt(t *testing.T) {
 	dir := os.Getenv("TABLES_DIR")
 	for name, theme := range map[string]picture.Theme{"light": picture.Light, "dark": picture.Dark} {
@@ -100,8 +100,8 @@ func TestPicturesToLookAt(t *testing.T) {
 	}
 }
 
-// A picture costs no more for cells, rows and columns that it has no room for: twice as much of them is the same picture, with the
-// same work.
+// Cells, rows and columns beyond the bounds cost nothing: twice as many of them give the same picture with the same
+// work.
 func TestATableIsBoundedBeforeItIsLaidOut(t *testing.T) {
 	table := func(n int) (t render.Table) {
 		for range n / 100 {

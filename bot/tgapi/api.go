@@ -16,24 +16,25 @@ import (
 	"time"
 )
 
-// API calls the Bot API methods that send nothing to a chat: polling, who am I, the menu, files.
-// It is our own because go-telegram/bot has no getUpdates that can be called by hand.
+// API calls the Bot API methods that send nothing to a chat: polling, getMe, the menu, files. go-telegram/bot cannot
+// call getUpdates on its own, so this is our own client.
 //
-// Its errors hold neither the token nor any URL, because every URL of the Bot API holds the token.
+// Its errors contain neither the token nor any URL, because every URL of the Bot API contains the token.
 type API struct {
-	base   string // without a slash at the end
+	base   string // without a trailing slash
 	token  string
-	files  string // where a server that runs with --local keeps its files; empty for one that serves them
+	files  string // where a server with --local stores its files; empty for a server that serves them
 	client *http.Client
 }
 
-// KeepsFiles has Fetch open files below dir instead of asking the server for them. Call it before any other method.
+// KeepsFiles makes Fetch open files below dir instead of requesting them from the server. Call it before any other
+// method.
 func (a *API) KeepsFiles(dir string) { a.files = dir }
 
-// AnswerError is an answer of the Bot API that says no.
+// AnswerError is an error returned by the Bot API.
 type AnswerError struct {
 	Method      string
-	Code        int // HTTP status where the answer is not the API's own
+	Code        int // the HTTP status if the answer is not the API's own
 	Description string
 	RetryAfter  time.Duration
 }
@@ -42,7 +43,7 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("%s: %d %s", e.Method, e.Code, e.Description)
 }
 
-// bodyLimit bounds an API answer: 100 updates at their largest are far below it.
+// bodyLimit bounds an API answer. 100 updates of maximum size are far below it.
 const bodyLimit = 32 << 20
 
 // Call sends params as JSON and decodes the result into result, which may be nil.
@@ -104,10 +105,10 @@ func decodeAnswer(method string, status int, data []byte, result any) error {
 	return nil
 }
 
-// Local reports whether Fetch opens files instead of asking for them.
+// Local reports whether Fetch opens files instead of requesting them.
 func (a *API) Local() bool { return a != nil && a.files != "" }
 
-// Fetch opens the content of a file that getFile told the path of. The caller closes it.
+// Fetch opens the content of a file with the path that getFile returned. The caller closes it.
 func (a *API) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	if a.Local() && filepath.IsAbs(path) {
 		return a.open(path)
@@ -131,8 +132,9 @@ func (a *API) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// open opens a file that the server keeps below files. What is not there, or leads out by a link, is refused. Where the server
-// knows the directory by another path, as in a container, its files are found by the part of theirs that begins with the token.
+// open opens a file that the server stores below files. It rejects a path that does not exist or leads out through a
+// link. The server may know the directory under another path, for example in a container. So open uses the part of the
+// file's path that starts with the token.
 func (a *API) open(path string) (io.ReadCloser, error) {
 	refused := func(why string) error {
 		return &AnswerError{Method: "open file", Code: http.StatusNotFound, Description: why}
@@ -150,7 +152,8 @@ func (a *API) open(path string) (io.ReadCloser, error) {
 		return nil, refused("telegram.api_files cannot be opened")
 	}
 	defer root.Close()
-	file, err := root.OpenFile(below, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe has no writer to wait for
+	// a pipe may have no writer, so do not wait for one
+	file, err := root.OpenFile(below, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, refused("it cannot be opened below telegram.api_files")
 	}
@@ -168,7 +171,7 @@ func escapePath(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// WithoutURL takes the address, and with it the token, out of an error of net/http.
+// WithoutURL removes the address, and with it the token, from an error of net/http.
 func WithoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -177,8 +180,8 @@ func WithoutURL(err error) error {
 	return err
 }
 
-// NewAPI makes a API. Its HTTP client has no timeout: every call has a deadline in its context, and a long
-// poll may take a minute. It follows no redirects, since their errors would quote the address.
+// NewAPI returns an API. Its HTTP client has no timeout, because a long poll may take a minute and every call has a
+// deadline in its context. It follows no redirects, because their errors would contain the address.
 func NewAPI(base, token string, transport http.RoundTripper) *API {
 	return &API{base: strings.TrimRight(base, "/"), token: token, client: &http.Client{
 		Transport:     transport,
@@ -186,7 +189,7 @@ func NewAPI(base, token string, transport http.RoundTripper) *API {
 	}}
 }
 
-// TokenRefused says whether Telegram does not know the token.
+// TokenRefused reports whether Telegram does not know the token.
 func TokenRefused(err error) bool {
 	var no *AnswerError
 	return errors.As(err, &no) && (no.Code == http.StatusUnauthorized || no.Code == http.StatusNotFound)

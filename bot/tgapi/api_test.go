@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A server that runs with --local keeps its files below a directory: Fetch opens those there, and nothing else.
+// A server with --local stores its files below a directory. Fetch opens those, and nothing else.
 func TestFilesOfAServerThatKeepsThem(t *testing.T) {
 	outer := t.TempDir()
 	dir := filepath.Join(outer, "files")
@@ -32,7 +32,7 @@ func TestFilesOfAServerThatKeepsThem(t *testing.T) {
 	a.KeepsFiles(dir)
 	for path, want := range map[string]string{
 		dir + "/1:secret/photos/a.jpg":                    "photo",
-		"/var/lib/telegram-bot-api/1:secret/photos/a.jpg": "photo", // as the server's container has it
+		"/var/lib/telegram-bot-api/1:secret/photos/a.jpg": "photo", // the path in the server's container
 		dir + "/1:secret/link":                            "",
 		dir + "/pipe":                                     "",
 		dir + "/1:secret":                                 "",
@@ -71,7 +71,7 @@ func TestErrorsOfThePlainAPIHoldNoURL(t *testing.T) {
 	}
 }
 
-// unreachable is a transport that a test writes.
+// unreachable is a transport implemented by a function.
 type unreachable func(*http.Request) (*http.Response, error)
 
 func (u unreachable) RoundTrip(r *http.Request) (*http.Response, error) { return u(r) }

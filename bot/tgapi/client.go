@@ -19,22 +19,22 @@ import (
 // ClientOptions say how to reach Telegram.
 type ClientOptions struct {
 	Token     string
-	APIBase   string            // empty means https://api.telegram.org
-	Transport http.RoundTripper // nil means NewTransport("")
-	Timeout   time.Duration     // per call; 0 means 30 s
-	Scrub     *Scrubber         // nil means one that knows the token only
+	APIBase   string            // default: https://api.telegram.org
+	Transport http.RoundTripper // default: NewTransport("")
+	Timeout   time.Duration     // per call; default: 30 s
+	Scrub     *Scrubber         // default: knows only the token
 }
 
-// Client makes the calls that show something in a chat. Each is one HTTP request: it waits for no budget
-// and retries nothing, which is the Outbox's part. Errors are *CallError, without the token. An edit that
-// changed nothing is a success. Safe for concurrent use.
+// Client makes the calls that show something in a chat. Each call is one HTTP request: Client neither waits for a
+// budget nor retries, because the Outbox does. Errors are *CallError and do not contain the token. An edit that changed
+// nothing is a success. Safe for concurrent use.
 type Client struct {
 	api     *telegram.Bot
 	timeout time.Duration
 	scrub   *Scrubber
 }
 
-// NewClient checks o and makes a Client. It does not call anything.
+// NewClient checks o and returns a Client. It makes no call.
 func NewClient(o ClientOptions) (*Client, error) {
 	if o.Token == "" || strings.ContainsAny(o.Token, " \t\r\n/?#") {
 		return nil, errors.New("the Telegram token is empty or malformed")
@@ -61,7 +61,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	w := newWire(o.Transport)
 	api, err := telegram.New(o.Token, telegram.WithSkipGetMe(), telegram.WithHTTPClient(0, w),
 		telegram.WithServerURL(strings.TrimRight(o.APIBase, "/")),
-		telegram.WithErrorsHandler(func(error) {}), // only of closing a body that was read whole
+		telegram.WithErrorsHandler(func(error) {}), // only for closing a body that was fully read
 	)
 	if err != nil {
 		return nil, errors.New("make the Telegram client: " + o.Scrub.String(err.Error()))
@@ -69,10 +69,10 @@ func NewClient(o ClientOptions) (*Client, error) {
 	return &Client{api: api, timeout: o.Timeout, scrub: o.Scrub}, nil
 }
 
-// Scrubber is what takes the secrets out of what c sends.
+// Scrubber returns the scrubber that removes secrets from everything that c sends.
 func (c *Client) Scrubber() *Scrubber { return c.scrub }
 
-// Edit gives a message another text and keyboard; a nil keyboard takes the buttons away. Idempotent.
+// Edit replaces the text and keyboard of a message. A nil keyboard removes the buttons. Idempotent.
 func (c *Client) Edit(ctx context.Context, chat int64, message int, t render.Text, k Keyboard) error {
 	t = c.scrub.Text(t)
 	p := &telegram.EditMessageTextParams{
@@ -82,13 +82,13 @@ func (c *Client) Edit(ctx context.Context, chat int64, message int, t render.Tex
 	return unchanged(call(ctx, c, "editMessageText", c.api.EditMessageText, p))
 }
 
-// EditKeyboard changes the buttons below a message; a nil keyboard takes them away. Idempotent.
+// EditKeyboard replaces the buttons of a message. A nil keyboard removes them. Idempotent.
 func (c *Client) EditKeyboard(ctx context.Context, chat int64, message int, k Keyboard) error {
 	p := &telegram.EditMessageReplyMarkupParams{ChatID: chat, MessageID: message, ReplyMarkup: markup(k)}
 	return unchanged(call(ctx, c, "editMessageReplyMarkup", c.api.EditMessageReplyMarkup, p))
 }
 
-// Delete removes a message. One that is not there any more is a success. Idempotent.
+// Delete deletes a message. A message that no longer exists is a success. Idempotent.
 func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
 	err := call(ctx, c, "deleteMessage", c.api.DeleteMessage, &telegram.DeleteMessageParams{ChatID: chat, MessageID: message})
 	if strings.Contains(FaultOf(err).Description, "message to delete not found") {
@@ -100,13 +100,14 @@ func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
 // Typing shows "typing…" for some seconds. Idempotent.
 func (c *Client) Typing(ctx context.Context, to orchestrator.ConversationID) error {
 	return call(ctx, c, "sendChatAction", c.api.SendChatAction, &telegram.SendChatActionParams{
-		// Unlike messages, typing in a forum's General topic names it.
+		// Unlike for messages, typing in a forum's General topic must name the topic.
 		ChatID: to.Chat, MessageThreadID: to.Topic, Action: models.ChatActionTyping,
 	})
 }
 
-// Draft shows text as the draft with a number, which is not 0: a preview in a private chat, with a Stop button, that goes
-// when a message comes, or after 30 s. Idempotent. A server that does not know drafts gives the fault NoMethod.
+// Draft shows text as the draft with a number other than 0. A draft is a preview in a private chat, with a Stop button.
+// It disappears when a message comes, or after 30 s. Idempotent. If the server does not support drafts, the fault is
+// NoMethod.
 func (c *Client) Draft(ctx context.Context, to orchestrator.ConversationID, id int64, t render.Text) error {
 	t = c.scrub.Text(t)
 	return missing(call(ctx, c, "sendMessageDraft", c.api.SendMessageDraft, &telegram.SendMessageDraftParams{
@@ -115,7 +116,7 @@ func (c *Client) Draft(ctx context.Context, to orchestrator.ConversationID, id i
 	}))
 }
 
-// React puts an emoji on a message; an empty one takes it away. Idempotent.
+// React puts an emoji on a message. An empty emoji removes it. Idempotent.
 func (c *Client) React(ctx context.Context, chat int64, message int, emoji string) error {
 	p := &telegram.SetMessageReactionParams{ChatID: chat, MessageID: message}
 	if emoji != "" {
@@ -126,20 +127,20 @@ func (c *Client) React(ctx context.Context, chat int64, message int, emoji strin
 	return call(ctx, c, "setMessageReaction", c.api.SetMessageReaction, p)
 }
 
-// AnswerCallback ends the waiting of a pressed button, with a short text (200 characters) or none.
+// AnswerCallback answers a press, so that the button stops waiting, with a short text (200 characters) or none.
 // Idempotent.
 func (c *Client) AnswerCallback(ctx context.Context, query, text string) error {
 	p := &telegram.AnswerCallbackQueryParams{CallbackQueryID: query, Text: c.scrub.String(text)}
 	return call(ctx, c, "answerCallbackQuery", c.api.AnswerCallbackQuery, p)
 }
 
-// call makes one request with p within the client's timeout and classifies how it went.
+// call makes one request with p within the client's timeout and classifies the result.
 func call[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error), p *P) error {
 	_, err := send(ctx, c, method, do, p)
 	return err
 }
 
-// send is call for methods whose answer is a message; it returns its id.
+// send is call for methods that return a message. It returns the message's id.
 func send[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error), p *P) (message int, err error) {
 	return sendWithin(ctx, c, c.timeout, method, do, p)
 }
@@ -157,11 +158,11 @@ func sendWithin[P, R any](
 	return t.message, nil
 }
 
-// faultOfCall says what an error of a call means for the call.
+// faultOfCall classifies an error of a call.
 func faultOfCall(caller context.Context, t *trace) Fault {
 	switch {
 	case !t.tried:
-		return Fault{Kind: BadRequest} // there was no request to make
+		return Fault{Kind: BadRequest} // no request was made
 	case t.fault.Kind != NoFault:
 		return t.fault
 	case t.left():
@@ -179,7 +180,8 @@ func unchanged(err error) error {
 	return err
 }
 
-// replyTo says what a message answers to; nil for 0. It is sent all the same when that one is gone.
+// replyTo returns the parameters for a reply to a message, or nil for 0. Telegram sends the message even if the other
+// one is gone.
 func replyTo(message int) *models.ReplyParameters {
 	if message == 0 {
 		return nil
@@ -187,7 +189,7 @@ func replyTo(message int) *models.ReplyParameters {
 	return &models.ReplyParameters{MessageID: message, AllowSendingWithoutReply: true}
 }
 
-// thread is the topic as sends want it: the General topic of a forum is not named.
+// thread returns the topic as sends need it: they must not name the General topic of a forum.
 func thread(topic int) int {
 	if topic == 1 {
 		return 0
@@ -213,7 +215,8 @@ func entities(in []render.Entity) []models.MessageEntity {
 	return out
 }
 
-// markup is the buttons of k. An empty keyboard is no typed nil, which would be sent as "null" and refused.
+// markup returns the buttons of k. For an empty keyboard it returns an untyped nil: a typed one would be sent as "null"
+// and rejected.
 func markup(k Keyboard) models.ReplyMarkup {
 	if len(k) == 0 {
 		return nil
@@ -228,7 +231,7 @@ func markup(k Keyboard) models.ReplyMarkup {
 	return &models.InlineKeyboardMarkup{InlineKeyboard: rows}
 }
 
-// Pin pins a message without a sound. Idempotent, but each call adds a message to the chat that says so.
+// Pin pins a message without a sound. Idempotent, but each call adds a service message to the chat.
 func (c *Client) Pin(ctx context.Context, chat int64, message int) error {
 	return unchanged(call(ctx, c, "pinChatMessage", c.api.PinChatMessage, &telegram.PinChatMessageParams{ChatID: chat, MessageID: message, DisableNotification: true}))
 }

@@ -164,7 +164,7 @@ func TestClientAnswersCallbacks(t *testing.T) {
 	}
 }
 
-// Every refusal is sorted by the text Telegram gives it.
+// Every refusal is classified by Telegram's text.
 func TestClientFaults(t *testing.T) {
 	edit := func(ctx context.Context, l *line, id int, text string) error {
 		return l.client.Edit(ctx, 7, id, render.Plain(text), nil)
@@ -278,7 +278,7 @@ func TestClientWrongToken(t *testing.T) {
 	}
 }
 
-// What never left may be tried again; the difference is in the connection, not in the error's text.
+// A request that was never sent may be tried again. The connection shows the difference, not the error's text.
 func TestClientKnowsWhatNeverLeft(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -287,9 +287,9 @@ func TestClientKnowsWhatNeverLeft(t *testing.T) {
 	address := closed.Addr().String()
 	closed.Close()
 	for _, base := range []string{
-		"http://" + address,  // nobody listens
+		"http://" + address,  // no server listens here
 		"http://256.0.0.1:1", // no such address
-		"https://" + address, // nor here
+		"https://" + address, // no server listens here either
 	} {
 		transport, err := NewTransport("")
 		if err != nil {

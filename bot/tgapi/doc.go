@@ -1,3 +1,3 @@
-// Package tgapi makes the calls of Telegram's Bot API, says what their errors mean, and takes secrets out of what they
-// carry. It is the only package that imports a library for Telegram. It waits for no budget and repeats no call.
+// Package tgapi makes the calls of Telegram's Bot API, classifies their errors, and removes secrets from their content.
+// It is the only package that imports a library for Telegram. It neither waits for a budget nor repeats calls.
 package tgapi

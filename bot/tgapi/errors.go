@@ -12,42 +12,42 @@ import (
 	"ductor/cli"
 )
 
-// FaultKind sorts what can go wrong with a call to Telegram by what is to be done about it.
+// FaultKind classifies the errors of Telegram calls by the reaction to them.
 type FaultKind string
 
-// The kinds of fault. NoFault is the zero value.
+// Kinds of fault. NoFault is the zero value.
 const (
 	NoFault      FaultKind = ""
-	RateLimited  FaultKind = "rate-limited" // RetryAfter says how long to be silent
-	NotModified  FaultKind = "not-modified" // the edit changed nothing: success
+	RateLimited  FaultKind = "rate-limited" // RetryAfter is the time to wait
+	NotModified  FaultKind = "not-modified" // the edit changed nothing: a success
 	MessageGone  FaultKind = "message-gone" // deleted, or too old to be edited
 	TopicGone    FaultKind = "topic-gone"
-	NoTopics     FaultKind = "no-topics" // the chat has none
+	NoTopics     FaultKind = "no-topics" // the chat has no topics
 	NoTopicRight FaultKind = "no-topic-right"
-	ChatGone     FaultKind = "chat-gone"  // blocked, kicked, deleted, no right to write: nothing reaches this chat
-	ChatMoved    FaultKind = "chat-moved" // a group became a supergroup, which Fault.MovedTo names
+	ChatGone     FaultKind = "chat-gone"  // blocked, kicked, deleted, or no right to write
+	ChatMoved    FaultKind = "chat-moved" // a group became the supergroup Fault.MovedTo
 	TooLong      FaultKind = "too-long"
-	BadRequest   FaultKind = "bad-request" // refused for good
-	NoMethod     FaultKind = "no-method"   // the server is too old for it
+	BadRequest   FaultKind = "bad-request" // rejected for good
+	NoMethod     FaultKind = "no-method"   // the server is too old for the method
 	Unauthorized FaultKind = "unauthorized"
 	Conflict     FaultKind = "conflict" // another poller, or a webhook
-	ServerFault  FaultKind = "server"   // Telegram's own trouble
-	NotSent      FaultKind = "not-sent" // the request never left: safe to try again
-	UnknownFault FaultKind = "unknown"  // it left and no answer came: it may have happened
+	ServerFault  FaultKind = "server"   // trouble at Telegram
+	NotSent      FaultKind = "not-sent" // the request was never sent: safe to try again
+	UnknownFault FaultKind = "unknown"  // the request was sent but not answered: it may have happened
 	Cancelled    FaultKind = "cancelled"
-	OtherFault   FaultKind = "other" // not Telegram's: the error did not come from a Client
+	OtherFault   FaultKind = "other" // the error did not come from a Client
 )
 
-// Fault is a classified error. Description is Telegram's own, and empty where there was no answer.
+// Fault is a classified error. Description is Telegram's own, and empty without an answer.
 type Fault struct {
 	Kind        FaultKind
 	RetryAfter  time.Duration
-	Code        int // Telegram's error code or the HTTP status; 0 where there was no answer
+	Code        int // Telegram's error code or the HTTP status; 0 without an answer
 	Description string
-	MovedTo     int64 // the new id of the chat; 0 unless it is ChatMoved
+	MovedTo     int64 // the new id of the chat for ChatMoved; otherwise 0
 }
 
-// CallError is a failed call. Its text never holds the token.
+// CallError is a failed call. Its text never contains the token.
 type CallError struct {
 	Method string
 	Fault  Fault
@@ -55,13 +55,13 @@ type CallError struct {
 	cause  error
 }
 
-// Error says which method failed and why, in one line.
+// Error returns the failed method and the reason, in one line.
 func (e *CallError) Error() string { return "telegram " + e.Method + ": " + e.text }
 
-// Unwrap gives what lies beneath, for errors.Is with context errors.
+// Unwrap returns the cause, for errors.Is with context errors.
 func (e *CallError) Unwrap() error { return e.cause }
 
-// FaultOf classifies err: NoFault for nil, Cancelled for a bare context error, OtherFault for anything
+// FaultOf classifies err. It returns NoFault for nil, Cancelled for a bare context error, and OtherFault for any error
 // that did not come from a Client.
 func FaultOf(err error) Fault {
 	var call *CallError
@@ -76,7 +76,7 @@ func FaultOf(err error) Fault {
 	return Fault{Kind: OtherFault, Description: err.Error()}
 }
 
-// reply is the envelope of every answer of the Bot API.
+// reply is the envelope of every Bot API answer.
 type reply struct {
 	OK          bool   `json:"ok"`
 	Description string `json:"description"`
@@ -87,8 +87,7 @@ type reply struct {
 	} `json:"parameters"`
 }
 
-// classifyReply sorts an answer that was not ok. status is the HTTP status, which stands in for a missing
-// error code.
+// classifyReply classifies an answer that was not ok. status is the HTTP status, which replaces a missing error code.
 func classifyReply(status int, r reply) Fault {
 	code := r.ErrorCode
 	if code == 0 {
@@ -105,8 +104,8 @@ func classifyReply(status int, r reply) Fault {
 	return f
 }
 
-// classifyPage sorts an answer that does not come from the Bot API but from what stands before it. Such a
-// gateway may have passed the call on before it gave up, so it is unknown whether it happened.
+// classifyPage classifies an answer that comes from a gateway and not from the Bot API. A gateway may have forwarded
+// the call before it gave up, so it is unknown whether the call happened.
 func classifyPage(status int) Fault {
 	f := classifyReply(status, reply{Description: http.StatusText(status)})
 	if f.Kind == ServerFault && status != http.StatusServiceUnavailable {
@@ -120,7 +119,7 @@ func kindOf(code int, description string) FaultKind {
 	case code == http.StatusTooManyRequests:
 		return RateLimited
 	case code == http.StatusUnauthorized, code == http.StatusNotFound && description == "not found":
-		// A malformed token is answered by "404 Not Found", as an unknown method is.
+		// Telegram answers "404 Not Found" to a malformed token, like to an unknown method.
 		return Unauthorized
 	case code == http.StatusConflict:
 		return Conflict
@@ -141,13 +140,13 @@ func kindOf(code int, description string) FaultKind {
 	return BadRequest
 }
 
-// badRequests are the texts that tell refusals apart; Telegram gives them all the code 400.
+// badRequests has the texts that distinguish refusals. Telegram uses the code 400 for all of them.
 var badRequests = []struct {
 	text string
 	kind FaultKind
 }{
 	{"message is not modified", NotModified},
-	{"chat_not_modified", NotModified}, // it is pinned already
+	{"chat_not_modified", NotModified}, // already pinned
 	{"topic_not_modified", NotModified},
 	{"message to edit not found", MessageGone},
 	{"message can't be edited", MessageGone},
@@ -173,8 +172,8 @@ var badRequests = []struct {
 	{"text is too long", TooLong},
 }
 
-// NewCallError is the error of a call of method that f classifies; cause may be nil. Its text has at most 400 bytes and
-// none of the secrets that scrub knows; of cause it keeps only context errors.
+// NewCallError returns the error of a call of method that f classifies. cause may be nil. Its text has at most 400
+// bytes and none of the secrets that scrub knows. From cause it preserves only context errors.
 func NewCallError(method string, f Fault, cause error, scrub *Scrubber) *CallError {
 	text := f.Description
 	if text == "" && cause != nil {
@@ -187,7 +186,7 @@ func NewCallError(method string, f Fault, cause error, scrub *Scrubber) *CallErr
 	return &CallError{Method: method, Fault: f, text: cli.Shorten(scrub.String(text), 400), cause: plainCause(cause)}
 }
 
-// plainCause keeps of an error only what callers test for, so that no text with a secret hides in a chain.
+// plainCause reduces an error to what callers test for, so that no text with a secret stays in the chain.
 func plainCause(err error) error {
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
@@ -197,7 +196,7 @@ func plainCause(err error) error {
 	return nil
 }
 
-// TroubleOf says what the error of a Client means for the next try of its call.
+// TroubleOf classifies the error of a Client for the outbox.
 func TroubleOf(err error) outbox.Trouble {
 	switch f := FaultOf(err); f.Kind {
 	case RateLimited:

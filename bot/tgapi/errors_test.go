@@ -55,7 +55,7 @@ func TestRepliesAreSortedByExactRule(t *testing.T) {
 	}
 }
 
-// A page of a gateway says nothing about whether the call was passed on.
+// A gateway's page does not show whether the call was forwarded.
 func TestPagesAreSorted(t *testing.T) {
 	for status, want := range map[int]FaultKind{
 		500: UnknownFault, 502: UnknownFault, 503: ServerFault, 504: UnknownFault, 429: RateLimited, 413: TooLong, 403: ChatGone,

@@ -14,30 +14,30 @@ import (
 	"ductor/orchestrator"
 )
 
-// Files is a message of one file, or an album of 2 to 10 files that are all pictures or all none.
+// Files is a message with one file, or an album of 2 to 10 files that are either all pictures or all documents.
 type Files struct {
 	To       orchestrator.ConversationID
 	Files    []File
-	Caption  render.Text // below the first, at most 1024 UTF-16 units
-	Keyboard Keyboard    // of a message of one file: an album has none
+	Caption  render.Text // below the first file, at most 1024 UTF-16 units
+	Keyboard Keyboard    // only for a message with one file: an album has none
 	ReplyTo  int
 	Silent   bool
 }
 
-// File is a file to send: at most 50 MB, and 10 MB for a picture. Content is read whole into memory.
+// File is a file to send: at most 50 MB, or 10 MB for a picture. Content is read into memory as a whole.
 type File struct {
 	Name    string
 	Content io.Reader
-	Plain   string // instead of Content: a text, out of which secrets are taken
-	Size    int64  // of Content, in bytes
-	Picture bool   // shown as a picture
-	Caption string // below a file of an album that is not the first
+	Plain   string // a text, instead of Content; secrets are removed from it
+	Size    int64  // size of Content in bytes
+	Picture bool   // send as a picture
+	Caption string // below a later file of an album
 }
 
-// slowest is the line that an upload is waited for, in bytes a second.
+// slowest is the lowest supported upload speed, in bytes a second.
 const slowest = 64 << 10
 
-// SendFiles sends f and returns the id of the new message, of an album that of the first. It is not idempotent.
+// SendFiles sends f and returns the id of the new message, or of an album's first message. It is not idempotent.
 func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
 	var size int64
 	for i := range f.Files {
@@ -65,7 +65,7 @@ func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
 	})
 }
 
-// album names the parts of the request as the files: Telegram takes that for the name of a document.
+// album names the parts of the request like the files, because Telegram uses that as the name of a document.
 func (c *Client) album(f Files) *telegram.SendMediaGroupParams {
 	p := &telegram.SendMediaGroupParams{
 		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),

@@ -8,52 +8,52 @@ import (
 	"ductor/bot/render"
 )
 
-// Button is one inline button. Data comes back to us when it is pressed; at most DataLimit bytes.
+// Button is an inline button. A press returns Data, which has at most DataLimit bytes.
 type Button struct {
 	Text string `json:"text"`
 	Data string `json:"data"`
 }
 
-// Keyboard is the rows of buttons below a message. A nil Keyboard is none.
+// Keyboard is the rows of buttons below a message. nil means no buttons.
 type Keyboard [][]Button
 
-// DataLimit is what Telegram lets a button carry, in bytes.
+// DataLimit is Telegram's limit for the data of a button, in bytes.
 const DataLimit = 64
 
-// ButtonData is the data of a button: the action that it belongs to, and what that action reads. False if it is more
-// than a button can carry.
+// ButtonData returns the data of a button: its action, and the text that the action parses. It returns false if a
+// button cannot hold that much.
 func ButtonData(action, what string) (string, bool) {
 	data := action + ":" + what
 	return data, len(data) <= DataLimit
 }
 
-// NewButton makes a button with what is known to fit into ButtonData.
+// NewButton returns a button whose data is known to fit.
 func NewButton(text, action, what string) Button {
 	data, _ := ButtonData(action, what)
 	return Button{Text: text, Data: data}
 }
 
-// Digest stands for a name in the data of a button, which may have no room for the name.
+// Digest returns a short digest of a name, for buttons that may have no room for the name.
 func Digest(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:8])
 }
 
-// ButtonNumber reads a small number of a button's data, written in the one way that strconv.Itoa writes it.
+// ButtonNumber parses a small number in a button's data. It accepts only the form that strconv.Itoa produces.
 func ButtonNumber(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	return n, err == nil && n >= 0 && n < 1000 && strconv.Itoa(n) == s
 }
 
-// rowColumns is what the labels of a row may take on a phone: Telegram gives all buttons of a row the same width and cuts longer
-// labels. buttonColumns is what the borders of each button take of it.
+// rowColumns is the width for the labels of a row on a phone: Telegram makes all buttons of a row equally wide and cuts
+// longer labels. buttonColumns is the width of each button's border.
 const (
 	rowColumns    = 42
 	buttonColumns = 2
 )
 
-// fitted is the keyboard with the rows cut whose labels a phone would cut: the words of some languages are longer than those that
-// a row was made for.
+// fitted returns the keyboard with rows split if a phone would cut their labels: in some languages the words are longer
+// than the row was made for.
 func (k Keyboard) fitted() Keyboard {
 	rows := make(Keyboard, 0, len(k))
 	for _, row := range k {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A phone cuts labels that are longer than their share of the row, so such rows are cut instead.
+// A phone cuts labels that are longer than their share of the row, so such rows are split.
 func TestRowsThatAPhoneWouldCut(t *testing.T) {
 	for labels, want := range map[string]string{
 		"✅ Allow once,⛔ Deny":                               "✅ Allow once,⛔ Deny",
@@ -24,7 +24,7 @@ func TestRowsThatAPhoneWouldCut(t *testing.T) {
 	}
 }
 
-// keyboardOf has a row for each part between semicolons, and a button for each label between commas.
+// keyboardOf returns a keyboard. Semicolons separate rows and commas separate buttons.
 func keyboardOf(labels string) (k Keyboard) {
 	for row := range strings.SplitSeq(labels, ";") {
 		var buttons []Button

@@ -14,10 +14,10 @@ import (
 type Message struct {
 	To       orchestrator.ConversationID
 	Text     render.Text    // at most 4096 UTF-16 units
-	Rich     []render.Block // instead of Text; nil for a message that is not rich
+	Rich     []render.Block // sent instead of Text; nil for an ordinary message
 	Keyboard Keyboard
-	ReplyTo  int  // a message to answer to; sent all the same when that one is gone. 0 for none
-	Silent   bool // no sound on the other side
+	ReplyTo  int  // the message to reply to, 0 for none; Telegram sends the message even if that one is gone
+	Silent   bool // without a sound for the recipients
 }
 
 // Send sends m and returns the id of the new message. It is not idempotent.
@@ -34,7 +34,7 @@ func (c *Client) Send(ctx context.Context, m Message) (int, error) {
 	return send(ctx, c, "sendMessage", c.api.SendMessage, p)
 }
 
-// sendRich sends a rich message. A server that does not know them gives the fault NoMethod.
+// sendRich sends a rich message. If the server does not support them, the fault is NoMethod.
 func (c *Client) sendRich(ctx context.Context, m Message) (int, error) {
 	p := &telegram.SendRichMessageParams{
 		ChatID: m.To.Chat, MessageThreadID: thread(m.To.Topic), RichMessage: c.rich(m.Rich),
@@ -44,8 +44,8 @@ func (c *Client) sendRich(ctx context.Context, m Message) (int, error) {
 	return id, missing(err)
 }
 
-// missing is err, with NoMethod for its kind if Telegram said that there is no such method: the token is good, since other
-// calls succeed with it.
+// missing turns the error into NoMethod if Telegram answered that there is no such method. The token is valid, because
+// other calls succeed with it.
 func missing(err error) error {
 	call, ok := err.(*CallError)
 	if !ok || call.Fault.Code != http.StatusNotFound {
@@ -56,7 +56,7 @@ func missing(err error) error {
 	return &noMethod
 }
 
-// EditRich gives a message a rich content and a keyboard, whatever it showed before; see Edit.
+// EditRich replaces the content of a message by rich content and a keyboard, whatever it showed before; see Edit.
 func (c *Client) EditRich(ctx context.Context, chat int64, message int, blocks []render.Block, k Keyboard) error {
 	content := c.rich(blocks)
 	p := &telegram.EditMessageTextParams{ChatID: chat, MessageID: message, RichMessage: &content, ReplyMarkup: markup(k)}

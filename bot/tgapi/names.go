@@ -10,20 +10,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// ChatNames has the names of groups and users, as their updates have them. The zero value knows none. Safe for concurrent use.
+// ChatNames records the names of groups and users from their updates. The zero value is empty. Safe for concurrent use.
 type ChatNames struct{ titles, users sync.Map }
 
-// Learn takes the name of a chat from an update. That of a private chat is empty.
+// Learn records the name of a chat from an update. A private chat has an empty name.
 func (n *ChatNames) Learn(chat int64, title string) {
 	if title != "" {
 		n.titles.Store(chat, title)
 	}
 }
 
-// LearnUser takes the name of a user from an update.
+// LearnUser records the name of a user from an update.
 func (n *ChatNames) LearnUser(id orchestrator.PersonID, name string) { n.users.Store(id, name) }
 
-// User returns the name of a user; "" if it is not known.
+// User returns the name of a user, or "" if it is unknown.
 func (n *ChatNames) User(id orchestrator.PersonID) string {
 	if n == nil {
 		return ""
@@ -33,7 +33,7 @@ func (n *ChatNames) User(id orchestrator.PersonID) string {
 	return render.ShortLine(text, 60)
 }
 
-// Where says where a conversation is, for those who read another one.
+// Where describes a conversation to readers of another one.
 func (n *ChatNames) Where(p lang.Printer, reader, of orchestrator.ConversationID) string {
 	title, known := n.titles.Load(of.Chat)
 	switch {
@@ -49,7 +49,7 @@ func (n *ChatNames) Where(p lang.Printer, reader, of orchestrator.ConversationID
 	return p.Text("common.in-another-group")
 }
 
-// TopicLink leads to a topic of a supergroup; empty for a private chat, which has no links.
+// TopicLink returns a link to a topic of a supergroup, or "" for a private chat, which has no links.
 func TopicLink(in orchestrator.ConversationID) string {
 	id, super := strings.CutPrefix(strconv.FormatInt(in.Chat, 10), "-100")
 	if !super {

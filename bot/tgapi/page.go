@@ -6,35 +6,35 @@ import (
 	"ductor/orchestrator"
 )
 
-// Page is what a message of ours shows.
+// Page is the content of a message of the bot.
 type Page struct {
 	Text     string
 	Keyboard Keyboard
 }
 
-// Answer is what comes of a pressed button.
+// Answer is the result of a press.
 type Answer struct {
-	Text      string                 // the short answer to the press
-	Edit      Page                   // what the message shows now; without text it stays as it is
-	Formatted render.Text            // instead of the text of Edit
-	Messages  []orchestrator.Message // to be stored with the press
-	Instead   *Button                // stands in the place of the pressed button from now on; nil: that stays
+	Text      string                 // short answer to the press
+	Edit      Page                   // new content of the message; without a text it stays unchanged
+	Formatted render.Text            // replaces the text of Edit
+	Messages  []orchestrator.Message // stored together with the press
+	Instead   *Button                // replaces the pressed button from now on; nil: no change
 }
 
-// Stale is the answer to a press that means nothing any more.
+// Stale returns the answer to a press that no longer means anything.
 func Stale(p lang.Printer) Answer { return Answer{Text: p.Text("common.stale-button")} }
 
-// perPage keeps a list of buttons within a phone's screen.
+// perPage is the number of buttons of a list that fit on a phone's screen.
 const perPage = 8
 
-// Pages is how many pages n buttons take.
+// Pages returns the number of pages for n buttons.
 func Pages(n int) int { return (n + perPage - 1) / perPage }
 
-// PageOf is the page that shows button i.
+// PageOf returns the page with button i.
 func PageOf(i int) int { return i / perPage }
 
-// Paged gives the buttons, of n, that a page shows, and the row that leads from it to the others; no row if there are none. A page
-// behind the last is the last.
+// Paged returns the range of buttons, of n, that a page shows, and the row of buttons for the other pages, if there are
+// any. A page after the last counts as the last.
 func Paged(p lang.Printer, page, n int, data func(page int) string) (from, to int, pager Keyboard) {
 	pages := Pages(n)
 	page = max(min(page, pages-1), 0)

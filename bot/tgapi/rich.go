@@ -6,7 +6,7 @@ import (
 	"ductor/bot/render"
 )
 
-// rich is blocks as Telegram takes them, without secrets.
+// rich returns blocks in Telegram's format, without secrets.
 func (c *Client) rich(blocks []render.Block) models.InputRichMessage {
 	return models.InputRichMessage{Blocks: inputBlocks(c.scrub.Blocks(blocks))}
 }
@@ -67,7 +67,7 @@ func inputCells(rows [][]render.Cell) (out [][]models.RichBlockTableCell) {
 	return out
 }
 
-// richText is t as a tree: what an entity formats stands inside of it.
+// richText returns t as a tree, with formatted text inside its entity.
 func richText(t render.Text) models.RichText {
 	var list []models.RichText
 	at, end := 0, render.Len(t.Text)
@@ -80,7 +80,7 @@ func richText(t render.Text) models.RichText {
 	for i := 0; i < len(t.Entities); i++ {
 		e := t.Entities[i]
 		if e.Offset < at {
-			continue // it is inside of the one before
+			continue // inside the previous one
 		}
 		plain(e.Offset)
 		inner := render.Slice(render.Text{Text: t.Text, Entities: t.Entities[i+1:]}, e.Offset, e.End())

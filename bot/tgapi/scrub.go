@@ -12,11 +12,12 @@ import (
 	"ductor/internal/secrets"
 )
 
-// Scrubber takes secrets out of whatever leaves the process: errors, log lines, messages. It is immutable
-// and safe for concurrent use. A nil Scrubber knows no secrets.
+// Scrubber removes secrets from everything that leaves the process: errors, log lines, messages. It is immutable and
+// safe for concurrent use. A nil Scrubber knows no secrets.
 type Scrubber struct{ set *secrets.Set }
 
-// NewScrubber makes a Scrubber of token and further secrets. Of the token it also knows the part after the colon.
+// NewScrubber returns a Scrubber for token and further secrets. Of the token it also removes the part after the colon
+// alone.
 func NewScrubber(token string, more ...string) *Scrubber {
 	if _, key, ok := strings.Cut(token, ":"); ok {
 		more = append(more, key)
@@ -24,7 +25,7 @@ func NewScrubber(token string, more ...string) *Scrubber {
 	return &Scrubber{secrets.NewSet(append(more, token)...)}
 }
 
-// Secrets is what the Scrubber knows.
+// Secrets returns the secrets of the Scrubber.
 func (s *Scrubber) Secrets() *secrets.Set {
 	if s == nil {
 		return nil
@@ -35,7 +36,7 @@ func (s *Scrubber) Secrets() *secrets.Set {
 // String returns s without secrets.
 func (s *Scrubber) String(text string) string { return s.Secrets().String(text) }
 
-// Text returns t without secrets. Each is masked by as many units as it had, so entities stay where they are.
+// Text returns t without secrets. Each is masked by the same number of units, so entities stay where they are.
 func (s *Scrubber) Text(t render.Text) render.Text {
 	if s == nil {
 		return t
@@ -55,7 +56,7 @@ func (s *Scrubber) Text(t render.Text) render.Text {
 	return t
 }
 
-// Blocks returns blocks without secrets, as Text does. blocks stay as they are.
+// Blocks returns blocks without secrets, like Text. It does not change its argument.
 func (s *Scrubber) Blocks(blocks []render.Block) []render.Block {
 	if s == nil {
 		return blocks
@@ -78,14 +79,15 @@ func (s *Scrubber) Blocks(blocks []render.Block) []render.Block {
 	return out
 }
 
-// Handler wraps next so that no log record carries a secret, neither in its message nor in its attributes.
+// Handler wraps next so that no log record contains a secret, neither in its message nor in its attributes.
 func (s *Scrubber) Handler(next slog.Handler) slog.Handler { return scrubHandler{s, next, nil} }
 
-// scrubHandler cleans attributes when a record comes: most loggers that are made for one turn or one message write nothing.
+// scrubHandler cleans attributes only when a record comes, because most loggers made for one turn or one message write
+// nothing.
 type scrubHandler struct {
 	scrub *Scrubber
 	next  slog.Handler
-	attrs []slog.Attr // of each record, as they were given
+	attrs []slog.Attr // of each record, uncleaned
 }
 
 func (h scrubHandler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -110,7 +112,7 @@ func (h scrubHandler) WithGroup(name string) slog.Handler {
 	return scrubHandler{h.scrub, h.cleaned().WithGroup(name), nil}
 }
 
-// cleaned is the next handler with the attributes of each record, without secrets.
+// cleaned returns the next handler with the attributes of each record, without secrets.
 func (h scrubHandler) cleaned() slog.Handler {
 	if len(h.attrs) == 0 {
 		return h.next

@@ -11,10 +11,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// topicNameLimit is how long the name of a topic may be.
+// topicNameLimit bounds the name of a topic.
 const topicNameLimit = 128
 
-// OpenTopic opens a topic of a chat and returns its number; NoTopics, NoTopicRight. Telegram allows several of one name. It is not idempotent.
+// OpenTopic opens a topic of a chat and returns its number. Its faults include NoTopics and NoTopicRight. Telegram
+// allows several topics with the same name. It is not idempotent.
 func (c *Client) OpenTopic(ctx context.Context, chat int64, name string) (topic int, err error) {
 	p := &telegram.CreateForumTopicParams{ChatID: chat, Name: render.ShortenPlain(c.scrub.String(name), topicNameLimit)}
 	topic, err = send(ctx, c, "createForumTopic", c.api.CreateForumTopic, p)
@@ -24,7 +25,7 @@ func (c *Client) OpenTopic(ctx context.Context, chat int64, name string) (topic 
 	return topic, err
 }
 
-// TopicIcons are the custom emoji that are icons of topics, by the emoji that each shows, without variation selectors.
+// TopicIcons returns the custom emoji that topics can have as icons, by their emoji without variation selectors.
 func (a *API) TopicIcons(ctx context.Context) (map[string]string, error) {
 	var all []struct {
 		Emoji string `json:"emoji"`
@@ -40,7 +41,7 @@ func (a *API) TopicIcons(ctx context.Context) (map[string]string, error) {
 	return icons, nil
 }
 
-// SetTopicIcon changes the icon of a topic. Idempotent, but each change adds a message to the topic that says so.
+// SetTopicIcon changes the icon of a topic. Idempotent, but each change adds a service message to the topic.
 func (c *Client) SetTopicIcon(ctx context.Context, in orchestrator.ConversationID, icon string) error {
 	p := &telegram.EditForumTopicParams{ChatID: in.Chat, MessageThreadID: in.Topic, IconCustomEmojiID: icon}
 	return unchanged(call(ctx, c, "editForumTopic", c.api.EditForumTopic, p))

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// NewTransport makes the HTTP transport for Telegram. proxy is an http, https or socks5 URL; empty means
-// what the environment says. It has timeouts for connecting but none for answers, since long polls wait.
+// NewTransport returns the HTTP transport for Telegram. proxy is an http, https or socks5 URL; empty means the proxy of
+// the environment. The transport has timeouts for connecting but none for answers, because long polls wait.
 //
-// It speaks HTTP/1.1 only: with HTTP/2 every call shares one connection, and one that died silently (a
-// laptop that slept, a changed network) holds them all up until its timeout.
+// It uses HTTP/1.1 only. With HTTP/2 all calls would share one connection. If that dies silently (a laptop that slept,
+// a changed network), they would all hang until its timeout.
 func NewTransport(proxy string) (*http.Transport, error) {
 	from := http.ProxyFromEnvironment
 	if proxy != "" {
@@ -43,20 +43,20 @@ func NewTransport(proxy string) (*http.Transport, error) {
 		Proxy: from, DialContext: dial.DialContext, Protocols: protocols,
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConns:        64, MaxIdleConnsPerHost: 64,
-		// Shorter than the server's, so that a call seldom meets a connection that is being closed: then
-		// it would be unknown whether the call went through.
+		// This is shorter than the server's timeout, so that a call seldom uses a connection that is being closed. In
+		// that case it would be unknown whether the call happened.
 		IdleConnTimeout:    25 * time.Second,
 		DisableCompression: true, // answers are small
 	}, nil
 }
 
-// trace watches one call on its way, to know afterwards whether it can have reached Telegram.
+// trace observes one call in flight, to determine afterwards whether it can have reached Telegram.
 type trace struct {
 	tried     bool
 	connected atomic.Bool
-	broken    atomic.Bool // the request could not be written whole
+	broken    atomic.Bool // the request could not be written in full
 	fault     Fault       // of an answer that was not ok
-	message   int         // the id of the message in an answer that was
+	message   int         // the id of the message in a successful answer
 }
 
 type traceKey struct{}
@@ -70,22 +70,22 @@ func withTrace(ctx context.Context) (context.Context, *trace) {
 	return context.WithValue(ctx, traceKey{}, t), t
 }
 
-// left says whether the whole request may have reached the other side.
+// left reports whether the whole request may have reached the server.
 func (t *trace) left() bool { return t.connected.Load() && !t.broken.Load() }
 
-// wire is the HTTP client handed to go-telegram/bot. It notes what answers say before the library turns
-// them into text, and takes the URL, which holds the token, out of errors.
+// wire is the HTTP client for go-telegram/bot. It records the content of answers before the library turns them into
+// text, and removes the URL, which contains the token, from errors.
 type wire struct{ client *http.Client }
 
 func newWire(transport http.RoundTripper) wire {
 	return wire{&http.Client{
 		Transport: transport,
-		// A redirect would carry the token elsewhere, and its error would quote it.
+		// A redirect would send the token elsewhere, and its error would contain it.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// answerLimit bounds an answer that is read; a message comes back with its text and entities.
+// answerLimit bounds an answer. A message is returned with its text and entities.
 const answerLimit = 4 << 20
 
 // Do implements the client interface of go-telegram/bot.
@@ -114,9 +114,8 @@ func (w wire) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// read notes what an answer says, and returns what the library is to see of it. Of an answer that is ok
-// that is nothing: to read a message the library learns every type that one can hold, and all we need of
-// it is the id.
+// read records the content of an answer, and returns the body for the library. For a successful answer that is empty:
+// to parse a message, the library would load every type that a message can contain, and only the id is needed.
 func (t *trace) read(status int, body []byte) []byte {
 	if id, ok := sentID(body); ok && status == http.StatusOK {
 		t.message = id
@@ -142,8 +141,8 @@ func (t *trace) read(status int, body []byte) []byte {
 
 const nothingToRead = `{"ok":true,"result":null}`
 
-// sentID is the id in an answer with a message as Telegram writes it, which is not read further: there is one
-// for every edit, as long as what was edited.
+// sentID returns the id of the message in an answer in Telegram's usual layout. It does not parse the rest, because
+// every edit returns a message as long as the edited text.
 func sentID(body []byte) (id int, ok bool) {
 	rest, ok := bytes.CutPrefix(body, []byte(`{"ok":true,"result":{"message_id":`))
 	digits, _, more := bytes.Cut(rest, []byte(","))
@@ -154,8 +153,8 @@ func sentID(body []byte) (id int, ok bool) {
 	return id, err == nil
 }
 
-// sentMessage is the id of the message in an answer, or of the first of an album, or of the one that opened the topic in it; 0 where the
-// answer is something else.
+// sentMessage is the id of the message in an answer, of the first message of an album, or of the message that opened a
+// topic. It is 0 for any other answer.
 type sentMessage int
 
 // UnmarshalJSON implements json.Unmarshaler.

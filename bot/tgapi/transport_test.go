@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// What is noted of an answer, and what the library gets to see.
+// This tests the recorded part of an answer, and the part that the library gets.
 func TestAnswersAreReadOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
 		body    string
 		message int
 		fault   FaultKind
-		passed  bool // to the library as it is
+		passed  bool // the library gets it unchanged
 	}{
 		"a message":          {200, `{"ok":true,"result":{"message_id":42,"chat":{"id":1},"text":"hi"}}`, 42, NoFault, false},
 		"in another order":   {200, `{"result":{"chat":{"message_id":7},"message_id":42},"ok":true}`, 42, NoFault, false},

@@ -1,5 +1,5 @@
-// Package transcript is the screen on which users say whether what was heard of their speech is what they said, and whether
-// what was taken for an answer to a question was meant as one.
+// Package transcript is the screen on which users confirm the transcript of their speech, and whether a text that
+// answered a question was meant as the answer.
 package transcript
 
 import (
@@ -16,48 +16,48 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of a Screen.
+// Action is the action of a Screen's buttons.
 const Action = "V"
 
-// The ops of the buttons. The number of the spoken message follows.
+// Operations of the buttons. The number of the spoken message follows.
 const (
 	opSend    = "s"
 	opDiscard = "d"
-	opPrompt  = "p" // of what was taken for an answer: make a prompt of it
+	opPrompt  = "p" // for a text that answered a question: make it a prompt
 )
 
-// Journal keeps transcripts, and finds the messages that show them; see orchestrator.Journal.
+// Journal stores transcripts, and finds the messages that show them; see orchestrator.Journal.
 type Journal interface {
 	orchestrator.CardStore
 	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
 	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
 }
 
-// Options are what a Screen is made of. All are required.
+// Options configures a Screen. All fields are required.
 type Options struct {
 	Journal Journal
 	Submit  func(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	Lang    *lang.Choices
 }
 
-// Screen asks about transcripts. A transcript waits in the journal, so its buttons work after a restart, and a press acts
-// once. Calls about one conversation are made one at a time.
+// Screen asks users about transcripts. A transcript waits in the journal, so its buttons work after a restart, and only
+// one press takes effect. Calls about one conversation must be made one at a time.
 type Screen struct{ Options }
 
-// New makes a Screen.
+// New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// waiting is a prompt that waits for its sender.
+// waiting is a prompt that waits for its sender's decision.
 type waiting struct {
 	Person  orchestrator.PersonID `json:"person"`
 	Of      orchestrator.RightsOf `json:"of"`
-	Before  string                `json:"before"` // stands before the transcript in the prompt
+	Before  string                `json:"before"` // precedes the transcript in the prompt
 	Text    string                `json:"text"`
 	Arrived time.Time             `json:"arrived"`
-	Taken   int64                 `json:"taken"` // the update that sent it or put it aside; 0 while it waits
+	Taken   int64                 `json:"taken"` // the update that sent or dismissed it; 0 while it waits
 }
 
-// The prefixes of the keys under which a text waits.
+// Prefixes of the keys under which texts wait.
 const (
 	keyPrefix    = "voice/"
 	answerPrefix = "answer/"
@@ -67,8 +67,8 @@ func keyOf(in orchestrator.ConversationID, spoken int) string {
 	return fmt.Sprint(keyPrefix, in.Key(), "/", spoken)
 }
 
-// Answered keeps a text that was taken for the answer to a question, and gives the message that says so. Its button makes the
-// text a prompt.
+// Answered stores a text that was used as the answer to a question, and returns a message that says so. The message's
+// button makes the text a prompt.
 func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Text: p.Text, Arrived: p.Arrived}
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)
@@ -84,8 +84,8 @@ func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestra
 	return m, nil
 }
 
-// Ask keeps a prompt that was spoken, and gives the message that asks about it. said is the end of the prompt's text: what
-// was heard.
+// Ask stores a spoken prompt, and returns a message that asks about it. said is the transcript, which ends the prompt's
+// text.
 func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (orchestrator.Message, error) {
 	before, _ := strings.CutSuffix(p.Text, said)
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: said, Arrived: p.Arrived}
@@ -98,11 +98,11 @@ func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (o
 	return m, nil
 }
 
-// shownMost bounds what is shown of a transcript, in UTF-16 units.
-const shownMost = 3000
+// maxShown bounds the shown part of a transcript, in UTF-16 units.
+const maxShown = 3000
 
 func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
-	page := tgapi.Page{Text: "🎙 " + render.ShortenPlain(w.Text, shownMost)}
+	page := tgapi.Page{Text: "🎙 " + render.ShortenPlain(w.Text, maxShown)}
 	if w.Taken != 0 {
 		return page
 	}
@@ -116,7 +116,7 @@ func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
 	return page
 }
 
-// Press acts on a button.
+// Press handles a press.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	spoken, err := strconv.Atoi(strings.TrimLeft(data, opSend+opDiscard+opPrompt))
@@ -161,8 +161,8 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return a, err
 }
 
-// Edited takes the text of a spoken message that its sender edited for the right transcript: the message with a number then
-// shows page. False if no transcript of it waits.
+// Edited handles an edit of a spoken message: the sender's text replaces the transcript. It returns the message to
+// update and its page. It returns false if no transcript of the message waits.
 func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, spoken int, text string) (shown int, page tgapi.Page, ok bool, err error) {
 	key := keyOf(in, spoken)
 	w, there, err := message.LoadValue[waiting](ctx, s.Journal, key)

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// desk takes prompts.
+// desk records prompts.
 type desk struct {
 	prompts []orchestrator.Prompt
 	err     error
@@ -38,7 +38,7 @@ func ask(t *testing.T, s *Screen) {
 	}
 }
 
-// However often and by whomever its buttons are pressed, a transcript becomes one prompt, of its sender.
+// However often its buttons are pressed and by whom, a transcript becomes one prompt, of its sender.
 func TestPresses(t *testing.T) {
 	d := &desk{}
 	s := New(Options{Journal: bottest.NewJournal(), Submit: d.submit})
@@ -73,7 +73,7 @@ func TestPresses(t *testing.T) {
 	if _, err := s.Press(t.Context(), press(1, 6, ""), "d9"); err != nil {
 		t.Error(err)
 	}
-	// The same update again is the one that ductor may have died of; the store knows its turn.
+	// Ductor may have died of the same update, which is handled again. The store knows its turn.
 	if len(d.prompts) != 2 || d.prompts[0].Text != "[From Ann]\nhello" || d.prompts[0].Person != 1 || d.prompts[0].Rights.Of != orchestrator.RightsOfMember || d.prompts[1].Updates[0] != 4 {
 		t.Errorf("submitted %+v", d.prompts)
 	}

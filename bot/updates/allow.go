@@ -11,60 +11,60 @@ import (
 // GroupMembers says which users may speak in an allowed group.
 type GroupMembers string
 
-// Who may speak in an allowed group. Anything that is not AllMembers means ListedMembers.
+// Users who may speak in an allowed group. Any value but AllMembers means ListedMembers.
 const (
-	ListedMembers GroupMembers = "listed" // those in Users
-	AllMembers    GroupMembers = "all"    // everybody who is in it; who is not in Users may send prompts only
+	ListedMembers GroupMembers = "listed" // only those in Users
+	AllMembers    GroupMembers = "all"    // every member; a member who is not in Users may only send prompts
 )
 
-// GroupTrigger says which messages of an allowed group are prompts.
+// GroupTrigger determines which messages of an allowed group are prompts.
 type GroupTrigger string
 
-// The triggers. Anything that is not TriggerAll means TriggerMention.
+// Triggers. Any value but TriggerAll means TriggerMention.
 const (
-	TriggerMention GroupTrigger = "mention" // those that name us or answer to us
-	TriggerAll     GroupTrigger = "all"     // all that allowed people write
+	TriggerMention GroupTrigger = "mention" // messages that mention the bot or reply to it
+	TriggerAll     GroupTrigger = "all"     // every message of an allowed user
 )
 
-// Receipts says how a prompt is acknowledged at once.
+// Receipts is the way a prompt is acknowledged at once.
 type Receipts string
 
-// The receipts. Anything that is not NoReceipts means ReactionReceipts.
+// Receipts. Any value but NoReceipts means ReactionReceipts.
 const (
 	ReactionReceipts Receipts = "reaction" // 👀 on the message
 	NoReceipts       Receipts = "none"
 )
 
-// Users knows the roles of users. Safe for concurrent use.
+// Users returns the roles of users. Safe for concurrent use.
 type Users interface {
-	// RoleOf gives the role of a user; RoleNone for one that is not listed.
+	// RoleOf returns the role of a user, or RoleNone for a user who is not listed.
 	RoleOf(user orchestrator.PersonID) orchestrator.UserRole
 }
 
-// Joins takes invitations.
+// Joins handles invitations.
 type Joins interface {
-	// Join makes a user known who sends the code of an invitation; false if it opens none.
+	// Join registers a user who sends the code of an invitation. It returns false if the code is invalid.
 	Join(ctx context.Context, user orchestrator.PersonID, name, code string) bool
 }
 
-// Allow lists the users who get answers. The zero Allow lists none.
+// Allow determines which users get answers. With the zero Allow nobody does.
 type Allow struct {
 	Users  Users
-	Joins  Joins         // nil: no user joins
-	Policy func() Policy // that counts now
+	Joins  Joins         // nil: no user can join
+	Policy func() Policy // returns the current policy
 }
 
-// Policy says which groups get answers, and to what the bot listens.
+// Policy configures which groups get answers, and what the bot listens to.
 type Policy struct {
 	Groups     []int64 // chat ids
 	Members    GroupMembers
 	Trigger    GroupTrigger
-	AbortWords []string // bare words that abort in private chats while something runs
+	AbortWords []string // bare words that abort in private chats while a turn runs
 	Receipts   Receipts
 }
 
-// permits says whether a user may speak in a chat. Channels, bots and anonymous admins may not: what they send names no
-// user.
+// permits reports whether a user may speak in a chat. Channels, bots and anonymous admins may not, because their
+// messages name no user.
 func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	if from == nil || from.IsBot || as != nil {
 		return false
@@ -81,13 +81,14 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	}
 }
 
-// moves says whether a message tells that an allowed group became a supergroup, whoever made it one.
+// moves reports whether a message says that an allowed group became a supergroup. Anyone may have caused that.
 func (a Allow) moves(m *wireMessage) bool {
 	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.Policy().Groups, m.Chat.ID)
 }
 
-// joins says whether an update of a user who is not known takes an invitation: of all that strangers send this looks at a
-// message "/start CODE" alone, which a user writes in a private chat, and asks the store only for one that can be a code.
+// joins reports whether an update of an unknown user accepts an invitation. Of everything that strangers send, it
+// considers only a message "/start CODE" that a user writes in a private chat, and it asks the store only if the code
+// is well-formed.
 func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	m := w.Message
 	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" || m.Chat.ID != m.From.ID || originOf(m) != "" {
@@ -98,7 +99,7 @@ func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	return ok && !a.listed(user) && a.Joins.Join(ctx, user, m.From.name(), code)
 }
 
-// roleOf gives the role of a user who may speak.
+// roleOf returns the role of a user who may speak.
 func (a Allow) roleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	if a.Users != nil {
 		if role := a.Users.RoleOf(user); role != orchestrator.RoleNone {
@@ -108,7 +109,7 @@ func (a Allow) roleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	return orchestrator.RoleMember
 }
 
-// listed says whether a user is allowed by id, and not only as a member of a group.
+// listed reports whether a user is allowed individually, not only as a member of a group.
 func (a Allow) listed(user orchestrator.PersonID) bool {
 	return a.Users != nil && a.Users.RoleOf(user) != orchestrator.RoleNone
 }

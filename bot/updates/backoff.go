@@ -9,23 +9,23 @@ import (
 
 const (
 	backoffBase = time.Second
-	backoffMost = 15 * time.Second // a user who has the network back does not wait long for an answer
+	maxBackoff  = 15 * time.Second // a user whose network is back gets an answer soon
 )
 
-// backoff counts failures in a row. The wait after one doubles with each, up to backoffMost.
+// backoff counts consecutive failures. The wait doubles with each, up to backoffMost.
 type backoff struct {
 	tries  int
 	jitter func(time.Duration) time.Duration
 }
 
-// next counts a failure and gives how long to wait after it.
+// next counts a failure and returns the wait after it.
 func (b *backoff) next() time.Duration {
 	b.tries++
-	return b.jitter(min(backoffBase<<min(b.tries-1, 6), backoffMost))
+	return b.jitter(min(backoffBase<<min(b.tries-1, 6), maxBackoff))
 }
 
-// level is that of the line about the last failure. The first is often a connection that went stale: it is news when it
-// stays. Of a long trouble some lines are enough.
+// level returns the log level for the last failure. The first is often a stale connection, so only a repeated failure
+// is worth a warning. During long trouble a few lines are enough.
 func (b *backoff) level() slog.Level {
 	const each = 8
 	switch {
@@ -37,10 +37,10 @@ func (b *backoff) level() slog.Level {
 	return slog.LevelDebug
 }
 
-// jitter spreads a wait over its upper half, so that many clients do not come back at once.
+// jitter spreads a wait over its upper half, so that many clients do not return at once.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
-// pause waits for d or the end of ctx.
+// pause waits for d or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

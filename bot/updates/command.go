@@ -14,7 +14,7 @@ import (
 // Command is a message such as "/model opus" or "/new@our_bot".
 type Command struct {
 	Name string // lower case, without the slash
-	To   string // the bot it names; empty for none
+	To   string // the bot it is addressed to; empty for none
 	Args string
 }
 
@@ -23,8 +23,8 @@ var commandForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,32}))?(?:\s+|$)`)
 })
 
-// parseCommand reads a command. Text that only begins with a slash is none, nor is "//name", which is how
-// people send a line that begins with a slash to the agent.
+// parseCommand parses a command. Other text that starts with a slash is no command. Neither is "//name": that is how
+// users send the agent a line that starts with a slash.
 func parseCommand(text string) (Command, bool) {
 	m := commandForm().FindStringSubmatch(text)
 	if m == nil {
@@ -39,22 +39,22 @@ func parseCommand(text string) (Command, bool) {
 // CommandSpec describes a command that the bot knows.
 type CommandSpec struct {
 	Name    string             // as users type it, without the slash
-	Aliases []string           // other names of it, which no menu lists
-	Help    lang.Key           // its line in the menu and in /help; empty if neither lists it
+	Aliases []string           // other names, not listed in menus
+	Help    lang.Key           // its line in the menu and in /help; empty if it is not listed
 	Right   orchestrator.Right // empty if every role may use it
 	Takes   CommandInput
-	Absent  bool        // this bot has nothing behind it: users learn that the command is unknown
-	Do      CommandFunc // nil for the command that stops what runs, which the router runs ahead of the queue
+	Absent  bool        // not available in this bot: users get the answer that the command is unknown
+	Do      CommandFunc // nil for the command that aborts, which the router runs ahead of the queue
 }
 
-// CommandInput is what a command takes besides plain words.
+// CommandInput is the input of a command besides plain words.
 type CommandInput string
 
-// What a command takes.
+// Inputs of commands.
 const (
 	TakesWords  CommandInput = ""
-	TakesPrompt CommandInput = "prompt" // a text for an agent, with the formatting that the user gave it
-	TakesFile   CommandInput = "file"   // the file that it is the caption of, or that of the message it replies to
+	TakesPrompt CommandInput = "prompt" // a text for an agent, with the user's formatting
+	TakesFile   CommandInput = "file"   // the file of the message, or of the message it replies to
 )
 
 func (s CommandSpec) isAbort() bool { return s.Do == nil }
@@ -64,10 +64,10 @@ func (s CommandSpec) Allows(role orchestrator.UserRole) bool {
 	return s.Right == "" || role.May(s.Right)
 }
 
-// commandOf returns the command of a message. The caption of a file is a command only if the command takes a file. In a group
-// our mention may stand before the command: "@our_bot /abort" is "/abort@our_bot".
+// commandOf returns the command of a message. The caption of a file is a command only if that command takes a file. In
+// a group the bot's mention may precede the command: "@our_bot /abort" means "/abort@our_bot".
 func (r *Router) commandOf(m *wireMessage, in *Message) (Command, bool) {
-	text, _ := m.words()
+	text, _ := m.textAndEntities()
 	c, ok := parseCommand(text)
 	if !ok && !in.Private {
 		c, ok = parseCommand(in.Plain)
@@ -83,7 +83,7 @@ func (r *Router) commandOf(m *wireMessage, in *Message) (Command, bool) {
 	return c, true
 }
 
-// unescaped is the prompt that a text stands for: "//compact" is "/compact".
+// unescaped returns the prompt of a text: "//compact" becomes "/compact".
 func unescaped(text string) string {
 	if strings.HasPrefix(text, "//") {
 		if _, ok := parseCommand(text[1:]); ok {
@@ -93,13 +93,13 @@ func unescaped(text string) string {
 	return text
 }
 
-// isAbortWord says whether a text is nothing but one of words. Case and closing punctuation do not count.
+// isAbortWord reports whether a text consists of one of words. It ignores case and closing punctuation.
 func isAbortWord(text string, words []string) bool {
 	text = strings.TrimSpace(strings.TrimRightFunc(strings.TrimSpace(text), unicode.IsPunct))
 	return text != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(text, w) })
 }
 
-// Refusal says what a role may do, to a user who wanted more.
+// Refusal tells a user who tried more what their role may do.
 func Refusal(role orchestrator.UserRole) lang.Key {
 	switch role {
 	case orchestrator.RoleMember:

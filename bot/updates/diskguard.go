@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// diskGuard notifies the chats of trouble with the disk under the journal. It stores none of its messages, since the disk
-// takes nothing. Only the poller's goroutine uses it.
+// diskGuard notifies chats of trouble with the journal's disk. It stores none of its messages, because the disk accepts
+// no writes. Only the poller's goroutine uses it.
 type diskGuard struct {
 	journal  orchestrator.Inbox
 	concerns func(orchestrator.Update) (concern, bool)
@@ -21,26 +21,26 @@ type diskGuard struct {
 	log      *slog.Logger
 
 	state    orchestrator.DiskState
-	since    time.Time // the state
+	since    time.Time // start of the state
 	notified map[orchestrator.ConversationID]bool
-	answered map[int64]bool // updates that ask for the status
+	answered map[int64]bool // updates that ask for the status and were answered
 }
 
-// concern is the conversation of an update.
+// concern is the conversation that an update concerns.
 type concern struct {
 	conversation orchestrator.ConversationID
-	status       bool // it asks how ductor is
+	status       bool // the user asks for ductor's status
 }
 
 const (
-	// diskRetry is how often a full disk is looked at.
+	// diskRetry is the interval for checking a full disk.
 	diskRetry = 10 * time.Second
-	// diskSteady is how long a disk works before the chats are notified of its next trouble: a disk that is full by turns
-	// is not news each time.
+	// diskSteady is how long a disk must work before its next trouble is reported. So a disk that is full again and
+	// again causes few messages.
 	diskSteady = time.Hour
 )
 
-// enter takes the state of the disk, and notifies the owner and the conversations that wait of trouble.
+// enter records the state of the disk. In case of trouble it notifies the owner and the waiting conversations.
 func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why error) {
 	if g.state == state {
 		return
@@ -66,8 +66,8 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why
 	g.tell(g.waiting(ctx)...)
 }
 
-// hear reads updates that cannot be stored, and notifies their conversations.
-func (g *diskGuard) hear(updates []orchestrator.Update) {
+// notifySenders reads updates that cannot be stored, and notifies their conversations.
+func (g *diskGuard) notifySenders(updates []orchestrator.Update) {
 	for _, u := range updates {
 		c, ok := g.concerns(u)
 		if !ok {
@@ -94,7 +94,7 @@ func (g *diskGuard) tell(ids ...orchestrator.ConversationID) {
 	}
 }
 
-// waiting lists the conversations with unhandled updates or unfinished turns, and the owner's private chat.
+// waiting returns the conversations with unhandled updates or unfinished turns, and the owner's private chat.
 func (g *diskGuard) waiting(ctx context.Context) []orchestrator.ConversationID {
 	var ids []orchestrator.ConversationID
 	if g.owner != 0 {
@@ -117,7 +117,7 @@ func (g *diskGuard) waiting(ctx context.Context) []orchestrator.ConversationID {
 	return ids
 }
 
-// concerns gives the conversation of an update; false for an update that the router would ignore.
+// concerns returns the conversation of an update, or false for an update that the router would ignore.
 func (r *Router) concerns(u orchestrator.Update) (concern, bool) {
 	w, ok := r.gate.read(u)
 	if !ok || !r.gate.admits(&w) {
@@ -128,7 +128,7 @@ func (r *Router) concerns(u orchestrator.Update) (concern, bool) {
 	if w.Callback != nil || w.Message == nil {
 		return it, w.Callback != nil || m.Chat.private()
 	}
-	in := readMessage(u.ID, m, r.me)
+	in := parseMessage(u.ID, m, r.me)
 	c, command := r.commandOf(m, in)
 	if !command || in.forwarded {
 		return it, r.meant(m, in)

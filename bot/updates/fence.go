@@ -9,21 +9,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// A prompt fences what others wrote, so that an agent can tell it from the user's own words: names are quoted, and
-// every line of a text begins with "> ". Neither can end its fence, whatever is in it.
+// A prompt fences text by others, so that an agent can tell it from the user's own words: names are quoted, and every
+// line of a text starts with "> ". No content can end its fence.
 
 // namesLimit bounds a name in a prompt, in characters.
 const namesLimit = 64
 
-// fencedName is a name as a quoted string on one line; what cannot be seen is escaped.
+// fencedName returns a name as a quoted string on one line, with invisible characters escaped.
 func fencedName(name string) string {
 	return strconv.Quote(render.Cut(strings.Join(strings.Fields(name), " "), namesLimit))
 }
 
-// lineEnds are the characters that something that reads a text may take for the end of a line.
+// lineEnds replaces all characters that a reader of the text may treat as the end of a line.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// fencedText is a text with "> " before each of its lines.
+// fencedText returns a text with "> " before each of its lines.
 func fencedText(text string) string {
 	if text == "" {
 		return ""
@@ -31,7 +31,7 @@ func fencedText(text string) string {
 	return "> " + strings.ReplaceAll(strings.TrimRight(lineEnds.Replace(text), "\n"), "\n", "\n> ")
 }
 
-// originOf says who wrote a message that the sender did not; empty for the sender's own words.
+// originOf names the author of a message that the sender did not write. It returns "" for the sender's own words.
 func originOf(m *wireMessage) string {
 	switch {
 	case m.Forwarded != nil:
@@ -42,7 +42,7 @@ func originOf(m *wireMessage) string {
 	return ""
 }
 
-// contextOf says what a message answers to or where it comes from.
+// contextOf describes the message that m replies to, or m's origin.
 func contextOf(m *wireMessage, me Identity) string {
 	var b strings.Builder
 	if origin := originOf(m); origin != "" {
@@ -56,8 +56,8 @@ func contextOf(m *wireMessage, me Identity) string {
 	switch {
 	case m.Quote != nil:
 		quoted = markdownOf(m.Quote.Text, m.Quote.Entities)
-	case r != nil && !me.wrote(r): // of what the bot said, the agent may know; see receiver.name
-		quoted = markdownOf(r.words())
+	case r != nil && !me.wrote(r): // the agent may know the bot's own messages; see receiver.name
+		quoted = markdownOf(r.textAndEntities())
 	}
 	if quoted == "" {
 		return b.String()
@@ -66,18 +66,19 @@ func contextOf(m *wireMessage, me Identity) string {
 	return b.String()
 }
 
-// memberLine says that a member of the group wrote a message.
+// memberLine marks a message as written by a member of the group.
 func memberLine(m *wireMessage) string {
 	return "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
 }
 
-// Bounds of what is quoted before a prompt, in characters: of a message, and of the report of a job.
+// Bounds of the quoted text before a prompt, in characters: of a message, and of a job's report.
 const (
 	quoteLimit  = 4000
 	reportLimit = 16000
 )
 
-// subjectOf is the context of a reply to a message of ours; empty if the agent knows what it means.
+// subjectOf returns the context of a reply to a message of the bot. It returns "" if the agent knows what the reply
+// refers to.
 func subjectOf(in *Message, s orchestrator.Subject) string {
 	text, limit, whom := in.reply.words, quoteLimit, "you"
 	switch {
@@ -99,7 +100,7 @@ func subjectOf(in *Message, s orchestrator.Subject) string {
 	return "[In reply to " + whom + "]\n" + fencedText(render.Cut(text, limit)) + "\n\n"
 }
 
-// broughtFile, lostFile and broughtSpeech are the context of a message that replies to one with a file.
+// broughtFile, lostFile and broughtSpeech return the context of a message that replies to a message with a file.
 func broughtFile(name string) string {
 	return "[The file " + fencedName(name) + " is that of the message that this replies to]\n"
 }
@@ -126,7 +127,7 @@ func authorOf(r *wireMessage, me Identity) string {
 	return "somebody"
 }
 
-// name is who a forwarded message is from, fenced.
+// name returns the fenced name of a forwarded message's author.
 func (o *wireOrigin) name() string {
 	switch {
 	case o.User != nil:
@@ -141,20 +142,21 @@ func (o *wireOrigin) name() string {
 	return "somebody"
 }
 
-// words are the text of a message, wherever it stands, and its entities. A place and a contact are said in words.
-func (m *wireMessage) words() (string, []wireEntity) {
+// textAndEntities returns the text of a message, from whichever field has it, and its entities. It describes a place or
+// a contact in words.
+func (m *wireMessage) textAndEntities() (string, []wireEntity) {
 	switch {
 	case m.Text != "":
 		return m.Text, m.Entities
 	case m.Caption == "":
-		return m.thing(), nil
+		return m.describeContent(), nil
 	}
 	return m.Caption, m.CaptionEntities
 }
 
-// thing says what a message is that has no text; empty for one that an agent has no use for. Names and addresses are
-// quoted, since others wrote them.
-func (m *wireMessage) thing() string {
+// describeContent describes a message without text. It returns "" if the message is of no use to an agent. It quotes
+// names and addresses, because others wrote them.
+func (m *wireMessage) describeContent() string {
 	switch {
 	case m.Contact != nil:
 		return "[Contact: " + fencedName(m.Contact.FirstName+" "+m.Contact.LastName) + ", phone " + fencedName(m.Contact.Phone) + "]"

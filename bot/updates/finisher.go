@@ -21,20 +21,21 @@ type Finisher struct {
 	log        *slog.Logger
 }
 
-// Sender sends messages that are stored; *message.Messages is one.
+// Sender sends stored messages. *message.Messages implements it.
 type Sender interface {
-	// Follow calls arrived with the number of a message once it is in the chat, unless ductor is restarted before.
+	// Follow calls arrived with the message's number once it is in the chat, unless ductor restarts first.
 	Follow(key string, arrived func(id int))
-	// Wake says that messages were stored.
+	// Wake reports that messages were stored.
 	Wake()
 }
 
-// NewFinisher makes a Finisher of updates in the journal.
+// NewFinisher returns a Finisher for updates in the journal.
 func NewFinisher(journal orchestrator.Inbox, sender Sender, log *slog.Logger) *Finisher {
 	return &Finisher{journal: journal, sender: sender, unfinished: &unfinished{}, log: log}
 }
 
-// unfinished are updates that could not be marked handled because of the disk, until it works again.
+// unfinished are updates that could not be marked as handled because of the disk. They stay here until the disk works
+// again.
 type unfinished struct {
 	mu  sync.Mutex
 	ids []int64
@@ -46,7 +47,7 @@ func (u *unfinished) add(ids []int64) {
 	u.ids = append(u.ids, ids...)
 }
 
-// ofDisk says whether an error is the disk's. The diskGuard notifies the chats of those.
+// ofDisk reports whether the disk caused an error. The diskGuard notifies the chats of such errors.
 func ofDisk(err error) bool {
 	return errors.Is(err, orchestrator.ErrDiskFull) || errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDamaged)
 }
@@ -59,11 +60,11 @@ func (u *unfinished) take() []int64 {
 	return ids
 }
 
-// finishPatience bounds a write that goes on although its caller was cancelled: what was done is recorded as done.
+// finishPatience bounds a write that continues although its caller was cancelled, so that completed work is recorded.
 const finishPatience = 10 * time.Second
 
-// Finish marks updates handled. An update that cannot be marked stays in the journal and is handled again when a full
-// disk has room, and after a restart.
+// Finish marks updates as handled. If that fails, an update stays in the journal and is handled again when a full disk
+// has room, or after a restart.
 func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
 	defer cancel()
@@ -80,36 +81,37 @@ func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orche
 	return true
 }
 
-// Forgetting is the Finisher of updates that hold a secret.
+// Forgetting returns a Finisher for updates that contain a secret.
 func (f *Finisher) Forgetting() *Finisher {
 	return &Finisher{journal: secretJournal{f.journal}, sender: f.sender, unfinished: f.unfinished, log: f.log}
 }
 
-// secretJournal is a journal in which nothing is left of the updates that it finishes.
+// secretJournal is a journal that erases the updates that it finishes.
 type secretJournal struct{ orchestrator.Inbox }
 
 func (s secretJournal) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return s.ForgetUpdates(ctx, ids, notices...)
 }
 
-// Answer finishes the update of a message with one notice to its sender. In groups it replies to the message.
+// Answer finishes the update of a message with a notice to its sender. In groups the notice replies to the message.
 func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi.Keyboard) {
 	f.answerMerged(ctx, in, in.Updates(), text, k)
 }
 
-// answerMerged is Answer for a message that others were merged into.
+// answerMerged is Answer for a message that contains other messages.
 func (f *Finisher) answerMerged(ctx context.Context, in *Message, updates []int64, text string, k tgapi.Keyboard) {
 	f.Tell(ctx, in.Conversation, in.Quote(), updates, text, k)
 }
 
-// AnswerFollowed is Answer with a message that is to change: arrived is told its number; see Sender.Follow.
+// AnswerFollowed is Answer with a message that will change. It calls arrived with the message's number; see
+// Sender.Follow.
 func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard, arrived func(id int)) {
 	m := message.Compose(in.Conversation, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: in.Quote()})
 	f.sender.Follow(m.Key, arrived)
 	f.Finish(ctx, in.Updates(), m)
 }
 
-// Tell finishes updates with a notice, in reply to a message or, for 0, to none.
+// Tell finishes updates with a notice. The notice replies to a message, unless replyTo is 0.
 func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string, k tgapi.Keyboard) {
 	f.Finish(ctx, updates, message.Compose(id, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: replyTo}))
 }

@@ -17,10 +17,10 @@ import (
 type gate struct {
 	allow    Allow
 	me       Identity
-	tidy     func(chat int64, message int) // deletes a message that says that we pinned one
+	tidy     func(chat int64, message int) // deletes Telegram's service message about our pin
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
-	lost     time.Time // messages until then may have been handled without a trace
+	lost     time.Time // earlier messages may have been handled without a trace
 	log      *slog.Logger
 }
 
@@ -28,7 +28,7 @@ func newGate(allow Allow, now func() time.Time, log *slog.Logger) *gate {
 	return &gate{allow: allow, refusals: &refusals{log: log, now: now, seen: make(map[refused]time.Time)}, log: log}
 }
 
-// read decodes an update. False means that it cannot be, which the log says.
+// read decodes an update. It logs one that it cannot decode and returns false.
 func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 	if err := json.Unmarshal(u.Raw, &w); err != nil {
 		g.log.Error("passed over an update that cannot be decoded", "update", u.ID, "err", err)
@@ -40,14 +40,14 @@ func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 	return w, true
 }
 
-// admits says whether an update comes from a listed user, and logs any other.
+// admits reports whether an update comes from a listed user. It logs any other.
 func (g *gate) admits(w *wireUpdate) bool {
 	m := w.message()
 	if m == nil {
-		return false // of a kind that we do not read, or of an inline message, which we never send
+		return false // of an unused kind, or of an inline message, which the bot never sends
 	}
 	from, as := m.From, m.SenderChat
-	if w.Callback != nil { // below a message of ours
+	if w.Callback != nil { // on a message of the bot
 		from, as = &w.Callback.From, nil
 	}
 	if g.allow.permits(m.Chat, from, as) || g.allow.moves(m) {
@@ -63,8 +63,8 @@ func (g *gate) admits(w *wireUpdate) bool {
 	return false
 }
 
-// moved has all of an allowed group that became a supergroup follow it to its new id, which it has the owner know: until it is
-// allowed, the bot is silent there.
+// moved moves everything of an allowed group that became a supergroup to its new id. It notifies the owner: until the
+// owner allows the new id, the bot is silent there.
 func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 	r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups", "chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
 	if err := r.handler.Moved(ctx, m.Chat.ID, m.MigratedTo); err != nil {
@@ -82,16 +82,16 @@ func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 // joinPatience bounds how long the poller waits for the store.
 const joinPatience = 5 * time.Second
 
-// joins says whether an update takes an invitation; what a user sends who is known already takes none.
+// joins reports whether an update accepts an invitation. A known user cannot.
 func (g *gate) joins(w *wireUpdate) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), joinPatience)
 	defer cancel()
 	return g.allow.joins(ctx, w)
 }
 
-// strip keeps only the id of an update that is not admitted: strangers may not fill the disk. Telegram tells us when we
-// pin a message, by a message to the chat that is deleted. Telegram sends a message again that an earlier ductor handled and
-// did not acknowledge: where the record of that is lost, it does not run a second time.
+// strip reduces an update that is not admitted to its id, because strangers must not fill the disk. It also deletes the
+// service message with which Telegram reports our own pin. And it drops messages that an earlier process may have
+// handled without acknowledging them: if their record is lost, they must not run a second time.
 func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	w, ok := g.read(u)
 	switch {
@@ -106,14 +106,14 @@ func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	return orchestrator.Update{ID: u.ID}
 }
 
-// refusals logs the users who were turned away, so that the owner can allow them: each user of each chat once an hour, and
-// at most one line a minute for all of them, so that strangers cannot fill the log. Not safe for concurrent use.
+// refusals logs rejected users, so that the owner can allow them: each user of each chat once an hour, and at most one
+// line a minute in total, so that strangers cannot fill the log. Not safe for concurrent use.
 type refusals struct {
 	log    *slog.Logger
 	now    func() time.Time
 	seen   map[refused]time.Time
-	last   time.Time // when the last line was written
-	silent int       // updates turned away since, without a line
+	last   time.Time // time of the last line
+	silent int       // rejected updates since then, without a line
 }
 
 type refused struct{ chat, user int64 }

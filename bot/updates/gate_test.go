@@ -58,7 +58,7 @@ func TestStrangersShareOneLineAMinute(t *testing.T) {
 	}
 }
 
-// joinsFake takes one code.
+// joinsFake accepts one code.
 type joinsFake struct {
 	code  string
 	tried []string
@@ -77,7 +77,8 @@ func (j *joinsFake) Join(_ context.Context, user orchestrator.PersonID, _, code 
 	return code == j.code
 }
 
-// Of all that strangers send, only a /start with what can be a code is looked at: from a user, written in a private chat.
+// Of everything that strangers send, only a /start with a well-formed code is considered, if a user writes it in a
+// private chat.
 func TestOnlyACodeOfAStrangerIsLookedAt(t *testing.T) {
 	const code, guessed = "ABCDEFGHIJ23", "ABCDEFGHIJ24"
 	from := map[string]any{"id": 66, "first_name": "X"}

@@ -10,26 +10,27 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// ErrToken says that Telegram does not know the token. A retry does not help.
+// ErrToken means that Telegram does not know the token. A retry does not help.
 var ErrToken = errors.New("Telegram does not accept the bot token: check telegram.token, or get a new one from @BotFather")
 
-// Identity is the bot's own user at Telegram.
+// Identity is the bot's own Telegram user.
 type Identity struct {
 	ID       int64  `json:"id"`
 	Username string `json:"username"`
 }
 
-// wrote says whether we sent m.
+// wrote reports whether the bot sent m.
 func (me Identity) wrote(m *wireMessage) bool {
 	return m != nil && m.From != nil && m.From.ID == me.ID
 }
 
-// is says whether username names us; case does not count.
+// is reports whether username is the bot's. It ignores case.
 func (me Identity) is(username string) bool {
 	return username != "" && strings.EqualFold(username, me.Username)
 }
 
-// Identify asks Telegram for our own user until Telegram answers or ctx ends. ErrToken when Telegram refuses the token.
+// Identify asks Telegram for the bot's user until Telegram answers or ctx is done. It returns ErrToken if Telegram
+// rejects the token.
 func Identify(ctx context.Context, api *tgapi.API, log *slog.Logger) (Identity, error) {
 	for failures := (backoff{jitter: jitter}); ; {
 		me, err := GetMe(ctx, api)
@@ -50,7 +51,7 @@ func Identify(ctx context.Context, api *tgapi.API, log *slog.Logger) (Identity, 
 	}
 }
 
-// GetMe asks Telegram once for our own user. ErrToken when Telegram refuses the token.
+// GetMe asks Telegram for the bot's user, once. It returns ErrToken if Telegram rejects the token.
 func GetMe(ctx context.Context, api *tgapi.API) (me Identity, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
@@ -63,7 +64,7 @@ func GetMe(ctx context.Context, api *tgapi.API) (me Identity, err error) {
 	return me, nil
 }
 
-// RemoveWebhook ends a webhook and keeps the updates that wait.
+// RemoveWebhook removes a webhook and keeps the pending updates.
 func RemoveWebhook(ctx context.Context, api *tgapi.API) error {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()

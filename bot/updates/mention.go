@@ -9,20 +9,21 @@ import (
 	"ductor/bot/render"
 )
 
-// addressed says whether a group message is meant for us: it mentions us or answers to a message of ours.
+// addressed reports whether a group message is meant for the bot: it mentions the bot or replies to its
+// messages.
 func addressed(m *wireMessage, me Identity) bool {
 	if r := m.ReplyTo; r != nil && me.wrote(r) && !isTopicStart(m, r) {
 		return true
 	}
-	text, entities := m.words()
+	text, entities := m.textAndEntities()
 	return len(mentions(text, entities, me)) > 0
 }
 
 // span is a piece of a text in UTF-16 units.
 type span struct{ from, to int }
 
-// mentions finds the places where a text names us. Only what Telegram marked as a mention counts, so that an address
-// such as me@ductor_bot.example does not.
+// mentions finds the places where a text mentions the bot. It accepts only mentions that Telegram marked, so an address
+// such as me@ductor_bot.example does not count.
 func mentions(text string, entities []wireEntity, me Identity) []span {
 	if len(entities) == 0 {
 		return nil
@@ -48,8 +49,8 @@ func mentions(text string, entities []wireEntity, me Identity) []span {
 	return found
 }
 
-// withoutMention takes our name off the beginning or the end of a text, and moves the entities with the rest. In the middle
-// of a sentence it stays, where taking it out would break the sentence.
+// withoutMention removes the bot's name from the start or the end of a text, and moves the entities accordingly. Within
+// a sentence the name stays, because its removal would break the sentence.
 func withoutMention(text string, entities []wireEntity, me Identity) (string, []wireEntity) {
 	found := mentions(text, entities, me)
 	if len(found) == 0 {

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// telegramText is the longest text of one message, in UTF-16 units. Clients split longer ones.
+	// telegramText is Telegram's limit for one message, in UTF-16 units. Clients split longer texts.
 	telegramText = 4096
-	// splitText is how long a message is at least that is the first part of a paste: clients cut behind the half of the limit,
-	// at a blank line, a line or a word.
+	// splitText is the minimum length of a message that can be the first part of a paste: clients cut in the second
+	// half of the limit, at a blank line, a line or a word.
 	splitText = telegramText / 2
-	// partSeconds is how far apart the parts of a prompt may have been sent, by Telegram's clock: after a night offline a
-	// whole backlog arrives in one moment.
+	// partSeconds is the maximum time between the parts of a prompt by Telegram's clock. The time of arrival does not
+	// help: after a night offline a whole backlog arrives at once.
 	partSeconds = 2
-	albumMost   = 10 // files in one album
-	partsMost   = 50 // parts of one prompt
+	maxAlbum    = 10 // files in one album
+	maxParts    = 50 // parts of one prompt
 )
 
-// mergeWindows is how long further parts are waited for.
+// mergeWindows are the times to wait for further parts.
 type mergeWindows struct{ album, paste time.Duration }
 
-// next gives how long to wait for a message that may follow the parts so far, and which message does. A window of zero
-// says that they are complete, as those of a message are that nothing came with.
+// next returns how long to wait for a message that may follow the parts so far, and a function that recognizes it. A
+// window of zero means that they are complete, like a message that came alone.
 func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool) {
 	last := parts[len(parts)-1]
 	files := 0
@@ -39,8 +39,8 @@ func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool
 	}
 	fits := func(in *Message) bool { return continues(last, in) }
 	switch {
-	case len(parts) >= partsMost:
-	case files > 0 && files < albumMost:
+	case len(parts) >= maxParts:
+	case files > 0 && files < maxAlbum:
 		return w.album, fits
 	case len(parts) > 1, last.follows, last.forwarded, isPastePart(last):
 		return w.paste, fits
@@ -48,7 +48,7 @@ func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool
 	return 0, nil
 }
 
-// rest waits for what a client cut off a long command, takes it into the command's task, and returns it.
+// rest waits for the text that a client cut off a long command, merges it into the command's task, and returns it.
 func (w mergeWindows) rest(ctx context.Context, q *queue, t *task, in *Message) (text string) {
 	for last := in; isPastePart(last) && w.paste > 0; {
 		next := q.absorb(ctx, t, w.paste, func(in *Message) bool { return continues(last, in) && in.file == nil && !in.forwarded })
@@ -62,13 +62,13 @@ func (w mergeWindows) rest(ctx context.Context, q *queue, t *task, in *Message) 
 	return text
 }
 
-// isPastePart says whether in may be a part of a paste that is not the last one.
+// isPastePart reports whether in may be a part of a split paste other than the last one.
 func isPastePart(in *Message) bool {
 	return in.units > splitText && in.file == nil && !in.forwarded
 }
 
-// continues says whether in and last are parts of one prompt: the files of an album, or what a client sent in one go, such
-// as a comment and what it is about, several forwards, and a paste that was split.
+// continues reports whether in and last are parts of one prompt: the files of an album, or messages that a client sent
+// together, such as a comment and its forwarded message, several forwards, or a split paste.
 func continues(last, in *Message) bool {
 	if in.edited || in.User != last.User {
 		return false
@@ -82,17 +82,17 @@ func continues(last, in *Message) bool {
 	return next && apart >= -partSeconds && apart <= partSeconds && !answers
 }
 
-// belongs says whether in is a part of the prompt whose last part is last also where that was handled before: users write
-// two messages in a row, but forward and attach only in one go.
+// belongs reports whether in is a further part of the prompt that ends with last, even if that was handled before.
+// Users may write two messages in a row, but forwards and files only arrive together if they belong together.
 func belongs(last, in *Message) bool {
 	return continues(last, in) && (in.forwarded || in.file != nil || isPastePart(last))
 }
 
-// wordingOf makes one prompt text of the parts.
+// wordingOf joins the parts to the text of one prompt.
 func wordingOf(parts []*Message) string {
 	var b strings.Builder
 	b.WriteString(parts[0].sender)
-	var last *Message // the last part that says something
+	var last *Message // the last part with text
 	for _, p := range parts {
 		if p.Text == "" && p.Context == "" {
 			continue
@@ -112,8 +112,8 @@ func wordingOf(parts []*Message) string {
 	return b.String()
 }
 
-// seam is what stands between two parts: nothing where a client had to cut at the limit, else the line break it
-// cut at and Telegram trimmed. What others wrote ends with a blank line.
+// seam returns the separator of two parts: nothing if the client had to cut at the limit, otherwise the line break at
+// which it cut and which Telegram removed. Text by others ends with a blank line.
 func seam(part, next *Message) string {
 	switch {
 	case isPastePart(part) && part.units >= telegramText && !next.forwarded && next.file == nil:
@@ -124,11 +124,11 @@ func seam(part, next *Message) string {
 	return "\n"
 }
 
-// mergedKept is how many merged prompts are remembered.
+// mergedKept is the number of remembered merged prompts.
 const mergedKept = 64
 
-// mergeMemory remembers the parts of merged prompts, so that an edit of one part
-// changes that part only. Safe for concurrent use.
+// mergeMemory remembers the parts of merged prompts, so that an edit of one part changes only that part. Safe for
+// concurrent use.
 type mergeMemory struct {
 	mu     sync.Mutex
 	recent [][]*Message
@@ -147,7 +147,7 @@ func (m *mergeMemory) keep(parts []*Message) {
 	m.recent = append(m.recent, parts)
 }
 
-// edited gives the message a prompt is known by and its text after the edit in.
+// edited returns the message that identifies the prompt, and the prompt's text after the edit in.
 func (m *mergeMemory) edited(in *Message) (message int, text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,8 +162,8 @@ func (m *mergeMemory) edited(in *Message) (message int, text string) {
 	return in.ID, wordingOf([]*Message{in})
 }
 
-// recent remembers the last prompt of each sender, to which a message may belong that comes when its turn was begun. Safe for
-// concurrent use.
+// recent remembers the last prompt of each sender. A message that arrives after its turn started may belong to it. Safe
+// for concurrent use.
 type recent struct {
 	mu      sync.Mutex
 	prompts map[senderKey]sentPrompt
@@ -174,7 +174,7 @@ type sentPrompt struct {
 	wants orchestrator.Wants
 }
 
-// message is the one that a prompt is known by; 0 for none.
+// message returns the message that identifies a prompt; 0 for none.
 func (p sentPrompt) message() int {
 	if len(p.parts) == 0 {
 		return 0
@@ -182,7 +182,7 @@ func (p sentPrompt) message() int {
 	return p.parts[0].ID
 }
 
-// of is the prompt that in belongs to; none if it is one of its own.
+// of returns the prompt that in belongs to, or none if in starts a prompt of its own.
 func (r *recent) of(in *Message) sentPrompt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,14 +202,14 @@ func (r *recent) keep(p sentPrompt) {
 	r.prompts[p.parts[0].by()] = p
 }
 
-// follower recognises messages that belong to one that was meant for us though they do not name us: the
-// rest of an album, what a comment is about, the rest of a paste. It is used by the router alone.
+// follower recognizes messages that belong to one that was meant for the bot, even though they do not mention it: the
+// rest of an album, the message that a comment is about, or the rest of a paste. Only the router uses it.
 type follower struct {
 	windows  mergeWindows
 	seen     *seen
 	albums   map[albumKey]bool
-	last     map[senderKey]*Message // that was meant for us
-	followed map[int64]bool         // updates of the batch that is dispatched, after which more comes in it that may belong to theirs
+	last     map[senderKey]*Message // the last message that was meant for the bot
+	followed map[int64]bool         // updates of the current batch that are followed by more that may belong to them
 }
 
 type albumKey struct {
@@ -230,7 +230,7 @@ func newFollower(w mergeWindows, now func() time.Time) *follower {
 	return &follower{windows: w, seen: newSeen(now), albums: make(map[albumKey]bool), last: make(map[senderKey]*Message)}
 }
 
-// read looks through a batch for messages that may belong to the one before them.
+// read searches a batch for messages that may belong to the one before them.
 func (f *follower) read(updates []orchestrator.Update, me Identity) {
 	clear(f.followed)
 	if len(updates) < 2 {
@@ -243,7 +243,7 @@ func (f *follower) read(updates []orchestrator.Update, me Identity) {
 		if json.Unmarshal(u.Raw, &w) != nil || w.Message == nil || w.Message.From == nil {
 			continue
 		}
-		in := readMessage(u.ID, w.Message, me)
+		in := parseMessage(u.ID, w.Message, me)
 		if was := last[in.by()]; was != nil && continues(was, in) {
 			f.followed[was.Update] = true
 		}
@@ -251,14 +251,14 @@ func (f *follower) read(updates []orchestrator.Update, me Identity) {
 	}
 }
 
-// belongs says whether in goes with a message that was meant for us.
+// belongs reports whether in belongs to a message that was meant for the bot.
 func (f *follower) belongs(in *Message) bool {
 	last := f.last[in.by()]
 	return in.album != "" && f.albums[albumKey{in.Conversation, in.album}] || last != nil && belongs(last, in)
 }
 
-// inside reports whether in stands inside of a paste or an album, where a line that looks like a command is text. In a private chat
-// only the next message does: an answer of the bot in between has a number too.
+// inside reports whether in is within a paste or an album, where a line that looks like a command is text. In a private
+// chat only the very next message is: an answer of the bot in between would have a number too.
 func (f *follower) inside(in *Message) bool {
 	last := f.last[in.by()]
 	if in.album != "" {
@@ -267,7 +267,7 @@ func (f *follower) inside(in *Message) bool {
 	return last != nil && isPastePart(last) && continues(last, in) && (!in.Private || in.ID == last.ID+1)
 }
 
-// add remembers a message that was meant for us.
+// add remembers a message that was meant for the bot.
 func (f *follower) add(in *Message) {
 	if len(f.albums) >= followed {
 		clear(f.albums)

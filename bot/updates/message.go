@@ -8,67 +8,67 @@ import (
 	"ductor/orchestrator"
 )
 
-// Message is a message of an allowed user that is meant for us, read but not yet acted on.
+// Message is a message of an allowed user that is meant for the bot, parsed but not handled yet.
 type Message struct {
 	Update       int64
 	Conversation orchestrator.ConversationID
 	User         orchestrator.PersonID
 	Role         orchestrator.UserRole // of the sender
 	ID           int
-	ReplyTo      int    // the message of ours that it answers to; 0 for none
-	Text         string // as Markdown, without our mention
-	Plain        string // Text without the Markdown of its formatting
-	Context      string // what the text answers to or where it comes from; empty or ending in a line break
+	ReplyTo      int    // the bot's message that it replies to; 0 for none
+	Text         string // as Markdown, without the bot's mention
+	Plain        string // Text without Markdown for its formatting
+	Context      string // describes the message that the text replies to, or its origin; empty or ending in a line break
 	Private      bool
 
 	receipt
 	part
 }
 
-// receipt is when ductor read a message, and that it said so.
+// receipt is the time when ductor read a message, and whether it acknowledged the message.
 type receipt struct {
 	arrived      time.Time
-	acknowledged bool // only the worker of the content touches it
+	acknowledged bool // only the worker of the content uses it
 }
 
-// part is what a message adds to a prompt, and what tells whether two messages make one.
+// part is the contribution of a message to a prompt, and the data that decides whether two messages form one.
 type part struct {
-	sender    string // says to the agent that the sender is no listed user; empty for a listed one
+	sender    string // tells the agent that the sender is not a listed user; empty for a listed one
 	date      int64
-	forwarded bool // the sender did not write it: it is no command, and fenced in the prompt
+	forwarded bool // not written by the sender: it is no command, and is fenced in the prompt
 	edited    bool
-	units     int    // UTF-16 units of the text as it was sent
-	album     string // media group; empty outside albums
+	units     int    // UTF-16 units of the original text
+	album     string // media group; empty outside of albums
 	file      *fileRef
-	reply     *reply // the message that it answers to; nil for none
+	reply     *reply // the message that it replies to; nil for none
 
-	follows bool    // more of the sender came with it, which may belong to it
-	unmeant bool    // it is for us only if another part of its album is
-	merged  []int64 // the updates of other messages that are in it
-	// Files are those that came with it and with the messages that are in it, once they are fetched.
+	follows bool    // more messages of the sender came with it, which may belong to it
+	unmeant bool    // for the bot only if another part of its album is
+	merged  []int64 // updates of merged messages
+	// Files are the fetched files of the message and of the messages merged into it.
 	Files []orchestrator.Attachment
 }
 
-// Updates lists the updates of in, to be finished.
+// Updates returns the updates to finish for in.
 func (in *Message) Updates() []int64 { return append([]int64{in.Update}, in.merged...) }
 
-// reply is what a message answers to.
+// reply is the message that another one replies to.
 type reply struct {
 	id     int
 	words  string // as Markdown
-	quoted bool   // the sender chose a part of it, which stands in the context
+	quoted bool   // the sender quoted a part of it, which is in the context
 	file   *fileRef
 }
 
-// Arrived is when ductor read the message.
+// Arrived returns when ductor read the message.
 func (in *Message) Arrived() time.Time { return in.arrived }
 
-// By is the sender, as of a press in the conversation.
+// By returns the sender in the form of a press in the conversation.
 func (in *Message) By() orchestrator.Press {
 	return orchestrator.Press{Conversation: in.Conversation, Person: in.User, Role: in.Role, Updates: in.Updates()}
 }
 
-// Quote is the message that an answer replies to: this one in a group, and none, 0, in a private chat.
+// Quote returns the message that an answer replies to: this one in a group, or 0 in a private chat.
 func (in *Message) Quote() int {
 	if in.Private {
 		return 0
@@ -85,17 +85,17 @@ type fileRef struct {
 	kind fileKind
 }
 
-// fileKind says what becomes of a file.
+// fileKind is the use of a file.
 type fileKind string
 
-// The kinds of files.
+// Kinds of files.
 const (
-	attached fileKind = ""       // it goes along with the prompt
-	speech   fileKind = "speech" // it is turned into the text of the prompt
+	attached fileKind = ""       // attached to the prompt
+	speech   fileKind = "speech" // transcribed into the prompt's text
 )
 
-// conversationOf is the conversation of a message. Replies in groups without topics carry a thread too, so the
-// thread counts only where Telegram says that it is a topic.
+// conversationOf returns the conversation of a message. Replies in groups without topics have a thread too, so the
+// thread counts only if Telegram says that it is a topic.
 func conversationOf(m *wireMessage) orchestrator.ConversationID {
 	id := orchestrator.ConversationID{Chat: m.Chat.ID}
 	if m.InTopic && m.Thread > 1 {
@@ -104,9 +104,9 @@ func conversationOf(m *wireMessage) orchestrator.ConversationID {
 	return id
 }
 
-// readMessage reads a message, without our mention.
-func readMessage(update int64, m *wireMessage, me Identity) *Message {
-	text, entities := m.words()
+// parseMessage parses a message and removes the bot's mention.
+func parseMessage(update int64, m *wireMessage, me Identity) *Message {
+	text, entities := m.textAndEntities()
 	in := &Message{
 		Update: update, Conversation: conversationOf(m), User: orchestrator.PersonID(m.From.ID),
 		ID: m.ID, Private: m.Chat.private(), Context: contextOf(m, me),
@@ -115,7 +115,7 @@ func readMessage(update int64, m *wireMessage, me Identity) *Message {
 		},
 	}
 	if r := m.ReplyTo; r != nil && !isTopicStart(m, r) {
-		in.reply = &reply{id: r.ID, words: markdownOf(r.words()), quoted: m.Quote != nil, file: fileOf(r)}
+		in.reply = &reply{id: r.ID, words: markdownOf(r.textAndEntities()), quoted: m.Quote != nil, file: fileOf(r)}
 		if me.wrote(r) {
 			in.ReplyTo = r.ID
 		}
@@ -130,7 +130,7 @@ func readMessage(update int64, m *wireMessage, me Identity) *Message {
 	return in
 }
 
-// markdownOf is a text of Telegram as Markdown.
+// markdownOf converts a text of Telegram to Markdown.
 func markdownOf(text string, entities []wireEntity) string {
 	t := render.Text{Text: text}
 	for _, e := range entities {
@@ -160,7 +160,7 @@ func fileOf(m *wireMessage) *fileRef {
 	return &fileRef{id: best.FileID, name: "photo.jpg", mime: "image/jpeg", size: best.Size}
 }
 
-// pictureMIME lists what agents take as pictures.
+// pictureMIME reports whether agents accept a type as a picture.
 func pictureMIME(mime string) bool {
 	switch mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -169,8 +169,8 @@ func pictureMIME(mime string) bool {
 	return false
 }
 
-// isTopicStart says whether r is the service message that opened the topic: everything in a topic
-// "answers" to it.
+// isTopicStart reports whether r is the service message that opened the topic: every message in a topic "replies" to
+// it.
 func isTopicStart(m, r *wireMessage) bool {
 	return r.TopicCreated != nil || m.InTopic && r.ID == m.Thread
 }

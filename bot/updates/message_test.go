@@ -71,7 +71,7 @@ func TestAddressedAndStripped(t *testing.T) {
 			if got := addressed(m, testMe); got != tt.meant {
 				t.Errorf("addressed = %v, want %v", got, tt.meant)
 			}
-			if got := readMessage(1, m, testMe).Text; got != tt.text {
+			if got := parseMessage(1, m, testMe).Text; got != tt.text {
 				t.Errorf("text = %q, want %q", got, tt.text)
 			}
 		})

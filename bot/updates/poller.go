@@ -22,15 +22,15 @@ type PollerOptions struct {
 	Router   *Router
 	Signs    Signs
 	Timeout  time.Duration             // of a long poll
-	Owner    orchestrator.PersonID     // is notified of trouble with the disk; 0 for none
-	Conflict func(ctx context.Context) // another program polls with our token; called once per trouble
-	// Polled takes the end of each poll, and how long the next one is waited for. It must not block; nil for none.
+	Owner    orchestrator.PersonID     // notified of trouble with the disk; 0 for none
+	Conflict func(ctx context.Context) // called once per trouble if another program polls with our token
+	// Polled gets the result of each poll and the wait before the next one. It must not block. It may be nil.
 	Polled func(err error, wait time.Duration)
 	Log    *slog.Logger
 	Now    func() time.Time
 }
 
-// NewPoller makes a Poller that gives the router what comes in.
+// NewPoller returns a Poller that passes updates to the router.
 func NewPoller(o PollerOptions) *Poller {
 	if o.Polled == nil {
 		o.Polled = func(error, time.Duration) {}
@@ -44,13 +44,13 @@ func NewPoller(o PollerOptions) *Poller {
 	}
 }
 
-// Poller takes updates from Telegram. It stores each in the journal before the call that acknowledges it, so that none is
-// lost whenever ductor dies.
+// Poller receives updates from Telegram. It stores each update in the journal before the call that acknowledges it, so
+// that none is lost whenever ductor dies.
 type Poller struct {
 	api        *tgapi.API
 	journal    orchestrator.Inbox
 	dispatch   func(ctx context.Context, updates []orchestrator.Update)
-	strip      func(orchestrator.Update) orchestrator.Update // keeps only the id of a stranger's update
+	strip      func(orchestrator.Update) orchestrator.Update // reduces a stranger's update to its id
 	guard      *diskGuard
 	unfinished *unfinished
 	report     reports
@@ -58,41 +58,41 @@ type Poller struct {
 	backoff    backoff
 	log        *slog.Logger
 
-	offset int64 // of the next poll; 0 asks for whatever is not acknowledged
+	offset int64 // of the next poll; 0 requests everything that is not acknowledged
 	last   last
 }
 
-// last is how the last poll ended.
+// last is the result of the last poll.
 type last struct {
 	answered  bool
 	conflicts int // in a row
 }
 
-// reports are the calls for those who want to know of polls; see PollerOptions.
+// reports are the callbacks about polls; see PollerOptions.
 type reports struct {
 	conflict func(ctx context.Context)
 	polled   func(err error, wait time.Duration)
 }
 
-// PollMost is how long a poll may take that waits for updates for so long.
+// PollMost returns the maximum duration of a poll with this timeout.
 func PollMost(timeout time.Duration) time.Duration { return timeout + pollGrace }
 
 const (
 	pollLimit   = 100
-	pollGrace   = 15 * time.Second // of the network, on top of the long poll
+	pollGrace   = 15 * time.Second // for the network, in addition to the long poll
 	pendingPage = 200
-	// conflictRest is how much longer than a whole poll of the other one we are silent: with anything
-	// shorter two pollers throw each other out for ever.
+	// conflictRest is how much longer than a whole poll of the other poller this one pauses. With a shorter pause two
+	// pollers would interrupt each other forever.
 	conflictRest = 10 * time.Second
 )
 
-// allowedUpdates is all that is asked for.
+// allowedUpdates returns the kinds of updates to request.
 func allowedUpdates() []string {
 	return []string{"message", "edited_message", "callback_query", "stopped_message_generation"}
 }
 
-// Run takes up what the previous process left in the journal, then polls until ctx ends. It returns nil then,
-// ErrToken, orchestrator.ErrDiskFailed, orchestrator.ErrDamaged, or a journal that cannot be read.
+// Run handles the updates that the previous process left in the journal, then polls until ctx is done and returns nil.
+// It returns ErrToken, orchestrator.ErrDiskFailed, orchestrator.ErrDamaged, or an error of reading the journal.
 func (p *Poller) Run(ctx context.Context) error {
 	if err := p.takeUp(ctx, anyUpdate); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
-// next makes one poll, unless the disk is in trouble. It gives how long to wait afterwards.
+// next makes one poll, unless the disk is in trouble. It returns the wait before the next.
 func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	state, changed := p.journal.Disk()
 	switch state {
@@ -128,12 +128,12 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(changed, cancel)() // no poll goes on over trouble with the disk
+	defer context.AfterFunc(changed, cancel)() // trouble with the disk ends a poll
 	return p.once(ctx)
 }
 
-// awaitRoom tries whether a full disk has room again. As long as it has none it polls, without waiting and without
-// acknowledging, to notify the senders why they get no answer.
+// awaitRoom checks whether a full disk has room again. If not, it polls without waiting and without acknowledging, to
+// tell the senders why they get no answer.
 func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error) {
 	err := p.journal.RetryDisk(ctx)
 	if state, _ := p.journal.Disk(); err == nil || state != orchestrator.DiskFull {
@@ -151,11 +151,11 @@ func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error
 		return wait, fatal
 	}
 	p.report.polled(nil, diskRetry)
-	p.guard.hear(updates)
+	p.guard.notifySenders(updates)
 	return diskRetry, nil
 }
 
-// takeUpUnfinished dispatches the updates again that the journal could not mark handled while the disk was full.
+// takeUpUnfinished dispatches again the updates that could not be marked as handled while the disk was full.
 func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 	ids := p.unfinished.take()
 	if len(ids) == 0 {
@@ -166,7 +166,7 @@ func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 
 func anyUpdate(orchestrator.Update) bool { return true }
 
-// takeUp dispatches the wanted updates of the journal that are not handled, in order.
+// takeUp dispatches the unhandled updates of the journal that wanted accepts, in order.
 func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bool) error {
 	after := int64(0)
 	for {
@@ -187,11 +187,11 @@ func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 	}
 }
 
-// once makes one poll. It says how long to wait before the next.
+// once makes one poll. It returns the wait before the next.
 func (p *Poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 	patience := p.timeout
-	if !p.last.answered && p.last.conflicts == 0 { // a short poll meets no other poller
-		patience = 0 // an answer at once says that Telegram is there
+	if !p.last.answered && p.last.conflicts == 0 { // a short poll does not conflict with another poller
+		patience = 0 // an immediate answer proves that Telegram is reachable
 	}
 	updates, err := p.poll(ctx, patience)
 	if ctx.Err() != nil {
@@ -206,8 +206,8 @@ func (p *Poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 	p.report.polled(nil, 0)
 	p.last.conflicts = 0
 	if len(updates) == 0 {
-		// All is acknowledged. From here on 0 asks for the same as an offset would, except that it also
-		// gets updates with lower ids: after a quiet week Telegram may begin to count anew.
+		// Everything is acknowledged. From here on 0 requests the same as an offset would, and also updates with lower
+		// ids: after a quiet week Telegram may restart its numbering.
 		p.offset = 0
 	} else if err := p.take(ctx, updates); err != nil {
 		if ctx.Err() != nil || ofDisk(err) {
@@ -224,9 +224,9 @@ func (p *Poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 	return 0, nil
 }
 
-// take journals updates, dispatches those that are new and moves the offset: Telegram gives what was not
-// acknowledged again, after a crash or a lost answer. The disk is waited for last: what is done about an update
-// before that is on the disk after it.
+// take stores updates in the journal, dispatches the new ones and moves the offset. After a crash or a lost answer
+// Telegram sends unacknowledged updates again. It waits for the disk last: work for an update that happens before is
+// written to the disk after the update.
 func (p *Poller) take(ctx context.Context, updates []orchestrator.Update) error {
 	newest := updates[0].ID
 	kept := make([]orchestrator.Update, 0, len(updates))
@@ -248,7 +248,7 @@ func (p *Poller) take(ctx context.Context, updates []orchestrator.Update) error 
 	return nil
 }
 
-// poll asks Telegram for updates, and waits for them for so long at most. Those without a readable id are logged and left out.
+// poll requests updates from Telegram, and waits at most for patience. It logs and drops updates without a readable id.
 func (p *Poller) poll(ctx context.Context, patience time.Duration) ([]orchestrator.Update, error) {
 	ctx, cancel := context.WithTimeout(ctx, PollMost(patience))
 	defer cancel()
@@ -276,7 +276,7 @@ func (p *Poller) poll(ctx context.Context, patience time.Duration) ([]orchestrat
 	return updates, nil
 }
 
-// trouble decides what follows a failed poll.
+// trouble decides how to continue after a failed poll.
 func (p *Poller) trouble(ctx context.Context, err error) (wait time.Duration, fatal error) {
 	if tgapi.TokenRefused(err) {
 		return 0, ErrToken
@@ -307,7 +307,7 @@ func (p *Poller) conflicted(ctx context.Context, no *tgapi.AnswerError) time.Dur
 	}
 	wait := p.timeout + conflictRest + p.backoff.jitter(backoffBase)
 	p.log.Error("another program polls with the same bot token; stop it, or give ductor a token of its own", "again_in", wait)
-	// One conflict may be the last poll of a process that was just replaced.
+	// A single conflict may come from the last poll of a process that was just replaced.
 	if p.last.conflicts == 2 {
 		p.report.conflict(ctx)
 	}

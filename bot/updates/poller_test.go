@@ -19,7 +19,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// botAPI answers getUpdates from a script, one answer per poll; when the script ends, polls hang.
+// botAPI answers getUpdates from a script, one answer per poll. After the script polls hang.
 type botAPI struct {
 	answers []func(*http.Request) (*http.Response, error)
 	asked   []pollParams
@@ -82,7 +82,7 @@ type pollRig struct {
 	reported  []reported
 }
 
-// reported is the end of a poll, as the poller reports it.
+// reported is the result of a poll as the poller reports it.
 type reported struct {
 	failed bool
 	wait   time.Duration
@@ -106,7 +106,7 @@ func newPollRig(answers ...func(*http.Request) (*http.Response, error)) *pollRig
 	return rig
 }
 
-// play polls for a while of fake time.
+// play polls for some fake time.
 func (r *pollRig) play(t *testing.T, d time.Duration) (err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -179,7 +179,7 @@ func TestPollDoesNotAcknowledgeWhatIsNotOnTheDisk(t *testing.T) {
 func TestPollTakesUpTheJournalFirst(t *testing.T) {
 	polling(t, func(t *testing.T) {
 		r := newPollRig(updatesOf(5, 6, 7, 8))
-		// 5 was handled and not acknowledged; 6 and 7 were journaled only.
+		// 5 was handled and not acknowledged; 6 and 7 were only stored.
 		for id := int64(5); id <= 7; id++ {
 			_, _ = r.journal.AppendUpdates(t.Context(), []orchestrator.Update{{ID: id, Raw: []byte("{}")}})
 		}
@@ -210,8 +210,7 @@ func TestPollTakesUpManyPages(t *testing.T) {
 }
 
 func TestPollSurvivesIdsThatBeginAnew(t *testing.T) {
-	// After a week without messages Telegram may begin with lower ids. An offset above them would throw
-	// them away.
+	// After a week without messages Telegram may restart with lower ids. An offset above them would skip them.
 	polling(t, func(t *testing.T) {
 		r := newPollRig(updatesOf(900), updatesOf(), updatesOf(20), updatesOf(21))
 		_, _ = r.journal.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 1000, Raw: []byte("{}")}})
@@ -251,7 +250,7 @@ func TestPollTroubles(t *testing.T) {
 				if !errors.Is(err, tt.err) || tt.err == nil && err != nil {
 					t.Errorf("ended with %v, want %v", err, tt.err)
 				}
-				// A poll that hangs is given up some time after it should have ended; that is no gap.
+				// A hanging poll is cancelled some time after it should have ended. That is no gap.
 				if gaps := r.gaps(); len(gaps) < len(tt.gaps) || !slices.Equal(gaps[:len(tt.gaps)], tt.gaps) {
 					t.Errorf("gaps %v, want %v", gaps, tt.gaps)
 				}
@@ -264,7 +263,7 @@ func TestPollTroubles(t *testing.T) {
 	}
 }
 
-// The first poll, and the first after a failure, is answered at once if Telegram is there. Each is reported.
+// Telegram, if reachable, answers the first poll, and the first one after a failure, at once. Each is reported.
 func TestTheEndOfEachPollIsReported(t *testing.T) {
 	polling(t, func(t *testing.T) {
 		r := newPollRig(updatesOf(1), broken, broken, saysNo(429, "Too Many Requests", `"retry_after":300`), updatesOf(), updatesOf())
@@ -283,7 +282,7 @@ func TestTheEndOfEachPollIsReported(t *testing.T) {
 	})
 }
 
-// A user who has the network back gets an answer soon, and a long trouble does not fill the log.
+// A user whose network is back gets an answer soon, and long trouble does not fill the log.
 func TestPollBackoffIsBounded(t *testing.T) {
 	polling(t, func(t *testing.T) {
 		script := slices.Repeat([]func(*http.Request) (*http.Response, error){broken}, 40)

@@ -13,12 +13,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// class says how far a task may overtake others of its conversation.
+// class determines how far a task may overtake others of its conversation.
 type class int
 
-// The classes, the most urgent first. Urgent tasks (aborts) wait for nothing, unless there is nothing to stop. Control tasks (commands,
-// buttons) overtake content that waits for the network, and only that: "/new" sent after a prompt comes
-// after it. Content (prompts) is taken in order, and after every command that was sent before it.
+// Classes, the most urgent first. Urgent tasks (aborts) wait for nothing, unless there is nothing to stop. Control
+// tasks (commands, buttons) overtake content that waits for the network, and only that: "/new" sent after a prompt
+// takes effect after it. Content (prompts) is handled in order, and after every command that was sent before it.
 const (
 	classUrgent class = iota
 	classControl
@@ -29,29 +29,29 @@ const (
 // queueBounds is how many tasks of each class may wait in one conversation.
 var queueBounds = [classes]int{8, 32, 128}
 
-// task is what one update asks for.
+// task is the work for one update.
 type task struct {
 	seq     uint64 // order of arrival
 	class   class
 	conv    orchestrator.ConversationID
 	updates []int64
-	content *Message                                     // content only
-	do      func(ctx context.Context, q *queue, t *task) // urgent and control only
-	dropped bool                                         // an abort took it; its updates are no longer ours
-	stop    context.CancelFunc                           // of content that waits for the network
+	content *Message                                     // for content only
+	do      func(ctx context.Context, q *queue, t *task) // for urgent and control tasks only
+	dropped bool                                         // an abort removed it and took over its updates
+	stop    context.CancelFunc                           // cancels content that waits for the network
 }
 
-// queues runs the tasks of every conversation: in order within one, side by side across them. Its
-// goroutines exist only while there is work, at most one per class and conversation.
+// queues runs the tasks of every conversation: in order within one, in parallel across them. Its goroutines exist only
+// while there is work, at most one per class and conversation.
 type queues struct {
 	content  func(ctx context.Context, q *queue, t *task) // runs a content task and those it merges
 	broke    func(t *task)                                // notifies the user that a task panicked
 	log      *slog.Logger
-	patience time.Duration // a control or urgent task is cancelled after it
+	patience time.Duration // timeout of a control or urgent task
 
-	life      context.Context // of tasks; cancelled when a stop runs out of time
+	life      context.Context // context of tasks; cancelled if a stop runs out of time
 	end       context.CancelFunc
-	side      context.Context // of what runs beside tasks; cancelled when a stop begins
+	side      context.Context // context of work beside tasks; cancelled when a stop begins
 	endBeside context.CancelFunc
 	wg        sync.WaitGroup
 
@@ -60,16 +60,16 @@ type queues struct {
 	seq            uint64
 }
 
-// pace is how the active content of a queue goes on.
+// pace is the state of a queue's active content.
 type pace int
 
 const (
 	promptly  pace = iota // it runs to its end
-	gathering             // it waits for further parts, and ends that when a command comes, which waits for it
+	gathering             // it waits for further parts; a command ends that, and waits for the content
 	slowly                // it waits for the network; commands overtake it
 )
 
-// queue is one conversation's tasks. The lock of queues guards its fields.
+// queue contains one conversation's tasks. The lock of queues guards its fields.
 type queue struct {
 	all     *queues
 	id      orchestrator.ConversationID
@@ -77,8 +77,8 @@ type queue struct {
 	active  [classes]*task
 	worker  [classes]bool
 	pace    pace          // of the active content
-	full    [classes]bool // the user was notified that there is no room, until there is
-	changed chan struct{} // closed and replaced when anything above changes
+	full    [classes]bool // the user was notified that the queue is full; reset when there is room
+	changed chan struct{} // closed and replaced at every change above
 }
 
 func newQueues(log *slog.Logger, patience time.Duration) *queues {
@@ -90,17 +90,17 @@ func newQueues(log *slog.Logger, patience time.Duration) *queues {
 	}
 }
 
-// closed says whether a stop began. The lock is held.
+// closed reports whether a stop began. The caller holds the lock.
 func (k *queues) closed() bool { return k.side.Err() != nil }
 
-// admission says what became of a task that was put.
+// admission is the result of put.
 type admission int
 
 const (
 	admitted admission = iota
 	crowded            // no room, and the user was not notified yet
 	silenced           // no room, and the user was notified
-	stopping           // ductor ends: the task stays in the journal
+	stopping           // ductor is stopping: the task stays in the journal
 )
 
 // put appends t to its queue. It never blocks.
@@ -129,7 +129,7 @@ func (k *queues) put(t *task) admission {
 	return admitted
 }
 
-// behindCommand reports whether what comes now waits for a command or a button.
+// behindCommand reports whether a new task would wait for a command or a button.
 func (k *queues) behindCommand(in orchestrator.ConversationID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -137,7 +137,7 @@ func (k *queues) behindCommand(in orchestrator.ConversationID) bool {
 	return q != nil && (q.active[classControl] != nil || len(q.waiting[classControl]) > 0)
 }
 
-// becomeContent puts an active task back as content, in the place it arrived at.
+// becomeContent turns an active task into content, at the position of its arrival.
 func (q *queue) becomeContent(t *task) {
 	k := q.all
 	k.mu.Lock()
@@ -148,7 +148,7 @@ func (q *queue) becomeContent(t *task) {
 	q.wake(classContent)
 }
 
-// wake starts the class's worker if it has none, and lets every waiter look again. The lock is held.
+// wake starts the class's worker if it has none, and makes every waiter check again. The caller holds the lock.
 func (q *queue) wake(c class) {
 	if !q.worker[c] && !q.all.closed() {
 		q.worker[c] = true
@@ -176,8 +176,8 @@ func (q *queue) work(c class) {
 	}
 }
 
-// take waits until the head of the class may run and makes it active. It gives nil when nothing is left,
-// or when ductor ends.
+// take waits until the head of the class may run and makes it active. It returns nil if no task is left, or when ductor
+// stops.
 func (q *queue) take(c class) *task {
 	k := q.all
 	k.mu.Lock()
@@ -195,11 +195,11 @@ func (q *queue) take(c class) *task {
 			q.touch()
 			return t
 		}
-		q.await(context.Background()) // bounded: what is waited for is active and has a deadline of its own
+		q.await(context.Background()) // the wait is bounded: the task it waits for is active and has a deadline
 	}
 }
 
-// ready says whether nothing that came before t stands in its way.
+// ready reports whether no earlier task prevents t from running.
 func (q *queue) ready(t *task) bool {
 	switch t.class {
 	case classUrgent:
@@ -211,7 +211,7 @@ func (q *queue) ready(t *task) bool {
 	}
 }
 
-// before says whether a task of class c that came before seq is not done.
+// before reports whether an unfinished task of class c came before seq.
 func (q *queue) before(c class, seq uint64) bool {
 	if a := q.active[c]; a != nil && a.seq < seq {
 		return true
@@ -219,7 +219,7 @@ func (q *queue) before(c class, seq uint64) bool {
 	return len(q.waiting[c]) > 0 && q.waiting[c][0].seq < seq
 }
 
-// await releases the lock, which its caller holds, until the queue changes. False means that ctx is done.
+// await releases the lock, which its caller holds, until the queue changes. It returns false if ctx is done.
 func (q *queue) await(ctx context.Context) bool {
 	changed := q.changed
 	q.all.mu.Unlock()
@@ -232,7 +232,7 @@ func (q *queue) await(ctx context.Context) bool {
 	}
 }
 
-// awaitBefore waits until no task of class c that came before t is left, or ctx is done.
+// awaitBefore waits until every task of class c that came before t is finished, or ctx is done.
 func (q *queue) awaitBefore(ctx context.Context, c class, t *task) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -240,7 +240,7 @@ func (q *queue) awaitBefore(ctx context.Context, c class, t *task) {
 	}
 }
 
-// retire forgets the queue when it has neither workers nor tasks. The lock is held.
+// retire removes the queue if it has neither workers nor tasks. The caller holds the lock.
 func (q *queue) retire() {
 	for c := range classes {
 		if q.worker[c] || len(q.waiting[c]) > 0 {
@@ -261,7 +261,7 @@ func (q *queue) release(c class) {
 	q.touch()
 }
 
-// run runs one task. A panic ends the task and nothing else.
+// run runs one task. A panic ends only the task.
 func (q *queue) run(t *task) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -283,7 +283,7 @@ func (q *queue) run(t *task) {
 	t.do(ctx, q, t)
 }
 
-// beside runs f on a goroutine of its own, for what a task does not wait for. Its ctx ends when ductor does.
+// beside runs f on a goroutine of its own, so that the task does not wait for it. Its ctx ends when ductor stops.
 func (k *queues) beside(f func(ctx context.Context)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -292,8 +292,8 @@ func (k *queues) beside(f func(ctx context.Context)) {
 	}
 }
 
-// stop starts no further tasks, cuts short what waits for the network, and waits for the rest until ctx
-// ends; then it cancels that too. What was not done stays in the journal.
+// stop starts no further tasks, cancels tasks that wait for the network, and waits for the others until ctx is done;
+// then it cancels those too. Unfinished work stays in the journal.
 func (k *queues) stop(ctx context.Context) {
 	k.mu.Lock()
 	k.endBeside()

@@ -19,7 +19,7 @@ func TestContentThatWasDroppedIsNotCommitted(t *testing.T) {
 		k.content = func(_ context.Context, l *queue, t *task) {
 			l.goSlow(t)
 			close(slow)
-			<-goOn // what was waited for came in the same moment as the abort
+			<-goOn // its event arrived at the same moment as the abort
 			committed = l.commit(t)
 		}
 		k.put(&task{class: classContent, updates: []int64{1}, content: &Message{}})

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// What a content task does with its queue: wait for the network without being in the way of commands, take
-// in the parts that belong to it, and pass the point from which an abort no longer drops it.
+// A content task uses these methods of its queue: to wait for the network without delaying commands, to merge parts
+// that belong to it, and to pass the point after which an abort no longer drops it.
 
-// gather lets an abort drop t while it waits for further parts. It reports false if t was dropped.
+// gather allows an abort to drop t while it waits for further parts. It returns false if t was dropped.
 func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }
 
-// goSlow lets commands overtake t while it waits for the network. It reports false if t was dropped.
+// goSlow lets commands overtake t while it waits for the network. It returns false if t was dropped.
 func (q *queue) goSlow(t *task) bool { return q.setPace(t, slowly) }
 
-// commit ends gather and goSlow: from here on t runs to its end. It reports false if t was dropped.
+// commit ends gather and goSlow: from here on t runs to its end. It returns false if t was dropped.
 func (q *queue) commit(t *task) bool { return q.setPace(t, promptly) }
 
 func (q *queue) setPace(t *task, p pace) bool {
@@ -30,9 +30,8 @@ func (q *queue) setPace(t *task, p pace) bool {
 	return true
 }
 
-// absorb waits until the next content of the queue is there and takes it into t if fits says so. It gives
-// nil when window passed, when the next content does not fit, when a command came, or when ctx ended. The
-// caller gathers.
+// absorb waits for the next content of the queue and merges it into t if fits accepts it. It returns nil if window
+// passed, the next content does not fit, a command came, or ctx is done. The caller must be gathering.
 func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits func(*Message) bool) *task {
 	ctx, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
@@ -45,14 +44,14 @@ func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits 
 	}
 }
 
-// nextPart is the content that follows t, taken off the queue if it belongs to t. known is false while
-// more may arrive. The lock is held.
+// nextPart returns the content that follows t. If it belongs to t, nextPart removes it from the queue. known is false
+// while more may arrive. The caller holds the lock.
 func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, known bool) {
 	if t.dropped || q.all.closed() {
 		return nil, true
 	}
 	if q.arrived(classUrgent, t.seq, newest) {
-		return nil, false // an abort: whether it drops t shows in a moment
+		return nil, false // an abort: it will soon drop t or not
 	}
 	waiting := q.waiting[classContent]
 	if len(waiting) == 0 {
@@ -67,17 +66,17 @@ func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, known b
 	return head, true
 }
 
-// newest is above every place in the order of arrival.
+// newest is higher than every position in the order of arrival.
 const newest = ^uint64(0)
 
-// arrived says whether a task of class c came after from and before to, and is not done.
+// arrived reports whether an unfinished task of class c came after from and before to.
 func (q *queue) arrived(c class, from, to uint64) bool {
 	between := func(t *task) bool { return t.seq > from && t.seq < to }
 	return q.active[c] != nil && between(q.active[c]) || slices.ContainsFunc(q.waiting[c], between)
 }
 
-// dropContent takes the content that concerns picks and that came before abort out of the queue. It waits for content past
-// its commit: the domain has that then, or will not get it.
+// dropContent removes the content that came before abort and that concerns accepts from the queue. It waits for
+// committed content: the domain has it then, or will not get it.
 func (q *queue) dropContent(ctx context.Context, abort *task, concerns func(*Message) bool) (updates []int64, prompts int) {
 	k := q.all
 	k.mu.Lock()
@@ -109,18 +108,18 @@ func (q *queue) dropContent(ctx context.Context, abort *task, concerns func(*Mes
 	return updates, prompts
 }
 
-// Abort is a message that stops what runs in its conversation.
+// Abort is a message that stops the running work of its conversation.
 type Abort struct {
 	In    *Message
 	queue *queue
 	task  *task
 }
 
-// Drop takes the prompts that concerns picks and that came before the abort out of the queue. It returns their updates and
-// how many prompts they were.
+// Drop removes the prompts that came before the abort and that concerns accepts from the queue. It returns their
+// updates and their number.
 func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates []int64, prompts int) {
 	return a.queue.dropContent(ctx, a.task, concerns)
 }
 
-// Beside runs f on a goroutine of its own; its ctx ends when ductor does.
+// Beside runs f on a goroutine of its own. Its ctx ends when ductor stops.
 func (a Abort) Beside(f func(ctx context.Context)) { a.queue.all.beside(f) }

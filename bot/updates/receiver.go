@@ -14,11 +14,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// receiver turns content into prompts: it waits for the parts that belong together, fetches files and
-// submits the whole as one prompt.
+// receiver turns content into prompts: it waits for parts that belong together, fetches files and submits everything as
+// one prompt.
 type receiver struct {
 	turns    Turns
-	listener Listener // nil: none of the content is speech
+	listener Listener // nil: no content is speech
 	handler  Handler
 	finisher *Finisher
 	signs    Signs
@@ -32,15 +32,15 @@ type receiver struct {
 }
 
 const (
-	// submitPatience bounds the handing over of a prompt, which is one store transaction.
+	// submitPatience bounds the submission of a prompt, which is one store transaction.
 	submitPatience = 30 * time.Second
 	receiptEmoji   = "👀"
 	editEmoji      = "✍"
-	steerEmoji     = "👌" // it is a part of the turn that runs
+	steerEmoji     = "👌" // the prompt became a part of the running turn
 )
 
-// receive runs one content task. Whenever it returns without having finished its updates, either an abort
-// took them or ductor ends and they are taken up after the restart.
+// receive runs one content task. If it returns without finishing the updates, either an abort took them over, or ductor
+// is stopping and handles them after the restart.
 func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	if t.content.edited {
 		r.edit(ctx, t)
@@ -73,7 +73,7 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 		if !q.goSlow(t) {
 			return
 		}
-		files = append(files, r.bring(ctx, first)...)
+		files = append(files, r.fetchRepliedFile(ctx, first)...)
 		if ctx.Err() != nil || !q.commit(t) {
 			return
 		}
@@ -81,7 +81,7 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	r.submit(ctx, t, parts, files)
 }
 
-// answered offers what was sent to the handler first, which may take it as an answer to a message of ours.
+// answered offers the content to the handler first, which may use it as an answer to one of the bot's messages.
 func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
@@ -95,21 +95,22 @@ func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, file
 		whole.Context = parts[0].Context
 	}
 	took := r.handler.Reply(ctx, &whole)
-	if whole.Context != parts[0].Context { // which says what it replies to
+	if whole.Context != parts[0].Context { // the context describes the message it replies to
 		parts[0].Context, parts[0].reply = whole.Context, nil
 	}
 	return took
 }
 
-// name has the context of a message say which message of ours it answers to, unless the agent knows.
+// name adds to a message's context which of the bot's messages it replies to, unless the agent knows.
 func (r *receiver) name(ctx context.Context, in *Message) {
 	if in.ReplyTo != 0 && in.reply != nil {
 		in.Context = subjectOf(in, r.handler.Subject(ctx, in)) + in.Context
 	}
 }
 
-// bring fetches the file of the message that in answers to. It is said where that fails: the prompt goes without it.
-func (r *receiver) bring(ctx context.Context, in *Message) []orchestrator.Attachment {
+// fetchRepliedFile fetches the file of the message that in replies to. If that fails, the prompt goes without the file
+// and says so.
+func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
 	r.acknowledge(in)
 	of := *in
 	of.ID, of.file = in.reply.id, in.reply.file
@@ -132,10 +133,10 @@ func (r *receiver) bring(ctx context.Context, in *Message) []orchestrator.Attach
 	return nil
 }
 
-// errLeft says that the content is no longer ours to deal with.
+// errLeft means that the caller no longer owns the content.
 var errLeft = errors.New("dropped, or left for after the restart")
 
-// collect waits for what belongs to the content.
+// collect waits for all parts of the content.
 func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, bool) {
 	parts := []*Message{t.content}
 	for {
@@ -192,7 +193,7 @@ type unheard struct{ error }
 
 func (u unheard) Unwrap() error { return u.error }
 
-// listen makes the text of a message of what is said in its file.
+// listen replaces the text of a message by the transcript of its file.
 func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
 	said, err := r.listener.Transcribe(ctx, file)
 	if err != nil {
@@ -208,7 +209,7 @@ func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
 	return nil
 }
 
-// sentence says to the user why a file did not become a part of the prompt.
+// sentence explains to the user why a file is missing in the prompt.
 func (r *receiver) sentence(p lang.Printer, err error) string {
 	switch {
 	case errors.Is(err, ErrNothingHeard):
@@ -219,16 +220,16 @@ func (r *receiver) sentence(p lang.Printer, err error) string {
 	return r.uploads.Sentence(p, err)
 }
 
-// isSpoken says whether a part of a prompt is speech.
+// isSpoken reports whether a part of a prompt is speech.
 func isSpoken(parts []*Message) bool {
 	return slices.ContainsFunc(parts, func(p *Message) bool { return p.file != nil && p.file.kind == speech })
 }
 
-// submit stores the prompt as a turn, which marks the updates handled in the same transaction.
+// submit stores the prompt as a turn, and marks the updates as handled in the same transaction.
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
-	if _, _, begins := cutName(first.Text); begins { // the name may be of an agent that is slow to list its models
+	if _, _, begins := cutName(first.Text); begins { // the agent of the name may be slow to list its models
 		r.acknowledge(first)
 	}
 	wants, named := r.takeName(ctx, first)
@@ -278,8 +279,8 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	}
 }
 
-// takeName takes the name of a model off the beginning of a prompt, as in "@fast explain this", and says what it wants. A
-// name that is of none stays, and named is false: it is text.
+// takeName removes the name of a model from the start of a prompt, as in "@fast explain this", and returns the choice
+// it means. An unknown name is ordinary text: it stays, and named is false.
 func (r *receiver) takeName(ctx context.Context, in *Message) (wants orchestrator.Wants, named bool) {
 	name, rest, ok := cutName(in.Text)
 	if !ok {
@@ -291,7 +292,7 @@ func (r *receiver) takeName(ctx context.Context, in *Message) (wants orchestrato
 	return wants, named
 }
 
-// cutName splits a text that begins with @ and a word into that word and what follows. There must be something.
+// cutName splits a text that starts with @ and a word into that word and the rest, which must not be empty.
 func cutName(text string) (name, rest string, ok bool) {
 	text, ok = strings.CutPrefix(text, "@")
 	i := strings.IndexFunc(text, unicode.IsSpace)
@@ -306,11 +307,11 @@ func isBlank(parts []*Message) bool {
 	return !slices.ContainsFunc(parts, func(p *Message) bool { return p.Text != "" || p.Context != "" })
 }
 
-// ReceiptDelay is how long the first text of an answer may take instead of a receipt: each is a call of the chat's
-// budget.
+// ReceiptDelay is how long ductor waits for the first text of an answer before it sends a receipt, because each costs a
+// call of the chat's budget.
 const ReceiptDelay = 700 * time.Millisecond
 
-// acknowledge shows once that a message was taken.
+// acknowledge shows once that a message was received.
 func (r *receiver) acknowledge(in *Message) {
 	if r.receipts() == NoReceipts || in.acknowledged {
 		return
@@ -319,14 +320,14 @@ func (r *receiver) acknowledge(in *Message) {
 	r.signs.React(in.Conversation, in.ID, receiptEmoji, ReceiptDelay)
 }
 
-// edit changes the prompt of a message that still waits in the queue. An edit that comes too late, or of
-// something that never was a prompt, changes nothing, as everywhere in Telegram.
+// edit changes the prompt of a message that still waits in the queue. An edit that comes too late, or of a message that
+// was no prompt, has no effect, as usual in Telegram.
 func (r *receiver) edit(ctx context.Context, t *task) {
 	in := t.content
 	if _, is := parseCommand(in.Plain); !is {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
-		_, _ = r.takeName(ctx, in) // who answers stays as it is
+		_, _ = r.takeName(ctx, in) // the choice of the model stays
 		r.name(ctx, in)
 		message, text := r.merged.edited(in)
 		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)

@@ -9,7 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// A message that an earlier ductor may have handled without a trace is not handled; later ones, edits and presses are.
+// A message that an earlier process may have handled without a trace is not handled. Later messages, edits and presses
+// are.
 func TestMessagesFromBeforeARescue(t *testing.T) {
 	const listed = 7
 	g := newGate(Allow{Users: orchestrator.Roster{listed: orchestrator.RoleUser}, Policy: func() Policy { return Policy{} }}, time.Now, slog.New(slog.DiscardHandler))

@@ -20,21 +20,21 @@ type RouterOptions struct {
 	Uploads  *Uploads
 	Finisher *Finisher
 
-	Owner       orchestrator.PersonID // learns of groups that move; 0 for none
+	Owner       orchestrator.PersonID // notified of groups that move; 0 for none
 	Allow       Allow
-	Listener    Listener      // nil: speech is not understood
-	AlbumWindow time.Duration // how long further files of an album are waited for; nothing is waited for unless positive
-	PasteWindow time.Duration // how long the next part of a long paste is waited for; likewise
+	Listener    Listener      // nil: speech is not supported
+	AlbumWindow time.Duration // how long to wait for further files of an album; 0 or less does not wait
+	PasteWindow time.Duration // how long to wait for the next part of a long paste; 0 or less does not wait
 
-	Names *tgapi.ChatNames // learns the names of the chats that updates come from
+	Names *tgapi.ChatNames // gets the names of the chats of updates
 	Lang  *lang.Choices
 	Log   *slog.Logger
 	Now   func() time.Time
-	Lost  time.Time // messages until then may have been handled without a trace; zero: none
+	Lost  time.Time // earlier messages may have been handled without a trace; zero: none
 }
 
-// Router reads updates and puts what they ask for into the queue of their conversation. It decides by the update alone and
-// waits only for the journal, so that one conversation never holds up another.
+// Router parses updates and queues their work in their conversation. It decides by the update alone and waits only for
+// the journal, so that no conversation delays another.
 type Router struct {
 	me Identity
 
@@ -51,10 +51,10 @@ type Router struct {
 	log      *slog.Logger
 }
 
-// controlPatience is how long a command or a button may take; listing models asks the agents' CLIs.
+// controlPatience is the timeout of a command or a button. Listing models calls the agents' CLIs.
 const controlPatience = 45 * time.Second
 
-// NewRouter makes a Router; Stop ends it.
+// NewRouter returns a Router. Stop ends it.
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
 		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, signs: o.Signs, uploads: o.Uploads,
@@ -62,7 +62,7 @@ func NewRouter(o RouterOptions) *Router {
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
-	queues.broke = func(t *task) { // what the task did before is unknown, so it does not run again
+	queues.broke = func(t *task) { // the task may have had effects, so it does not run again
 		o.Finisher.Tell(context.Background(), t.conv, 0, t.updates, o.Lang.Of(t.conv.Chat).Text("updates.broke"), nil)
 	}
 	return &Router{
@@ -78,14 +78,15 @@ func gateOf(o RouterOptions) *gate {
 	return g
 }
 
-// Stop starts no further handlers and waits for those that run until ctx ends; then it cancels them. What was not done
-// stays in the journal.
+// Stop starts no further handlers and waits for the running ones until ctx is done; then it cancels them. Unfinished
+// work stays in the journal.
 func (r *Router) Stop(ctx context.Context) { r.queues.stop(ctx) }
 
-// Beside runs f on a goroutine of its own, for what a handler does not wait for. Its ctx ends when Stop is called.
+// Beside runs f on a goroutine of its own, so that no handler waits for it. Its ctx ends when Stop is called.
 func (r *Router) Beside(f func(ctx context.Context)) { r.queues.beside(f) }
 
-// Dispatch takes journaled updates, in order, and finishes those at once that ask for nothing. One goroutine calls it.
+// Dispatch handles stored updates in order, and immediately finishes updates that need no action. Only one goroutine
+// may call it.
 func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 	r.follower.read(updates, r.me)
 	var ignored []int64
@@ -99,15 +100,15 @@ func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 	}
 }
 
-// fate is what routing decided about an update.
+// fate is the router's decision about an update.
 type fate bool
 
 const (
-	ignore fate = false // nothing comes of it
-	taken  fate = true  // whoever took it finishes it
+	ignore fate = false // finish it without an action
+	taken  fate = true  // its handler finishes it
 )
 
-// route never panics: an update that cannot be dealt with must not stop those behind it.
+// route never panics: an update that causes a failure must not stop those after it.
 func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -117,14 +118,14 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	}()
 	w, ok := r.gate.read(u)
 	if !ok || !r.gate.admits(&w) {
-		return ignore // also one that was journaled under another allowlist
+		return ignore // even if it was stored under another allowlist
 	}
 	if u.Crashes >= orchestrator.MostCrashes {
 		return r.giveUp(ctx, u, &w)
 	}
 	switch {
 	case w.Callback != nil:
-		r.hear(ctx, &w.Callback.From, w.Callback.Message)
+		r.noteLanguage(ctx, &w.Callback.From, w.Callback.Message)
 		return r.callback(ctx, u.ID, w.Callback)
 	case w.Message != nil && r.gate.allow.moves(w.Message):
 		return r.moved(ctx, u.ID, w.Message)
@@ -173,16 +174,16 @@ func (r *Router) ifStillAllowed(chat wireChat, from *wireUser, do func(context.C
 	}
 }
 
-// hear notes the language of a user who turns to the bot.
-func (r *Router) hear(ctx context.Context, from *wireUser, in *wireMessage) {
+// noteLanguage records the language of a user who contacts the bot.
+func (r *Router) noteLanguage(ctx context.Context, from *wireUser, in *wireMessage) {
 	if err := r.lang.Hear(ctx, in.Chat.ID, from.ID, from.Language); err != nil {
 		r.log.Warn("a language is not kept", "chat", in.Chat.ID, "user", from.ID, "err", err)
 	}
 }
 
-// read reads the message of an update.
+// read parses the message of an update.
 func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
-	in := readMessage(u.ID, m, r.me)
+	in := parseMessage(u.ID, m, r.me)
 	if in.arrived = u.Received; in.arrived.IsZero() {
 		in.arrived = time.Now()
 	}
@@ -194,13 +195,13 @@ func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 
 func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	in := r.read(u, m)
-	if words, _ := m.words(); words == "" && in.file == nil {
+	if words, _ := m.textAndEntities(); words == "" && in.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}
 	if c, ok := r.commandOf(m, in); ok && !in.forwarded {
 		if spec, known := r.handler.Command(c.Name); spec.isAbort() || !r.follower.inside(in) {
 			r.follower.seen.keep(m, m.Text)
-			r.hear(ctx, m.From, m)
+			r.noteLanguage(ctx, m.From, m)
 			if c.To != "" && !r.me.is(c.To) || !known && !in.Private && c.To == "" {
 				return ignore // a command for another bot
 			}
@@ -210,15 +211,15 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	in.follows = r.follower.followed[u.ID]
 	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
 	if !r.meant(m, in) {
-		return r.perhaps(ctx, t)
+		return r.queueAlbumPart(ctx, t)
 	}
 	r.follower.seen.keep(m, "")
-	r.hear(ctx, m.From, m)
+	r.noteLanguage(ctx, m.From, m)
 	if !in.Role.May(orchestrator.SendPrompts) {
 		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 	}
 	if in.file != nil && in.file.kind == speech && r.receiver.listener == nil {
-		return r.deaf(ctx, in)
+		return r.explainSpeech(ctx, in)
 	}
 	if m.Text == "" && in.file == nil && unsupported(u.Raw) != "" { // a caption
 		return r.unsupported(ctx, u, m, in)
@@ -233,8 +234,9 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	return r.put(ctx, t, in)
 }
 
-// perhaps puts a part of an album into the queue that is for us if another part names us: captions stand on any.
-func (r *Router) perhaps(ctx context.Context, t *task) fate {
+// queueAlbumPart queues a part of an album that is for the bot only if another part mentions it: any part can have the
+// caption.
+func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 	in := t.content
 	if in.album == "" || in.file == nil || !in.Role.May(orchestrator.SendPrompts) || in.file.kind == speech && r.receiver.listener == nil {
 		return ignore
@@ -243,12 +245,12 @@ func (r *Router) perhaps(ctx context.Context, t *task) fate {
 	return r.put(ctx, t, nil)
 }
 
-// meant says whether a message that is no command is meant for us.
+// meant reports whether a message that is not a command is meant for the bot.
 func (r *Router) meant(m *wireMessage, in *Message) bool {
 	return in.Private || r.gate.allow.Policy().Trigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
 }
 
-// command puts a command into the queue of its conversation, or answers that the sender may not use it.
+// command queues a command in its conversation, or answers that the sender may not use it.
 func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec CommandSpec) fate {
 	in := c.In
 	if !spec.Allows(in.Role) {
@@ -273,10 +275,10 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 	}, in)
 }
 
-// abort stops what runs. Where nothing does, the commands that came before it are done first, since it stops what they begin too:
-// "/retry" and "/abort" can come together, after a time without network or without ductor.
+// abort stops running work. If nothing is running, it first waits for earlier commands, because it must stop the work
+// that they start: "/retry" and "/abort" can arrive together after a time without network or without ductor.
 func (r *Router) abort(ctx context.Context, q *queue, t *task) {
-	r.letBegin(ctx, q, t)
+	r.awaitEarlierCommands(ctx, q, t)
 	r.stop(ctx, q, t)
 }
 
@@ -284,8 +286,8 @@ func (r *Router) stop(ctx context.Context, q *queue, t *task) {
 	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t})
 }
 
-// letBegin waits for the commands before an abort, unless something runs already.
-func (r *Router) letBegin(ctx context.Context, q *queue, t *task) {
+// awaitEarlierCommands waits for the commands before an abort, unless work is running already.
+func (r *Router) awaitEarlierCommands(ctx context.Context, q *queue, t *task) {
 	if r.turns.Runs(t.conv) {
 		return
 	}
@@ -297,9 +299,9 @@ func (r *Router) letBegin(ctx context.Context, q *queue, t *task) {
 // beginPatience bounds how long an abort waits for the commands before it.
 const beginPatience = 2 * time.Second
 
-// abortIfRunning is a bare abort word: it aborts when something runs, and is a prompt when nothing does.
+// abortIfRunning handles a bare abort word: it aborts if work is running, and is a prompt otherwise.
 func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
-	r.letBegin(ctx, q, t)
+	r.awaitEarlierCommands(ctx, q, t)
 	if !r.turns.Runs(t.conv) {
 		q.becomeContent(t)
 		return
@@ -307,7 +309,7 @@ func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 	r.stop(ctx, q, t)
 }
 
-// unsupported answers a message of a kind that means nothing to an agent; of an album, one message.
+// unsupported answers a message of a kind that agents cannot use. For an album it answers once.
 func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wireMessage, in *Message) fate {
 	kind := unsupported(u.Raw)
 	if kind == "" || !r.meant(m, in) || in.album != "" && r.follower.belongs(in) {
@@ -321,8 +323,8 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 	return r.say(ctx, in, p.Text("updates.unsupported", p.Text(kind)))
 }
 
-// deaf says how to have speech understood; of an album, once.
-func (r *Router) deaf(ctx context.Context, in *Message) fate {
+// explainSpeech explains how to enable speech. For an album it answers once.
+func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 	if in.album != "" && r.follower.belongs(in) {
 		return ignore
 	}
@@ -330,8 +332,8 @@ func (r *Router) deaf(ctx context.Context, in *Message) fate {
 	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
-// edit changes the prompt of a message that still waits. Whether it does only the domain knows. A message without a text has
-// none to change: a live location is edited every few seconds.
+// edit changes the prompt of a message that may still wait; only the domain knows. A message without a text is ignored:
+// a live location is edited every few seconds.
 func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	if r.follower.seen.anew(m) {
 		return r.message(ctx, u, m)
@@ -344,7 +346,7 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 	return r.put(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
 }
 
-// put appends a task to its queue. Without room it answers in, unless that is nil.
+// put appends a task to its queue. If there is no room, it answers in, unless in is nil.
 func (r *Router) put(ctx context.Context, t *task, in *Message) fate {
 	switch r.queues.put(t) {
 	case crowded:

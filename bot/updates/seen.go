@@ -2,11 +2,11 @@ package updates
 
 import "time"
 
-// seen remembers the messages that were for us, so that an edit acts that makes one of a message which was none, or another
-// command of a command. It is used by the router alone.
+// seen remembers the messages that were for the bot. So an edit takes effect if it makes a message one for the bot, or
+// changes a command into another. Only the router uses it.
 type seen struct {
 	now   func() time.Time
-	since time.Time // from when on it remembers all
+	since time.Time // since when it has remembered all messages
 	texts map[seenKey]string
 }
 
@@ -17,7 +17,7 @@ type seenKey struct {
 
 const (
 	seenMost = 4096
-	// seenFor is how old a message may be whose edit acts: a later one is housekeeping.
+	// seenFor is the maximum age of a message whose edit takes effect. A later edit is housekeeping.
 	seenFor = time.Hour
 )
 
@@ -25,7 +25,7 @@ func newSeen(now func() time.Time) *seen {
 	return &seen{now: now, since: now(), texts: make(map[seenKey]string)}
 }
 
-// keep remembers a message that was for us: the text of a command, or none of a prompt.
+// keep remembers a message that was for the bot: the text of a command, or "" for a prompt.
 func (s *seen) keep(m *wireMessage, command string) {
 	if len(s.texts) >= seenMost {
 		clear(s.texts)
@@ -34,8 +34,8 @@ func (s *seen) keep(m *wireMessage, command string) {
 	s.texts[seenKey{m.Chat.ID, m.ID}] = command
 }
 
-// anew says whether an edited message is to be taken as a new one: it was a command and is not the same any more, or it was not
-// for us. Of older messages nothing is known, and their edits do nothing.
+// anew reports whether to handle an edited message as a new one: it was a command and has changed, or it was not for
+// the bot. Edits of older, forgotten messages have no effect.
 func (s *seen) anew(m *wireMessage) bool {
 	was, known := s.texts[seenKey{m.Chat.ID, m.ID}]
 	if known {

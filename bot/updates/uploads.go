@@ -25,34 +25,34 @@ import (
 	"ductor/orchestrator"
 )
 
-// What Telegram, and a server of one's own, lets a bot fetch.
+// Limits for files that a bot can fetch, from Telegram or from a server of one's own.
 const (
 	maxDownload = 20 << 20
 	maxOwn      = 2000 << 20
 )
 
-// tooLarge says that a file is beyond what the owner or Telegram lets us fetch, in bytes.
+// tooLarge is the error for a file beyond the owner's or Telegram's limit, which it contains in bytes.
 type tooLarge int64
 
 func (n tooLarge) Error() string {
 	return fmt.Errorf("fetch file: more than %d bytes", int64(n)).Error()
 }
 
-// errNoFolder says that something else than a directory is in the place of a conversation's folder.
+// errNoFolder means that the path of a conversation's folder is not a directory.
 var errNoFolder = errors.New("the upload folder is a link, or no directory")
 
-// Uploads keeps the files that users send, one folder per conversation.
+// Uploads stores the files that users send, one folder per conversation.
 //
-// Agents may write there, so ductor enters it only through os.Root: no planted link leads out.
+// Agents can write there, so ductor accesses it only through os.Root: no planted link leads out.
 type Uploads struct {
 	api  *tgapi.API
 	root *os.Root
 	dir  string // absolute
-	most int64  // bytes of a file
+	most int64  // maximum bytes of a file
 }
 
-// OpenUploads makes the directory if it is missing. most bounds a file in bytes; 0 means as much as Telegram gives, or a server of
-// one's own.
+// OpenUploads creates the directory if it is missing. most bounds a file in bytes; 0 means the limit of Telegram, or of
+// a server of one's own.
 func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
 	given := int64(maxDownload)
 	if api.Local() {
@@ -78,7 +78,7 @@ func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
 // Close closes the directory.
 func (u *Uploads) Close() error { return u.root.Close() }
 
-// fetchTries and fetchPatience bound the fetching of one file; the connection may be slow, but not for ever.
+// fetchTries and fetchPatience bound the fetching of one file: the connection may be slow, but not forever.
 const (
 	fetchTries    = 4
 	fetchPatience = 5 * time.Minute
@@ -106,7 +106,7 @@ func (u *Uploads) fetch(ctx context.Context, in *Message) (orchestrator.Attachme
 	}
 }
 
-// Sentence says to the user what an error of fetch means.
+// Sentence explains an error of fetch to the user.
 func (u *Uploads) Sentence(p lang.Printer, err error) string {
 	if most := tooLarge(0); errors.As(err, &most) {
 		return p.Text("updates.file-too-large", int64(most)>>20)
@@ -117,8 +117,8 @@ func (u *Uploads) Sentence(p lang.Printer, err error) string {
 	return p.Text("updates.not-fetched")
 }
 
-// save fetches the file of in and keeps it. Doing it again after a crash overwrites what was kept.
-// tooLarge says that Telegram will not hand it out.
+// save fetches the file of in and stores it. Repeating it after a crash overwrites the stored file. It returns tooLarge
+// if Telegram does not provide a file of that size.
 func (u *Uploads) save(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
 	f := in.file
 	if f.size > u.most {
@@ -164,16 +164,16 @@ func (u *Uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	return u.api.Fetch(ctx, file.Path)
 }
 
-// ErrNoFile says that a message has no file and answers to none.
+// ErrNoFile means that neither the message nor the one it replies to has a file.
 var ErrNoFile = errors.New("there is no file")
 
-// readPatience bounds the reading of a file that is not kept.
+// readPatience bounds the reading of a file that is not stored.
 const readPatience = time.Minute
 
-// reader reads the file of a message, or of the one that it answers to, without keeping it.
+// reader returns a function that reads the file of a message, or of the message it replies to, without storing it.
 func (u *Uploads) reader(in *Message) FileFunc {
 	return func(ctx context.Context) (name string, content []byte, err error) {
-		f, most := in.file, min(u.most, maxDownload) // it is held in memory
+		f, most := in.file, min(u.most, maxDownload) // it is read into memory
 		if f == nil && in.reply != nil {
 			f = in.reply.file
 		}
@@ -201,8 +201,8 @@ func (u *Uploads) reader(in *Message) FileFunc {
 	}
 }
 
-// folder opens a conversation's folder, made if it is missing. A link is not followed, also not one that leads to the
-// folder of another conversation: errNoFolder.
+// folder opens a conversation's folder and creates it if it is missing. It does not follow a link, not even to the
+// folder of another conversation, and returns errNoFolder.
 func (u *Uploads) folder(name string) (*os.Root, error) {
 	err := u.root.Mkdir(name, 0o700)
 	if err == nil {
@@ -229,10 +229,11 @@ func (u *Uploads) folder(name string) (*os.Root, error) {
 	return folder, nil
 }
 
-// write stores body under at in a folder, whole or not at all, so that it outlives a power failure, and returns its first bytes.
+// write stores body under at in a folder, completely or not at all, so that it survives a power failure. It returns the
+// first bytes.
 func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte, err error) {
 	part := at + ".part"
-	// What lies there is either a leftover of ours or planted: neither is written through.
+	// An existing file is either a leftover of ours or planted. Never write through it.
 	if err := folder.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("make room for upload: %w", err)
 	}
@@ -246,10 +247,10 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 		}
 	}()
 	in := bufio.NewReader(io.LimitReader(body, u.most+1))
-	head, _ = in.Peek(headBytes) // what it cannot read, Copy cannot either
+	head, _ = in.Peek(headBytes) // a read error appears in Copy as well
 	head = bytes.Clone(head)
 	n, err := io.Copy(f, in)
-	if err == nil && n <= u.most { // the turn that is stored next names the file
+	if err == nil && n <= u.most { // sync it, because the turn that is stored next refers to the file
 		err = f.Sync()
 	}
 	if closed := f.Close(); err == nil {
@@ -270,10 +271,10 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 	return head, nil
 }
 
-// headBytes is how much of a file is looked at to see what it is.
+// headBytes is how much of a file is examined to find its type.
 const headBytes = 512
 
-// Prune removes files that were kept before a time, and returns how many.
+// Prune removes files stored before a time, and returns their number.
 func (u *Uploads) Prune(before time.Time) (int, error) {
 	gone := 0
 	err := fs.WalkDir(u.root.FS(), ".", func(at string, d fs.DirEntry, err error) error {
@@ -296,8 +297,8 @@ func (u *Uploads) Prune(before time.Time) (int, error) {
 	return gone, nil
 }
 
-// describe trusts the content more than the sender: a picture that is none would make the model's API
-// refuse the whole prompt.
+// describe trusts the content more than the sender: a wrong picture type would make the model's API reject the whole
+// prompt.
 func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 	found, _, _ := strings.Cut(http.DetectContentType(head), ";")
 	image := pictureMIME(found)
@@ -307,16 +308,16 @@ func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 	return orchestrator.Attachment{Path: at, Name: name, MIME: cleanMIME(mime), Image: image}
 }
 
-// notOfMIME matches what no MIME type contains.
+// notOfMIME matches characters that no MIME type contains.
 var notOfMIME = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9/+._-]`) })
 
-// cleanMIME keeps what a MIME type is made of, since the agent sees it.
+// cleanMIME removes other characters from a MIME type, because the agent sees it.
 func cleanMIME(mime string) string { return notOfMIME().ReplaceAllString(mime, "") }
 
-// nameLimit bounds a file name in bytes, with room left for our prefix and suffix.
+// nameLimit bounds a file name in bytes. It leaves room for ductor's prefix and suffix.
 const nameLimit = 120
 
-// cleanName makes a file name out of what a sender calls a file: one path element, visible, not hidden.
+// cleanName turns the sender's name of a file into a file name: one path element, visible, not hidden.
 func cleanName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
@@ -335,7 +336,7 @@ func cleanName(name string) string {
 			ext = ""
 		}
 		stem := strings.TrimSuffix(name, ext)
-		name = strings.ToValidUTF8(stem[:min(len(stem), nameLimit-len(ext))], "") + ext // not half a character
+		name = strings.ToValidUTF8(stem[:min(len(stem), nameLimit-len(ext))], "") + ext // without half a character
 	}
 	if name == "" {
 		return "file"

@@ -64,7 +64,7 @@ func TestCleanMIME(t *testing.T) {
 	}
 }
 
-// uploadsOf is an uploads directory whose Telegram hands out content.
+// uploadsOf returns an uploads directory whose Telegram provides content.
 func uploadsOf(t *testing.T, content string) *Uploads {
 	t.Helper()
 	api := tgapi.NewAPI("http://t", "1:secret-token", transportFunc(func(r *http.Request) (*http.Response, error) {

@@ -7,8 +7,8 @@ import (
 	"ductor/lang"
 )
 
-// The wire types are the few fields of an update that matter here. They are ours and not the library's
-// because an update must still be readable when a corner of it is of a kind that no library knows yet.
+// The wire types have only the fields of an update that ductor uses. They are not the library's, because an update must
+// stay readable even if a part of it is of a kind that no library knows yet.
 
 type wireUpdate struct {
 	ID       int64         `json:"update_id"`
@@ -18,7 +18,7 @@ type wireUpdate struct {
 	Stopped  *wireStopped  `json:"stopped_message_generation"`
 }
 
-// message is the message that an update brings, changes or presses a button of; nil if it does neither.
+// message returns the message that an update brings, edits or has a pressed button on, or nil.
 func (u *wireUpdate) message() *wireMessage {
 	switch {
 	case u.Callback != nil:
@@ -29,14 +29,14 @@ func (u *wireUpdate) message() *wireMessage {
 	return u.Edited
 }
 
-// wireStopped is a press of Telegram's own Stop button below a draft, which is in private chats only. It names the chat alone,
-// which is that of its user.
+// wireStopped is a press of Telegram's own Stop button below a draft. Drafts exist only in private chats. It names only
+// the chat, whose user pressed it.
 type wireStopped struct {
 	Chat   wireChat `json:"chat"`
 	Thread int      `json:"message_thread_id"`
 }
 
-// abort is the message that a user could write instead of the press.
+// abort returns the message that a user could write instead of the press.
 func (s *wireStopped) abort() *wireMessage {
 	return &wireMessage{Chat: s.Chat, From: &wireUser{ID: s.Chat.ID}, Thread: s.Thread, InTopic: s.Thread != 0, Text: "/abort"}
 }
@@ -44,7 +44,7 @@ func (s *wireStopped) abort() *wireMessage {
 type wireCallback struct {
 	ID      string       `json:"id"`
 	From    wireUser     `json:"from"`
-	Message *wireMessage `json:"message"` // date 0 when the message is too old to be read
+	Message *wireMessage `json:"message"` // date 0 if the message is too old to be read
 	Data    string       `json:"data"`
 }
 
@@ -68,20 +68,20 @@ type wireMessage struct {
 	Audio           *wireFile    `json:"audio"`
 	VideoNote       *wireFile    `json:"video_note"`
 	Location        *wirePlace   `json:"location"`
-	Venue           *wireVenue   `json:"venue"` // with its place as the location, too
+	Venue           *wireVenue   `json:"venue"` // its place is in the location, too
 	Contact         *wireContact `json:"contact"`
 
 	ReplyTo      *wireMessage    `json:"reply_to_message"`
 	Quote        *wireQuote      `json:"quote"`
 	Forwarded    *wireOrigin     `json:"forward_origin"`
-	ViaBot       *wireUser       `json:"via_bot"` // the inline bot that made the message
+	ViaBot       *wireUser       `json:"via_bot"` // the inline bot that created the message
 	TopicCreated json.RawMessage `json:"forum_topic_created"`
 	MigratedTo   int64           `json:"migrate_to_chat_id"`
 	Pinned       *wireMessage    `json:"pinned_message"`
-	Markup       wireMarkup      `json:"reply_markup"` // of a message of ours
+	Markup       wireMarkup      `json:"reply_markup"` // of a message of the bot
 }
 
-// wireMarkup is the buttons below a message.
+// wireMarkup has the buttons below a message.
 type wireMarkup struct {
 	Rows [][]struct {
 		Text string `json:"text"`
@@ -117,11 +117,11 @@ type wireChat struct {
 
 type wireEntity struct {
 	Type   string    `json:"type"`
-	Offset int       `json:"offset"` // UTF-16 units
+	Offset int       `json:"offset"` // in UTF-16 units
 	Length int       `json:"length"`
 	User   *wireUser `json:"user"`
 	URL    string    `json:"url"`
-	// Language is that of a block of code.
+	// Language is set for a block of code.
 	Language string `json:"language"`
 }
 
@@ -142,7 +142,7 @@ type wireFile struct {
 type wirePlace struct {
 	Latitude  float64 `json:"latitude"`
 	Longitude float64 `json:"longitude"`
-	Live      int     `json:"live_period"` // seconds; 0 for a place that stays
+	Live      int     `json:"live_period"` // in seconds; 0 for a fixed place
 }
 
 type wireVenue struct {
@@ -165,8 +165,8 @@ type wireOrigin struct {
 	Type   string    `json:"type"`
 	User   *wireUser `json:"sender_user"`
 	Hidden string    `json:"sender_user_name"`
-	Chat   *wireChat `json:"chat"`        // channel
-	Group  *wireChat `json:"sender_chat"` // anonymous group admin
+	Chat   *wireChat `json:"chat"`        // for a channel
+	Group  *wireChat `json:"sender_chat"` // for an anonymous group admin
 }
 
 func (u wireUser) name() string {
@@ -178,8 +178,8 @@ func (u wireUser) name() string {
 
 func (c wireChat) private() bool { return c.Type == "private" }
 
-// unsupported names the kind of a message that holds nothing for an agent, or gives "" for a message that
-// people did not write, such as "joined the group".
+// unsupported returns the text for a kind of message that is of no use to an agent. It returns "" for a message that no
+// user wrote, such as "joined the group".
 func unsupported(raw []byte) lang.Key {
 	var update struct {
 		Message map[string]json.RawMessage `json:"message"`

@@ -13,14 +13,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// What the audit shows.
+// Bounds of the audit page.
 const (
 	auditBack = 30 * 24 * time.Hour
 	auditMost = 400
-	auditLine = 160 // characters of what was decided on
+	auditLine = 160 // characters of the subject of a decision
 )
 
-// Audit answers "/audit": the last decisions, and what ran without asking.
+// Audit answers "/audit": the last decisions, and actions that ran without asking.
 func (s *Screen) Audit(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
 	return s.audit(ctx, by, 0)
 }
@@ -48,7 +48,7 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: pager}, nil
 }
 
-// happened says what each kind of entry is.
+// happened has a text for each kind of entry.
 var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditAllowed: "usage.audit-allowed", orchestrator.AuditDenied: "usage.audit-denied", orchestrator.AuditAnswered: "usage.audit-answered",
 	orchestrator.AuditExpired: "usage.audit-expired", orchestrator.AuditWithdrawn: "usage.audit-withdrawn",
@@ -58,7 +58,7 @@ var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditDirectory: "usage.audit-directory",
 }
 
-// done says what was done to jobs and users: their entries have a word for it where others have a tool.
+// done has texts for changes of jobs and users. Their entries have a word for the change where others have a tool.
 var done = map[orchestrator.AuditKind]map[string]lang.Key{
 	orchestrator.AuditJob: {
 		"added": "usage.audit-job-added", "changed": "usage.audit-job-changed", "paused": "usage.audit-job-paused",
@@ -69,12 +69,12 @@ var done = map[orchestrator.AuditKind]map[string]lang.Key{
 	},
 }
 
-// roles are the words of roles in the titles of entries of users.
+// roles has the texts for roles in the titles of entries about users.
 var roles = map[string]lang.Key{
 	string(orchestrator.RoleOwner): "users.owner", string(orchestrator.RoleUser): "users.user", string(orchestrator.RoleViewer): "users.viewer",
 }
 
-// entry is one thing that happened.
+// entry describes one entry.
 func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrator.Press) string {
 	key, of := happened[e.What], render.ToolName(p, e.Tool)+" "+e.Title
 	if verbs := done[e.What]; verbs != nil {
@@ -108,8 +108,8 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 	return line
 }
 
-// grounds says by what something was decided, and why, or what became of it. Reasons of ductor itself are written for agents, so they
-// are said anew.
+// grounds explains who or what decided, and why, or how it ended. It rephrases ductor's own reasons, because those are
+// written for agents.
 func grounds(p lang.Printer, e orchestrator.AuditEntry) (all []string) {
 	rule, reason := short(render.Rule(p, e.Rule)), short(e.Reason)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// An entry says in the language of the chat what happened, and what decided is told apart from what became of it.
+// An entry describes in the chat's language what happened. The text tells decisions apart from their results.
 func TestEntriesOfTheAudit(t *testing.T) {
 	here := orchestrator.ConversationID{Chat: 7}
 	screen := &Screen{Names: &tgapi.ChatNames{}}
@@ -18,7 +18,7 @@ func TestEntriesOfTheAudit(t *testing.T) {
 	at := time.Date(2026, 11, 27, 10, 7, 0, 0, time.Local)
 	for _, tt := range []struct {
 		e    orchestrator.AuditEntry
-		want string // in German, without the moment
+		want string // in German, without the time
 	}{
 		{orchestrator.AuditEntry{What: orchestrator.AuditRan, Tool: "Bash", Title: "go vet", Rule: "ask", Reason: "exit 1"},
 			"▶️ lief ohne Rückfrage\n    Befehl go vet\n    Rechte: ask\n    Fehler: exit 1"},

@@ -14,14 +14,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// plot is what a picture of usage shows.
+// plot is the content of a picture of usage.
 type plot struct {
-	title, note string // note is the sum of it all
+	title, note string // note is the total
 	bars        []bar
-	days        bool // the bars are days in a row: they stand side by side
+	days        bool // the bars are consecutive days, side by side
 }
 
-// bar is one of them. Share is its part of the highest, from 0 to 1.
+// bar is one bar. Share is its part of the highest bar, from 0 to 1.
 type bar struct {
 	name, counts string
 	share        float64
@@ -30,10 +30,10 @@ type bar struct {
 // Sizes of a plot, in cells.
 const (
 	plotHead = 3  // rows above the bars
-	dayRows  = 12 // of the highest day
+	dayRows  = 12 // rows of the highest day
 	barGap   = 0.15
 	barsMost = 20
-	barRows  = 4 // of a lying bar: its name, itself, its counts, and nothing
+	barRows  = 4 // rows of a horizontal bar: its name, the bar, its counts, and an empty row
 )
 
 // draw draws the plot at the width of a phone.
@@ -56,7 +56,7 @@ func (p plot) draw(theme picture.Theme) ([]byte, error) {
 	return c.PNG()
 }
 
-// drawDays draws upright bars above the first and the last day, and names the highest.
+// drawDays draws upright bars, with the names of the first, the last and the highest day.
 func (p plot) drawDays(c *picture.Canvas) {
 	bottom := float64(plotHead + dayRows)
 	each := float64(picture.PhoneColumns) / float64(len(p.bars))
@@ -80,7 +80,7 @@ func (p plot) drawDays(c *picture.Canvas) {
 	}
 }
 
-// drawBars draws lying bars between their names and their counts.
+// drawBars draws horizontal bars, each between its name and its counts.
 func (p plot) drawBars(c *picture.Canvas) {
 	for i, b := range p.bars {
 		row := plotHead + barRows*i
@@ -92,7 +92,7 @@ func (p plot) drawBars(c *picture.Canvas) {
 	}
 }
 
-// plotButtons send what a table shows as a picture.
+// plotButtons returns buttons that send the content of a table as a picture.
 func plotButtons(say lang.Printer, p period, group orchestrator.UsageGroup) []tgapi.Button {
 	plot := func(key lang.Key, theme string) tgapi.Button {
 		return tgapi.NewButton(say.Text(key), PlotAction, theme+":"+string(p)+":"+string(group))
@@ -100,7 +100,7 @@ func plotButtons(say lang.Printer, p period, group orchestrator.UsageGroup) []tg
 	return []tgapi.Button{plot("usage.plot-light", "l"), plot("usage.plot-dark", "d")}
 }
 
-// Plot acts on a button that sends a picture, below a message.
+// Plot handles a button that sends a picture, below a message.
 func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, data string) (tgapi.Answer, error) {
 	say := s.Lang.Of(by.Conversation.Chat)
 	name, what, _ := strings.Cut(data, ":")
@@ -117,7 +117,7 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, dat
 		return tgapi.Answer{Text: say.Text("usage.plot-nothing")}, nil
 	}
 	shows := s.plotOf(say, p, group, rows)
-	if !picture.Drawable(shows.title + shows.note) { // the font has no characters of that language
+	if !picture.Drawable(shows.title + shows.note) { // the font lacks characters of that language
 		shows = s.plotOf(lang.Printer{}, p, group, rows)
 	}
 	drawn, err := shows.draw(theme)
@@ -132,7 +132,7 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, dat
 	return tgapi.Answer{Messages: []orchestrator.Message{message.ComposeFiles(by.Conversation, fmt.Sprint("usage/", by.Updates[0]), 0, content)}}, nil
 }
 
-// plotOf is the plot of rows.
+// plotOf returns the plot of rows.
 func (s *Screen) plotOf(say lang.Printer, p period, group orchestrator.UsageGroup, rows []orchestrator.UsageRow) plot {
 	out := plot{
 		title: say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group])), note: say.Text("usage.total", s.counts(say, sumOf(rows))),
@@ -150,7 +150,7 @@ func (s *Screen) plotOf(say lang.Printer, p period, group orchestrator.UsageGrou
 	return out
 }
 
-// everyDay has a row for each day of a period, also for those on which nothing was used.
+// everyDay returns a row for each day of a period, including days without usage.
 func everyDay(rows []orchestrator.UsageRow, since, now time.Time) (out []orchestrator.UsageRow) {
 	used := make(map[string]orchestrator.UsageRow, len(rows))
 	for _, r := range rows {

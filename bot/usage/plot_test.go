@@ -19,7 +19,7 @@ import (
 
 var keep = flag.String("keep", "", "writes the pictures to this directory")
 
-// used is a month with days on which nothing was used.
+// used returns a month with some days without usage.
 func used(now time.Time) (rows []orchestrator.UsageRow) {
 	for i, cost := range []float64{0.4, 1.25, 0, 3.1, 2.2, 0, 0, 0.9, 5.42, 4.1, 0.3} {
 		if cost > 0 {
@@ -62,7 +62,7 @@ func TestPlotsAreAsWideAsAPhone(t *testing.T) {
 	}
 }
 
-// The bars of days are all days of the period, in their order, each with what was used on it.
+// A plot of days has every day of the period in order, each with its usage.
 func TestAPlotHasEveryDay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Date(2026, time.Month(rapid.IntRange(1, 12).Draw(t, "month")), rapid.IntRange(1, 28).Draw(t, "day"), 13, 0, 0, 0, time.Local)

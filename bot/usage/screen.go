@@ -1,4 +1,5 @@
-// Package usage is the screens of /usage and /audit: what turns used and cost, and what was decided or ran without asking.
+// Package usage is the screens of /usage and /audit: the usage and cost of turns, the decisions, and actions that ran
+// without asking.
 package usage
 
 import (
@@ -14,32 +15,32 @@ import (
 	"ductor/orchestrator"
 )
 
-// The actions of the buttons of this screen: to show something else, and to send a picture. They say what to show, so they work after
-// a restart.
+// Actions of this screen's buttons: show another page, and send a picture. A button names its page, so it works after a
+// restart.
 const (
 	Action     = "us"
 	PlotAction = "up"
 )
 
-// Store is what the screen reads. internal/store implements it.
+// Store is the part of the store that the screen reads. internal/store implements it.
 type Store interface {
 	Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error)
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error)
 }
 
-// Screen shows them. Safe for concurrent use.
+// Screen shows usage and audit. Safe for concurrent use.
 type Screen struct {
 	Store Store
 	Now   func() time.Time
-	Spool *message.Spool   // nil: no pictures are sent
-	Names *tgapi.ChatNames // of users; may be nil
+	Spool *message.Spool   // nil: send no pictures
+	Names *tgapi.ChatNames // names of users; may be nil
 	Lang  *lang.Choices
 }
 
-// period is how far back is looked.
+// period is the time span of the shown usage.
 type period string
 
-// The periods.
+// Periods.
 const (
 	today period = "d"
 	week  period = "w"
@@ -49,7 +50,7 @@ const (
 
 func periods() []period { return []period{today, week, month, year} }
 
-// What periods and groups are called.
+// Names of periods and groups.
 var (
 	periodNames = map[period]lang.Key{today: "usage.today", week: "usage.week", month: "usage.month", year: "usage.year"}
 	groupNames  = map[orchestrator.UsageGroup]lang.Key{
@@ -58,7 +59,7 @@ var (
 	}
 )
 
-// Usage answers "/usage": this week by day, or as the words say.
+// Usage answers "/usage": this week by day, or the period and group that the words name.
 func (s *Screen) Usage(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p, group := week, orchestrator.UsageByDay
 	for _, word := range strings.Fields(args) {
@@ -76,7 +77,7 @@ func (s *Screen) Usage(ctx context.Context, by orchestrator.Press, args string) 
 	return s.table(ctx, by, p, group)
 }
 
-// The words that "/usage" takes.
+// Words that "/usage" accepts.
 var (
 	periodWords = map[string]period{"today": today, "week": week, "month": month, "year": year}
 	groupWords  = map[string]orchestrator.UsageGroup{
@@ -90,7 +91,7 @@ func unknownWord(p lang.Printer, word string) string {
 		p.List("today", "week", "month", "year"), p.List("day", "agent", "model", "chat", "user"))
 }
 
-// since is when a period began.
+// since returns the start of a period.
 func (s *Screen) since(p period) time.Time {
 	now := s.Now().Local()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
@@ -105,10 +106,10 @@ func (s *Screen) since(p period) time.Time {
 	return day.AddDate(0, 0, -6)
 }
 
-// rowsMost is how many lines a table has.
-const rowsMost = 30
+// maxRows is the maximum number of lines of a table.
+const maxRows = 30
 
-// barWidth is how many characters the longest bar has.
+// barWidth is the number of characters of the longest bar.
 const barWidth = 10
 
 func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, group orchestrator.UsageGroup) (tgapi.Page, error) {
@@ -127,10 +128,10 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, gro
 	}
 	share := shareOf(rows)
 	shown := rows
-	if group == orchestrator.UsageByDay { // the newest are wanted
-		shown = rows[max(len(rows)-rowsMost, 0):]
+	if group == orchestrator.UsageByDay { // the newest matter most
+		shown = rows[max(len(rows)-maxRows, 0):]
 	} else {
-		shown = rows[:min(len(rows), rowsMost)]
+		shown = rows[:min(len(rows), maxRows)]
 	}
 	for _, r := range shown {
 		bar := strings.Repeat("▇", max(int(share(r)*barWidth+0.5), 1))
@@ -149,7 +150,7 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, gro
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
 }
 
-// rows are what the user of a press may see of what was used, by the query that asked for it.
+// rows returns the usage that the user of a press may see, with the query that found it.
 func (s *Screen) rows(ctx context.Context, by orchestrator.Press, p period, group orchestrator.UsageGroup) (orchestrator.UsageQuery, []orchestrator.UsageRow, error) {
 	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
 	if !by.May(orchestrator.SeeAll) {
@@ -166,7 +167,8 @@ func sumOf(rows []orchestrator.UsageRow) (total orchestrator.UsageRow) {
 	return total
 }
 
-// shareOf compares a row with the highest: by cost, or by tokens where agents do not say what they cost.
+// shareOf returns a function that compares a row with the highest one: by cost, or by tokens if agents do not report
+// their cost.
 func shareOf(rows []orchestrator.UsageRow) func(orchestrator.UsageRow) float64 {
 	var cost, tokens float64
 	for _, r := range rows {
@@ -183,7 +185,7 @@ func shareOf(rows []orchestrator.UsageRow) func(orchestrator.UsageRow) float64 {
 	}
 }
 
-// counts is "3 turns, $0.42, 12k tokens, 4 min".
+// counts returns a text such as "3 turns, $0.42, 12k tokens, 4 min".
 func (s *Screen) counts(p lang.Printer, r orchestrator.UsageRow) string {
 	parts := []string{p.Text("usage.turns", r.Turns)}
 	if r.CostUSD > 0 {
@@ -195,7 +197,7 @@ func (s *Screen) counts(p lang.Printer, r orchestrator.UsageRow) string {
 	return p.List(append(parts, p.Rounded(r.Took))...)
 }
 
-// user is the name of a user, or the number where the name is not known.
+// user returns the name of a user, or the number if the name is unknown.
 func (s *Screen) user(p lang.Printer, id string) string {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if name := s.Names.User(orchestrator.PersonID(number)); err == nil && name != "" {
@@ -222,7 +224,7 @@ func (s *Screen) name(p lang.Printer, name string, group orchestrator.UsageGroup
 	return render.ShortLine(name, 60)
 }
 
-// buttons choose the period and the group.
+// buttons returns the buttons that choose the period and the group.
 func (s *Screen) buttons(say lang.Printer, p period, group orchestrator.UsageGroup) tgapi.Keyboard {
 	var first []tgapi.Button
 	for _, one := range periods() {
@@ -240,10 +242,10 @@ func button(text, what string) tgapi.Button {
 	return tgapi.NewButton(text, Action, what)
 }
 
-// auditPage begins the data of a button that leads to a page of the audit.
+// auditPage starts the data of a button that opens a page of the audit.
 const auditPage = "a"
 
-// Press acts on a button. data is the button's data without the action.
+// Press handles a press. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	what, arg, _ := strings.Cut(data, ":")
 	page, isPage := tgapi.ButtonNumber(arg)
@@ -259,7 +261,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return a, err
 }
 
-// chosen reads the period and the group of a button.
+// chosen parses the period and the group of a button.
 func chosen(data string) (period, orchestrator.UsageGroup, bool) {
 	for _, g := range orchestrator.UsageGroups() {
 		for _, p := range periods() {

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// asked is a store in which nothing was used; it keeps what was asked of it.
+// asked is a store without usage. It records the queries.
 type asked struct{ groups []orchestrator.UsageGroup }
 
 func (a *asked) Usage(_ context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error) {
@@ -30,7 +30,7 @@ func (l oneLanguage) Languages(context.Context) ([]lang.Choice, error) {
 }
 func (oneLanguage) SaveLanguage(context.Context, lang.Choice) error { return nil }
 
-// A word that /usage does not take is answered with those that it takes, and each of those is taken.
+// If /usage does not know a word, it lists the words that it knows, and it accepts each of those.
 func TestAnUnknownWordOfUsageListsThoseThereAre(t *testing.T) {
 	store := &asked{}
 	s := &Screen{Store: store, Now: time.Now, Lang: choices(t, "zh")}

@@ -15,10 +15,10 @@ import (
 	"ductor/orchestrator/users"
 )
 
-// Action is the action of the buttons of this screen. They name what they do, so they work after a restart.
+// Action is the action of this screen's buttons. A button names its operation and user, so it works after a restart.
 const Action = "ur"
 
-// Directory is all users. *users.Directory implements it.
+// Directory manages the users. *users.Directory implements it.
 type Directory interface {
 	List(ctx context.Context) ([]users.Known, error)
 	Invite(ctx context.Context, by orchestrator.Press, role orchestrator.UserRole) (code string, err error)
@@ -28,19 +28,19 @@ type Directory interface {
 	Greeted(ctx context.Context, id orchestrator.PersonID) error
 }
 
-// Screen shows users. Without a Directory there are no others than those of the configuration. Safe for concurrent use.
+// Screen shows users. Without a Directory only the configured users exist. Safe for concurrent use.
 type Screen struct {
 	Directory Directory
-	Bot       string // its username, for links
+	Bot       string // username for links
 	Lang      *lang.Choices
 }
 
-// The operations of buttons. What they act on follows.
+// Operations of buttons. Their object follows.
 const (
 	opInvite = "i"
 	opList   = "l"
 	opOpen   = "o"
-	opRole   = "r" // the role and the user
+	opRole   = "r" // followed by the role and the user
 	opRemove = "x"
 )
 
@@ -48,7 +48,8 @@ func button(text, op, what string) tgapi.Button {
 	return tgapi.NewButton(text, Action, op+what)
 }
 
-// Pair answers "/pair": it asks which role the user gets. Links are for private chats, since whoever sees one can take it.
+// Pair answers "/pair" by asking which role the new user gets. Invitations are for private chats only, because anyone
+// who sees a link can use it.
 func (s *Screen) Pair(_ context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if by.Conversation.Group() {
@@ -57,7 +58,7 @@ func (s *Screen) Pair(_ context.Context, by orchestrator.Press, _ string) (tgapi
 	return tgapi.Page{Text: p.Text("users.which-role"), Keyboard: tgapi.Keyboard{s.roles(p, opInvite, "", orchestrator.RoleNone)}}, nil
 }
 
-// roles is a button for each role.
+// roles returns a button for each role.
 func (s *Screen) roles(p lang.Printer, op, user string, now orchestrator.UserRole) (row []tgapi.Button) {
 	for _, r := range orchestrator.UserRoles() {
 		row = append(row, button(render.Marked(roleName(p, r), r == now), op, string(r)+user))
@@ -75,7 +76,7 @@ func roleName(p lang.Printer, r orchestrator.UserRole) string {
 	return p.Text("users.user")
 }
 
-// Users answers "/users": it lists them.
+// Users answers "/users" with the list of users.
 func (s *Screen) Users(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	all, err := s.Directory.List(ctx)
@@ -106,7 +107,7 @@ func line(p lang.Printer, u users.Known) string {
 	return p.Text("users.joined-on", render.Cut(named(u), 100), roleName(p, u.Role), p.Moment(u.Joined.Local()))
 }
 
-// Press acts on a button. data is the button's data without Action.
+// Press handles a press. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if data == "" || s.Directory == nil {
@@ -148,7 +149,7 @@ func parseID(text string) orchestrator.PersonID {
 	return orchestrator.PersonID(id)
 }
 
-// invite makes a link. It is shown in place of the buttons, and stored nowhere.
+// invite creates a link. It is shown in place of the buttons and not stored anywhere.
 func (s *Screen) invite(ctx context.Context, by orchestrator.Press, name string) (tgapi.Page, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	role, ok := orchestrator.ParseUserRole(name)
@@ -180,8 +181,8 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, id orchestrato
 	return tgapi.Page{}, orchestrator.ErrNoUser
 }
 
-// Greeting is what a user who has just joined and the owner who invited them are told; none for any other user. Call done once
-// it is stored.
+// Greeting returns the messages for a user who has just joined and for the owner who invited them. It returns none for
+// any other user. Call done once the messages are stored.
 func (s *Screen) Greeting(ctx context.Context, user orchestrator.PersonID) (notices []orchestrator.Message, done func(context.Context) error, err error) {
 	if s.Directory == nil {
 		return nil, nil, nil
@@ -199,6 +200,6 @@ func (s *Screen) Greeting(ctx context.Context, user orchestrator.PersonID) (noti
 	return notices, func(ctx context.Context) error { return s.Directory.Greeted(ctx, user) }, nil
 }
 
-// Connected is what the first user reads after the code of a setup. Nothing answers prompts yet: the greeting comes with /start, once
-// ductor runs.
+// Connected returns the text that the first user reads after entering the setup code. Nothing answers prompts yet: the
+// greeting comes with /start, once ductor runs.
 func Connected(language string) string { return lang.Match(language).Printer().Text("bot.paired") }

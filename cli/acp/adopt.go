@@ -12,7 +12,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// adopted is a turn that the previous process began.
+// adopted is a turn that the previous process started.
 type adopted struct {
 	mark  cli.Mark
 	note  note
@@ -20,7 +20,8 @@ type adopted struct {
 	send  bool         // its prompt has not reached the agent
 }
 
-// Adopt resumes a turn that the previous process began; see cli.Provider. The session takes no further turn.
+// Adopt implements cli.Provider. It resumes a turn that the previous process started. The session accepts no further
+// turn.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	kept, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {
@@ -31,7 +32,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return s, nil
 }
 
-// adoption says whether the prompt reached the agent. Nothing is written between a mark and its prompt.
+// adoption determines whether the prompt reached the agent. Nothing is written between a mark and its prompt.
 func adoption(left cli.LeftRun, mark cli.Mark, n note, agent cli.Agent) *adopted {
 	a := &adopted{mark: mark, note: n}
 	reached := left.InputEnd - mark.Input
@@ -47,7 +48,7 @@ func adoption(left cli.LeftRun, mark cli.Mark, n note, agent cli.Agent) *adopted
 	return a
 }
 
-// Await makes the session of a turn that may be resumed; see shared.Server.
+// Await implements shared.Server. It creates the session of a turn that may be resumed.
 func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Session == "" {
@@ -59,11 +60,11 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 		offers: offers{model: n.Model}, past: past{totals: n.Totals}, adopted: adoption(left, m, n, proc.options().Agent),
 	}
 	proc.sessions.Set(s.id, s)
-	_ = proc.Peer().Expect(s.promptID(m.Turn), s.replied) // fails only of too many turns
+	_ = proc.Peer().Expect(s.promptID(m.Turn), s.replied) // fails only with too many turns
 	return s, func() { proc.sessions.Remove(s.id, s) }
 }
 
-// resume takes an adopted turn to its end.
+// resume continues an adopted turn to its end.
 func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter) {
 	a := s.adopted
 	s.adopted = nil
@@ -80,7 +81,7 @@ func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter
 	t.finish(ctx, t.loop.Run(ctx))
 }
 
-// goLive asks each question again that has no answer yet, and sends a prompt that the previous process did not send.
+// goLive repeats each unanswered question, and sends a prompt that the previous process did not send.
 func (t *liveTurn) goLive() {
 	t.approvals.Release()
 	if !t.resumed.send {
@@ -94,16 +95,16 @@ func (t *liveTurn) goLive() {
 	t.s.sendPrompt(t.req, blocks, t.resumed.note)
 }
 
-// note is what the next process must know to resume a turn. It travels as Mark.Note.
+// note has the data that the next process needs to resume a turn. It is stored as Mark.Note.
 type note struct {
 	Session  string   `json:"s"`
 	Model    string   `json:"m,omitempty"`
 	Length   int      `json:"n"`           // bytes of the line with the prompt
-	Answered []string `json:"a,omitempty"` // requests for permission that were answered by a user
-	Denied   []string `json:"d,omitempty"` // those of them that were denied
-	// Sent says that the prompt is known to have been sent: the mark was written again since.
+	Answered []string `json:"a,omitempty"` // permission requests that a user answered
+	Denied   []string `json:"d,omitempty"` // the denied ones among them
+	// Sent reports that the prompt was sent for certain: the mark was written again since.
 	Sent bool `json:"t,omitempty"`
-	// Name is what the agent calls itself, and Totals what the session had used before the turn.
+	// Name is the agent's own name, and Totals is the session's usage before the turn.
 	Name   string    `json:"w,omitempty"`
 	Totals cli.Usage `json:"u,omitzero"`
 }
@@ -121,8 +122,8 @@ func (n note) String() string {
 
 const markWait = 5 * time.Second
 
-// promptID is the id of the request that is a turn's prompt. It is the same after a restart. A turn without
-// a name gets an id of its session's.
+// promptID returns the id of the request with a turn's prompt. It is the same after a restart. A turn without a name
+// gets an id from its session.
 func (s *session) promptID(turn cli.TurnID) string {
 	if turn == "" {
 		return "turn-of-" + string(s.id)
@@ -130,7 +131,7 @@ func (s *session) promptID(turn cli.TurnID) string {
 	return "turn-" + string(turn)
 }
 
-// marked takes note of where the turn is recorded to begin.
+// marked records where the turn starts.
 func (s *session) marked(m cli.Mark, n note) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +139,7 @@ func (s *session) marked(m cli.Mark, n note) {
 }
 
 // noteAnswered records that a user's answer was written, so that the next process does not ask again. Without that
-// record, the question is asked once more, and the agent takes no second answer.
+// record it asks once more, and the agent ignores a second answer.
 func (s *session) noteAnswered(d decided) {
 	s.mu.Lock()
 	m := s.turn.marked

@@ -14,19 +14,19 @@ import (
 	"ductor/cli/rpc"
 )
 
-// ask is a request for permission that waits for an answer.
+// ask is a permission request that waits for an answer.
 type ask struct {
 	id     json.RawMessage // of the request
 	params askParams
-	raw    json.RawMessage // params, whole
+	raw    json.RawMessage // all params
 	tool   *tool           // set by the turn
-	plans  bool            // allowing it ends the mode in which nothing but plans is made; set by the turn
+	plans  bool            // allowing it ends the plan mode; set by the turn
 }
 
-// key is the ask's name in a turn. It is the same after a restart.
+// key returns the ask's name in a turn. It is the same after a restart.
 func (a *ask) key() cli.ApprovalID { return cli.ApprovalID("ask-" + rpc.Text(a.id)) }
 
-// option finds the option of a kind.
+// option returns the option of a kind.
 func (a *ask) option(kind string) (string, bool) {
 	i := slices.IndexFunc(a.params.Options, func(o askOption) bool { return o.Kind == kind })
 	if i < 0 {
@@ -35,8 +35,8 @@ func (a *ask) option(kind string) (string, bool) {
 	return a.params.Options[i].ID, true
 }
 
-// choose gives the reply to the agent. What an agent would remember for good is never picked: it cannot be allowed
-// where it offers nothing less, and denying becomes giving up.
+// choose returns the reply to the agent. It never chooses an option that the agent would remember permanently. If there
+// is no other, allowing is an error, and denying replies that the request is cancelled.
 func (a *ask) choose(allow bool) (askResult, error) {
 	if !allow {
 		if id, ok := a.option(optionReject); ok {
@@ -51,13 +51,13 @@ func (a *ask) choose(allow bool) (askResult, error) {
 	return selected(id), nil
 }
 
-// decided is a decision on its way to the turn.
+// decided is a decision that is passed to the turn.
 type decided struct {
 	ask   *ask
 	allow bool
 }
 
-// event is the question as a user reads it.
+// event returns the question in the form for users.
 func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{
@@ -75,10 +75,10 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 		ev.Tool, ev.Title = cli.PlanTool, cmp.Or(t.planFile, ev.Title)
 	case said["toolCall.title"] == t.Title && len(ev.Changes) > 0:
 		ev.Title = cli.OneLine(ev.Changes[0].Path, maxTitle)
-	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // what is done comes before what is said of it
+	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // the action comes before the agent's words about it
 		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
 	}
-	if _, once := a.option(optionAllow); !once { // what the agent would remember for good is never picked
+	if _, once := a.option(optionAllow); !once { // never choose an option that the agent would remember permanently
 		ev.Missing = "how to allow this once"
 	}
 	ev.Fields = a.fields(ev, dir, said)
@@ -92,12 +92,13 @@ var placed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^\[current working directory ([^\]]*)\](?: \((.*)\))?(?: (\[background\]))?$`)
 })
 
-// words moves what the agent says of a command or an edit in its own words into the reason, which every agent's card has in one place.
-// It returns the fields that hold them.
+// words moves the agent's own words about a command or an edit to the reason, which has the same place in the cards of
+// all agents. It returns the fields that contain these words.
 func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 	t, said := a.tool, map[string]string{}
 	title, command := a.params.ToolCall.Title, t.command()
-	if m := placed().FindStringSubmatch(ev.Detail); m != nil && m[1] == dir && t.ToolKind == kindRun && len(t.Content) == 1 { // as Gemini says it
+	m := placed().FindStringSubmatch(ev.Detail)
+	if m != nil && m[1] == dir && t.ToolKind == kindRun && len(t.Content) == 1 { // Gemini's format
 		said["toolCall.content[0].content.text"], ev.Detail, ev.Reason = ev.Detail, m[3], m[2]
 	}
 	if text := cli.TextsOf(t.Input)["description"]; command != "" && text != "" {
@@ -115,7 +116,8 @@ func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 	return said
 }
 
-// fields are what the request holds, and the input where only an earlier update had it. said is what the card says elsewhere.
+// fields returns the values of the request, and the input that only an earlier update contained. said has the values
+// that the card shows elsewhere.
 func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
@@ -130,7 +132,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	}
 	read.Said["toolCall._meta.toolName"] = ev.Tool
 	if plan := cli.TextsOf(t.Input)["plan"]; ev.Tool == cli.PlanTool && t.name == "exit_plan_mode" && plan != "" && strings.Contains(ev.Detail, plan) {
-		// Qwen Code names its tool and says the plan twice.
+		// Qwen Code names its tool and repeats the plan.
 		read.Said["toolCall._meta.toolName"], read.Said["toolCall.title"], read.Said["toolCall.rawInput.plan"] = t.name, "Plan:", plan
 	}
 	say := func(name, value string) {
@@ -164,7 +166,8 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 			fields = append(fields, read.Fields(earlier)...)
 		}
 	}
-	for i, f := range fields { // users know no protocol; a label keeps its name, by which it is told from the tool's own fields
+	// users do not know the protocol; a label keeps its name, which distinguishes it from the tool's own fields
+	for i, f := range fields {
 		if name := strings.TrimPrefix(f.Name, "toolCall."); f.Weight != cli.LabelField || strings.HasPrefix(name, "rawInput.") {
 			fields[i].Name = strings.TrimPrefix(name, "rawInput.")
 		}
@@ -172,12 +175,12 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	return fields
 }
 
-// hasLines says whether some whole lines of text are part.
+// hasLines reports whether part equals some whole lines of text.
 func hasLines(text, part string) bool {
 	return part != "" && strings.Contains("\n"+text+"\n", "\n"+part+"\n")
 }
 
-// say adds what the card shows of a piece of the request. Where a diff is empty it does not show the text.
+// say adds the shown values of a piece of the request to said. If a diff is empty, it does not show the text.
 func (c toolContent) say(at string, said map[string]string) {
 	switch {
 	case c.Type == "content" && c.Content.Type == "text":
@@ -194,12 +197,13 @@ func (c toolContent) say(at string, said map[string]string) {
 	}
 }
 
-// widerOf are the fields of an input that ask for more than usual.
+// widerOf returns the fields of an input that ask for more than usual.
 func widerOf(input json.RawMessage, dir string) []cli.Field {
 	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
 }
 
-// knownKind is a kind that the protocol knows, which says nothing beside the tool's name; but a tool that changes files is one of edits.
+// knownKind returns a kind of the protocol, which adds nothing to the tool's name. For a tool that changes files, only
+// the kind for edits is one.
 func knownKind(kind string, changes int) string {
 	known := []string{kindRead, kindSearch, kindThink, kindFetch, kindEdit, kindDelete, kindMove, kindRun, kindSwitch, "other"}
 	if changes > 0 {

@@ -17,14 +17,14 @@ import (
 	"ductor/cli/turn"
 )
 
-// Every value of a request is in its approval, and so is the input that only an earlier update had.
+// An approval contains every value of a request, and the input that only an earlier update contained.
 func TestLawAnApprovalTellsEveryField(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		call := clitest.Inputs("title", "rawInput", "command", "locations", "path", "content", "_meta").Draw(rt, "call")
 		earlier := clitest.Inputs("command", "cwd").Draw(rt, "earlier")
 		raw := json.RawMessage(`{"sessionId":"s","toolCall":` + string(call) + `}`)
 		a := &ask{id: json.RawMessage(`1`), raw: raw}
-		_ = json.Unmarshal(raw, &a.params) // as far as it can be read
+		_ = json.Unmarshal(raw, &a.params) // as far as it is readable
 		out := newReporter(turn.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{})
 		out.call(toolCall{ID: a.params.ToolCall.ID, Input: earlier})
 		a.tool = out.call(a.params.ToolCall)
@@ -43,8 +43,8 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 	})
 }
 
-// What an edit repeats beside its change is shown by the change only if it says the same. Then the request is an edit and nothing else;
-// otherwise each value that differs is on the card.
+// If an edit repeats its change, the change on the card covers that only if it is equal. Then the request is only an
+// edit; otherwise each differing value is on the card.
 func TestLawAnEditTellsEveryFieldThatDiffers(t *testing.T) {
 	lines := rapid.SliceOfN(rapid.StringMatching(`[ab]{0,2}`), 0, 8)
 	text := func(rt *rapid.T, label string) string {
@@ -99,7 +99,7 @@ func TestLawAnEditTellsEveryFieldThatDiffers(t *testing.T) {
 	})
 }
 
-// A piece of a file, as Copilot gives it, does not end without a line break; a new file may.
+// A piece of a file, as Copilot sends it, does not end without a line break. A new file may.
 func TestTheEndOfAPiece(t *testing.T) {
 	two, empty := "two", ""
 	for want, c := range map[string]toolContent{
@@ -114,7 +114,7 @@ func TestTheEndOfAPiece(t *testing.T) {
 	}
 }
 
-// A patch of OpenCode lists its files, and says all of them together besides: the whole is an edit if each file is.
+// A patch of OpenCode lists its files, and repeats all of them in one diff. The whole is an edit if each file is.
 func TestAPatchOfSeveralFiles(t *testing.T) {
 	patch := func(path, hunk string) string {
 		return "Index: " + path + "\n=====\n--- " + path + "\n+++ " + path + "\n" + hunk
@@ -166,7 +166,8 @@ func TestAPatchOfSeveralFiles(t *testing.T) {
 	}
 }
 
-// The card of Qwen's plan has the plan once and no name of a tool. A plan that differs is shown besides, and so is another tool.
+// The card of Qwen Code's plan contains the plan once and no tool name. It also shows a differing plan, or another
+// tool.
 func TestThePlanOfQwenCode(t *testing.T) {
 	for _, c := range []struct {
 		name, plan string
@@ -185,7 +186,8 @@ func TestThePlanOfQwenCode(t *testing.T) {
 	}
 }
 
-// What Gemini says of a command is its reason, and that it goes on in the background stays beside the command.
+// Gemini's words about a command are its reason. The note that it continues in the background stays next to the
+// command.
 func TestACommandInTheBackground(t *testing.T) {
 	raw := json.RawMessage(`{"sessionId":"s","toolCall":{"toolCallId":"run_shell_command-1","kind":"execute","title":"make","content":[` +
 		`{"type":"content","content":{"type":"text","text":"[current working directory /w] (Build it) [background]"}}]}}`)

@@ -13,7 +13,8 @@ var (
 	record = clitest.RecordFlag()
 )
 
-// What the real OpenCode and Qwen Code printed in each situation that docs/agents.md has a row for, and the events that this is.
+// For each situation with a row in docs/agents.md, this compares the output of the real OpenCode and Qwen Code with the
+// resulting events.
 func TestCells(t *testing.T) {
 	for name, c := range map[string]struct {
 		install func(testing.TB, string) realagent.CLI

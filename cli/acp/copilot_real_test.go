@@ -10,8 +10,8 @@ import (
 	"ductor/internal/sim/modelapi"
 )
 
-// realCopilot is an agent as a configuration names one: the installed GitHub Copilot CLI, with a model that is
-// simulated. It and Gemini are the two real agents that this package is held to, and they were made apart.
+// realCopilot returns a configured agent: the installed GitHub Copilot CLI with a simulated model. Copilot and Gemini
+// are the two real agents for this package's tests; their implementations are independent.
 func realCopilot(t *testing.T, change func(*Options)) (*Provider, string, *modelapi.Server) {
 	t.Helper()
 	api := realagent.Model(t, realagent.Key)

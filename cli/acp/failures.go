@@ -9,7 +9,7 @@ import (
 	"ductor/cli/rpc"
 )
 
-// failure makes a *cli.Failure of what a call gave.
+// failure converts the error of a call to a *cli.Failure.
 func (o *Options) failure(err error) *cli.Failure {
 	var refused *rpc.Error
 	var f *cli.Failure
@@ -24,14 +24,14 @@ func (o *Options) failure(err error) *cli.Failure {
 	return cli.AsFailure(o.Agent, err)
 }
 
-// refusal is the failure that an error of the agent's means.
+// refusal returns the failure for an error of the agent's.
 func (o *Options) refusal(e *rpc.Error) *cli.Failure {
 	f := o.meaning(e.Code, strings.TrimPrefix(e.Error(), "Internal error: "), string(e.Data))
 	f.Cause = e
 	return f
 }
 
-// meaning sorts an error by its code, if it has one, by its words, and by what the agent adds to them.
+// meaning classifies an error by its code, if it has one, by its words, and by the agent's additional data.
 func (o *Options) meaning(code int, words, data string) *cli.Failure {
 	text, kindOf := strings.TrimSpace(words+" "+data), KindOf
 	if o.quirks.KindOf != nil {
@@ -45,7 +45,7 @@ func (o *Options) meaning(code int, words, data string) *cli.Failure {
 	return f
 }
 
-// KindOf sorts an error by its code, which is the protocol's or a status of the model's API, and by its text.
+// KindOf classifies an error by its code, which is the protocol's or a status of the model's API, and by its text.
 func KindOf(code int, text string) cli.FailureKind {
 	if code == codeNoAuth {
 		return cli.NotLoggedIn
@@ -53,5 +53,5 @@ func KindOf(code int, text string) cli.FailureKind {
 	return cli.APIError{Status: max(code, 0), Text: text}.Kind()
 }
 
-// ReasonOf is the sentence inside an error text, which may be the JSON of a model's API.
+// ReasonOf returns the sentence inside an error text, which may be the JSON of a model's API.
 func ReasonOf(text string) string { return cli.ShortLine(cli.InnerMessage(text)) }

@@ -11,7 +11,7 @@ import (
 	"ductor/internal/realagent"
 )
 
-// failed is how an agent of users fails when its model's API does: what it printed, and what that means.
+// failed is an agent's output after a failure of its model's API, with its meaning.
 type failed struct {
 	script, printed string
 	kind            cli.FailureKind
@@ -20,8 +20,8 @@ type failed struct {
 
 const fullScript = `[[error 400 times=60 message="This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens."]]`
 
-// failures of OpenCode 1.18.33, which keeps the status to itself, and of Qwen Code 0.24.4. Both ask an API again for minutes, in silence,
-// whose answer is 429 or 500.
+// These are failures of OpenCode 1.18.33, which does not report the status, and of Qwen Code 0.24.4. After a 429 or 500
+// both silently retry for minutes.
 var failuresOfUsersAgents = map[cli.Agent][]failed{
 	"opencode": {
 		{`[[error 401 times=60]]`, `{"code":-32603,"message":"Internal error: Incorrect API key provided.","data":{"service":"session","errorName":"APIError"}}`, cli.NotLoggedIn, "Incorrect API key provided."},
@@ -55,7 +55,7 @@ func TestFailuresOfUsersAgents(t *testing.T) {
 	}
 }
 
-// The same of the real ones.
+// The same failures with the real agents.
 func TestRealFailuresOfUsersAgents(t *testing.T) {
 	realagent.LongOnly(t)
 	for name, install := range map[cli.Agent]func(testing.TB, string) realagent.CLI{"opencode": realagent.OpenCode, "qwen": realagent.Qwen} {

@@ -15,18 +15,18 @@ import (
 	"ductor/cli/rpc"
 )
 
-// peer is an agent that a test plays line by line: a cli.Launcher whose one process it is.
+// peer is an agent that a test plays line by line: a cli.Launcher with one process.
 type peer struct {
 	t     *testing.T
-	lines chan rpc.Message // what ductor sends
-	dying func()           // called while a process is being ended; may be nil
+	lines chan rpc.Message // messages from ductor
+	dying func()           // called while a process is being stopped; may be nil
 
 	mu      sync.Mutex
 	out     *io.PipeWriter
 	started int
 }
 
-// play makes a provider over a peer. serve answers what is no prompt; it is given the requests in order.
+// play returns a provider over a peer. serve answers all requests but prompts; it gets them in order.
 func play(t *testing.T, change func(*Options)) (*Provider, *peer) {
 	t.Helper()
 	p := &peer{t: t, lines: make(chan rpc.Message, 100)}
@@ -43,7 +43,7 @@ func (p *peer) Discard(context.Context, cli.RunID) error                        
 func (p *peer) Settled(cli.TurnID)                                              {}
 func (p *peer) Attach(context.Context, cli.LeftRun, int64) (cli.Process, error) { return nil, io.EOF }
 
-// Start gives the process. It answers initialize and session/new; the test plays the rest.
+// Start returns the process. It answers initialize and session/new; the test plays everything else.
 func (p *peer) Start(context.Context, cli.Command) (cli.Process, error) {
 	in, input := io.Pipe()
 	output, out := io.Pipe()
@@ -89,7 +89,7 @@ func (p *peer) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(out, format+"\n", args...) // it may be closed by now
 }
 
-// hear gives the next line of a method; "" is a response.
+// hear returns the next line with a method; "" is a response.
 func (p *peer) hear(method string) rpc.Message {
 	p.t.Helper()
 	select {
@@ -116,7 +116,7 @@ func (p *peer) ask(id int, session, tool, kind string) {
 
 func (p *peer) endTurn(m rpc.Message) { p.say(`{"id":%s,"result":{"stopReason":"end_turn"}}`, m.ID) }
 
-// fakeProcess is a process that is no program.
+// fakeProcess is a process without a program.
 type fakeProcess struct {
 	peer *peer
 	in   *io.PipeWriter
@@ -146,7 +146,7 @@ func (f *fakeProcess) Stop(context.Context, time.Duration) error {
 	return nil
 }
 
-// turn is a turn that runs while the test plays the agent.
+// playedTurn is a turn that runs while the test plays the agent.
 type playedTurn struct {
 	t      *testing.T
 	events chan cli.Event
@@ -165,7 +165,7 @@ func begin(t *testing.T, s cli.Session, req cli.Request) *playedTurn {
 	return p
 }
 
-// until gives the next event of a type.
+// until returns the next event of a type.
 func until[T cli.Event](p *playedTurn) T {
 	p.t.Helper()
 	deadline := time.After(10 * time.Second)

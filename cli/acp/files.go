@@ -16,11 +16,11 @@ import (
 	"ductor/cli/rpc"
 )
 
-// maxFile is the largest file that is read or written for an agent, in bytes.
+// maxFile is the maximum size of a file that is read or written for an agent, in bytes.
 const maxFile = 10 << 20
 
-// file opens a regular file in the directories of the session, without waiting for the other end of a pipe. Links are
-// followed by os.Root as long as they stay inside. Where flag creates the file, so are its directories.
+// file opens a regular file in the directories of the session, without waiting for the other end of a pipe. os.Root
+// follows links as long as they stay inside. If flag creates the file, file also creates its directories.
 func (w *workspace) file(path string, flag int) (*os.File, error) {
 	root, rel, err := w.root(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func (w *workspace) file(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// root gives the directory of the session that path is in, and path below it. The caller closes it.
+// root returns the session's directory that contains path, and path below it. The caller closes it.
 func (w *workspace) root(path string) (*os.Root, string, error) {
 	for _, dir := range w.dirs {
 		for _, begin := range []string{dir, cli.RealPath(dir)} {
@@ -66,7 +66,7 @@ func (w *workspace) root(path string) (*os.Root, string, error) {
 
 type readParams struct {
 	Path  string `json:"path"`
-	Line  *int   `json:"line"` // the first, from 1
+	Line  *int   `json:"line"` // the first line, from 1
 	Limit *int   `json:"limit"`
 }
 
@@ -75,7 +75,7 @@ type readResult struct {
 }
 
 func (w *workspace) readFile(_ context.Context, p readParams) (any, error) {
-	if cli.Touches(w.opts.Protected, w.dirs[0], p.Path) { // closing the database here would give up SQLite's locks on it
+	if cli.Touches(w.opts.Protected, w.dirs[0], p.Path) { // closing the database here would release SQLite's locks on it
 		return nil, badParams("the file is ductor's own: it is not read here")
 	}
 	f, err := w.file(p.Path, os.O_RDONLY)
@@ -100,7 +100,7 @@ func (w *workspace) readFile(_ context.Context, p readParams) (any, error) {
 	return readResult{p.part(string(content))}, nil
 }
 
-// part is the lines of s that are asked for.
+// part returns the requested lines of s.
 func (p readParams) part(s string) string {
 	lines := strings.SplitAfter(s, "\n")
 	if p.Line != nil {

@@ -12,8 +12,8 @@ import (
 	"ductor/cli"
 )
 
-// yard is a session's directory with what an agent might try to get out of it by.
-func yard(t *testing.T) (req cli.Request, outside string) {
+// hostileDir returns a session's directory with paths through which an agent might try to leave it.
+func hostileDir(t *testing.T) (req cli.Request, outside string) {
 	t.Helper()
 	base := t.TempDir()
 	req = cli.Request{Dir: filepath.Join(base, "in"), AddDirs: []string{filepath.Join(base, "more")}, Prompt: "hi"}
@@ -43,9 +43,9 @@ func yard(t *testing.T) (req cli.Request, outside string) {
 	return req, outside
 }
 
-// An agent reads what lies in the conversation's directories, and nothing else.
+// An agent can read files in the conversation's directories, and no others.
 func TestReadingFiles(t *testing.T) {
-	req, outside := yard(t)
+	req, outside := hostileDir(t)
 	provider, p := play(t, func(o *Options) { o.Protected = []string{filepath.Join(req.Dir, "own")} })
 	if err := os.WriteFile(filepath.Join(req.Dir, "own"), []byte("token"), 0o600); err != nil {
 		t.Fatal(err)
@@ -84,9 +84,9 @@ func TestReadingFiles(t *testing.T) {
 	}
 }
 
-// It writes there, too, and nowhere in plan mode.
+// An agent can write there too, but nowhere in plan mode.
 func TestWritingFiles(t *testing.T) {
-	req, outside := yard(t)
+	req, outside := hostileDir(t)
 	provider, p := play(t, nil)
 	s := open(t, provider, req)
 	for path, allowed := range map[string]bool{
@@ -174,7 +174,7 @@ func TestTerminals(t *testing.T) {
 	if _, err := onTerminal((*terminal).kill)(s.workspace, ctx, it); err != nil {
 		t.Error(err)
 	}
-	if _, err := create(`{"command":"sleep","args":["300"]}`); err != nil { // ended by Close, or the Host says so
+	if _, err := create(`{"command":"sleep","args":["300"]}`); err != nil { // Close ends it, or the Host reports it
 		t.Fatal(err)
 	}
 }

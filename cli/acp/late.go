@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// lateQuiet is the silence after which no more text of a turn is expected that has ended.
+	// lateQuiet is the silence after which no more text of a finished turn is expected.
 	lateQuiet = 200 * time.Millisecond
 	lateWaits = 25      // for an agent that is never quiet
-	lateBytes = 1 << 20 // of an agent that says it without end
+	lateBytes = 1 << 20 // for an agent that writes text without end
 )
 
-// late is text that follows the reply that ended a turn. Its session's mutex guards it.
+// late is text after the reply that ended a turn. Its session's mutex guards it.
 type late struct {
 	conversation cli.Conversation
-	turn         cli.TurnID // that began last
-	expected     bool       // it ended by itself, so text belongs to its answer
+	turn         cli.TurnID // the turn that started last
+	expected     bool       // it ended normally, so the text belongs to its answer
 	text         []byte
 	last         time.Time // when the turn ended, or text came
 	timer        *time.Timer
 }
 
-// expectLate begins to take text that follows the end of a turn. s.mu is held.
+// expectLate starts to accept text after the end of a turn. The caller holds s.mu.
 func (s *session) expectLate() {
 	s.past.late.expected, s.past.late.last = true, s.process.options().Now()
 }
 
-// takeLate takes text that came between two turns. It is shown once the agent has been quiet. s.mu is held.
+// takeLate records text between two turns. It is shown once the agent has been quiet. The caller holds s.mu.
 func (s *session) takeLate(u *update) {
 	text := u.Content.text()
 	if !s.past.late.expected || u.Kind != updateMessage || text == "" || len(s.past.late.text) > lateBytes {
@@ -44,7 +44,7 @@ func (s *session) takeLate(u *update) {
 	s.past.late.timer = time.AfterFunc(lateQuiet, s.showLate)
 }
 
-// showLate passes on what takeLate took.
+// showLate passes on the text that takeLate recorded.
 func (s *session) showLate() {
 	s.mu.Lock()
 	text, in, of := string(s.past.late.text), s.past.late.conversation, s.past.late.turn
@@ -59,7 +59,8 @@ func (s *session) showLate() {
 	}
 }
 
-// awaitLate waits until an agent that was seen to speak late has been quiet, so that nothing of the last answer gets into the next one.
+// awaitLate waits until an agent that is known for late text has been quiet, so that no text of the last answer gets
+// into the next one.
 func (s *session) awaitLate(ctx context.Context) {
 	defer s.showLate()
 	for range lateWaits {

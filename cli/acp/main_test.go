@@ -8,12 +8,12 @@ import (
 	sim "ductor/internal/sim/agent"
 )
 
-// The test binary is also the scripted agent that the sessions below talk with.
+// The test binary is also the scripted agent of these sessions.
 func TestMain(m *testing.M) { clitest.AgentMain(m) }
 
 const testAgent cli.Agent = "scripted"
 
-// scripted makes a provider over the scripted agent, with a home and a working directory of its own.
+// scripted returns a provider over the scripted agent, with a home and a working directory of its own.
 func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	t.Helper()
 	o := Options{
@@ -26,7 +26,7 @@ func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	return New(o), t.TempDir()
 }
 
-// over puts a provider over another launcher.
+// over returns a provider over another launcher.
 func over(p cli.Provider, l cli.Launcher) cli.Provider {
 	o := p.(*Provider).opts
 	o.Launcher = l

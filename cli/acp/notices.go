@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// quirksOf returns the quirks of a program by the name that it calls itself, whichever section of the configuration starts it.
+// quirksOf returns the quirks of a program by its own name, whichever section of the configuration starts it.
 func (o *Options) quirksOf(program string) Quirks {
 	if q, known := o.Programs[program]; known {
 		return q
@@ -27,8 +27,8 @@ var geminiPlanLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^Requesting plan approval for: (/.+/\.gemini/tmp/.+\.md)$`)
 })
 
-// planFile finds the file of a plan, among those that Gemini keeps for itself, in what it says of its tool exit_plan_mode; empty for
-// any other tool.
+// planFile returns the file of a plan, among Gemini's own files, from Gemini's description of its tool exit_plan_mode.
+// It returns "" for any other tool.
 func (q Quirks) planFile(id, title string) string {
 	plan := geminiPlanLine().FindStringSubmatch(title)
 	if !q.PlanFiles || plan == nil || filepath.Clean(plan[1]) != plan[1] || !strings.HasPrefix(id, "exit_plan_mode") {
@@ -47,10 +47,10 @@ var shellExitLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<shellId: \S+ completed with exit code (-?\d{1,9})>\s*$`)
 })
 
-// shellExit finds the exit code at the end of what Copilot says of a command.
+// shellExit finds the exit code at the end of Copilot's output of a command.
 func shellExit(output string) (*int, string) { return cli.NumberIn(shellExitLine(), output), "" }
 
-// What an agent of Quirks.Notices says as text of its answer.
+// Text that an agent with Quirks.Notices adds to its answer.
 const (
 	noticeError     = "Error: "
 	noticeInfo      = "Info: "
@@ -58,15 +58,15 @@ const (
 	noticeCancelled = noticeInfo + "Operation cancelled by user" // after a tool was not allowed
 )
 
-// notice takes a chunk that is the agent's own word, or may be. It comes whole, and a model's text mostly does not.
-// Of "Info: " only what is known is taken, so that no answer is lost.
+// notice handles a chunk that is, or may be, the agent's own text. Such a chunk comes whole, unlike most text of a
+// model. Of those with "Info: " it handles only known ones, so that no answer is lost.
 func (r *reporter) notice(text string) bool {
 	r.sayHeld()
 	switch {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
 	case text == noticeRetrying:
-		if !r.parted { // the message begins anew; one before a tool has ended
+		if !r.parted { // the message starts again; the previous one ended before a tool
 			r.out.GiveUp(r.key)
 		}
 		r.parted = true
@@ -78,13 +78,13 @@ func (r *reporter) notice(text string) bool {
 	return true
 }
 
-// aboutFile says whether a chunk only names a file, as it does when that was written.
+// aboutFile reports whether a chunk only names a file, as it does after the file was written.
 func aboutFile(text string) bool {
 	path, ok := strings.CutPrefix(text, noticeInfo)
 	return ok && filepath.IsAbs(path) && !strings.Contains(path, "\n")
 }
 
-// sayHeld tells what was held: something came after it, so it was no error that ended the turn.
+// sayHeld emits the held text: because something followed, it was not an error that ended the turn.
 func (r *reporter) sayHeld() {
 	text := r.held
 	if r.held = ""; text != "" {
@@ -92,8 +92,8 @@ func (r *reporter) sayHeld() {
 	}
 }
 
-// failed says which error ended a turn, if one did. A turn of one call of the model, which counts, ended in an
-// answer that only looks like one.
+// failed returns the error that ended a turn, if one did. If the turn's only model call has a usage, it ended in an
+// answer that only looks like an error.
 func (r *reporter) failed(used cli.Usage) (string, bool) {
 	if r.held == "" || r.calls == 1 && used.Output > 0 {
 		return "", false

@@ -9,7 +9,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// What Copilot says of itself is no answer, and what its model says is one, though it looks the same.
+// Copilot's own text is not part of the answer. Text of its model is, even if it looks the same.
 func TestNoticesInTheAnswer(t *testing.T) {
 	const call = "usage_update"
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestNoticesInTheAnswer(t *testing.T) {
 	}
 }
 
-// said has the reporter take an update as the agent encodes it.
+// said passes an update to the reporter in the agent's encoding.
 func said(t *testing.T, r *reporter, v any) {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -68,7 +68,7 @@ func said(t *testing.T, r *reporter, v any) {
 	r.update(&u)
 }
 
-// An agent that is not known keeps its text.
+// An unknown agent keeps its text.
 func TestTextOfOthersIsText(t *testing.T) {
 	out := turn.NewEmitter("a", time.Now, func(cli.Event) {})
 	reporter := newReporter(out, "/srv", (&Options{}).quirksOf("another"))
@@ -100,7 +100,8 @@ func TestExitCodeOfAShell(t *testing.T) {
 	}
 }
 
-// What Gemini says of its modes is no text, and it names a plan by its file. A model that says the like is not believed.
+// Gemini's text about its modes is not part of the answer, and it names a plan by its file. A model that writes the
+// same text is not trusted.
 func TestWhatGeminiSaysOfModes(t *testing.T) {
 	q := Quirks{PlanFiles: true}
 	for text, want := range map[string]bool{

@@ -14,93 +14,94 @@ import (
 // DefaultCallLimit is the default of Options.CallLimit.
 const DefaultCallLimit = 30 * time.Second
 
-// Options make a Provider. Agent, Path and Launcher are required; the zero value of the others is usable.
+// Options configures a Provider. Agent, Path and Launcher are required; the other fields may be zero.
 type Options struct {
 	cli.ProviderOptions
-	Agent cli.Agent // the name users know it by
-	Args  []string  // that make it speak the protocol on its standard input and output
-	// Argv gives the further arguments a process for req needs. Requests of which it says the same may share
-	// a process. Nil is none.
+	Agent cli.Agent // the name that users know
+	Args  []string  // arguments that select the protocol on standard input and output
+	// Argv returns further arguments of a process for req. Requests with the same arguments may share a process. nil
+	// means none.
 	Argv func(req cli.Request) []string
-	// OwnFiles gives the files of ours that a command line names. Nil is none.
+	// OwnFiles returns ductor's files that a command line names. nil means none.
 	OwnFiles func(args []string) []string
-	// ExtraEnv is added to the environment of a process for req; what the request says wins. May be nil.
+	// ExtraEnv is added to the environment of a process for req; values of the request have precedence. It may be nil.
 	ExtraEnv func(req cli.Request) map[string]string
-	// HomeVars are names or NAME_* patterns of variables that lead the agent to where it keeps what it knows. A session
-	// with a home of its own does not see them.
+	// HomeVars are names or NAME_* patterns of variables with the place of the agent's data. A session with a home of
+	// its own does not see them.
 	HomeVars []string
-	// Models are what users may pick, for an agent that does not list any itself, or too many.
+	// Models are the models that users can choose, for an agent that lists none itself, or too many.
 	Models []cli.Model
-	// NoWorkspace keeps from the agent that files can be read and written, and commands run, through ductor. They are served
-	// in the directories of the conversation only, but as the user ductor runs as, and on the machine ductor runs on: set it
+	// NoWorkspace hides from the agent that ductor can read and write files and run commands for it. ductor serves
+	// those only in the directories of the conversation, but as its own user and on its own machine: set NoWorkspace
 	// for an agent in a container.
 	NoWorkspace bool
-	// Programs are the quirks of programs, by the name that each calls itself.
+	// Programs are the quirks of programs, by their own names.
 	Programs map[string]Quirks
-	// Resuming is called before a session is resumed, with the environment of its agent. Nil does nothing.
+	// Resuming is called before a session is resumed, with the environment of its agent. It may be nil.
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
-	// Login says what to do when the agent is not logged in: one sentence.
+	// Login tells the user in one sentence how to log the agent in.
 	Login string
-	// Auth looks for the agent's log-in; nil asks the agent itself, by opening a session.
+	// Auth checks the agent's log-in. nil asks the agent itself, by opening a session.
 	Auth func(ctx context.Context) cli.Auth
 
-	// Background gets text that follows the reply that ended a turn. It is called from a goroutine of the session and must not block for
-	// long. Nil drops it.
+	// Background gets text after the reply that ended a turn. It is called from a goroutine of the session and must not
+	// block for long. nil drops the text.
 	Background func(cli.Conversation, cli.BackgroundResult)
 
-	StartLimit time.Duration // for a process to be ready; shared.DefaultStartLimit when 0
-	CallLimit  time.Duration // for any request but a prompt to be answered
+	StartLimit time.Duration // for a process to be ready; default: shared.DefaultStartLimit
+	CallLimit  time.Duration // for the answer to any request but a prompt
 
 	quirks Quirks // see agentProcess.become
 }
 
-// Quirks are ways in which an agent differs from the protocol's text.
+// Quirks are differences of an agent from the protocol.
 type Quirks struct {
-	// LateHistory is for an agent that ends the replay of a loaded session with available_commands_update. Of others only silence
-	// shows that nothing follows.
+	// LateHistory: the agent ends the replay of a loaded session with available_commands_update. For others only
+	// silence shows the end.
 	LateHistory bool
-	// TotalUsage is for an agent whose usage is that of the whole session, since its process has it.
+	// TotalUsage: the agent reports the usage of the whole session since its process has it.
 	TotalUsage bool
-	// Notices is for an agent that says words of its own as text of the answer: "Error: " and the reason, then the
-	// end of the turn as if all were well; "Info: " and what it does.
+	// Notices: the agent adds its own text to the answer: "Error: " and the reason, then a normal end of the turn;
+	// "Info: " and its action.
 	Notices bool
-	// HidesTrouble is for an agent that ends a turn as if all were well when its model's stream broke or the model refused to answer.
+	// HidesTrouble: the agent ends a turn normally if its model's stream broke or the model refused to answer.
 	HidesTrouble bool
-	// Forgets is for an agent that takes the prompt of a turn out of its session if the turn is cancelled while the model answers, or fails
-	// before a tool ran.
+	// Forgets: the agent removes the prompt of a turn from its session if the turn is cancelled while the model
+	// answers, or fails before a tool ran.
 	Forgets bool
-	// PlanFiles is for an agent that names the file of a plan that it asks to carry out, and says as text that its mode changed.
+	// PlanFiles: the agent names the file of a plan that it wants to carry out, and reports a change of its mode as
+	// text.
 	PlanFiles bool
-	// DropsPictures is for an agent that takes pictures and passes them on only to a model that reads some; see session.eyes.
+	// DropsPictures: the agent accepts pictures, but passes them on only to a model that reads some; see session.eyes.
 	DropsPictures bool
-	// MissingIsEmpty is for an agent that looks for a file before it creates it, and takes each error for the end of that.
+	// MissingIsEmpty: the agent checks for a file before it creates it, and gives up after any error.
 	MissingIsEmpty bool
-	// CommandMarks are characters a prompt must not begin with to reach the model as it is.
+	// CommandMarks are characters with which a prompt must not start to reach the model unchanged.
 	CommandMarks string
-	// AuthMethod is the method to log in by, without a user, when an agent with this environment refuses a session for want of a
-	// log-in; empty for none. Nil is none.
+	// AuthMethod returns the method for a log-in without a user, if an agent with this environment rejects a session
+	// for lack of a log-in; "" means none. It may be nil.
 	AuthMethod func(env []string) string
 	Tools      ToolQuirks
-	// KindOf sorts an error of the agent. If it is nil, the function KindOf does.
+	// KindOf classifies an error of the agent. nil means the function KindOf.
 	KindOf func(code int, text string) cli.FailureKind
 }
 
-// ToolQuirks are ways in which an agent tells of its tools.
+// ToolQuirks describe how an agent reports its tools.
 type ToolQuirks struct {
-	// Name finds the agent's own name of a tool; nil takes the kind.
+	// Name returns the agent's own name of a tool. nil uses the kind.
 	Name func(id, kind, title string) string
-	// InputOf makes the input of a tool that is asked for, for an agent that gives none, of what it says of the tool.
-	// Nil where that does not say all the tool would do; a nil function never does.
+	// InputOf derives the input of a requested tool from the agent's description, for an agent that sends no input. It
+	// returns nil if that does not cover everything the tool would do. It may be nil.
 	InputOf func(Wish) json.RawMessage
-	// Failure finds in a command's output its exit code, or why it failed; nil finds none.
+	// Failure finds the exit code in a command's output, or why it failed. It may be nil.
 	Failure func(output string) (code *int, why string)
 }
 
-// Wish is what an agent says of a tool that it asks for.
+// Wish is an agent's description of a tool that it wants to use.
 type Wish struct {
 	Tool, Kind, Title string
-	Text              string // that goes with it
-	Changes           int    // how many files it shows changes of
+	Text              string // that comes with it
+	Changes           int    // number of files with shown changes
 }
 
 func (o *Options) command(req cli.Request, key string) cli.Command {
@@ -130,13 +131,13 @@ func (o *Options) env(req cli.Request) []string {
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 
-// key is a digest of what binds a process: its command line, its environment and the directory it works in, from
-// where agents read settings of a project. Requests with the same key share a process.
+// key returns a digest of the settings of a process: its command line, its environment and its working directory, from
+// which agents read a project's settings. Requests with the same key share a process.
 func (o *Options) key(req cli.Request) string {
 	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir)
 }
 
-// settings is a digest of what binds a session: a request with another needs another session.
+// settings returns a digest of the settings of a session: a request with another one needs another session.
 func (o *Options) settings(req cli.Request) string {
 	return cli.Digest(o.key(req), req.AddDirs, req.Servers)
 }
@@ -150,7 +151,7 @@ func checkDirs(req cli.Request) error {
 	return nil
 }
 
-// mcpServers are the servers as the protocol has them.
+// mcpServers returns the servers in the protocol's format.
 func mcpServers(servers []cli.ToolServer) []mcpServer {
 	list := []mcpServer{}
 	for _, s := range servers {

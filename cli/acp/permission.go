@@ -13,8 +13,8 @@ import (
 	"ductor/cli"
 )
 
-// agentModes are names of modes as agents have them, bare of case and punctuation, the best one first. Where edits are
-// accepted an agent asks for them: its own mode for that would let through what ductor does not.
+// agentModes returns agents' names of modes, without case and punctuation, the best one first. For accepted edits the
+// agent must ask: its own mode for that would allow more than ductor does.
 func agentModes(mode cli.PermissionMode) []string {
 	switch mode {
 	case cli.Plan:
@@ -22,20 +22,21 @@ func agentModes(mode cli.PermissionMode) []string {
 	case cli.Auto:
 		return []string{"auto", "automatic", "autonomous", "agent", "code", "default"}
 	case cli.Bypass:
-		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall"} // autopilot is another thing: it continues without a prompt
+		// not autopilot, which continues without a prompt
+		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall"}
 	default:
 		return []string{"default", "ask", "askalways", "manual", "normal", "readonly", "agent", "code"}
 	}
 }
 
-// modeFor gives the agent's own mode for a permission mode, of those it offers: an ordinary one if none fits, and none where it
-// has neither. cannot says in one sentence what of the permission mode cannot be promised then. What the agent asks for is
-// decided by ductor in any case, as verdictOn says.
+// modeFor returns the agent's own mode for a permission mode, from the offered ones: an ordinary one if none fits, or
+// "" if there is no ordinary one either. cannot then explains in one sentence which part of the permission mode is not
+// guaranteed. In any case ductor decides about the agent's requests; see verdictOn.
 func modeFor(mode cli.PermissionMode, offered []string) (own, cannot string) {
 	if own = oneOf(agentModes(mode), offered); own != "" {
 		return own, ""
 	}
-	own = oneOf(agentModes(cli.Ask), offered) // it may be in that of an earlier turn
+	own = oneOf(agentModes(cli.Ask), offered) // it may be in the mode of an earlier turn
 	switch mode {
 	case cli.Plan:
 		return own, "the agent has no plan mode: what it asks for is denied, and what it does without asking is not seen"
@@ -47,7 +48,7 @@ func modeFor(mode cli.PermissionMode, offered []string) (own, cannot string) {
 	return own, "the agent has no permission modes: what it asks for, and what not, is its own choice"
 }
 
-// oneOf is the first of the modes called so that is offered; empty if none is.
+// oneOf returns the first of the names that is offered, or "".
 func oneOf(names, offered []string) string {
 	for _, want := range names {
 		if i := slices.IndexFunc(offered, func(id string) bool { return bareMode(id) == want }); i >= 0 {
@@ -59,10 +60,10 @@ func oneOf(names, offered []string) string {
 
 var notBare = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^.*[#/]|[^a-z0-9]+`) })
 
-// bareMode is the name of a mode without case, punctuation and what precedes it in an address.
+// bareMode returns the name of a mode without case, punctuation and the leading part of an address.
 func bareMode(id string) string { return notBare().ReplaceAllString(strings.ToLower(id), "") }
 
-// setMode puts the session into the mode that a permission mode becomes.
+// setMode switches the session to the agent's mode for a permission mode.
 func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
 	s.mu.Lock()
 	have := s.offers.mode
@@ -84,8 +85,9 @@ func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
 
 var _ cli.PermissionSetter = (*session)(nil)
 
-// SetPermission has the agent work in another mode from its next tool on, and decides what it asks for by that; see
-// cli.PermissionSetter. An agent whose modes are not known, or that has none for this, may do without asking what it could.
+// SetPermission implements cli.PermissionSetter. The agent uses the mode from its next tool on, and ductor decides
+// about its requests by the mode. An agent whose modes are unknown, or that has none for this, may act without asking
+// as far as it can.
 func (s *session) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	s.mu.Lock()
 	running, known := s.phase == phaseRunning, oneOf(agentModes(mode), s.offers.modes) != ""
@@ -105,27 +107,27 @@ func (s *session) SetPermission(ctx context.Context, mode cli.PermissionMode) er
 	return nil
 }
 
-// permit sets the permission mode of the rest of the turn. mu is held.
+// permit sets the permission mode for the rest of the turn. The caller holds mu.
 func (s *session) permit(mode cli.PermissionMode) {
 	s.turn.permission = mode
 	s.workspace.allow(mode)
 }
 
-// verdict is what becomes of a request for permission.
+// verdict is the decision about a permission request.
 type verdict string
 
 const (
-	verdictAsk   verdict = "ask" // a user
+	verdictAsk   verdict = "ask" // ask a user
 	verdictAllow verdict = "allow"
 	verdictDeny  verdict = "deny"
 )
 
-// verdictOn decides on a request for permission; why is set when it is denied. A list of tools lets nothing through that
+// verdictOn decides about a permission request. why is the reason of a denial. A list of tools never allows a tool that
 // names one of the protected files.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	named := func(list []string) bool { return slices.Contains(list, t.name) || slices.Contains(list, t.ToolKind) }
 	switch {
-	case t.ToolKind != kindSwitch && !req.Tools.Permits(t.name): // a plan is no tool
+	case t.ToolKind != kindSwitch && !req.Tools.Permits(t.name): // a plan is not a tool
 		return verdictDeny, "this tool is not among those that may be used here"
 	case req.Permission == cli.Bypass:
 		return verdictAllow, ""
@@ -139,14 +141,13 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 	return verdictAsk, ""
 }
 
-// names says whether a tool names one of files, by the files it is about or in its input.
+// names reports whether a tool names one of files, as its objects or in its input.
 func (t tool) names(files []string, dir string) bool {
 	about := func(path string) bool { return cli.Touches(files, dir, path) }
 	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.Input)
 }
 
-// Decide answers a request for permission; see cli.Decider. The agent hears no reason: the protocol has no room
-// for one, which event says.
+// Decide implements cli.Decider. The agent gets no reason, because the protocol has no place for one; event says so.
 func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s.mu.Lock()
 	approvals := s.turn.approvals
@@ -165,12 +166,12 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	if d.Allow && a.plans {
 		s.mu.Lock()
 		s.permit(cli.Ask)
-		s.offers.mode = "" // the agent leaves the mode itself, for one of its own
+		s.offers.mode = "" // the agent leaves the mode itself, and chooses another
 		s.mu.Unlock()
 	}
 	written := make(chan error, 1)
 	said := decided{ask: a, allow: runs}
-	put(s.inbox, item{decided: &said}) // before what the agent makes of it
+	put(s.inbox, item{decided: &said}) // before the agent's reaction to it
 	err = s.process.Peer().Reply(a.id, result, func(err error) {
 		if err == nil {
 			s.noteAnswered(said)
@@ -191,7 +192,7 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	}
 }
 
-// permitted is the request of the turn that runs, in the permission mode that counts now.
+// permitted returns the request of the running turn with the current permission mode.
 func (s *session) permitted(req cli.Request) cli.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

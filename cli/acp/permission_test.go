@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// Every permission mode, as agents that are known name theirs.
+// These are all permission modes with the names of known agents.
 func TestPermissionModes(t *testing.T) {
 	agents := map[string][]string{
 		"gemini":  {"default", "autoEdit", "yolo", "plan"},
@@ -45,7 +45,8 @@ func TestWhatIsAskedFor(t *testing.T) {
 	}
 	run, read := tool{name: "shell", toolCall: toolCall{ToolKind: kindRun}}, tool{name: "cat", toolCall: toolCall{ToolKind: kindRead}}
 	var own, like tool
-	own.merge(toolCall{ToolKind: "other", Meta: []byte(`{"toolName":"mcp__ductor__send_message"}`)}, nil) // as Qwen Code names tools
+	// Qwen Code's names of tools
+	own.merge(toolCall{ToolKind: "other", Meta: []byte(`{"toolName":"mcp__ductor__send_message"}`)}, nil)
 	like.merge(toolCall{ToolKind: "other", Title: "mcp__ductor__send_message", Meta: []byte(`{"toolName":"mcp__evil__mcp__ductor__x"}`)}, nil)
 	servers := []cli.ToolServer{{Name: "ductor", Trusted: true}, {Name: "evil"}}
 	for _, c := range []struct {

@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// methodModels lists the models of Qwen Code, and what each reads. It takes pictures for every model, and puts words in their place if the
-// model reads none.
+// methodModels lists the models of Qwen Code, and what each reads. Qwen Code accepts pictures for every model, and
+// replaces them by words if the model reads none.
 const methodModels = "qwen/status/workspace/providers"
 
 // modelsRead is the answer to methodModels.
@@ -21,25 +21,26 @@ type modelsRead struct {
 			Active bool   `json:"isCurrent"`
 			Reads  *struct {
 				Image bool `json:"image"`
-			} `json:"modalities"` // nil if it is not known before the model is used
+			} `json:"modalities"` // nil if it is unknown before the model is used
 		} `json:"models"`
 	} `json:"providers"`
 }
 
-// eyes says whether the model of a turn reads pictures.
+// eyes is the ability of a turn's model to read pictures.
 type eyes string
 
 const (
 	eyesOpen    eyes = "open"
 	eyesShut    eyes = "shut"
-	eyesUnknown eyes = "unknown" // the agent does not say
+	eyesUnknown eyes = "unknown" // the agent does not report it
 )
 
-// eyesOf returns whether a model reads pictures, or another that is configured reads them for it. An empty model is the current one.
+// eyesOf returns whether a model reads pictures, or another configured model reads them for it. An empty model means
+// the current one.
 func (m modelsRead) eyesOf(model string) eyes {
 	found := eyesUnknown
 	for _, p := range m.Providers {
-		if p.Name == "qwen-oauth" && !p.Current { // which is listed without a log-in, too
+		if p.Name == "qwen-oauth" && !p.Current { // it is listed even without a log-in
 			continue
 		}
 		for _, one := range p.Models {
@@ -72,7 +73,8 @@ func (s *session) eyes(ctx context.Context, model cli.ModelID) eyes {
 	return models.eyesOf(want)
 }
 
-// withoutUnread leaves the pictures of a request out if its model reads none. warning tells the user; nil if there is nothing to tell.
+// withoutUnread removes the pictures of a request if its model reads none. warning notifies the user; it is nil if
+// nothing was removed.
 func (s *session) withoutUnread(ctx context.Context, req cli.Request) (fit cli.Request, warning cli.Event) {
 	if len(req.Images) == 0 {
 		return req, nil

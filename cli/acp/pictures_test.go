@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What Qwen Code 0.24.4 says of its models, without what is not read.
+// This is the part of Qwen Code 0.24.4's answer about its models that ductor reads.
 func TestWhichModelsReadPictures(t *testing.T) {
 	const listed = `{"providers":[{"authType":"qwen-oauth","current":false,"models":[{"modelId":"coder-model(qwen-oauth)","modalities":{"image":true,"video":true},"isCurrent":false}]},` +
 		`{"authType":"openai","current":true,"models":[`

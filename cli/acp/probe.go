@@ -11,7 +11,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// Auth looks whether the agent can be used: by Options.Auth, or by opening a session that is never used.
+// Auth checks whether the agent can be used: by Options.Auth, or by opening a session that is never used.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	if p.opts.Auth != nil {
 		return p.opts.Auth(ctx)
@@ -38,7 +38,8 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	return auth
 }
 
-// Models lists what users may pick: what Options say, else what the agent offers in a session that is never used.
+// Models lists the models that users can choose: those in Options, or else those that the agent offers in a session
+// that is never used.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	if len(p.opts.Models) > 0 {
 		return slices.Clone(p.opts.Models), nil
@@ -58,13 +59,13 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
-	if list == nil { // without a name a turn has the model that the agent itself picks
+	if list == nil { // a turn without a model uses the agent's own choice
 		list = []cli.Model{{Agent: p.opts.Agent, Name: "its own choice", Default: true}}
 	}
 	return list, nil
 }
 
-// probe opens a session for a question, in a process of its own.
+// probe opens a session in a process of its own, for a question.
 func (p *Provider) probe(ctx context.Context) (*session, error) {
 	req := cli.Request{Dir: os.TempDir()}
 	cmd := p.opts.command(req, "")

@@ -16,25 +16,25 @@ import (
 
 const (
 	leaveWait = 300 * time.Millisecond // for an idle process to end after its input ends
-	maxServed = 128                    // requests of an agent that are worked on; waiting for a command is one
+	maxServed = 128                    // concurrent requests of an agent; waiting for a command is one
 )
 
-// agentProcess is one process of the agent and the sessions in it. Safe for concurrent use.
+// agentProcess is one process of the agent with its sessions. Safe for concurrent use.
 type agentProcess struct {
 	*shared.Process
 	opts     atomic.Pointer[Options]   // with the quirks of the program, once it has answered
 	offered  *atomic.Pointer[[]string] // see Provider
 	late     *atomic.Bool              // see Provider
 	sessions shared.Members[*session]
-	early    sync.Map // what the agent offers in sessions that it has not named yet: cli.AgentSessionID to *update
+	early    sync.Map // offers in sessions that the agent has not named yet: cli.AgentSessionID to *update
 
-	// Valid once the process is ready.
+	// hello is valid once the process is ready.
 	hello initialized
 
-	served atomic.Int64 // requests of the agent that are worked on
+	served atomic.Int64 // current number of served requests
 }
 
-// Greet shakes hands with a process that was started; see shared.Server.
+// Greet implements shared.Server. It performs the handshake.
 func (proc *agentProcess) Greet(ctx context.Context) error {
 	o := proc.options()
 	hello := map[string]any{
@@ -43,7 +43,7 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 			"fs": map[string]bool{"readTextFile": !o.NoWorkspace, "writeTextFile": !o.NoWorkspace}, "terminal": !o.NoWorkspace,
 		},
 	}
-	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // an agent loads until it answers
+	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // an agent answers after it has loaded
 	if err != nil {
 		f := o.failure(err)
 		if f.Kind == cli.TimedOut {
@@ -58,7 +58,7 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 	return nil
 }
 
-// become takes the quirks of a program.
+// become applies the quirks of a program.
 func (proc *agentProcess) become(program string) {
 	o := *proc.options()
 	o.quirks = o.quirksOf(program)
@@ -67,8 +67,8 @@ func (proc *agentProcess) become(program string) {
 
 func (proc *agentProcess) options() *Options { return proc.opts.Load() }
 
-// call sends a request and waits for its answer, at most as long as Options say. Errors have an *rpc.Error in their
-// chain where the agent gave one.
+// call sends a request and waits for its answer, at most as long as Options allow. If the agent returned an error, the
+// chain contains an *rpc.Error.
 func (proc *agentProcess) call(ctx context.Context, method string, params, result any) error {
 	return proc.callFor(ctx, proc.options().CallLimit, method, params, result)
 }
@@ -83,7 +83,7 @@ func (proc *agentProcess) callFor(ctx context.Context, limit time.Duration, meth
 	return err
 }
 
-// respond and refuse answer a request of the agent's. An agent that is gone shows otherwise.
+// respond and refuse answer a request of the agent's. If the agent is gone, that shows elsewhere.
 func (proc *agentProcess) respond(id json.RawMessage, result any) {
 	_ = proc.Peer().Reply(id, result, nil)
 }
@@ -92,23 +92,23 @@ func (proc *agentProcess) refuse(id json.RawMessage, code int, why string) {
 	_ = proc.Peer().Refuse(id, code, why)
 }
 
-// item is something that happened in a session. One field besides at is set.
+// item is an event of a session. One field besides at is set.
 type item struct {
-	at   int64 // the offset after its line; 0 for what is no line
-	size int   // bytes of what it holds
+	at   int64 // the offset after its line; 0 if it is not a line
+	size int   // size in bytes
 
 	update    *update
 	ask       *ask
 	reply     *rpc.Message // to the prompt
-	withdrawn string       // id of a request of the agent's that it gave up
+	withdrawn string       // id of a request that the agent withdrew
 	decided   *decided
 	turn.Change
-	unsent error // the prompt was not sent, for this reason
+	unsent error // why the prompt was not sent
 }
 
 func put(q *turn.Queue[item], i item) { q.Put(i, i.size) }
 
-// Changed tells every session what happened to the output; see rpc.Handler.
+// Changed implements rpc.Handler. It notifies every session.
 func (proc *agentProcess) Changed(c turn.Change) {
 	proc.tellAll(item{Change: c})
 }
@@ -119,7 +119,8 @@ func (proc *agentProcess) tellAll(i item) {
 	}
 }
 
-// updated hands an update to its session. An agent may tell what it offers before the answer that names the session was read.
+// updated delivers an update to its session. An agent may report its offers before it has answered with the session's
+// id.
 func (proc *agentProcess) updated(id cli.AgentSessionID, i item) {
 	s, ok := proc.sessions.Of(id)
 	if !ok && i.update.Kind == updateOffers {
@@ -131,7 +132,7 @@ func (proc *agentProcess) updated(id cli.AgentSessionID, i item) {
 	}
 }
 
-// Notified hands a notification to the session it is of.
+// Notified delivers a notification to its session.
 func (proc *agentProcess) Notified(m rpc.Message) {
 	switch m.Method {
 	case methodUpdate:
@@ -148,7 +149,7 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 	}
 }
 
-// Requested takes a request: for permission, or for what is served to the agent.
+// Requested handles a request: for permission, or for a service to the agent.
 func (proc *agentProcess) Requested(m rpc.Message) bool {
 	if m.Method == methodAsk {
 		proc.asked(m)
@@ -161,7 +162,7 @@ func (proc *agentProcess) Requested(m rpc.Message) bool {
 	return serve != nil
 }
 
-// asked takes a request for permission.
+// asked handles a permission request.
 func (proc *agentProcess) asked(m rpc.Message) {
 	var p askParams
 	if err := json.Unmarshal(m.Params, &p); err != nil {
@@ -177,10 +178,10 @@ func (proc *agentProcess) asked(m rpc.Message) {
 	}
 }
 
-// serveRequest serves a request of the agent for files or commands.
+// serveRequest serves an agent's request for files or commands.
 func (proc *agentProcess) serveRequest(m rpc.Message, serve service) {
 	var p sessionParams
-	_ = json.Unmarshal(m.Params, &p) // one that cannot be read names no session
+	_ = json.Unmarshal(m.Params, &p) // an unreadable request names no session
 	s, known := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
 	switch {
 	case proc.State() == shared.Detached: // the next process answers it
@@ -213,7 +214,7 @@ func (proc *agentProcess) serveOne(m rpc.Message, w *workspace, serve service) {
 // service serves one method.
 type service func(ctx context.Context, w *workspace, params json.RawMessage) (any, error)
 
-// serving is f behind the decoding of its parameters.
+// serving returns f with decoding of its parameters.
 func serving[P any](f func(*workspace, context.Context, P) (any, error)) service {
 	return func(ctx context.Context, w *workspace, raw json.RawMessage) (any, error) {
 		var p P
@@ -224,7 +225,7 @@ func serving[P any](f func(*workspace, context.Context, P) (any, error)) service
 	}
 }
 
-// service finds what serves a method; nil if nothing does.
+// service returns the service for a method, or nil.
 func (o *Options) service(method string) service {
 	if o.NoWorkspace {
 		return nil

@@ -12,11 +12,10 @@ import (
 	"ductor/cli"
 )
 
-// maxImage is the largest picture that is sent, in bytes.
+// maxImage is the maximum size of a sent picture, in bytes.
 const maxImage = 20 << 20
 
-// prepare makes the agent ready for req and gives its prompt. Errors are a *cli.Failure or those of
-// agentProcess.call.
+// prepare applies the settings of req and returns its prompt. Errors are a *cli.Failure or those of agentProcess.call.
 func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, error) {
 	blocks, err := s.blocks(req)
 	if err == nil {
@@ -40,7 +39,7 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 	return blocks, n, nil
 }
 
-// setModel makes the session use a model; an empty one is the agent's own choice.
+// setModel sets the model of the session. An empty one means the agent's own choice.
 func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 	s.mu.Lock()
 	have, want := s.offers.model, cmp.Or(string(model), s.offers.ownModel)
@@ -61,8 +60,8 @@ func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 	return nil
 }
 
-// blocks is the prompt as the protocol has it. The protocol has no place for system prompts: they are a part of the
-// conversation, once.
+// blocks returns the prompt in the protocol's format. The protocol has no place for system prompts, so they are a part
+// of the conversation, once.
 func (s *session) blocks(req cli.Request) ([]block, error) {
 	agent := s.process.options().Agent
 	text := req.Prompt
@@ -92,7 +91,7 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 	return blocks, nil
 }
 
-// command is a command of the agent's own as its prompt, without anything before it.
+// command returns a command of the agent's own as a prompt, without anything before it.
 func (s *session) command(req cli.Request) ([]block, error) {
 	text := req.Prompt
 	if req.Task == cli.TaskCompact {
@@ -105,7 +104,7 @@ func (s *session) command(req cli.Request) ([]block, error) {
 	return []block{{Type: "text", Text: text}}, nil
 }
 
-// compaction is the command that shortens the context; empty if the agent offers none.
+// compaction returns the command that shortens the context, or "" if the agent offers none.
 func (s *session) compaction() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,17 +116,18 @@ func (s *session) compaction() string {
 	return ""
 }
 
-// Commands lists the commands that the agent told of; see cli.Commander.
+// Commands implements cli.Commander.
 func (s *session) Commands(context.Context) ([]cli.AgentCommand, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.offers.commands), nil
 }
 
-// wordJoiner shows nothing, and is no white space that an agent would cut off.
+// wordJoiner is invisible, and not white space, which an agent would remove.
 const wordJoiner = "\u2060"
 
-// AsText makes a prompt that begins with one of marks, which begin an agent's commands, reach the model as text.
+// AsText changes a prompt that starts with one of marks, which start an agent's commands, so that it reaches the model
+// as text.
 func AsText(prompt, marks string) string {
 	begin := strings.TrimSpace(prompt)
 	if begin != "" && strings.ContainsAny(begin[:1], marks) {

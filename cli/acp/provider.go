@@ -14,9 +14,9 @@ type Provider struct {
 	opts Options
 
 	pool *shared.Pool[*agentProcess]
-	// offered are the modes of the session that was opened last; nil before the first.
+	// offered are the modes of the last opened session; nil before the first.
 	offered atomic.Pointer[[]string]
-	// late says that the agent was seen to speak after the reply that ends a turn.
+	// late reports that the agent has sent text after the reply that ends a turn.
 	late atomic.Bool
 }
 
@@ -26,7 +26,7 @@ var (
 	_ cli.Sharer   = (*Provider)(nil)
 )
 
-// New makes a Provider. It starts nothing.
+// New returns a Provider. It starts no process.
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault(o.Path)
 	o.StartLimit = cmp.Or(o.StartLimit, shared.DefaultStartLimit)
@@ -42,13 +42,13 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Agent is the name given in Options.
+// Agent returns the name given in Options.
 func (p *Provider) Agent() cli.Agent { return p.opts.Agent }
 
-// Modes is Live alone: the protocol has no other.
+// Modes returns only Live: the protocol has no other mode.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live} }
 
-// Open opens a session in a process that fits, or in a new one; see cli.Provider.
+// Open implements cli.Provider. It opens a session in a suitable process, or in a new one.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	if mode != cli.Live {
 		return nil, cli.Failf(cli.UnknownFailure, p.opts.Agent, "there is no %s mode", mode)
@@ -68,17 +68,16 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	}
 	s, err := openSession(ctx, proc, req)
 	if err != nil {
-		_ = proc.Leave(context.WithoutCancel(ctx), shared.Broken) // why it did not open is the better error
+		_ = proc.Leave(context.WithoutCancel(ctx), shared.Broken) // the open error is more useful
 		return nil, err
 	}
 	return s, nil
 }
 
-// Shares is the process that a session for req would be put into; see cli.Sharer.
+// Shares implements cli.Sharer.
 func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.opts.key(req)) }
 
-// Cannot says what of a permission mode the agent does not do, by the modes it offered in the last session that it
-// opened; see cli.Limited.
+// Cannot implements cli.Limited, by the modes that the agent offered in its last session.
 func (p *Provider) Cannot(_ cli.Mode, permission cli.PermissionMode) string {
 	offered := p.offered.Load()
 	if offered == nil {

@@ -9,7 +9,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// questions returns what a request asks its user in place of leave; nil if it asks for leave. Qwen Code marks such a request.
+// questions returns the questions of a request that asks the user and not for permission, or nil. Qwen Code marks such
+// requests.
 func (a *ask) questions() []cli.Question {
 	return a.params.ToolCall.questions()
 }
@@ -21,8 +22,9 @@ func (c *toolCall) questions() []cli.Question {
 	return cli.QuestionsIn(c.Input)
 }
 
-// replyTo returns the reply to what a user has decided, and whether the tool runs then. Answers are named by the numbers of their questions.
-// A question that the user does not answer is answered so: Qwen Code ends the turn if its question is rejected.
+// replyTo returns the reply for a user's decision, and whether the tool runs then. Answers are identified by the
+// numbers of their questions. A question that the user leaves open gets an answer that says so, because Qwen Code ends
+// the turn if its question is rejected.
 func (a *ask) replyTo(d cli.Decision) (result askResult, runs bool, err error) {
 	questions := a.questions()
 	if questions == nil {
@@ -41,7 +43,7 @@ func (a *ask) replyTo(d cli.Decision) (result askResult, runs bool, err error) {
 	return result, true, err
 }
 
-// askQuestions has a user answer questions. No permission mode answers them.
+// askQuestions asks the user the questions. No permission mode answers them.
 func (t *liveTurn) askQuestions(a *ask, questions []cli.Question) {
 	if !t.req.Attended {
 		result, _, err := a.replyTo(cli.Decision{Reason: cli.NoUserAnswers})

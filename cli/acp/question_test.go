@@ -9,14 +9,15 @@ import (
 	"ductor/cli"
 )
 
-// qwenAsks is what Qwen Code 0.24.4 sends if its model calls ask_user_question.
+// qwenAsks is the request of Qwen Code 0.24.4 after its model calls ask_user_question.
 const qwenAsks = `{"jsonrpc":"2.0","id":5,"method":"session/request_permission","params":{"sessionId":"s1","options":[{"optionId":"proceed_once","name":"Submit","kind":"allow_once"},` +
 	`{"optionId":"cancel","name":"Cancel","kind":"reject_once"}],"toolCall":{"toolCallId":"call_15","status":"pending","title":"Ask user 2 questions","content":[],"locations":[],"kind":"think",` +
 	`"rawInput":{"questions":[{"header":"Colour","multiSelect":false,"options":[{"description":"like a rose","label":"Red"},{"description":"like the sky","label":"Blue"}],"question":"Which colour?"},` +
 	`{"header":"Sizes","multiSelect":true,"options":[{"description":"small","label":"S"},{"description":"large","label":"L"}],"question":"Which sizes?"}]},` +
 	`"_meta":{"toolName":"ask_user_question","qwenInteractionKind":"user_question","qwenQuestions":[]}}}}`
 
-// A question of Qwen Code comes as a request for permission. The user reads a question, in every permission mode, and Qwen Code gets each answer.
+// A question of Qwen Code comes as a permission request. The user sees a question, in every permission mode, and Qwen
+// Code gets each answer.
 func TestAQuestionAskedAsAPermission(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode     cli.PermissionMode

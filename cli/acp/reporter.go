@@ -9,7 +9,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// reporter turns the updates of one turn into events. It is pure: the same updates give the same events.
+// reporter converts the updates of one turn to events. It is pure: the same updates give the same events.
 type reporter struct {
 	out    *turn.Emitter
 	dir    string
@@ -18,9 +18,9 @@ type reporter struct {
 	message
 	tools   map[string]*tool
 	held    string // a chunk that may be an error
-	calls   int    // of the model, as far as the agent tells of them
-	ran     bool   // a tool did
-	cut     bool   // the turn is to end
+	calls   int    // of the model, as far as the agent reports them
+	ran     bool   // a tool ran
+	cut     bool   // the turn must end
 	denials []cli.Denial
 	fill    cli.Fill
 }
@@ -29,7 +29,7 @@ func newReporter(out *turn.Emitter, dir string, quirks Quirks) *reporter {
 	return &reporter{out: out, dir: dir, quirks: quirks, tools: map[string]*tool{}, message: message{parted: true}}
 }
 
-// update takes one update. Kinds that are not known mean nothing to us.
+// update handles one update. It ignores unknown kinds.
 func (r *reporter) update(u *update) {
 	text := u.Content.text()
 	switch u.Kind {
@@ -51,7 +51,7 @@ func (r *reporter) update(u *update) {
 	}
 }
 
-// say adds a piece to the message called id. What follows a tool is a paragraph of its own, also in the same message.
+// say adds a piece to the message called id. Text after a tool is a new paragraph, even in the same message.
 func (r *reporter) say(id, text string) {
 	if r.parted {
 		r.parted, r.repeats = false, repeats{}
@@ -61,32 +61,32 @@ func (r *reporter) say(id, text string) {
 	r.out.Text(r.key, r.fresh(text, r.out.Now()))
 }
 
-// message is the one at hand.
+// message is the current message.
 type message struct {
 	repeats
-	block  int  // counts those that tools part
-	parted bool // what is said next begins another
+	block  int  // counts the blocks that tools separate
+	parted bool // the next text starts another block
 	key    string
 }
 
-// repeats finds what is said again in a message, after its stream broke. An agent asks its model again after a pause, so a message that
-// repeats its beginning without one is left as it is.
+// repeats removes repeated text from a message after its stream broke. An agent asks its model again after a pause, so
+// a repetition without a pause stays.
 type repeats struct {
 	said  []byte
-	last  time.Time // when a piece came
-	anew  bool      // what comes may begin the message anew
-	again string    // what came since then, if said begins with it
+	last  time.Time // time of the last piece
+	anew  bool      // the next text may start the message again
+	again string    // text since then, if said starts with it
 }
 
-// repeatPause is a pause after which a message may begin anew. Gemini and Qwen Code wait for a second before they ask their model again;
-// some of that may pass unseen.
+// repeatPause is a pause after which a message may start again. Gemini and Qwen Code wait for a second before they ask
+// their model again; a part of that may be unnoticed.
 const repeatPause = 700 * time.Millisecond
 
-// fresh is what a piece adds to the message. One that may begin it anew is held back until that is known.
+// fresh returns the new part of a piece. It holds back a piece that may start the message again until that is clear.
 func (r *repeats) fresh(text string, now time.Time) string {
 	if len(r.said) > 0 && now.Sub(r.last) >= repeatPause {
 		r.anew = true
-		if begins(text, string(r.said)) { // that the message began anew before was in vain too
+		if begins(text, string(r.said)) { // an earlier restart of the message failed too
 			r.again = ""
 		}
 	}
@@ -102,17 +102,17 @@ func (r *repeats) fresh(text string, now time.Time) string {
 	return text
 }
 
-// begins reports whether one of two texts begins with the other.
+// begins reports whether a starts with b, or b with a.
 func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
-// sayAgain tells what was held back, since the message ended before it was said again.
-func (r *reporter) sayAgain() {
+// emitHeldRepeat emits the held text, because the message ended before it was repeated.
+func (r *reporter) emitHeldRepeat() {
 	text := r.again
 	r.repeats = repeats{}
 	r.out.Text(r.key, text)
 }
 
-// tool takes a tool call or news of one.
+// tool handles a tool call or an update of one.
 func (r *reporter) tool(c toolCall) {
 	if c.ID == "" {
 		return
@@ -128,7 +128,7 @@ func (r *reporter) tool(c toolCall) {
 	}
 }
 
-// call finds what is known of a tool call, and adds what the agent says of it.
+// call returns the known state of a tool call, with the agent's new data merged in.
 func (r *reporter) call(c toolCall) *tool {
 	t := r.tools[c.ID]
 	if t == nil {
@@ -150,12 +150,12 @@ func (r *reporter) startTool(t *tool) {
 	}
 }
 
-// showTool shows a tool that has not been allowed yet.
+// showTool shows a tool that is not allowed yet.
 func (r *reporter) showTool(t *tool) {
 	if t.phase != toolNamed {
 		return
 	}
-	r.sayAgain()
+	r.emitHeldRepeat()
 	r.parted, t.phase, t.shown = true, toolWaits, t.began(r.dir)
 	r.out.ToolStart(t.shown)
 }
@@ -182,7 +182,7 @@ func (r *reporter) deny(t *tool, why string) {
 	t.phase = toolRefused
 }
 
-// planned tells the agent's plan.
+// planned emits the agent's plan.
 func (r *reporter) planned(u *update) {
 	var ev cli.PlanChanged
 	for _, e := range u.Entries {

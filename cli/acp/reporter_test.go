@@ -14,7 +14,7 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// No updates make the reporter break the contract.
+// Whatever updates come, the reporter fulfils the contract of events.
 func FuzzReporter(f *testing.F) {
 	f.Add([]byte(updates))
 	f.Fuzz(func(t *testing.T, raw []byte) { clitest.Keeps(t, readUpdates(raw)) })
@@ -40,13 +40,13 @@ func readUpdates(raw []byte) (events []cli.Event) {
 	return events
 }
 
-// The work over updates is in proportion to their number, also of updates of ever other tools.
+// The work for updates is proportional to their number, even if all are about different tools.
 func TestTheWorkOverUpdatesIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Lines([][]byte{[]byte(updates)}), func(text string) { readUpdates([]byte(text)) })
 }
 
-// Gemini says the beginning of a message again, once or more, when a stream broke. It does not say that it does, and pauses before it. What
-// a model says twice without a pause is said twice.
+// After its stream broke, Gemini repeats the start of a message, once or more often. It does not report that, but
+// pauses before. Text that a model repeats without a pause stays.
 func TestAMessageThatIsSaidAgain(t *testing.T) {
 	const long, pause = "The first half of an answer. ", ""
 	for _, c := range []struct {
@@ -76,7 +76,7 @@ func TestAMessageThatIsSaidAgain(t *testing.T) {
 				}
 				r.say("", p)
 			}
-			r.sayAgain()
+			r.emitHeldRepeat()
 			if got := out.Answer(); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -100,7 +100,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// What an agent says after a call is a paragraph of its own, also in the same message.
+// Text after a call is a paragraph of its own, even in the same message.
 func TestACallPartsParagraphs(t *testing.T) {
 	for _, id := range []string{"", "message-1"} {
 		out := turn.NewEmitter(testAgent, time.Now, func(cli.Event) {})
@@ -115,7 +115,8 @@ func TestACallPartsParagraphs(t *testing.T) {
 	}
 }
 
-// OpenCode and Qwen Code name a tool before its input is there. Its line waits for the input, so that it says the command.
+// OpenCode and Qwen Code name a tool before its input exists. Its line waits for the input, so that it contains the
+// command.
 func TestAToolIsShownWithItsInput(t *testing.T) {
 	var began []string
 	out := turn.NewEmitter(testAgent, func() time.Time { return time.Unix(1, 0) }, func(ev cli.Event) {
@@ -135,7 +136,7 @@ func TestAToolIsShownWithItsInput(t *testing.T) {
 	}
 }
 
-// A command has the exit code that its agent gives, wherever that puts it; one that has none may have failed.
+// A command has the exit code that its agent sends, wherever that is. A command without one may have failed.
 func TestHowACommandEnded(t *testing.T) {
 	three := 3
 	for _, c := range []struct {

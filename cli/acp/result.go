@@ -8,7 +8,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// outcome is how the turn ended: by the agent's own word, unless we cut it short.
+// outcome returns the result of the turn: the agent's own, unless ductor interrupted the turn.
 func (t *liveTurn) outcome(end turn.End) cli.Result {
 	agent, r := t.s.process.options().Agent, cli.Result{}
 	switch {
@@ -24,7 +24,7 @@ func (t *liveTurn) outcome(end turn.End) cli.Result {
 	return cut
 }
 
-// replied is the result that the agent's answer to the prompt says.
+// replied returns the result in the agent's answer to the prompt.
 func (t *liveTurn) replied() cli.Result {
 	o := t.s.process.options()
 	if t.reply.Error != nil {
@@ -60,8 +60,8 @@ func (t *liveTurn) replied() cli.Result {
 	return r
 }
 
-// hiddenTrouble returns the failure of a turn of one model call that an agent with HidesTrouble ended as if all were well; nil for none.
-// The tokens of a call come with the end of its answer, so an answer that used none has no end.
+// hiddenTrouble returns the failure of a turn of one model call that an agent with HidesTrouble ended normally, or nil.
+// A call's tokens are reported with the end of its answer, so an answer without tokens has no end.
 func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	switch {
 	case answer == "":
@@ -72,7 +72,7 @@ func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	return nil
 }
 
-// counted is what a turn used, as far as the agent says.
+// counted returns the usage of a turn, as far as the agent reports it.
 func (s *session) counted(p prompted) cli.Result {
 	var r cli.Result
 	switch u, q := p.Usage, p.Meta.Quota; {
@@ -102,6 +102,6 @@ func (s *session) counted(p prompted) cli.Result {
 	return r
 }
 
-// picksModel reports whether an id is Gemini's choice of a model, such as "auto". Gemini names the picked model for the first call of a
-// turn, and counts the calls after it on the choice.
+// picksModel reports whether an id is Gemini's choice of a model, such as "auto". Gemini names the chosen model for the
+// first call of a turn, and counts later calls under the choice.
 func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }

@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// Gemini 0.61 counts the calls after the first one of a turn on "auto". They belong to the model that it named.
+// Gemini 0.61 counts the calls after the first one of a turn under "auto". They belong to the model that it named.
 func TestAChoiceIsNoModel(t *testing.T) {
 	auto := `{"model":"auto","token_count":{"input_tokens":2400,"output_tokens":84}}`
 	named := `{"model":"gemini-3.8-flash","token_count":{"input_tokens":1200,"output_tokens":42}}`

@@ -14,36 +14,36 @@ import (
 )
 
 const (
-	historyWait  = 5 * time.Second        // how long an agent may replay what a loaded session was
-	historyQuiet = 150 * time.Millisecond // silence that ends it, too
-	byeWait      = 500 * time.Millisecond // for session/close to be answered
+	historyWait  = 5 * time.Second        // for the replay of a loaded session
+	historyQuiet = 150 * time.Millisecond // silence that ends the replay, too
+	byeWait      = 500 * time.Millisecond // for the answer to session/close
 )
 
-// phase is what a session does, and whether it takes a turn.
+// phase is the state of a session, which also determines whether it accepts a turn.
 type phase string
 
-// The phases of a session.
+// Phases of a session.
 const (
-	phaseOpening  phase = "opening"  // what comes waits in its inbox
-	phaseNew      phase = "new"      // it was made, and had no turn yet
-	phaseIdle     phase = "idle"     // it takes a turn
-	phaseRunning  phase = "running"  // a turn takes what comes
-	phaseBroken   phase = "broken"   // it takes no turn: what it started may run, or what its agent offers is not known
-	phaseLeft     phase = "left"     // its turn was detached: the next process reads what comes
-	phaseDetached phase = "detached" // and so was the session
+	phaseOpening  phase = "opening"  // events wait in its inbox
+	phaseNew      phase = "new"      // created, and without a turn so far
+	phaseIdle     phase = "idle"     // accepts a turn
+	phaseRunning  phase = "running"  // a turn handles events
+	phaseBroken   phase = "broken"   // accepts no turn: its processes may still run, or the agent's offers are unknown
+	phaseLeft     phase = "left"     // its turn was detached: the next process reads the events
+	phaseDetached phase = "detached" // the session was detached too
 	phaseClosed   phase = "closed"
 )
 
 // session is one of the agent's sessions.
 //
-// Turn and Fits are for one goroutine at a time, as cli.Session says; the rest is safe at any time.
+// Turn and Fits are for one goroutine at a time, as cli.Session requires; everything else is safe at any time.
 type session struct {
 	process   *agentProcess
 	id        cli.AgentSessionID
 	settings  string
-	workspace *workspace // what is served to the agent
+	workspace *workspace // serves files and commands to the agent
 	inbox     *turn.Queue[item]
-	adopted   *adopted // the turn to resume; nil once it began, and for sessions of our own
+	adopted   *adopted // the turn to resume; nil once it started, and for new sessions
 
 	mu     sync.Mutex
 	phase  phase
@@ -52,14 +52,14 @@ type session struct {
 	past   past
 }
 
-// past is what the turns of a session left.
+// past is the state after the earlier turns of a session.
 type past struct {
-	instructed string // the instructions it was given
+	instructed string // the instructions it got
 	totals     cli.Usage
 	late       late
 }
 
-// offers is what an agent lets choose in a session, and what is chosen.
+// offers are the choices that an agent offers in a session, and the current ones.
 type offers struct {
 	modes    []string
 	mode     string
@@ -69,10 +69,10 @@ type offers struct {
 	commands []cli.AgentCommand
 }
 
-// turnState is what is known of the turn that runs.
+// turnState is the state of the running turn.
 type turnState struct {
-	permission cli.PermissionMode    // that counts now
-	approvals  *turn.Approvals[*ask] // nil before it begins, and once it has ended
+	permission cli.PermissionMode    // the current one
+	approvals  *turn.Approvals[*ask] // nil before the turn starts, and once it has ended
 	marked     cli.Mark
 	note       note
 }
@@ -89,7 +89,7 @@ func newSession(proc *agentProcess, req cli.Request) *session {
 	}
 }
 
-// openSession makes or loads a session. Errors are *cli.Failure.
+// openSession creates or loads a session. Errors are *cli.Failure.
 func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*session, error) {
 	s := newSession(proc, req)
 	params := sessionParams{Dir: req.Dir, MCP: mcpServers(req.Servers)}
@@ -102,7 +102,7 @@ func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*ses
 	}
 	if err := begin(ctx, params, req); err != nil {
 		proc.sessions.Remove(s.id, s)
-		_ = s.workspace.close() // why it did not open is the better error
+		_ = s.workspace.close() // the open error is more useful
 		return nil, err
 	}
 	return s, nil
@@ -127,7 +127,7 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 	return nil
 }
 
-// request makes or loads a session, after a log-in where the agent wants one that needs no user.
+// request creates or loads a session. If the agent requires a log-in that needs no user, it logs in first.
 func (s *session) request(ctx context.Context, method string, params sessionParams, req cli.Request) (got gotSession, err error) {
 	err = s.process.call(ctx, method, params, &got)
 	var refused *rpc.Error
@@ -141,7 +141,7 @@ func (s *session) request(ctx context.Context, method string, params sessionPara
 	return got, s.process.call(ctx, method, params, &got)
 }
 
-// load resumes a session of a process that ended. It reports nothing of what the agent replays.
+// load resumes a session of an ended process. It drops the agent's replay.
 func (s *session) load(ctx context.Context, params sessionParams, req cli.Request) error {
 	o, caps := s.process.options(), s.process.hello.Capabilities
 	method := methodLoad
@@ -168,13 +168,13 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 		s.passHistory(ctx)
 	}
 	s.opened(loaded, phaseIdle)
-	if loaded.Modes != nil { // some tell them of new sessions only
+	if loaded.Modes != nil { // some agents report them only for new sessions
 		s.process.offered.Store(&s.offers.modes)
 	}
 	return nil
 }
 
-// passHistory waits until a session that was loaded is replayed. Some agents do that after they answered.
+// passHistory waits for the end of a loaded session's replay. Some agents replay after they answered.
 func (s *session) passHistory(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, historyWait)
 	defer cancel()
@@ -199,7 +199,7 @@ func (s *session) passHistory(ctx context.Context) {
 	}
 }
 
-// opened takes what the agent offers, and drops what it said until now.
+// opened records the agent's offers, and drops its output so far.
 func (s *session) opened(got gotSession, to phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +216,7 @@ func (s *session) opened(got gotSession, to phase) {
 	}
 }
 
-// register gives s the name that the agent calls it by.
+// register registers s under the agent's id.
 func (s *session) register(id cli.AgentSessionID) error {
 	s.id = id
 	if !s.process.sessions.Add(id, s) {
@@ -225,7 +225,7 @@ func (s *session) register(id cli.AgentSessionID) error {
 	return nil
 }
 
-// deliver hands an item to the turn that runs. It says false of a question that no turn can answer.
+// deliver passes an item to the running turn. It returns false for a question that no turn can answer.
 func (s *session) deliver(i item) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +236,7 @@ func (s *session) deliver(i item) bool {
 		s.offers.mode = i.update.ModeID
 	}
 	if i.update != nil && s.process.options().quirks.changesMode(i.update) {
-		s.offers.mode = "" // a model can write such a chunk, so it is not believed which
+		s.offers.mode = "" // a model can write such a chunk, so the named mode is not trusted
 		return true
 	}
 	if i.update != nil && i.update.Kind == updateOffers {
@@ -251,7 +251,7 @@ func (s *session) deliver(i item) bool {
 	return i.ask == nil || s.phase == phaseRunning
 }
 
-// Fits says whether the session can take req as it is.
+// Fits reports whether the session can handle req unchanged.
 func (s *session) Fits(req cli.Request) bool {
 	want := s.process.options().settings(req)
 	s.mu.Lock()
@@ -265,7 +265,7 @@ func (s *session) Fits(req cli.Request) bool {
 	return false
 }
 
-// Info says what is running.
+// Info describes the running process.
 func (s *session) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +280,7 @@ func (s *session) Info() cli.SessionInfo {
 	return info
 }
 
-// Close ends the session, and with the last one the process and everything it started.
+// Close ends the session. The last session ends the process and everything it started.
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	was := s.phase
@@ -303,7 +303,7 @@ func (s *session) Close(ctx context.Context) error {
 	return err
 }
 
-// sayGoodbye has an agent that serves other sessions too close this one.
+// sayGoodbye makes an agent that also serves other sessions close this one.
 func (s *session) sayGoodbye(ctx context.Context) {
 	if s.process.Alone() || s.process.hello.Capabilities.Session.Close == nil {
 		return
@@ -316,7 +316,7 @@ func (s *session) sayGoodbye(ctx context.Context) {
 	}
 }
 
-// Detach leaves the session to the next process, and with the last session also the agent's process.
+// Detach leaves the session to the next process, and the last session also the agent's process.
 func (s *session) Detach() {
 	s.mu.Lock()
 	was := s.phase
@@ -327,6 +327,6 @@ func (s *session) Detach() {
 	if was == phaseClosed || was == phaseDetached {
 		return
 	}
-	// The agentProcess keeps the session: the next process answers what the agent asks for in it now.
-	_ = s.process.Leave(context.Background(), shared.Detaches) // detaching has no error
+	// The agentProcess keeps the session registered: the next process answers the agent's current questions in it.
+	_ = s.process.Leave(context.Background(), shared.Detaches) // detaching never fails
 }

@@ -10,10 +10,10 @@ import (
 	"ductor/cli"
 )
 
-// This file compares the input of an edit with the changes that the card shows. Agents repeat there what the changes say: the file, the
-// diff, the old and the new text.
+// This file compares the input of an edit with the changes on the card. Agents repeat parts of the changes there: the
+// file, the diff, the old and the new text.
 
-// The names of fields of an edit's input, as bareKey has them.
+// pathKeys returns the names of path fields in an edit's input, in the form of bareKey.
 func pathKeys() []string { return []string{"filepath", "filename", "path", "absolutepath", "movepath"} }
 func diffKeys() []string { return []string{"diff", "patch"} }
 
@@ -28,10 +28,10 @@ type group struct {
 	values map[string]string
 }
 
-// parentOf is the name of the object that a leaf stands in.
+// parentOf returns the name of the object that contains a leaf.
 func parentOf(leaf string) string { return leaf[:max(strings.LastIndex(leaf, "."), 0)] }
 
-// groupsOf are the objects of an input in their order, and where each is by its name.
+// groupsOf returns the objects of an input in order, and the index of each by name.
 func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	at = map[string]int{}
 	for _, l := range leaves {
@@ -44,7 +44,8 @@ func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	return all, at
 }
 
-// givenEdits are the edits of an input that has files and diffs instead of texts. One that lists files has all of them in one diff besides.
+// givenEdits returns the edits of an input with files and diffs instead of texts. An input that lists files also has
+// all of them in one diff.
 func givenEdits(input json.RawMessage) (list []toolContent) {
 	groups, _ := groupsOf(cli.Leaves(input))
 	for _, g := range groups {
@@ -64,7 +65,7 @@ func givenEdits(input json.RawMessage) (list []toolContent) {
 	return list
 }
 
-// kindOfDiff is the kind of change that a diff is, as the protocol names it; empty for an update.
+// kindOfDiff returns the kind of change of a diff, in the protocol's words. It returns "" for an update.
 func kindOfDiff(diff string) string {
 	heading := "\n" + strings.TrimSuffix(diff, cli.Hunks(diff))
 	switch {
@@ -76,7 +77,7 @@ func kindOfDiff(diff string) string {
 	return ""
 }
 
-// plainHeading reports whether the lines before the hunks of a diff say nothing but that it is of an ordinary file at path.
+// plainHeading reports whether the lines before the hunks of a diff only name an ordinary file at path.
 func plainHeading(diff, path string) bool {
 	for line := range strings.Lines(strings.TrimSuffix(diff, cli.Hunks(diff))) {
 		line = strings.TrimSpace(line)
@@ -96,7 +97,7 @@ func plainHeading(diff, path string) bool {
 	return true
 }
 
-// headed reports whether the heading of a diff names the file at an absolute path: by it, or by an end of it.
+// headed reports whether the heading of a diff names the file at an absolute path, completely or by the end of it.
 func headed(name, path string) bool {
 	if name = strings.TrimPrefix(name, "/"); strings.HasPrefix(name, "a/") || strings.HasPrefix(name, "b/") {
 		name = name[2:]
@@ -104,7 +105,7 @@ func headed(name, path string) bool {
 	return name != "" && strings.HasSuffix(path, "/"+name)
 }
 
-// shownInput returns the fields of the input, by their names, that the changes on the card show whole.
+// shownInput returns the fields of the input, by their names, that the changes on the card show completely.
 func (t *tool) shownInput(dir string) map[string]string {
 	leaves, shown := cli.Leaves(t.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
@@ -128,7 +129,8 @@ func (t *tool) shownInput(dir string) map[string]string {
 			rest = strings.Replace(rest, l.Value, "", 1)
 		}
 	}
-	if len(files) > 0 && len(files) == len(edits) && strings.TrimSpace(rest) == "" { // what lists files says all of them together besides
+	// an input that lists files repeats all of them in one diff
+	if len(files) > 0 && len(files) == len(edits) && strings.TrimSpace(rest) == "" {
 		shown["diff"], shown["filepath"] = whole.values["diff"], strings.Join(files, ", ")
 	}
 	return shown
@@ -145,7 +147,7 @@ func (g group) about(dir, path string) bool {
 func (g group) shows(dir string, c toolContent, key, value string) bool {
 	before, after := c.before(), c.NewText
 	switch {
-	case g.values[key] != value: // there is another of the name
+	case g.values[key] != value: // another field has the same name
 		return false
 	case slices.Contains(pathKeys(), key):
 		return cli.Absolute(dir, value) == cli.Absolute(dir, c.Path)
@@ -166,7 +168,7 @@ func (g group) shows(dir string, c toolContent, key, value string) bool {
 	return false
 }
 
-// replaces reports whether the object's old text, replaced by its new one, makes after of before.
+// replaces reports whether replacing the object's old text by its new one turns before into after.
 func (g group) replaces(before, after string) bool {
 	old, n := g.values["oldstring"], 1
 	switch all := g.values["replaceall"]; {
@@ -180,7 +182,8 @@ func (g group) replaces(before, after string) bool {
 	return strings.Replace(before, old, g.values["newstring"], n) == after
 }
 
-// entitled reports whether a title says no more than the change: the file, and perhaps the beginnings of the old and the new text.
+// entitled reports whether a title contains no more than the change: the file, and perhaps the start of the old and the
+// new text.
 func (c toolContent) entitled(dir, title string) bool {
 	name, texts, both := strings.Cut(strings.TrimPrefix(title, "Writing to "), ": ")
 	before, after, arrow := strings.Cut(texts, " => ")

@@ -15,8 +15,8 @@ import (
 	"ductor/internal/realagent"
 )
 
-// What an aborted turn started ends with the turn, though it left the turn's group, and though the process serves
-// another conversation; that is resumed in another process.
+// Processes of an aborted turn end with the turn, although they left the turn's group, and although the agent's process
+// serves another conversation, which is resumed in another process.
 func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 	agents := map[string]func(t *testing.T) (*Provider, string){
 		"scripted": func(t *testing.T) (*Provider, string) { return scripted(t, nil) },
@@ -67,7 +67,7 @@ func TestAnAbortLeavesTheTurnsOfOthersAlone(t *testing.T) {
 	}
 }
 
-// An abort of a turn that ran no tool ends nothing of others.
+// An abort of a turn without tools ends nothing of other conversations.
 func TestAnAbortWithoutToolsLeavesTheProcess(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Permission: cli.Bypass, Prompt: `[[text "One."]]`}
@@ -85,7 +85,8 @@ func TestAnAbortWithoutToolsLeavesTheProcess(t *testing.T) {
 	}
 }
 
-// abortWithDaemon aborts a turn beside another session of the same process, and gives the number of what it started.
+// abortWithDaemon aborts a turn next to another session of the same process, and returns the pid of the daemon that it
+// started.
 func abortWithDaemon(t *testing.T, p *Provider, beside cli.Session, dir string) int {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pid")

@@ -13,7 +13,7 @@ import (
 	"ductor/cli/rpc"
 )
 
-// A peer that breaks the rules costs at most the turn it breaks them in, and what is said in order still arrives.
+// A peer that violates the protocol costs at most the turn in which it does, and ordered text still arrives.
 func TestAPeerThatBreaksTheRules(t *testing.T) {
 	for name, say := range map[string]func(p *peer, prompt rpc.Message){
 		"unknown methods": func(p *peer, m rpc.Message) {
@@ -50,7 +50,7 @@ func TestAPeerThatBreaksTheRules(t *testing.T) {
 			say(p, prompt)
 			p.text("s1", "all the same")
 			p.endTurn(prompt)
-			p.endTurn(prompt) // and once more
+			p.endTurn(prompt) // a second time
 			if r := until[cli.Result](turn); r.Err != nil || r.Text != "all the same" {
 				t.Errorf("%q, %+v", r.Text, r.Err)
 			}
@@ -87,7 +87,7 @@ func TestHowATurnEnds(t *testing.T) {
 	}
 }
 
-// An agent that is slow to start is not told to be logged out.
+// An agent that is slow to start is not reported as logged out.
 func TestASlowStartIsNoMissingLogIn(t *testing.T) {
 	provider, _ := play(t, nil)
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
@@ -104,7 +104,7 @@ func kindOfResult(r cli.Result) cli.FailureKind {
 	return r.Err.Kind
 }
 
-// A user's answer picks what counts once, and never what lasts.
+// A user's answer selects the option that applies once, and never a permanent one.
 func TestADecisionReachesTheAgent(t *testing.T) {
 	for allow, option := range map[bool]string{true: "yes", false: "no"} {
 		provider, p := play(t, nil)
@@ -143,7 +143,7 @@ func TestADecisionReachesTheAgent(t *testing.T) {
 	}
 }
 
-// What no user can answer is denied, and the turn says so.
+// A request that no user can answer is denied, and the turn reports that.
 func TestUnattendedNothingIsAllowed(t *testing.T) {
 	provider, p := play(t, nil)
 	req := wish(t, "hi")
@@ -161,7 +161,7 @@ func TestUnattendedNothingIsAllowed(t *testing.T) {
 	}
 }
 
-// An abort answers what is asked, tells the agent, and is over when the agent says so.
+// An abort answers open requests, notifies the agent, and is over when the agent reports the end.
 func TestAbortWithAQuestionOpen(t *testing.T) {
 	provider, p := play(t, nil)
 	req := wish(t, "hi")
@@ -200,7 +200,8 @@ func TestAnAgentTakesItsQuestionBack(t *testing.T) {
 	until[cli.Result](turn)
 }
 
-// Two conversations of one process do not touch each other: neither their words, nor their questions, nor an abort.
+// Two conversations of one process do not affect each other: neither by their text, nor by their questions, nor by an
+// abort.
 func TestTwoConversationsShareAProcess(t *testing.T) {
 	provider, p := play(t, nil)
 	a := wish(t, "a")
@@ -238,7 +239,7 @@ func TestTwoConversationsShareAProcess(t *testing.T) {
 	}
 }
 
-// An agent that does not end its turn is left to the conversation that it still serves.
+// An agent that does not end its turn stays with the other conversation that it serves.
 func TestADeafTurnIsLeftBehind(t *testing.T) {
 	provider, p := play(t, func(o *Options) { o.Grace = 50e6 })
 	a := wish(t, "a")
@@ -261,7 +262,7 @@ func TestADeafTurnIsLeftBehind(t *testing.T) {
 	}
 }
 
-// A conversation that begins while a deaf process is being ended is not put into that.
+// A conversation that starts while a hanging process is being stopped does not use that process.
 func TestNoSessionJoinsAProcessThatIsBeingEnded(t *testing.T) {
 	provider, p := play(t, func(o *Options) { o.Grace = 50 * time.Millisecond })
 	req := wish(t, "hello")
@@ -319,7 +320,7 @@ func TestPromptsThatAreNone(t *testing.T) {
 	}
 }
 
-// An agent that offers no models is used with the model that it picks.
+// An agent that offers no models is used with its own choice.
 func TestAnAgentWithoutModelsCanBeChosen(t *testing.T) {
 	provider, _ := play(t, nil)
 	models, err := provider.Models(t.Context())
@@ -328,8 +329,8 @@ func TestAnAgentWithoutModelsCanBeChosen(t *testing.T) {
 	}
 }
 
-// Text that follows the reply that ends a turn is not lost: the turn ends at once, and the text comes once the agent is quiet. An agent that was
-// seen to do so gets its next prompt only then.
+// Text after the reply that ends a turn is not lost: the turn ends at once, and the text is shown once the agent is
+// quiet. An agent that is known to do so gets its next prompt only then.
 func TestTextAfterTheEndOfATurn(t *testing.T) {
 	late := make(chan string, 2)
 	provider, p := play(t, func(o *Options) {
@@ -365,7 +366,7 @@ func TestTextAfterTheEndOfATurn(t *testing.T) {
 	}
 }
 
-// What is denied is told by the words of its line, also if the agent has found others since.
+// A denial has the text of the tool's line, even if the agent has changed the title since.
 func TestADenialHasTheWordsOfItsLine(t *testing.T) {
 	provider, p := play(t, nil)
 	req := wish(t, "hi")

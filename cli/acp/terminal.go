@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	terminalKept  = 1 << 20          // bytes of output that are kept when the agent names no limit, and at most
-	stopSlack     = 10 * time.Second // what stopping a command may take beyond its grace
+	terminalKept  = 1 << 20          // bytes of stored output, at most and by default
+	stopSlack     = 10 * time.Second // how long stopping a command may take after its grace
 	terminalGrace = 500 * time.Millisecond
 )
 
@@ -26,7 +26,7 @@ type terminal struct {
 
 	mu        sync.Mutex
 	limit     int
-	output    []byte // the end of it
+	output    []byte // its end
 	truncated bool
 }
 
@@ -43,7 +43,7 @@ func (t *terminal) pump() {
 	}
 }
 
-// keep adds output, and drops its beginning where there is too much, at a character boundary.
+// keep appends output. If there is too much, it drops the start, up to a character boundary.
 func (t *terminal) keep(data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ type exitStatus struct {
 	Signal *string `json:"signal"`
 }
 
-// exit is how the command ended; nil while it runs.
+// exit returns how the command ended, or nil while it runs.
 func (t *terminal) exit() *exitStatus {
 	select {
 	case <-t.process.Done():
@@ -89,7 +89,7 @@ func (t *terminal) said(context.Context) (any, error) {
 	return outputResult{Output: string(t.output), Truncated: t.truncated, Exit: exit}, nil
 }
 
-// wait gives how the command ended, once all its output was read.
+// wait returns how the command ended, once all its output was read.
 func (t *terminal) wait(ctx context.Context) (any, error) {
 	for _, done := range []<-chan struct{}{t.process.Done(), t.read} {
 		select {

@@ -14,7 +14,7 @@ import (
 
 const maxTitle = 200
 
-// The kinds of tool that the protocol knows.
+// Kinds of tools in the protocol.
 const (
 	kindRead   = "read"
 	kindSearch = "search"
@@ -24,31 +24,31 @@ const (
 	kindDelete = "delete"
 	kindMove   = "move"
 	kindRun    = "execute"
-	kindSwitch = "switch_mode" // a plan that is to be carried out
+	kindSwitch = "switch_mode" // a plan to be carried out
 )
 
-// toolPhase says how far a tool call is.
+// toolPhase is the state of a tool call.
 type toolPhase string
 
-// The phases of a tool call.
+// Phases of a tool call.
 const (
-	toolNamed   toolPhase = ""        // it was spoken of
-	toolWaits   toolPhase = "waits"   // ToolStarted was emitted, and it waits to be allowed
+	toolNamed   toolPhase = ""        // mentioned
+	toolWaits   toolPhase = "waits"   // ToolStarted was emitted, and it waits for permission
 	toolRuns    toolPhase = "runs"    // ToolStarted was emitted
 	toolEnded   toolPhase = "ended"   // ToolEnded was emitted
 	toolRefused toolPhase = "refused" // it was not allowed
 )
 
-// tool is what is known of a tool call.
+// tool is the known state of a tool call.
 type tool struct {
 	toolCall
 	name     string
 	phase    toolPhase
 	shown    cli.ToolStarted // its line
-	planFile string          // of the plan that it asks to carry out, where the agent does not say the plan
+	planFile string          // of the plan to carry out, if the agent does not send the plan
 }
 
-// merge adds what an agent says of the call.
+// merge adds an agent's data about the call.
 func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	t.ToolKind, t.Title = cmp.Or(c.ToolKind, t.ToolKind), cmp.Or(c.Title, t.Title)
 	if given(c.Input) {
@@ -74,10 +74,11 @@ func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	t.name = cmp.Or(own, t.ToolKind, "tool")
 }
 
-// given says whether an agent gave a value.
+// given reports whether an agent sent a value.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// command is the command line that a tool runs, where the agent gives it as one; else it is the title's to say.
+// command returns the command line that a tool runs, if the agent sends it as one text. Otherwise the title contains
+// it.
 func (t *tool) command() string {
 	var in struct {
 		Command string `json:"command"`
@@ -88,13 +89,14 @@ func (t *tool) command() string {
 	return in.Command
 }
 
-// lacksInput reports whether c names a tool whose input is still generated. Of a command OpenCode says the directory before that.
+// lacksInput reports whether c names a tool whose input is still generated. For a command OpenCode sends the directory
+// before the input.
 func (t *tool) lacksInput(c toolCall) bool {
 	return c.Status == statusPending && (string(c.Input) == "{}" || t.ToolKind == kindRun && given(c.Input) && t.command() == "")
 }
 
-// began is the tool's ToolStarted. A tool that reads or changes one file has the file's path for a title: agents put words of their own
-// before it.
+// began returns the tool's ToolStarted. The title of a tool that reads or changes one file is the file's path, because
+// agents put words of their own before it.
 func (t *tool) began(dir string) cli.ToolStarted {
 	title := t.Title
 	switch questions := t.questions(); {
@@ -111,7 +113,7 @@ func (t *tool) began(dir string) cli.ToolStarted {
 	return cli.ToolStarted{ID: cli.ToolID(t.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: t.Input}
 }
 
-// over is its ToolEnded. Of a command that is completed, agents often do not say how it ended.
+// over returns the tool's ToolEnded. For a completed command agents often do not report how it ended.
 func (t *tool) over(status string, failure func(output string) (*int, string)) cli.ToolEnded {
 	end := cli.ToolEnded{ID: cli.ToolID(t.ID), Output: t.text()}
 	run := t.ToolKind == kindRun
@@ -121,7 +123,7 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	if run && failure != nil && end.ExitCode == nil {
 		end.ExitCode, end.Err = failure(end.Output)
 	}
-	switch silent := failure != nil && end.Output == ""; { // an agent of quirks says at least that it failed
+	switch silent := failure != nil && end.Output == ""; { // an agent with quirks at least reports a failure
 	case status == statusFailed:
 		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), "failed")
 	case run && end.ExitCode == nil && end.Err == "" && !silent:
@@ -130,7 +132,7 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	return end
 }
 
-// exitCode finds the exit code of a command where agents put it; nil if there is none.
+// exitCode returns the exit code of a command from any of the places where agents put it, or nil.
 func (t *tool) exitCode() *int {
 	type codes struct {
 		Exit     *int `json:"exit"`
@@ -147,7 +149,7 @@ func (t *tool) exitCode() *int {
 	return cmp.Or(out.Exit, out.ExitCode, out.Exit_, out.Metadata.Exit, out.Metadata.ExitCode, out.Metadata.Exit_)
 }
 
-// text is what the tool shows. Agents give a raw output as a string, an object with one, or anything.
+// text returns the output of the tool. Agents send a raw output as a string, an object with one, or any other value.
 func (t *tool) text() string {
 	text := t.Content.text()
 	if text != "" || len(t.Output) == 0 || json.Unmarshal(t.Output, &text) == nil {
@@ -159,11 +161,11 @@ func (t *tool) text() string {
 		Stdout  string `json:"stdout"`
 		Error   string `json:"error"`
 	}
-	_ = json.Unmarshal(t.Output, &named) // a member that is no text is not what is looked for
+	_ = json.Unmarshal(t.Output, &named) // a member that is not text does not matter
 	return cmp.Or(named.Output, named.Content, named.Stdout, named.Error, string(t.Output))
 }
 
-// changes are the files the tool changes, or would.
+// changes returns the files that the tool changes, or would change.
 func (t *tool) changes(dir string) []cli.FileChanged {
 	var list []cli.FileChanged
 	for _, c := range t.edits() {
@@ -172,7 +174,8 @@ func (t *tool) changes(dir string) []cli.FileChanged {
 	return list
 }
 
-// edits returns the diffs that the tool shows. An agent may give one in the input instead, or beside the piece of the file that it changes.
+// edits returns the diffs of the tool. An agent may send one in the input instead, or besides the changed piece of the
+// file.
 func (t *tool) edits() []toolContent {
 	var list []toolContent
 	for _, c := range t.Content {
@@ -205,7 +208,7 @@ func (c toolContent) change() cli.ChangeKind {
 	return cli.FileUpdated
 }
 
-// before is the text that a diff changes.
+// before returns the text that a diff changes.
 func (c toolContent) before() string {
 	if c.OldText == nil {
 		return ""
@@ -213,7 +216,7 @@ func (c toolContent) before() string {
 	return *c.OldText
 }
 
-// diff is the change in unified form, without the file header; empty if the texts are the same.
+// diff returns the change in unified format, without the file header. It returns "" if the texts are the same.
 func (c toolContent) diff() string {
 	if c.hunks != "" {
 		return c.hunks
@@ -232,7 +235,7 @@ func (c toolContent) diff() string {
 	return strings.TrimPrefix(diff, "--- \n+++ \n")
 }
 
-// paths are the files it is about.
+// paths returns the files that the tool is about.
 func (t *tool) paths() []string {
 	var list []string
 	for _, c := range t.Content {

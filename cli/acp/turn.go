@@ -16,7 +16,7 @@ import (
 // interruptWait is how soon session/cancel must show any effect.
 const interruptWait = 100 * time.Millisecond
 
-// liveTurn is one prompt on its way to its end.
+// liveTurn is a running turn.
 type liveTurn struct {
 	s         *session
 	req       cli.Request
@@ -24,13 +24,13 @@ type liveTurn struct {
 	reporter  *reporter
 	approvals *turn.Approvals[*ask]
 	loop      *turn.Turn[item]
-	resumed   *adopted     // what is known of a turn that the previous process began; nil for one of our own
-	reply     *rpc.Message // that ended it
+	resumed   *adopted     // the state of a resumed turn; nil for a new one
+	reply     *rpc.Message // the reply that ended it
 	unsent    error        // why its prompt was not sent
-	inTool    bool         // a tool ran, or waited for permission, when the turn was cut short
+	inTool    bool         // when the turn was interrupted, a tool ran or waited for permission
 }
 
-// Turn runs one prompt; see cli.Session.
+// Turn implements cli.Session.
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	o := s.process.options()
 	out := turn.NewEmitter(o.Agent, o.Now, emit)
@@ -54,12 +54,12 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 		out.Pass(warning)
 	}
 	s.listen()
-	s.process.TurnStarted() // the end of a process that is about to end ends the turn
+	s.process.TurnStarted() // if the process is about to end, its end ends the turn
 	t := s.newTurn(req, out, nil, func() { s.sendPrompt(req, blocks, n) })
 	t.finish(ctx, t.loop.Run(ctx))
 }
 
-// name tells which session this is.
+// name emits the id of the session.
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *session) name(out *turn.Emitter) {
 	out.Started(cli.SessionStarted{AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: quirks.Forgets, Mute: !quirks.Notices})
 }
 
-// newTurn makes a turn over what comes from now on. begin asks for it; nil for one that is resumed.
+// newTurn creates a turn for events from now on. begin sends the prompt; it is nil for a resumed turn.
 func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, begin func()) *liveTurn {
 	s.workspace.allow(req.Permission)
 	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.options().quirks), resumed: resumed}
@@ -91,7 +91,7 @@ func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, 
 	return t
 }
 
-// listen hands what comes to the turn from now on.
+// listen passes events to the turn from now on.
 func (s *session) listen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *session) listen() {
 	s.turn, s.past.late.expected = turnState{}, false
 }
 
-// replied takes the answer to a prompt.
+// replied handles the answer to a prompt.
 func (s *session) replied(m rpc.Message) { s.deliver(item{at: m.End, reply: &m}) }
 
 func (s *session) sendPrompt(req cli.Request, blocks []block, n note) {
@@ -113,14 +113,14 @@ func (s *session) sendPrompt(req cli.Request, blocks []block, n note) {
 		Marked:   func(m cli.Mark) { s.marked(m, n) },
 		Answered: s.replied,
 		Unsent: func(err error) {
-			if !errors.Is(err, rpc.ErrEnded) { // Gone tells of that
+			if !errors.Is(err, rpc.ErrEnded) { // Gone reports that
 				put(inbox, item{unsent: err})
 			}
 		},
 	})
 }
 
-// handle takes one item and says whether it ended the turn.
+// handle handles one item. It reports whether that ended the turn.
 func (t *liveTurn) handle(i item) (end bool) {
 	switch {
 	case i.update != nil:
@@ -147,7 +147,7 @@ func (t *liveTurn) handle(i item) (end bool) {
 	return t.reply != nil || t.unsent != nil
 }
 
-// asked decides on a request for permission, or has a user do it.
+// asked decides about a permission request, or asks a user.
 func (t *liveTurn) asked(a *ask) {
 	a.tool = t.reporter.call(a.params.ToolCall)
 	if t.resumed != nil && t.resumed.note.answered(a) {
@@ -168,7 +168,7 @@ func (t *liveTurn) asked(a *ask) {
 	case v == verdictAllow && err == nil:
 		t.s.process.respond(a.id, result)
 		t.reporter.startTool(a.tool)
-	default: // of what may only be allowed for good, a user reads why it cannot be allowed
+	default: // the card explains why the request cannot be allowed: only permanent options exist
 		t.reporter.showTool(a.tool)
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
 			a.plans = a.tool.ToolKind == kindSwitch && t.s.permitted(t.req).Permission == cli.Plan
@@ -185,7 +185,8 @@ func (t *liveTurn) decided(d *decided) {
 	t.reporter.deny(d.ask.tool, "")
 }
 
-// cancel asks the agent to end the turn. One that waits for permission ends it only when that is answered, too.
+// cancel asks the agent to end the turn. If the agent waits for permission, cancel answers that too, because the agent
+// ends the turn only then.
 func (t *liveTurn) cancel() error {
 	t.reporter.cut = true
 	err := t.s.process.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
@@ -197,30 +198,30 @@ func (t *liveTurn) cancel() error {
 	return err
 }
 
-// finish emits the result, and leaves the session as the turn left it.
+// finish emits the result, and updates the session.
 func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	s := t.s
 	s.process.Peer().Forget(s.promptID(t.req.Turn))
-	// The session of a replaced turn can go on where the agent ended it and no tool runs on: Gemini's model refuses what is said
-	// after a call that has no result.
+	// The session of a replaced turn can continue if the agent ended the turn and no tool is still running: Gemini's
+	// model rejects messages after a call without a result.
 	replaced := cli.Replaced(ctx) && t.reply != nil && t.out.OpenTools() == 0
 	after, leaves := phaseBroken, shared.EndOver
 	switch {
 	case end == turn.EndDetached:
 		after, leaves = phaseLeft, shared.EndDetached
 	case t.loop.Cut() && !replaced:
-		// The protocol has no environment for a session, by which what its tools started could be told from what those of others
-		// did. So a process in which a turn was cut short that ran tools does not outlive its turns; their ids resume its sessions
-		// in another.
+		// The protocol has no environment per session that would distinguish the processes of its tools from those of
+		// other sessions. So a process with an interrupted turn that ran tools does not outlive its turns; their
+		// sessions are resumed in another process by their ids.
 		if t.reporter.ran || t.reply == nil && t.unsent == nil {
 			leaves = shared.EndLeftovers
 		}
-	case t.reply != nil && t.resumed == nil: // what is offered in one that was resumed is not known
+	case t.reply != nil && t.resumed == nil: // a resumed session's offers are unknown
 		after = phaseIdle
 	}
 	whole := t.reply != nil && !t.loop.Cut()
 	for _, i := range append(t.loop.Rest(), s.stopListening(after, whole)...) {
-		switch { // it came with the end of the turn, or after it
+		switch { // text came with the end of the turn, or after it
 		case i.ask != nil && after != phaseLeft:
 			s.process.respond(i.ask.id, cancelled())
 		case i.update != nil && i.update.Kind == updateMessage && whole:
@@ -235,7 +236,7 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	r := t.outcome(end)
 	t.reporter.sayHeld()
 	if r.Err == nil {
-		t.reporter.sayAgain()
+		t.reporter.emitHeldRepeat()
 	}
 	r.Denials, r.Fill = t.reporter.denials, t.reporter.fill
 	t.remember(r)
@@ -243,21 +244,22 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	s.process.TurnEnded(ctx, leaves)
 }
 
-// remember emits PromptAccepted for an agent that forgets turns, if it took the prompt and keeps it. It forgets a turn that was stopped
-// outside of a tool, or that failed before one ran.
+// remember emits PromptAccepted for an agent with Forgets, if it accepted the prompt and keeps it. Such an agent
+// forgets a turn that was stopped outside of a tool, or that failed before one ran.
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
 	case !t.s.process.options().quirks.Forgets:
 	case t.reply != nil && (t.loop.Cut() && !t.inTool || !t.loop.Cut() && r.Err != nil && !t.reporter.ran):
 		t.s.mu.Lock()
-		t.s.past.instructed = "" // with the prompt
+		t.s.past.instructed = "" // the agent forgot them with the prompt
 		t.s.mu.Unlock()
 	case t.reply != nil, t.reporter.ran, t.out.Answer() != "":
 		t.out.Accepted()
 	}
 }
 
-// stopListening ends what listen began, and returns the items that no turn took. What the agent says of a whole turn from now on is late.
+// stopListening ends listen, and returns the items that no turn handled. Text about a complete turn is late from now
+// on.
 func (s *session) stopListening(to phase, whole bool) []item {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 	"ductor/cli"
 )
 
-// protocolVersion is the version of the protocol that is spoken.
+// protocolVersion is the supported version of the protocol.
 const protocolVersion = 1
 
-// The methods of an agent.
+// Methods of an agent.
 const (
 	methodInitialize = "initialize"
 	methodLogin      = "authenticate"
@@ -24,20 +24,20 @@ const (
 	methodSetModel   = "session/set_model"
 )
 
-// The methods of a client.
+// Methods of a client.
 const (
 	methodUpdate        = "session/update"
 	methodAsk           = "session/request_permission"
 	methodCancelRequest = "$/cancel_request"
 )
 
-// The codes of the protocol.
+// Error codes of the protocol.
 const (
 	codeNoFile = -32002
 	codeNoAuth = -32000
 )
 
-// none is a result that holds nothing.
+// none is an empty result.
 type none struct{}
 
 type initialized struct {
@@ -59,19 +59,19 @@ type initialized struct {
 	} `json:"agentCapabilities"`
 }
 
-// sessionParams are the parameters of each request that names a session, has one made or logs in.
+// sessionParams are the parameters of requests that name or create a session, or log in.
 type sessionParams struct {
 	SessionID string      `json:"sessionId,omitempty"`
-	Dir       string      `json:"cwd,omitempty"` // this and what follows: of new, load and resume
+	Dir       string      `json:"cwd,omitempty"` // this field and the next ones: for new, load and resume
 	Dirs      []string    `json:"additionalDirectories,omitempty"`
-	MCP       []mcpServer `json:"mcpServers,omitzero"` // nil where no session is made
+	MCP       []mcpServer `json:"mcpServers,omitzero"` // nil if no session is created
 	ModeID    string      `json:"modeId,omitempty"`
 	ModelID   string      `json:"modelId,omitempty"`
-	MethodID  string      `json:"methodId,omitempty"` // of authenticate
+	MethodID  string      `json:"methodId,omitempty"` // for authenticate
 	Prompt    []block     `json:"prompt,omitempty"`
 }
 
-// mcpServer is a program that the agent starts and takes tools from.
+// mcpServer is a program that the agent starts for its tools.
 type mcpServer struct {
 	Name    string        `json:"name"`
 	Command string        `json:"command"`
@@ -106,7 +106,7 @@ type modelInfo struct {
 	Description string `json:"description"`
 }
 
-// block is a piece of content; which fields count depends on Type.
+// block is a piece of content. The used fields depend on Type.
 type block struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
@@ -115,7 +115,7 @@ type block struct {
 	URI  string `json:"uri,omitempty"`
 }
 
-// text is the content as text; what is no text is named.
+// text returns the content as text. It names content of other types.
 func (b block) text() string {
 	switch b.Type {
 	case "text":
@@ -139,7 +139,7 @@ type prompted struct {
 		CacheWrite int64 `json:"cachedWriteTokens"`
 	} `json:"usage"`
 	Meta struct {
-		Quota *struct { // how Gemini counts
+		Quota *struct { // Gemini's counts
 			quotaTokens
 			Models []struct {
 				Model string `json:"model"`
@@ -165,7 +165,7 @@ type updateParams struct {
 	Update    update `json:"update"`
 }
 
-// The kinds of update that are read.
+// Kinds of updates.
 const (
 	updateMessage = "agent_message_chunk"
 	updateThought = "agent_thought_chunk"
@@ -177,10 +177,10 @@ const (
 	updateOffers  = "available_commands_update"
 )
 
-// update is what happens in a session; which fields count depends on Kind.
+// update is an event of a session. The used fields depend on Kind.
 type update struct {
 	Kind      string `json:"sessionUpdate"`
-	MessageID string `json:"messageId"` // of a chunk, where the agent says
+	MessageID string `json:"messageId"` // of a chunk, if the agent sends one
 	Entries   []struct {
 		Content string `json:"content"`
 		Status  string `json:"status"`
@@ -198,7 +198,7 @@ type update struct {
 	toolCall
 }
 
-// commands are those that the agent offers.
+// commands returns the commands that the agent offers.
 func (u *update) commands() []cli.AgentCommand {
 	var list []cli.AgentCommand
 	for _, c := range u.Commands {
@@ -211,7 +211,7 @@ func (u *update) commands() []cli.AgentCommand {
 	return list
 }
 
-// toolCall is a tool call, or what changed of it: then empty fields are as they were.
+// toolCall is a tool call, or an update of one: then empty fields are unchanged.
 type toolCall struct {
 	ID        string          `json:"toolCallId"`
 	Title     string          `json:"title"`
@@ -224,21 +224,21 @@ type toolCall struct {
 	Meta      json.RawMessage `json:"_meta"`
 }
 
-// toolName is the agent's own name of the tool, where it says.
+// toolName returns the agent's own name of the tool, if it sends one.
 func (c *toolCall) toolName() string { return cli.TextsOf(c.Meta)["toolName"] }
 
 type location struct {
 	Path string `json:"path"`
 }
 
-// The states of a tool.
+// States of a tool.
 const (
-	statusPending = "pending" // its input is generated, or it waits to be allowed
+	statusPending = "pending" // its input is generated, or it waits for permission
 	statusDone    = "completed"
 	statusFailed  = "failed"
 )
 
-// toolContent is a piece of what a tool shows.
+// toolContent is a piece of a tool's output.
 type toolContent struct {
 	Type    string  `json:"type"` // content, diff or terminal
 	Content block   `json:"content"`
@@ -248,14 +248,14 @@ type toolContent struct {
 	Meta    struct {
 		Kind string `json:"kind"`
 	} `json:"_meta"`
-	hunks string // the change, of an agent that gives it so
-	texts bool   // hunks make NewText of OldText
+	hunks string // the change, if the agent sends hunks
+	texts bool   // hunks turn OldText into NewText
 }
 
-// contents is what a tool shows, or the one block of a chunk.
+// contents is a tool's output, or the one block of a chunk.
 type contents []toolContent
 
-// UnmarshalJSON reads a list of tool contents or a block. What it cannot read is empty.
+// UnmarshalJSON accepts a list of tool contents or a block. Unreadable content is empty.
 func (c *contents) UnmarshalJSON(raw []byte) error {
 	var list []toolContent
 	var b block
@@ -266,7 +266,7 @@ func (c *contents) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// text is what the contents say, a line each.
+// text returns the text of the contents, one line each.
 func (c contents) text() string {
 	var parts []string
 	for _, one := range c {
@@ -288,7 +288,7 @@ type askOption struct {
 	Kind string `json:"kind"`
 }
 
-// The kinds of option. The lasting ones are never picked.
+// Kinds of options. Permanent ones are never chosen.
 const (
 	optionAllow  = "allow_once"
 	optionReject = "reject_once"
@@ -296,7 +296,7 @@ const (
 
 type askResult struct {
 	Outcome outcome           `json:"outcome"`
-	Answers map[string]string `json:"answers,omitempty"` // to questions, as Qwen Code takes them
+	Answers map[string]string `json:"answers,omitempty"` // to questions, in Qwen Code's format
 }
 
 type outcome struct {

@@ -15,8 +15,7 @@ import (
 
 const maxTerminals = 32
 
-// workspace is what the agent of a session may use through us: files in its directories, and commands run there. Safe
-// for concurrent use.
+// workspace provides files and commands in a session's directories to its agent. Safe for concurrent use.
 type workspace struct {
 	opts *Options
 	env  []string
@@ -35,7 +34,7 @@ func newWorkspace(proc *agentProcess, req cli.Request) *workspace {
 	}
 }
 
-// allow sets the permission mode that counts from now on.
+// allow sets the current permission mode.
 func (w *workspace) allow(mode cli.PermissionMode) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +53,7 @@ func (w *workspace) mayChange() error {
 	return nil
 }
 
-// close ends the commands that still run, with everything they started.
+// close ends the running commands, with everything they started.
 func (w *workspace) close() error {
 	w.mu.Lock()
 	all := w.terminals
@@ -97,7 +96,7 @@ func (w *workspace) createTerminal(ctx context.Context, p createParams) (any, er
 	for _, v := range p.Env {
 		env = append(env, v.Name+"="+v.Value)
 	}
-	// The shell only joins standard error to the output; the command is no text to it.
+	// The shell only joins standard error to the output. It does not interpret the command.
 	process, err := w.opts.Launcher.Start(ctx, cli.Command{
 		Path: "/bin/sh", Args: append([]string{"-c", `exec "$@" 2>&1`, "sh", p.Command}, p.Args...), Dir: p.Dir, Env: env,
 		For: cli.Purpose{Agent: w.opts.Agent},
@@ -130,7 +129,7 @@ func (w *workspace) enter(t *terminal) (string, error) {
 	return id, nil
 }
 
-// onTerminal is f behind the search for the terminal that a request names.
+// onTerminal returns f with the lookup of the terminal that a request names.
 func onTerminal(f func(*terminal, context.Context) (any, error)) func(*workspace, context.Context, terminalParams) (any, error) {
 	return func(w *workspace, ctx context.Context, p terminalParams) (any, error) {
 		w.mu.Lock()

@@ -15,11 +15,11 @@ import (
 	"ductor/cli/turn"
 )
 
-// askWait bounds what is asked of the CLI outside of turns: its version, its models. It starts cold.
+// askWait bounds calls of the CLI outside of turns, for its version or its models. It starts cold.
 const askWait = 15 * time.Second
 
-// Auth looks whether Claude can be used: a key in the environment, a log-in on disk, else the CLI's own
-// word. It spends no token.
+// Auth determines whether Claude can be used: by a key in the environment, a log-in on disk, or else by asking the CLI.
+// It uses no tokens.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.environment(cli.Request{})
 	return turn.Account{
@@ -43,8 +43,8 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}.Auth(ctx, p.opts.ProviderOptions)
 }
 
-// credentialFile says whether a log-in with a subscription lies on disk. An access token that is over is
-// good as long as there is a refresh token.
+// credentialFile reports whether the disk has a log-in with a subscription. An expired access token is fine as long as
+// there is a refresh token.
 func (p *Provider) credentialFile(env []string) bool {
 	raw, err := p.opts.ReadFile(filepath.Join(configDir(env, cli.Variable(env, "HOME")), loginFile))
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *Provider) credentialFile(env []string) bool {
 		OAuth struct {
 			Access    string `json:"accessToken"`
 			Refresh   string `json:"refreshToken"`
-			ExpiresAt int64  `json:"expiresAt"` // milliseconds
+			ExpiresAt int64  `json:"expiresAt"` // in milliseconds
 		} `json:"claudeAiOauth"`
 	}
 	if json.Unmarshal(raw, &file) != nil {
@@ -64,7 +64,7 @@ func (p *Provider) credentialFile(env []string) bool {
 	return file.OAuth.Refresh != "" || file.OAuth.Access != "" && current
 }
 
-// initReply is what Claude tells of itself before the first turn.
+// initReply is Claude's reply to initialize, before the first turn.
 type initReply struct {
 	Models  []wireModel `json:"models"`
 	Account account     `json:"account"`
@@ -83,7 +83,7 @@ type account struct {
 	Provider string `json:"apiProvider"`
 }
 
-// method names how the account is logged in; empty for not at all.
+// method returns how the account is logged in, or "" if it is not.
 func (a account) method() string {
 	switch {
 	case a.Key != "" && a.Key != "none":
@@ -96,8 +96,8 @@ func (a account) method() string {
 	return ""
 }
 
-// Models lists what Claude offers to this account. It asks a process of its own, which is gone when
-// Models returns; no token is spent.
+// Models lists the models that Claude offers to this account. It asks a process of its own, which is gone when Models
+// returns, and uses no tokens.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	reply, err := p.initialize(ctx)
 	if err != nil {
@@ -124,7 +124,7 @@ func (m wireModel) model() cli.Model {
 	return model
 }
 
-// initialize starts a process for the sake of its first reply. Errors are *cli.Failure.
+// initialize starts a process only for its first reply. Errors are *cli.Failure.
 func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
@@ -136,7 +136,7 @@ func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	var reply *initReply
 	var d decoder
 	end := stream.Turn(ctx, turn.Loop[[]byte]{
-		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) }, // else the process ends
+		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) }, // on an error the process ends
 		Handle: func(raw []byte) bool {
 			if l, err := d.decode(raw); err == nil {
 				reply = l.initReply()
@@ -160,11 +160,11 @@ func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 
 const (
 	initRequest = "init"
-	// initGrace is how long a process that was asked may take to end.
+	// initGrace is how long a process may take to end after its reply.
 	initGrace = 200 * time.Millisecond
 )
 
-// initReply is the reply to initialize in this line; nil for any other line.
+// initReply returns the reply to initialize in this line, or nil for any other line.
 func (l *line) initReply() *initReply {
 	if l.Type != "control_response" || l.Response == nil || l.Response.RequestID != initRequest {
 		return nil
@@ -176,17 +176,17 @@ func (l *line) initReply() *initReply {
 	return &reply
 }
 
-// questions are requests of ours to a live process that wait for Claude's answer. Safe for concurrent use.
+// questions are ductor's requests to a live process that wait for Claude's answer. Safe for concurrent use.
 type questions struct {
 	mu      sync.Mutex
 	last    int
 	waiting map[string]chan *controlReply
 }
 
-// questionID begins the ids of questions.
+// questionID starts the ids of questions.
 const questionID = "ask-"
 
-// begin gives a question its id, and a channel for the answer. The caller ends it.
+// begin registers a question. It returns the question's id and a channel for the answer. The caller calls end.
 func (q *questions) begin() (id string, answer <-chan *controlReply, end func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -204,7 +204,7 @@ func (q *questions) begin() (id string, answer <-chan *controlReply, end func())
 	}
 }
 
-// answer takes Claude's answer, if it is one to a question.
+// answer delivers Claude's answer. It reports whether it is the answer to a question.
 func (q *questions) answer(r *controlReply) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -213,10 +213,10 @@ func (q *questions) answer(r *controlReply) bool {
 		delete(q.waiting, r.RequestID)
 		c <- r
 	}
-	return ok || strings.HasPrefix(r.RequestID, questionID) // one that no caller waits for any more
+	return ok || strings.HasPrefix(r.RequestID, questionID) // the caller no longer waits
 }
 
-// question puts a request to the live process, and reads the answer unless that is nil.
+// question sends a request to the live process, and decodes the reply into answer unless that is nil.
 func (s *live) question(ctx context.Context, request map[string]any, answer any) error {
 	name := request["subtype"]
 	s.mu.Lock()
@@ -249,7 +249,7 @@ func (s *live) question(ctx context.Context, request map[string]any, answer any)
 	}
 }
 
-// Fill is what fills the context; see cli.FillReporter.
+// Fill implements cli.FillReporter.
 func (s *live) Fill(ctx context.Context) (cli.Fill, error) {
 	var answer struct {
 		Parts []struct {
@@ -264,14 +264,14 @@ func (s *live) Fill(ctx context.Context) (cli.Fill, error) {
 	}
 	f := cli.Fill{Used: answer.Used, Limit: answer.Limit}
 	for _, p := range answer.Parts {
-		if p.Tokens > 0 && p.Name != "Free space" && !strings.Contains(p.Name, "buffer") { // which fill nothing
+		if p.Tokens > 0 && p.Name != "Free space" && !strings.Contains(p.Name, "buffer") { // not filled
 			f.Parts = append(f.Parts, cli.FillPart(p))
 		}
 	}
 	return f, nil
 }
 
-// Commands lists Claude's commands and skills; see cli.Commander.
+// Commands implements cli.Commander. It returns Claude's commands and skills.
 func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	var answer struct {
 		Commands []struct {

@@ -7,10 +7,10 @@ import (
 	"ductor/cli/turn"
 )
 
-// Adopt makes a session of a process that the previous process of ductor left; see cli.Provider.
+// Adopt implements cli.Provider. It creates a session for a process that the previous process of ductor left.
 //
-// The note of a turn has the id of its prompt, and Claude drops a message that it had before. So a turn whose
-// prompt was not taken up is asked again, and runs once.
+// The note of a turn contains the id of its prompt, and Claude drops a message that it has already received. So Adopt
+// can send a prompt again that Claude may not have accepted: it runs once.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	switch {
 	case left.Mode == cli.OneShot:
@@ -37,7 +37,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return s, nil
 }
 
-// attach takes a process over, and makes a session that does not listen to it yet.
+// attach takes over a process, and returns a session that does not listen to it yet.
 func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) (*live, *process, error) {
 	attached, err := p.opts.Launcher.Attach(ctx, left, mark.Output)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) 
 	return &live{provider: p, conversation: left.Conversation, setting: kept, id: readNote(mark.Note).Session}, proc, nil
 }
 
-// adoptIdle takes over a process that works in the background. What it says between turns is handed on.
+// adoptIdle takes over a process that works in the background. It passes on the output between turns.
 func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if !left.Background() {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "it does not work in the background")
@@ -64,7 +64,7 @@ func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return p.caughtUp(ctx, s, left)
 }
 
-// caughtUp waits until what the process said is known.
+// caughtUp waits until the process's earlier output has been read.
 func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun) (cli.Session, error) {
 	select {
 	case <-s.run.stream.CaughtUp():

@@ -15,10 +15,10 @@ import (
 	"ductor/cli/host"
 )
 
-// lives is one agent through several lives of ductor.
+// lives is one agent during several processes of ductor.
 type lives struct {
 	t    *testing.T
-	dir  string // where the runs are kept
+	dir  string // directory of the runs
 	p    *Provider
 	host *host.Launcher
 	s    cli.Session
@@ -40,7 +40,7 @@ func (l *lives) open(mode cli.Mode, req cli.Request) cli.Session {
 	return s
 }
 
-// leave ends this life of ductor.
+// leave ends this process of ductor.
 func (l *lives) leave(k *talk) {
 	l.t.Helper()
 	if k != nil {
@@ -56,7 +56,7 @@ func (l *lives) leave(k *talk) {
 	l.p, l.host = again(l.t, l.p, l.dir)
 }
 
-// adopt goes on with what the former life left; req without a Turn is for a process that rests.
+// adopt continues the work of the previous process. A req without a Turn is for an idle process.
 func (l *lives) adopt(req cli.Request) cli.Session {
 	l.t.Helper()
 	left := clitest.Left(l.t, l.host, l.dir)
@@ -72,7 +72,8 @@ func (l *lives) adopt(req cli.Request) cli.Session {
 	return s
 }
 
-// Wherever ductor goes, and however often, a turn is asked once, its tool runs once, and its answer is whole.
+// Wherever and however often ductor detaches, a turn's prompt is sent once, its tool runs once, and its answer is
+// complete.
 func TestDetachAtAnyPoint(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -93,13 +94,13 @@ func TestDetachAtAnyPoint(t *testing.T) {
 						r = k.end()
 						break
 					}
-					if !k.some(rnd.IntN(24) + max(1-hop, 0)) { // before the first event nothing may have begun
+					if !k.some(rnd.IntN(24) + max(1-hop, 0)) { // before the first event the turn may not have started
 						r = k.end()
 						break
 					}
 					l.leave(k)
 					if r = k.events[len(k.events)-1].(cli.Result); !r.Detached {
-						return // it was over before it could be detached from
+						return // it was over before ductor could detach
 					}
 					s = l.adopt(req)
 				}
@@ -124,7 +125,7 @@ func TestDetachAtAnyPoint(t *testing.T) {
 	}
 }
 
-// some waits for some events; false if the turn ended first.
+// some waits for some events. It returns false if the turn ended first.
 func (k *talk) some(n int) bool {
 	for range n {
 		if _, ok := k.next(); !ok {
@@ -134,7 +135,7 @@ func (k *talk) some(n int) bool {
 	return true
 }
 
-// What a turn costs is counted from where it began, in whichever life of ductor.
+// The cost of a turn counts from its start, in whichever process of ductor.
 func TestAdoptedTotals(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[usage in=100 out=10 cost=0.5]][[text "one"]]`}
@@ -159,7 +160,7 @@ func TestAdoptedTotals(t *testing.T) {
 	}
 }
 
-// What was asked and not answered is asked again by the same id, and the answer arrives; what was answered is not.
+// An unanswered question is asked again with the same id, and its answer arrives. An answered question is not repeated.
 func TestAdoptedApprovals(t *testing.T) {
 	p, dir := scripted(t, nil)
 	gate := filepath.Join(dir, "gate")
@@ -201,7 +202,7 @@ func TestAdoptedApprovals(t *testing.T) {
 	}
 }
 
-// A message sent in mid-turn belongs to the turn in every life of ductor.
+// A message sent during a turn belongs to it in every process of ductor.
 func TestAdoptedSteer(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[text "` + strings.Repeat("word ", 30) + `" delay=5ms chunk=5]]`}
@@ -220,8 +221,8 @@ func TestAdoptedSteer(t *testing.T) {
 	}
 }
 
-// A process in which a task is open after a turn is attached to by the next ductor, which hands on what Claude says when the
-// task is done. Nothing is open then.
+// If a task is still open after a turn, the next ductor attaches to the process, and passes on Claude's output when the
+// task is done. After that no task is open.
 func TestATaskInTheBackgroundOutlivesDuctor(t *testing.T) {
 	begun := strings.Join(lines(initLine, echoOf(heard{UUID: idOf("T1")}), textLines("A", "mine"),
 		`{"type":"system","subtype":"task_started","task_id":"b1"}`, doneLine), "\n") + "\n"
@@ -272,7 +273,7 @@ func TestATaskInTheBackgroundOutlivesDuctor(t *testing.T) {
 	}
 }
 
-// A turn that a process knows nothing of cannot be resumed, nor a rest of one that runs once.
+// A turn that the process does not know cannot be resumed, nor can the rest of a one-shot turn.
 func TestWhatCannotBeAdopted(t *testing.T) {
 	p, _ := scripted(t, nil)
 	for name, tt := range map[string]struct {
@@ -286,7 +287,8 @@ func TestWhatCannotBeAdopted(t *testing.T) {
 	}
 }
 
-// Real Claude at four points of four turns: at once, in mid text, in the middle of its shell tool, and while it asks.
+// Ductor detaches from the real Claude at four points of four turns: at once, in the middle of a text, in the middle of
+// its shell tool, and while it asks.
 func TestRealAdoption(t *testing.T) {
 	p, c, api := real(t, nil)
 	words := strings.TrimSpace(strings.Repeat("word ", 30))
@@ -297,7 +299,7 @@ func TestRealAdoption(t *testing.T) {
 		name  string
 		reach func(k *talk, count string)
 	}{
-		{"at once", func(*talk, string) {}}, // as soon as it is noted where the turn begins
+		{"at once", func(*talk, string) {}}, // as soon as the turn's start is recorded
 		{"in mid text", func(k *talk, _ string) { k.text(20) }},
 		{"in a tool", func(k *talk, count string) {
 			until[cli.ToolStarted](k)
@@ -336,7 +338,7 @@ func TestRealAdoption(t *testing.T) {
 	}
 }
 
-// allowAll takes the turn to its end and allows what it asks.
+// allowAll continues the turn to its end and allows its requests.
 func allowAll(t *testing.T, s cli.Session, k *talk) cli.Result {
 	t.Helper()
 	for {
@@ -350,7 +352,7 @@ func allowAll(t *testing.T, s cli.Session, k *talk) cli.Result {
 	}
 }
 
-// awaitFile waits until a tool has made a file.
+// awaitFile waits until a tool has created a file.
 func awaitFile(t *testing.T, path string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -363,7 +365,7 @@ func awaitFile(t *testing.T, path string) {
 	}
 }
 
-// awaitMark waits until it is recorded where a turn begins.
+// awaitMark waits until the start of a turn is recorded.
 func awaitMark(t *testing.T, s cli.Session, turn cli.TurnID) {
 	t.Helper()
 	p := s.(*live).run.process

@@ -8,14 +8,14 @@ import (
 	"ductor/cli/turn"
 )
 
-// asked is what Claude waits for.
+// asked is a request that Claude waits for.
 type asked struct {
 	id     string
 	call   cli.ToolID
-	answer func(cli.Decision) []byte // the line that tells Claude
+	answer func(cli.Decision) []byte // returns the line with the answer for Claude
 }
 
-// pending is what the user is to decide.
+// pending returns a request as a decision for the user.
 func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	input := append(json.RawMessage(nil), r.Input...)
 	questions := questionsOf(r)
@@ -40,8 +40,9 @@ func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	}
 }
 
-// unedited is the input of a tool that is allowed. Claude adds the plan out of the plan's file to the input that it asks about, and takes
-// a plan that comes back for one that the user edited. The file's path stays: version 2.1.197 takes an empty input for none.
+// unedited returns the input for an allowed tool. Claude adds the plan from the plan's file to its request. If it gets
+// the plan back, it assumes that the user edited it. The file's path stays, because version 2.1.197 treats an empty
+// input as missing.
 func unedited(tool string, input json.RawMessage) json.RawMessage {
 	var all map[string]json.RawMessage
 	if tool != toolExitPlan || json.Unmarshal(input, &all) != nil || all["planFilePath"] == nil {
@@ -51,8 +52,8 @@ func unedited(tool string, input json.RawMessage) json.RawMessage {
 	return jsonLine(all)
 }
 
-// withAnswers is a question's input as AskUserQuestion returns it: with the answers by the question's text,
-// several joined by commas.
+// withAnswers returns a question's input in the form of AskUserQuestion's result: with the answers by the question's
+// text, several joined by commas.
 func withAnswers(input json.RawMessage, questions []cli.Question, chosen [][]string) json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(input, &all) != nil || all == nil {
@@ -68,7 +69,7 @@ func withAnswers(input json.RawMessage, questions []cli.Question, chosen [][]str
 	return jsonLine(all)
 }
 
-// approval is a request as the user sees it.
+// approval returns a request in the form for the user.
 func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMessage) cli.ApprovalAsked {
 	ev := cli.ApprovalAsked{
 		ID: id, Tool: r.Tool, Title: toolTitle(r.Tool, input, t.dir), Input: input, Reason: r.Reason,
@@ -84,7 +85,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	case r.Tool == toolExitPlan:
 		ev.Tool, ev.Detail = cli.PlanTool, fields["plan"]
 		said["plan"] = ev.Detail
-		if path := fields["planFilePath"]; strings.Contains(path, "/.claude/plans/") { // where Claude keeps each plan
+		if path := fields["planFilePath"]; strings.Contains(path, "/.claude/plans/") { // Claude's directory for plans
 			said["planFilePath"] = path
 		}
 		ev.Missing = missing("the plan", ev.Detail)
@@ -112,7 +113,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	return ev
 }
 
-// started returns the tool that a request is about, if it is shown.
+// started returns the shown tool that a request is about, or "".
 func (t *tools) started(r *controlRequest) cli.ToolID {
 	call := cli.ToolID(r.ToolUseID)
 	if t.calls[call].name == "" {
@@ -121,7 +122,7 @@ func (t *tools) started(r *controlRequest) cli.ToolID {
 	return call
 }
 
-// missing is what a request leaves out whose subject is text.
+// missing returns what, the name of a request's subject, if its text is blank, and "" otherwise.
 func missing(what, text string) string {
 	if strings.TrimSpace(text) != "" {
 		return ""
@@ -129,7 +130,7 @@ func missing(what, text string) string {
 	return what
 }
 
-// sayTitle notes the field that is the title.
+// sayTitle records which field is the title.
 func sayTitle(said map[string]string, tool string, fields map[string]string, title string) {
 	for _, key := range titleKeys(tool) {
 		if fields[key] == title && title != "" {
@@ -139,7 +140,7 @@ func sayTitle(said map[string]string, tool string, fields map[string]string, tit
 	}
 }
 
-// questionsOf are the questions of AskUserQuestion; none if the request is no such thing.
+// questionsOf returns the questions of AskUserQuestion, or none for any other request.
 func questionsOf(r *controlRequest) []cli.Question {
 	if r.Tool != toolQuestion {
 		return nil
@@ -147,14 +148,14 @@ func questionsOf(r *controlRequest) []cli.Question {
 	return cli.QuestionsIn(r.Input)
 }
 
-// Permission is what Claude asks by the PermissionRequest hook of a terminal.
+// Permission is the input of a terminal's PermissionRequest hook.
 type Permission struct {
 	Dir   string          `json:"cwd"`
 	Tool  string          `json:"tool_name"`
 	Input json.RawMessage `json:"tool_input"`
 }
 
-// Asked is the request as users see it: a cli.ApprovalAsked or a cli.QuestionAsked.
+// Asked returns the request for users: a cli.ApprovalAsked or a cli.QuestionAsked.
 func (p Permission) Asked() cli.Event {
 	r := p.request()
 	if questions := questionsOf(r); len(questions) > 0 {
@@ -164,7 +165,7 @@ func (p Permission) Asked() cli.Event {
 	return t.approval("", r, p.Input)
 }
 
-// Answer is what the hook prints for a decision.
+// Answer returns the hook's output for a decision.
 func (p Permission) Answer(d cli.Decision) json.RawMessage {
 	decision := map[string]any{"behavior": "deny", "message": d.Reason}
 	switch questions := questionsOf(p.request()); {

@@ -29,7 +29,7 @@ func TestWhatARequestLeavesOut(t *testing.T) {
 	}
 }
 
-// Every value of a tool's input is in its approval.
+// An approval contains every value of a tool's input.
 func TestLawAnApprovalTellsEveryField(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tool := rapid.SampledFrom([]string{"Bash", "Edit", "Write", "MultiEdit", "NotebookEdit", "Task", toolExitPlan, "mcp__ssh__run"}).Draw(rt, "tool")
@@ -46,7 +46,7 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 	})
 }
 
-// An edit is nothing else if neither a field nor the reason says more.
+// A request is only an edit if neither a field nor the reason contains more.
 func TestWhatIsAnEdit(t *testing.T) {
 	for _, c := range []struct {
 		tool, input, reason string
@@ -71,11 +71,11 @@ func TestWhatIsAnEdit(t *testing.T) {
 	}
 }
 
-// Claude adds the plan to the input that it asks about, and takes one that comes back for an edit of the user.
+// Claude adds the plan to its request. If the plan came back, Claude would assume an edit by the user.
 func TestAnAllowedPlanIsNotSentBack(t *testing.T) {
 	for _, tc := range []struct{ tool, input, want string }{
 		{toolExitPlan, `{"allowedPrompts":[],"plan":"do it","planFilePath":"/h/.claude/plans/a.md"}`, `{"allowedPrompts":[],"planFilePath":"/h/.claude/plans/a.md"}`},
-		{toolExitPlan, `{"plan":"do it"}`, `{"plan":"do it"}`}, // of a session without a file, which needs it
+		{toolExitPlan, `{"plan":"do it"}`, `{"plan":"do it"}`}, // a session without a file needs the plan
 		{"Write", `{"plan":"x","planFilePath":"y"}`, `{"plan":"x","planFilePath":"y"}`},
 		{toolExitPlan, `[]`, `[]`},
 	} {
@@ -85,7 +85,7 @@ func TestAnAllowedPlanIsNotSentBack(t *testing.T) {
 	}
 }
 
-// The file in which Claude keeps a plan is nothing to decide on, unless it is elsewhere.
+// The user need not see Claude's plan file, unless it is elsewhere.
 func TestTheFileOfAPlanIsNotShown(t *testing.T) {
 	for path, fields := range map[string]int{"/h/.claude/plans/a.md": 0, "/etc/passwd": 1} {
 		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
@@ -102,7 +102,7 @@ func TestTheFileOfAPlanIsNotShown(t *testing.T) {
 	}
 }
 
-// Claude's words for the model about an output without text are no output.
+// Claude's text for the model about missing output is not output.
 func TestACommandThatPrintedNothingHasNoOutput(t *testing.T) {
 	var end cli.ToolEnded
 	p := newParser(turn.NewEmitter(agent, time.Now, func(ev cli.Event) {

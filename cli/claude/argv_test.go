@@ -80,7 +80,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// Settings of the owner's arguments stay, in a file that only the owner can read, and none of them has Claude decide in place of the user.
+// The settings of the owner's arguments stay in effect, in a file that only the owner can read, and none of them lets
+// Claude decide in place of the user.
 func TestSettingsOfTheOwnerAreJoined(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "settings.json")
 	if err := os.WriteFile(file, []byte(`{"env": {"KEY": "secret"}, /* mine */ "cleanupPeriodDays": 12345678901234567890, "useAutoModeDuringPlan": true}`), 0o600); err != nil {
@@ -121,7 +122,7 @@ func TestSettingsOfTheOwnerAreJoined(t *testing.T) {
 	}
 }
 
-// Claude takes a permission mode it does not know and says that all is well.
+// Claude accepts an unknown permission mode without an error.
 func TestArgumentsRefuseUnknownPermissionMode(t *testing.T) {
 	if args, err := arguments(formatLive, cli.Request{Permission: "yolo"}, promptFiles{}); err == nil {
 		t.Fatalf("got %q, want an error", args)

@@ -79,7 +79,8 @@ func TestRealApprovals(t *testing.T) {
 	}
 }
 
-// The process of an aborted turn is ended if it does not react within milliseconds, that of a replaced one is not.
+// The process of an aborted turn is stopped if it does not react within milliseconds. The process of a replaced turn is
+// not.
 func TestRealInterruptWithdrawsWhatWasAsked(t *testing.T) {
 	realagent.LongOnly(t)
 	p, c, api := realCalls(t)
@@ -124,8 +125,7 @@ func TestRealQuestions(t *testing.T) {
 	}
 }
 
-// A plan that is approved takes Claude out of its plan mode; the next turn of a conversation that plans is told
-// to plan again.
+// An approved plan ends Claude's plan mode. The next turn of a planning conversation sets it again.
 func TestRealPlans(t *testing.T) {
 	realagent.LongOnly(t)
 	p, c, api := realCalls(t)

@@ -101,7 +101,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// A list that cannot be had is an error with a reason, never an old list.
+// If the models cannot be listed, the result is an error with a reason, never an old list.
 func TestModelsOfABrokenCLI(t *testing.T) {
 	for name, script := range map[string]string{
 		"dies":           "echo the disk is full >&2; exit 1",
@@ -114,7 +114,7 @@ func TestModelsOfABrokenCLI(t *testing.T) {
 			}
 			p, _ := scripted(t, func(o *Options) { o.Path = path })
 			ctx, cancel := contextWithAbort(t)
-			if name == "prints rubbish" { // and waits
+			if name == "prints rubbish" { // and then it waits
 				time.AfterFunc(500*time.Millisecond, func() { cancel(cli.ErrAborted) })
 			}
 			models, err := p.Models(ctx)

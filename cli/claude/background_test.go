@@ -25,7 +25,7 @@ func lines(parts ...any) (all []string) {
 	return all
 }
 
-// echoOf is how Claude says that it took a message up.
+// echoOf returns the line with which Claude accepts a message.
 func echoOf(h heard) string {
 	return `{"type":"user","isReplay":true,"uuid":"` + h.UUID + `","message":{"role":"user","content":"x"}}`
 }
@@ -50,7 +50,7 @@ func TestTurnThatBeginsByItselfBetweenTurns(t *testing.T) {
 	})
 }
 
-// A message that is sent into the middle of such a turn would become part of it.
+// A message sent in the middle of such a turn would become a part of it.
 func TestMessageWaitsForATurnThatBeganByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f, background := fakeLive(t)
@@ -89,7 +89,7 @@ func TestPermissionAskedBetweenTurnsIsAnswered(t *testing.T) {
 	})
 }
 
-// Claude answers an interrupt in milliseconds; one that does not even react is stopped at once.
+// Claude answers an interrupt within milliseconds. A Claude that does not react is stopped at once.
 func TestInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f, _ := fakeLive(t)

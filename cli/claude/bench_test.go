@@ -10,7 +10,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// A 100 kB answer in 5000 deltas, as Claude Code wrote them before 2.1.332 and since then.
+// The answer has 100 kB in 5000 deltas, in the layouts of Claude Code before 2.1.332 and since.
 func BenchmarkLongAnswer(b *testing.B) {
 	b.Run("old", func(b *testing.B) { benchmarkLongAnswer(b, `"}`) })
 	b.Run("new", func(b *testing.B) { benchmarkLongAnswer(b, `","api_message_id":"msg_deeace8c57a040a78fc43bc0"}`) })

@@ -21,9 +21,9 @@ import (
 	"ductor/internal/sim/modelapi"
 )
 
-// toolCalls stands before the simulated model: to a prompt with <<NAME {…}>> it answers with that call of a tool.
-// The script of the prompt goes on after it, as after its first tool. To one with <<HOLD {}>> it says something,
-// and the rest when hold is closed.
+// toolCalls wraps the simulated model. It answers a prompt with <<NAME {…}>> by that tool call. The prompt's script
+// continues after it, as after its first tool. It answers a prompt with <<HOLD {}>> by some text, and by the rest when
+// hold is closed.
 type toolCalls struct {
 	next http.Handler
 	hold chan struct{}
@@ -48,7 +48,7 @@ func (c toolCalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.next.ServeHTTP(w, r)
 }
 
-// calledFor is the call that the last message of a request asks for; none if it is a tool's result.
+// calledFor returns the tool call that the last message of a request wants, or none if the message is a tool's result.
 func calledFor(body []byte) (name, input string) {
 	var in struct {
 		Stream   bool
@@ -103,7 +103,7 @@ func sendHeld(ctx context.Context, w http.ResponseWriter, hold <-chan struct{}) 
 func sendEvents(w http.ResponseWriter, all ...string) {
 	for _, ev := range all {
 		var kind struct{ Type string }
-		_ = json.Unmarshal([]byte(ev), &kind) // written in this file
+		_ = json.Unmarshal([]byte(ev), &kind) // from this file
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind.Type, ev)
 	}
 	if f, ok := w.(http.Flusher); ok {
@@ -118,7 +118,7 @@ func realCalls(t *testing.T) (*Provider, realagent.CLI, *modelapi.Server) {
 	return p, c, api
 }
 
-// realHeld is realCalls with the channel that the model holds its answers for.
+// realHeld is realCalls with the channel for which the model holds back its answers.
 func realHeld(t *testing.T) (*Provider, realagent.CLI, *modelapi.Server, chan struct{}) {
 	t.Helper()
 	p, c, api := real(t, nil)
@@ -132,11 +132,11 @@ func realHeld(t *testing.T) (*Provider, realagent.CLI, *modelapi.Server, chan st
 	c.Vars["ANTHROPIC_BASE_URL"] = front.URL
 	o := p.opts
 	o.Env = c.Environ
-	o.Grace = time.Minute // what is interrupted by the protocol is not ended, however busy the machine
+	o.Grace = time.Minute // a turn interrupted through the protocol is not stopped, however busy the machine
 	return New(o), c, api, hold
 }
 
-// lastAsked is what the model was asked last.
+// lastAsked returns the model's last request.
 func lastAsked(api *modelapi.Server) string {
 	all := api.Prompts()
 	if len(all) == 0 {
@@ -145,7 +145,7 @@ func lastAsked(api *modelapi.Server) string {
 	return string(all[len(all)-1].Body)
 }
 
-// again is a provider like p in another ductor's life.
+// again returns a provider like p in another process of ductor.
 func again(t *testing.T, p *Provider, dir string) (*Provider, *host.Launcher) {
 	t.Helper()
 	h := clitest.OpenHost(t, host.Options{Dir: dir})

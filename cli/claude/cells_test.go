@@ -10,13 +10,14 @@ import (
 
 var record = clitest.RecordFlag()
 
-// What the real Claude Code printed in each situation that docs/agents.md has a row for, and the events that this is.
+// For each situation with a row in docs/agents.md, this compares the output of the real Claude Code with the resulting
+// events.
 func TestCells(t *testing.T) {
 	clitest.Cells(t, clitest.CellHarness{
 		Agent: "claude", Record: record, Update: update,
 		Install: func(t testing.TB, api string) realagent.CLI {
 			c := realagent.Claude(t, api)
-			c.Vars["CLAUDE_CODE_MAX_RETRIES"] = "1" // it asks ten times otherwise
+			c.Vars["CLAUDE_CODE_MAX_RETRIES"] = "1" // the default is ten attempts
 			return c
 		},
 		New: func(_ testing.TB, l cli.Launcher, c realagent.CLI) cli.Provider {

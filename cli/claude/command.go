@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// format is what a process reads and writes.
+// format is the input and output format of a process.
 type format string
 
 const (
@@ -18,8 +18,8 @@ const (
 	formatBlocks format = "blocks"      // lines of JSON in (images, or freshPrompts), stream-json out, one turn
 )
 
-// arguments is the command line for req, without the program. No prompt is ever on it: the system prompts
-// are in files.
+// arguments returns the command line for req, without the program. It never contains a prompt: the system prompts are
+// in files.
 func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	mode, err := permissionFlag(f, req)
 	if err != nil {
@@ -30,43 +30,43 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 		return nil, err
 	}
 	args := append([]string{"-p"}, f.flags()...)
-	args = add(args, "--resume", string(req.Resume))
+	args = addFlag(args, "--resume", string(req.Resume))
 	args = append(args, projectFlags(req)...)
 	if req.Model != "" && req.Model != defaultModel {
-		args = add(args, "--model", string(req.Model))
+		args = addFlag(args, "--model", string(req.Model))
 	}
-	args = add(args, "--effort", string(req.Effort))
-	args = add(args, "--permission-mode", mode)
-	args = add(args, "--settings", cmp.Or(files.settings, settings))
-	args = add(args, "--system-prompt-file", files.replace)
-	args = add(args, "--append-system-prompt-file", files.add)
+	args = addFlag(args, "--effort", string(req.Effort))
+	args = addFlag(args, "--permission-mode", mode)
+	args = addFlag(args, "--settings", cmp.Or(files.settings, settings))
+	args = addFlag(args, "--system-prompt-file", files.replace)
+	args = addFlag(args, "--append-system-prompt-file", files.add)
 	args = append(args, toolFlags(req)...)
 	for _, dir := range req.AddDirs {
-		args = add(args, "--add-dir", dir)
+		args = addFlag(args, "--add-dir", dir)
 	}
 	if req.Budget > 0 && f != formatLive { // a live process counts more than one turn
-		args = add(args, "--max-budget-usd", strconv.FormatFloat(max(req.Budget, 0.01), 'f', 2, 64))
+		args = addFlag(args, "--max-budget-usd", strconv.FormatFloat(max(req.Budget, 0.01), 'f', 2, 64))
 	}
-	args = add(args, "--mcp-config", serverConfig(req.Servers))
+	args = addFlag(args, "--mcp-config", serverConfig(req.Servers))
 	return append(args, extra...), nil
 }
 
-// projectFlags start Claude without the settings of the project, unless a user allowed all of them. The user's own MCP servers are
-// left out only where the project brings something: no flag but --strict-mcp-config is about servers alone. --add-dir has
-// Claude read the project's memory files although its settings are off; see projectVars.
+// projectFlags starts Claude without the settings of the project, unless a user allowed all of them. It excludes the
+// user's own MCP servers only if the project brings settings: apart from --strict-mcp-config no flag concerns servers
+// alone. With --add-dir Claude reads the project's memory files although its settings are off; see projectVars.
 func projectFlags(req cli.Request) []string {
 	var args []string
-	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // --tools is about Claude's own tools alone
+	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // --tools concerns only Claude's own tools
 		args = append(args, "--strict-mcp-config")
 	}
 	if req.Project == cli.WithProject {
 		return args
 	}
-	return add(append(args, "--setting-sources", "user"), "--add-dir", req.Dir)
+	return addFlag(append(args, "--setting-sources", "user"), "--add-dir", req.Dir)
 }
 
-// projectVars keep Claude from the settings of the project that no flag switches off: prompts in .claude/scheduled_tasks.json,
-// which it runs between turns. They have it read the memory files of the working directory, which are text.
+// projectVars turns off the settings of the project for which no flag exists: prompts in .claude/scheduled_tasks.json,
+// which Claude runs between turns. It makes Claude read the memory files of the working directory, which are text.
 func projectVars(req cli.Request) map[string]string {
 	if req.Project == cli.WithProject {
 		return nil
@@ -74,7 +74,7 @@ func projectVars(req cli.Request) map[string]string {
 	return map[string]string{"CLAUDE_CODE_DISABLE_CRON": "1", "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"}
 }
 
-// allowedTools are the rules of a request, and one for each server whose tools go through.
+// allowedTools returns the rules of a request, and one for each server whose tools are allowed.
 func allowedTools(req cli.Request) []string {
 	allowed := rules(req.AllowedTools)
 	for _, s := range req.Servers {
@@ -85,9 +85,9 @@ func allowedTools(req cli.Request) []string {
 	return allowed
 }
 
-// serverConfig is what --mcp-config takes. Claude puts in the values of variables, which it has itself. It waits for a server that it is
-// always to load, as long as its environment says, and has the tools of that at hand; others it waits for two seconds, and may have their
-// tools searched for.
+// serverConfig returns the value of --mcp-config. Claude inserts the values of variables, which it has in its own
+// environment. For a server marked to be always loaded, Claude waits as long as its environment says, and always offers
+// its tools. For others it waits two seconds, and may offer their tools only through a search.
 func serverConfig(servers []cli.ToolServer) string {
 	if len(servers) == 0 {
 		return ""
@@ -103,14 +103,15 @@ func serverConfig(servers []cli.ToolServer) string {
 	return strings.TrimSpace(string(jsonLine(map[string]any{"mcpServers": config})))
 }
 
-// toolFlags are the lists of tools. A tool that is denied is not offered to the model, and in no mode does it run.
+// toolFlags returns the flags with the lists of tools. A denied tool is not offered to the model, and does not run in
+// any mode.
 func toolFlags(req cli.Request) []string {
-	args := add(nil, "--tools", strings.Join(req.Tools.Only, ","))
-	args = add(args, "--allowedTools", strings.Join(allowedTools(req), ","))
-	return add(args, "--disallowedTools", strings.Join(rules(req.Tools.Denied), ","))
+	args := addFlag(nil, "--tools", strings.Join(req.Tools.Only, ","))
+	args = addFlag(args, "--allowedTools", strings.Join(allowedTools(req), ","))
+	return addFlag(args, "--disallowedTools", strings.Join(rules(req.Tools.Denied), ","))
 }
 
-// rules are names as Claude has them in its rules, where a server has a name of its own.
+// rules converts names to Claude's rules, in which a server has a name of its own.
 func rules(names []string) []string {
 	servers, rest := cli.Servers(names)
 	for _, server := range servers {
@@ -132,9 +133,9 @@ func (f format) flags() []string {
 	}
 }
 
-// add appends a flag with a value, and nothing for an empty value. A value that begins with a dash is
-// joined to its flag, so that it can never be read as a flag of its own.
-func add(args []string, flag, value string) []string {
+// addFlag appends a flag with a value, or nothing for an empty value. It joins a value that starts with a dash to its
+// flag, so that Claude cannot read it as a flag.
+func addFlag(args []string, flag, value string) []string {
 	switch {
 	case value == "":
 		return args
@@ -145,10 +146,10 @@ func add(args []string, flag, value string) []string {
 	}
 }
 
-// permissionFlag is the mode of a request as --permission-mode takes it. Claude accepts names it does not know with
-// success, so the check is ours. In its own acceptEdits Claude edits every file below its directories that it does not take
-// for sensitive, hidden ones and ductor's among them, and runs some commands. So it asks for edits as long as it can, and
-// they are accepted above.
+// permissionFlag returns the mode of a request for --permission-mode. It validates the mode, because Claude accepts
+// unknown names without an error. In its own acceptEdits mode Claude edits every file below its directories that it
+// does not consider sensitive, including hidden files and ductor's, and runs some commands. So ductor makes it ask for
+// edits as long as it can, and accepts them itself.
 func permissionFlag(f format, req cli.Request) (string, error) {
 	switch mode := req.Permission; mode {
 	case "", cli.Ask:
@@ -168,13 +169,13 @@ func permissionFlag(f format, req cli.Request) (string, error) {
 	return "", fmt.Errorf("permission mode %q is not known", req.Permission)
 }
 
-// The tools that ask the user something rather than act.
+// Tools that ask the user something and do not act.
 const (
 	toolQuestion = "AskUserQuestion"
 	toolExitPlan = "ExitPlanMode"
 )
 
-// denial is what Claude is told when it asks for permission, and the reason that the user reads.
+// denial returns the message for Claude after it asks for permission, and the reason for the user.
 func denial(tool string) (message, reason string) {
 	switch tool {
 	case toolQuestion:
@@ -191,7 +192,7 @@ func denial(tool string) (message, reason string) {
 		"the permission mode does not let it through"
 }
 
-// allowedEnv are the variables of Claude's own that a child may see besides the base list.
+// allowedEnv returns Claude's own variables that a child may see besides the base list.
 func allowedEnv(parent []string) []string {
 	allow := []string{
 		"ANTHROPIC_*", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_*", "CLAUDE_BASH_*", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY",

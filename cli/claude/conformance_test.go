@@ -8,7 +8,7 @@ import (
 	"ductor/cli/clitest"
 )
 
-// over is the provider over another launcher, as after a new start of ductor.
+// over returns the provider over another launcher, as after a restart of ductor.
 func over(p cli.Provider, l cli.Launcher) cli.Provider {
 	o := p.(*Provider).opts
 	o.Launcher = l
@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 	clitest.EachMode(t, clitest.Harness{
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, dir := scripted(t, func(o *Options) {
-				o.Grace = 500 * time.Millisecond // what an agent that ignores SIGTERM costs here
+				o.Grace = 500 * time.Millisecond // the time an agent that ignores SIGTERM costs here
 			})
 			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
 		},
@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 	}, map[cli.Mode]clitest.Cannot{cli.Live: nil, cli.OneShot: nil})
 }
 
-// What the real CLI shows of the suite; the rest costs a second of processor a case.
+// These are the cases of the suite for the real CLI. The others cost a second of CPU time each.
 func TestRealConformance(t *testing.T) {
 	const (
 		fault     = "the real CLI has no such fault on demand"

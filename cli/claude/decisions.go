@@ -11,11 +11,12 @@ import (
 	"ductor/cli"
 )
 
-// settings are those that ductor gives Claude, and the owner's, of which it knows nothing. They switch off what Claude decides in place of
-// the user: in plan mode a model of its own approves commands, and what runs in its own sandbox runs unasked.
+// settings are the settings that ductor gives Claude, and the owner's, which it does not interpret. They turn off
+// Claude's own decisions in place of the user: in plan mode a model of Claude's approves commands, and commands in its
+// own sandbox run without asking.
 type settings map[string]any
 
-// decideNothing adds to s that the user decides.
+// decideNothing adds settings to s that leave every decision to the user.
 func (s settings) decideNothing(mode cli.PermissionMode) error {
 	s["useAutoModeDuringPlan"] = false
 	sandbox, err := s.part("sandbox")
@@ -23,7 +24,7 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 		return err
 	}
 	sandbox["autoAllowBashIfSandboxed"] = false
-	if mode == cli.Bypass { // nobody is asked
+	if mode == cli.Bypass { // no user is asked
 		return nil
 	}
 	permissions, err := s.part("permissions")
@@ -34,12 +35,12 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 	if !ok && permissions["ask"] != nil {
 		return errors.New("permissions.ask is no list")
 	}
-	// These write to the disk unasked, whatever the mode: they make worktrees, and jobs that outlive the session.
+	// These write to the disk without asking, in any mode: they create worktrees, and jobs that outlive the session.
 	permissions["ask"] = append(theirs, "Agent(isolation:worktree)", "CronCreate", "CronDelete", "EnterWorktree", "ExitWorktree")
 	return nil
 }
 
-// part returns an object of s, and adds it if there is none.
+// part returns an object of s, and creates it if it is missing.
 func (s settings) part(key string) (map[string]any, error) {
 	if s[key] == nil {
 		s[key] = map[string]any{}
@@ -51,8 +52,8 @@ func (s settings) part(key string) (map[string]any, error) {
 	return part, nil
 }
 
-// settingsOf returns the settings for a request, its other extra arguments, and whether the owner has settings among those: Claude reads
-// one --settings only.
+// settingsOf returns the settings for a request, its other extra arguments, and whether the owner's settings are among
+// those. Claude reads only one --settings.
 func settingsOf(req cli.Request) (text string, extra []string, owners bool, err error) {
 	all := settings{}
 	args := req.ExtraArgs

@@ -16,12 +16,12 @@ func deltaOf(index, delta string) string {
 	return `{"type":"stream_event","event":{"type":"content_block_delta","index":` + index + `,"delta":` + delta + deltaTail
 }
 
-// newDelta is a delta with another end, as Claude Code 2.1.332 writes it.
+// newDelta returns a delta with another end, as Claude Code 2.1.332 writes it.
 func newDelta(end string) string {
 	return strings.TrimSuffix(deltaOf("0", `{"type":"text_delta","text":"x"}`), `"}`) + end
 }
 
-// deltaCases are lines, and whether the short way knows them.
+// deltaCases returns lines, and whether the fast path recognizes them.
 func deltaCases() map[string]bool {
 	return map[string]bool{
 		deltaOf("0", `{"type":"text_delta","text":"Hello"}`):                                         true,
@@ -54,7 +54,7 @@ func deltaCases() map[string]bool {
 }
 
 func TestDeltasAreReadTheShortWay(t *testing.T) {
-	var d decoder // one for all: nothing of a line may be left for the next
+	var d decoder // shared, because no data of a line may remain for the next
 	for raw, short := range deltaCases() {
 		if got := sameAsJSON(t, &d, []byte(raw)); got != short {
 			t.Errorf("%s\nis read the short way: %t, want %t", raw, got, short)
@@ -89,7 +89,7 @@ func TestEveryRecordedDeltaIsReadTheShortWay(t *testing.T) {
 	}
 }
 
-// sameAsJSON says whether d reads raw, and that it reads what the JSON decoder does.
+// sameAsJSON reports whether d recognizes raw. It checks that d decodes the same as the JSON decoder.
 func sameAsJSON(t *testing.T, d *decoder, raw []byte) bool {
 	t.Helper()
 	got, ok := &d.line, d.piece(raw)

@@ -6,7 +6,7 @@ import (
 	"ductor/cli"
 )
 
-// Processes that end before their first line say why on standard error alone.
+// Processes that end before their first line give the reason only on standard error.
 func TestExitWithoutAResult(t *testing.T) {
 	tests := []struct {
 		stderr string

@@ -15,7 +15,7 @@ import (
 	"ductor/cli/clitest"
 )
 
-// fakeProcess is a Claude inside the test: what it prints and when is up to the test.
+// fakeProcess is a Claude inside the test, which determines its output and timing.
 type fakeProcess struct {
 	stdin  *io.PipeWriter
 	stdout *io.PipeReader
@@ -35,7 +35,7 @@ func (f *fakeProcess) Begin(_ context.Context, m cli.Mark) error {
 	return nil
 }
 
-// marks are those that were recorded.
+// marks returns the recorded marks.
 func (f *fakeProcess) marks() []cli.Mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,13 +59,13 @@ func newFakeProcess() *fakeProcess {
 	return f
 }
 
-// listen ends when standard input does; like Claude, the process ends with it.
+// listen ends when standard input does. Like Claude, the process ends with it.
 func (f *fakeProcess) listen(in io.Reader) {
 	defer close(f.heard)
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		h := heard{Raw: lines.Text()}
-		_ = json.Unmarshal(lines.Bytes(), &h) // a line that is no JSON is heard as it is
+		_ = json.Unmarshal(lines.Bytes(), &h) // a line that is not JSON is kept unchanged
 		f.heard <- h
 	}
 	f.exit()

@@ -11,8 +11,8 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// FuzzParser feeds any bytes as the output of one process: no panic, one Result a turn and nothing after
-// it, every tool ended, and the deltas fold to the answer.
+// FuzzParser parses any bytes as the output of one process: it does not panic, each turn has one Result and nothing
+// after it, every tool ends, and the deltas add up to the answer.
 func FuzzParser(f *testing.F) {
 	for _, raw := range clitest.Seeds(f, "testdata/*/in.ndjson") {
 		f.Add(raw)
@@ -21,7 +21,7 @@ func FuzzParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { readOutput(t, raw) })
 }
 
-// readOutput reads the output of one process, with as many turns as it has.
+// readOutput parses the output of one process, with all its turns.
 func readOutput(t clitest.Test, raw []byte) {
 	mem := newMemory()
 	turn := func() *heardTurn { return newHeardTurn(t, mem) }
@@ -35,12 +35,12 @@ func readOutput(t clitest.Test, raw []byte) {
 	k.finish()
 }
 
-// The work over events is in proportion to their number, also of events about ever other things.
+// The work for events is proportional to their number, even if all are about different objects.
 func TestTheWorkOverEventsIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Lines(clitest.Seeds(t, "testdata/*/in.ndjson")), func(text string) { readOutput(t, []byte(text)) })
 }
 
-// heardTurn is a turn whose events are kept.
+// heardTurn is a turn with its recorded events.
 type heardTurn struct {
 	t      clitest.Test
 	p      *parser

@@ -13,24 +13,24 @@ import (
 	"ductor/cli"
 )
 
-// What Claude Code 2.1 does, by trying it:
+// Claude Code 2.1 behaves as follows (found by experiment):
 //
-//   - It renews its log-in by renaming a new .credentials.json over the old one, so that a link there would be
-//     replaced. CLAUDE_SECURESTORAGE_CONFIG_DIR says where the log-in is kept apart from everything else, so every
-//     home has the owner's own; the link is for versions that do not know the variable.
-//   - It looks for CLAUDE.md and .claude/CLAUDE.md in every directory above the working directory, whatever HOME is.
-//     claudeMdExcludes keeps the owner's out.
-//   - It looks for skills, commands and agents in every directory above, up to HOME or to the top of a repository. A
-//     project below the owner's home that is no repository would get the owner's.
-//   - It starts the servers of .mcp.json in every directory above without asking when it is run with -p.
+//   - It renews its log-in by renaming a new .credentials.json over the old one, which would replace a link there.
+//     CLAUDE_SECURESTORAGE_CONFIG_DIR is a separate directory for the log-in, so every home uses the owner's own. The
+//     link is for versions that do not know the variable.
+//   - It reads CLAUDE.md and .claude/CLAUDE.md in every directory above the working directory, whatever HOME is.
+//     claudeMdExcludes excludes the owner's.
+//   - It reads skills, commands and agents in every directory above, up to HOME or to the top of a repository. A
+//     project below the owner's home that is not a repository would get the owner's.
+//   - With -p it starts the servers of .mcp.json in every directory above without asking.
 
 const (
 	loginDirVar = "CLAUDE_SECURESTORAGE_CONFIG_DIR"
 	loginFile   = ".credentials.json"
 )
 
-// atHome is env for a session with a home of its own: what leads to the owner's settings is gone, and only the log-in
-// is kept where the owner's is.
+// atHome returns env for a session with a home of its own. It removes everything that leads to the owner's settings;
+// only the log-in stays where the owner's is.
 func atHome(home, owner string, env []string) []string {
 	if home == "" {
 		return env
@@ -47,12 +47,12 @@ func atHome(home, owner string, env []string) []string {
 	return env
 }
 
-// configDir is where Claude keeps what it knows.
+// configDir returns the directory of Claude's data.
 func configDir(env []string, home string) string {
 	return cmp.Or(cli.Variable(env, "CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude"))
 }
 
-// reaches says whether Claude, looking from dir upwards, gets to something of the owner's.
+// reaches reports whether Claude, searching from dir upwards, finds something of the owner's.
 func reaches(dir, owner string) bool {
 	dir, owner = cli.RealPath(dir), cli.RealPath(owner)
 	if dir == owner {
@@ -76,8 +76,8 @@ func reaches(dir, owner string) bool {
 	return false
 }
 
-// HomeSeeds are what Claude finds in a session's own home: the owner's log-in, and settings that begin without asking
-// anything. owner is the owner's home; env, the owner's environment, may say where Claude's settings are instead.
+// HomeSeeds returns the files for a session's own home: the owner's log-in, and settings that skip Claude's first-run
+// questions. owner is the owner's home; env, the owner's environment, may contain another place of Claude's settings.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir, state := configDir(env, owner), filepath.Join(owner, ".claude.json")
 	if cli.Variable(env, "CLAUDE_CONFIG_DIR") != "" {
@@ -92,15 +92,15 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownState is what Claude must know to begin at once, and whose log-in it is.
+// ownState returns the state that Claude needs to start without questions, and the account of the log-in.
 func ownState(owner []byte) ([]byte, error) {
 	state := picked(owner, "oauthAccount", "userID", "customApiKeyResponses")
 	state["hasCompletedOnboarding"] = json.RawMessage("true")
 	return json.Marshal(state)
 }
 
-// ownSettings are settings without hooks, plugins and permissions: how the owner logs in by a program, and that the
-// owner's memory is not read.
+// ownSettings returns settings without hooks, plugins and permissions. They contain the program that logs the owner in,
+// and exclude the owner's memory files.
 func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
 	settings := picked(theirs, "apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport", "model")
 	if env := loginEnv(theirs); len(env) > 0 {
@@ -130,7 +130,7 @@ func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
 	return json.MarshalIndent(settings, "", "  ")
 }
 
-// loginEnv are the variables of settings by which Claude reaches its model.
+// loginEnv returns the variables of settings with which Claude reaches its model.
 func loginEnv(settings []byte) map[string]json.RawMessage {
 	var file struct {
 		Env map[string]json.RawMessage `json:"env"`
@@ -146,19 +146,19 @@ func loginEnv(settings []byte) map[string]json.RawMessage {
 	return file.Env
 }
 
-// serversAbove are the MCP servers of every project below the owner's home, by name.
+// serversAbove returns the names of the MCP servers of every project below the owner's home.
 func serversAbove(owner string) []string {
 	raw, err := os.ReadFile(filepath.Join(owner, ".mcp.json"))
 	var file struct {
 		Servers map[string]json.RawMessage `json:"mcpServers"`
 	}
 	if err != nil || json.Unmarshal(raw, &file) != nil {
-		return nil // there are none, or none that Claude could read
+		return nil // missing, or unreadable for Claude too
 	}
 	return slices.Sorted(maps.Keys(file.Servers))
 }
 
-// picked are some members of a JSON object; of what is none, nothing.
+// picked returns some members of a JSON object, or nothing if raw is not an object.
 func picked(raw []byte, names ...string) map[string]json.RawMessage {
 	var all map[string]json.RawMessage
 	some := map[string]json.RawMessage{}

@@ -14,7 +14,7 @@ import (
 	"ductor/internal/sim/modelapi"
 )
 
-// touch is a command, as JSON or TOML, that makes a file and ends.
+// touch returns a command, as JSON or TOML, that creates a file and ends.
 func touch(file string) string { return `"command": "touch", "args": [` + strconv.Quote(file) + `]` }
 
 // A session with a home of its own gets nothing of the owner's, in whatever directory below the owner's home it works.
@@ -56,7 +56,7 @@ func TestRealHomes(t *testing.T) {
 	}
 }
 
-// A session with a home of its own is logged in as the owner is, by the owner's own file, which Claude replaces.
+// A session with a home of its own is logged in like the owner, through the owner's own file, which Claude replaces.
 func TestRealHomesShareTheLogIn(t *testing.T) {
 	realagent.LongOnly(t)
 	const token = "sk-ant-oat01-simulated"

@@ -46,7 +46,7 @@ func TestHomeSeeds(t *testing.T) {
 	}
 }
 
-// Claude looks for skills above the working directory, up to the top of a repository.
+// Claude searches for skills above the working directory, up to the top of a repository.
 func TestOwnersSkillsAreReached(t *testing.T) {
 	owner := t.TempDir()
 	clitest.Owned(t, owner, map[string]string{

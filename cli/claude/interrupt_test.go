@@ -12,8 +12,8 @@ import (
 	"ductor/cli/clitest"
 )
 
-// A message that waits when the turn is aborted is taken back before the interrupt. The process stays if Claude gave it
-// back; it is ended if Claude has it still, because it would begin to work at it.
+// A waiting message is taken back before an aborted turn is interrupted. If Claude gave it back, the process stays;
+// otherwise the process is stopped, because it would start to work on the message.
 func TestAbortTakesBackWhatWaits(t *testing.T) {
 	const cutLine = `{"type":"result","subtype":"error_during_execution","is_error":true,"session_id":"S","terminal_reason":"aborted_tools"}`
 	for name, tc := range map[string]struct {
@@ -54,7 +54,7 @@ func TestAbortTakesBackWhatWaits(t *testing.T) {
 	}
 }
 
-// A turn may end with what Claude just read before the one who sent it hears that it was written.
+// A turn may end because of a message before its sender learns that it was written.
 func TestWhatEndedTheTurnWasWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		written := make(chan error, 1)

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However Claude's lines are mixed up, a turn keeps the contract of its events.
+// In whatever order Claude's lines come, the events of a turn fulfil their contract.
 func TestAnyOrderOfLinesKeepsTheContract(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		mem := newMemory()

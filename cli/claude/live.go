@@ -12,40 +12,40 @@ import (
 
 const (
 	interruptID = "interrupt"
-	// startWait is how long a process may say nothing at all. It tells of its first prompt before it asks the model.
+	// startWait is how long a process may print nothing at all. It reports its first prompt before it asks the model.
 	startWait = 2 * time.Minute
-	// leaveWait is how long a process that is closed may take to end at the end of its input before ductor stops it.
+	// leaveWait is how long a closed process may take to end after the end of its input before ductor stops it.
 	leaveWait = 300 * time.Millisecond
 	markWait  = time.Second
 )
 
-// live is a process that takes turn after turn. When the process is gone, the next turn starts another
-// that goes on with the session.
+// live is a session whose process runs turn after turn. If the process is gone, the next turn starts another, which
+// continues the session.
 //
-// Turn and Fits are for one goroutine at a time, as cli.Session says; the rest is safe at any time.
+// Turn and Fits are for one goroutine at a time, as cli.Session requires; everything else is safe at any time.
 type live struct {
 	provider     *Provider
 	conversation cli.Conversation
-	setting      setting   // what the process was started with
-	left         *leftTurn // the turn to go on with; nil for none, and once it runs
+	setting      setting   // settings with which the process was started
+	left         *leftTurn // the turn to resume; nil for none, and once it runs
 
 	mu           sync.Mutex
 	run          *liveRun  // nil before the first start
-	turn         *liveTurn // that runs; nil for none
+	turn         *liveTurn // the running turn; nil for none
 	id           cli.AgentSessionID
-	turnSettings turnSettings // how the process works now
+	turnSettings turnSettings // current turn settings of the process
 	phase        sessionPhase
 }
 
-// sessionPhase is what a live session is about.
+// sessionPhase is the state of a live session.
 type sessionPhase int
 
 const (
-	unused   sessionPhase = iota // no turn ran in it
+	unused   sessionPhase = iota // no turn has run in it
 	ready                        // between two turns
-	running                      // a turn runs
-	cutShort                     // the last turn was cut short: a process that is closed then is not waited for
-	shut                         // closed, or detached from
+	running                      // a turn is running
+	cutShort                     // the last turn was interrupted: Close does not wait for the process
+	shut                         // closed or detached
 )
 
 // liveRun is one process of a live session.
@@ -84,11 +84,11 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// listen begins to read what proc says.
+// listen starts reading the output of proc.
 func (s *live) listen(proc *process, mem *memory, dir string, o turn.StreamOptions) *liveRun {
 	run := &liveRun{process: proc, mem: mem}
 	run.idle = &idler{session: s, run: run, dir: dir}
-	run.idle.mu.Lock() // its first line may come before the stream has a name
+	run.idle.mu.Lock() // its first line may come before run.stream is set
 	defer run.idle.mu.Unlock()
 	o.Agent, o.Idle = agent, run.idle.line
 	o.Limits = turn.LimitsOf(s.provider.opts.ProviderOptions)
@@ -99,7 +99,7 @@ func (s *live) listen(proc *process, mem *memory, dir string, o turn.StreamOptio
 	return run
 }
 
-// watch takes the session's id from the events that pass.
+// watch returns an emit that takes the session's id from the events.
 func (s *live) watch(emit func(cli.Event)) func(cli.Event) {
 	return func(ev cli.Event) {
 		if started, ok := ev.(cli.SessionStarted); ok {
@@ -115,7 +115,7 @@ func (s *live) named(id cli.AgentSessionID) {
 	s.id = id
 }
 
-// send sends a line, if there is one. That the process is gone is shown by the end of its output.
+// send sends a line, if there is one. If the process is gone, the end of its output shows that.
 func (s *live) send(run *liveRun, line []byte) {
 	if len(line) == 0 {
 		return
@@ -125,7 +125,7 @@ func (s *live) send(run *liveRun, line []byte) {
 	}
 }
 
-// ready is the process for this turn: the one that is there, or another that goes on where it ended.
+// ready returns the process for this turn: the current one, or a new process that continues the session.
 func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	s.mu.Lock()
 	run, id := s.run, s.id
@@ -152,8 +152,8 @@ func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	return s.run, nil
 }
 
-// Fits says whether the process, and the session in it, are those req needs: another model, permission mode
-// or effort is told to Claude at the beginning of the turn where the protocol can say it.
+// Fits reports whether the process and its session suit req. Another model, permission mode or effort is set at the
+// beginning of the turn if the protocol allows that.
 func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(formatLive, req)
 	s.mu.Lock()
@@ -167,20 +167,20 @@ func (s *live) Fits(req cli.Request) bool {
 	return req.Resume == s.id
 }
 
-// Info says what is running.
+// Info describes the running process.
 func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	run, closed := s.run, s.phase == shut
 	info := cli.SessionInfo{Agent: agent, Mode: cli.Live, AgentSessionID: s.id}
 	s.mu.Unlock()
 	if run != nil && !closed && run.stream.Alive() {
-		info.PID, info.Alive, info.Background = run.stream.Process().PID(), true, run.works()
+		info.PID, info.Alive, info.Background = run.stream.Process().PID(), true, run.hasBackgroundWork()
 	}
 	return info
 }
 
-// Close ends the process and all it started. Close gives an idle one time to end first, which it does at
-// once when its input ends.
+// Close ends the process and everything it started. It first closes the input of an idle process, which then ends at
+// once.
 func (s *live) Close(ctx context.Context) error {
 	run, was := s.shut()
 	if run == nil {
@@ -195,7 +195,7 @@ func (s *live) Close(ctx context.Context) error {
 	return nil
 }
 
-// shut lets no further turn begin, and says what the session was about.
+// shut prevents further turns, and returns the session's last phase.
 func (s *live) shut() (run *liveRun, was sessionPhase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +210,7 @@ func (r *liveRun) leave(ctx context.Context) {
 	r.stream.Linger(ctx)
 }
 
-// Detach detaches from the process. Between two turns it records first that what the process said was dealt with.
+// Detach detaches from the process. Between two turns it first records that the process's output was handled.
 func (s *live) Detach() {
 	run, was := s.shut()
 	if run == nil {
@@ -222,13 +222,13 @@ func (s *live) Detach() {
 	run.stream.Detach()
 }
 
-// works says whether Claude does something in the background.
-func (r *liveRun) works() bool { return len(r.mem.tasks.list()) > 0 || r.idle.busy() }
+// hasBackgroundWork reports whether Claude is working in the background.
+func (r *liveRun) hasBackgroundWork() bool { return len(r.mem.tasks.list()) > 0 || r.idle.busy() }
 
-// markBackground records of a process between two turns that what it said was dealt with, and that it works in the
-// background; nothing if it does not.
+// markBackground records that the output of a process between two turns was handled, and that it works in the
+// background. It does nothing if the process does not.
 func (s *live) markBackground(run *liveRun) {
-	if !run.stream.Alive() || !run.works() || run.idle.busy() {
+	if !run.stream.Alive() || !run.hasBackgroundWork() || run.idle.busy() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), markWait)
@@ -238,7 +238,7 @@ func (s *live) markBackground(run *liveRun) {
 	}
 }
 
-// idleNote is what is known of a process between two turns.
+// idleNote returns the note of a process between two turns.
 func (s *live) idleNote(run *liveRun) note {
 	run.idle.mu.Lock()
 	defer run.idle.mu.Unlock()
@@ -247,7 +247,8 @@ func (s *live) idleNote(run *liveRun) note {
 	return noteOf(s.id, run.mem, s.turnSettings, s.turnSettings)
 }
 
-// background hands on the result of a turn that Claude began; nil where the provider has no Background.
+// background returns a function that passes on the result of a turn that Claude started, or nil if the provider has no
+// Background.
 func (s *live) background() func(cli.BackgroundResult) {
 	if s.provider.opts.Background == nil {
 		return nil
@@ -255,8 +256,8 @@ func (s *live) background() func(cli.BackgroundResult) {
 	return func(r cli.BackgroundResult) { s.provider.opts.Background(s.conversation, r) }
 }
 
-// idler takes what a live process says between turns: a turn that Claude begins when a
-// background task is done, or the end of a process that could not resume its session.
+// idler handles the output of a live process between turns: a turn that Claude starts when a background task is done,
+// or the end of a process that could not resume its session.
 type idler struct {
 	session *live
 	run     *liveRun
@@ -264,11 +265,11 @@ type idler struct {
 
 	mu      sync.Mutex
 	decoder decoder
-	parser  *parser // of the turn that Claude began; nil when none runs
+	parser  *parser // of the turn that Claude started; nil when none is running
 	failed  *cli.Failure
 }
 
-// line takes one line. It is called between turns, and within one only as long as busy says so.
+// line handles one line. It is called between turns; within a turn only as long as busy returns true.
 func (i *idler) line(raw []byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -292,7 +293,7 @@ func (i *idler) line(raw []byte) {
 	}
 }
 
-// betweenTurns takes a line outside of any turn. A result there is the answer to a start that failed.
+// betweenTurns handles a line outside of any turn. A result there is the answer to a failed start.
 func (i *idler) betweenTurns(l *line) {
 	i.run.mem.tasks.line(l)
 	if l.Type == "control_response" && l.Response != nil {
@@ -315,7 +316,7 @@ func (i *idler) finish() {
 	i.record()
 }
 
-// record has it stored how far what Claude says in the background was dealt with.
+// record stores how far the background output was handled.
 func (i *idler) record() {
 	s := i.session
 	s.mu.Lock()
@@ -332,14 +333,14 @@ func (i *idler) record() {
 	}
 }
 
-// busy says whether a turn of Claude's own runs.
+// busy reports whether a turn that Claude started is running.
 func (i *idler) busy() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.parser != nil
 }
 
-// failure is why the process could not begin; nil if nothing is known.
+// failure returns why the process could not start, or nil if that is unknown.
 func (i *idler) failure() *cli.Failure {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	sim "ductor/internal/sim/agent"
 )
 
-// The test binary is also the scripted agent that the sessions below talk with.
+// The test binary is also the scripted agent of these sessions.
 func TestMain(m *testing.M) { clitest.AgentMain(m) }
 
-// scripted makes a provider over the scripted agent, with a home and a working directory of its own.
+// scripted returns a provider over the scripted agent, with a home and a working directory of its own.
 func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	t.Helper()
 	o := Options{ProviderOptions: clitest.Scripted(t, func(p sim.Programs) string { return p.Claude })}
@@ -21,7 +21,7 @@ func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	return New(o), t.TempDir()
 }
 
-// contextWithAbort is a context that the end of the test cancels at the latest.
+// contextWithAbort returns a context that ends with the test at the latest.
 func contextWithAbort(t *testing.T) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	t.Cleanup(func() { cancel(nil) })

@@ -12,19 +12,19 @@ import (
 	"ductor/cli"
 )
 
-// memory is what the turns of one process share: totals that Claude counts from the start of the
-// process, and what was said once and need not be said again.
+// memory is the state that the turns of one process share: totals that Claude counts from the start of the process, and
+// information that it prints only once.
 type memory struct {
 	costUSD float64
 	byModel map[cli.ModelID]cli.Usage
 	denied  map[string]bool // by digest of the call's id
-	denials []string        // the same in order
+	denials []string        // the same, in order
 	warned  map[string]bool
-	model   cli.ModelID // as init named it last
+	model   cli.ModelID // the last model that init named
 	tasks   tasks
 	fill    cli.Fill
 	plan    plan
-	mode    string // the permission mode that Claude said it went over to; empty if it did not
+	mode    string // the permission mode that Claude reported switching to; empty if none
 }
 
 func newMemory() *memory {
@@ -35,7 +35,7 @@ func newMemory() *memory {
 	}
 }
 
-// deny notes a call that was not allowed, and says whether it is news.
+// deny records a call that was not allowed. It reports whether that is new.
 func (m *memory) deny(call string) bool {
 	if m.denied[call] {
 		return false
@@ -45,15 +45,15 @@ func (m *memory) deny(call string) bool {
 	return true
 }
 
-// tasks are what Claude began, and has not told the end of in a turn: after a turn, the work in the background. Safe for
-// concurrent use.
+// tasks are the tasks that Claude started and whose end it has not reported in a turn. After a turn they are the work
+// in the background. Safe for concurrent use.
 type tasks struct {
 	mu   sync.Mutex
-	open map[string]bool // by id: true once it has ended, which Claude tells in a turn that is still to come
-	told []string        // summaries of those that ended, since the last take
+	open map[string]bool // by id: true once it has ended, which Claude reports in a later turn
+	told []string        // summaries of the tasks that ended since the last take
 }
 
-// take gives the summaries of the tasks that ended since the last take, in one line.
+// take returns the summaries of the tasks that ended since the last take, in one line.
 func (t *tasks) take() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *tasks) take() string {
 	return line
 }
 
-// line learns from a line what begins and ends.
+// line updates the tasks from a line.
 func (t *tasks) line(l *line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,12 +79,12 @@ func (t *tasks) line(l *line) {
 				t.told = append(t.told[max(0, len(t.told)-7):], l.Summary)
 			}
 		}
-	case l.Subtype == "task_notification": // somebody ended it
+	case l.Subtype == "task_notification": // another party stopped it
 		delete(t.open, l.TaskID)
 	}
 }
 
-// begin is called with mu held, or by who alone knows t.
+// begin requires mu, or exclusive access to t.
 func (t *tasks) begin(id string) {
 	if t.open == nil {
 		t.open = map[string]bool{}
@@ -92,41 +92,41 @@ func (t *tasks) begin(id string) {
 	t.open[id] = false
 }
 
-// list is sorted.
+// list returns the open tasks, sorted.
 func (t *tasks) list() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.open))
 }
 
-// note is what goes with the mark of a turn: what ductor must know after a restart to read the turn's output as
-// before, and what was sent in mid-turn.
+// note is stored with the mark of a turn: the data with which ductor can read the turn's output after a restart as
+// before, and the messages sent during the turn.
 type note struct {
 	Session cli.AgentSessionID        `json:"s,omitempty"`
-	Model   cli.ModelID               `json:"m,omitempty"` // as init named it last
+	Model   cli.ModelID               `json:"m,omitempty"` // the last model that init named
 	CostUSD float64                   `json:"usd,omitempty"`
 	Models  map[cli.ModelID]cli.Usage `json:"u,omitempty"`
 	Denied  []string                  `json:"d,omitempty"` // digests of tool ids
 	Warned  []string                  `json:"w,omitempty"`
-	Tasks   []string                  `json:"t,omitempty"` // that are open
-	Before  turnSettings              `json:"b"`           // at the beginning of the turn
-	During  turnSettings              `json:"n"`           // in it
+	Tasks   []string                  `json:"t,omitempty"` // open tasks
+	Before  turnSettings              `json:"b"`           // at the start of the turn
+	During  turnSettings              `json:"n"`           // during the turn
 
 	messages
 	Answered []cli.ApprovalID `json:"ans,omitempty"`
 }
 
-// messages are the ids of what a turn sends to Claude.
+// messages are the ids of the messages of a turn.
 type messages struct {
 	Prompt  string   `json:"p,omitempty"`       // empty in notes of older versions
-	Steers  []string `json:"steer,omitempty"`   // sent in mid-turn, in order
+	Steers  []string `json:"steer,omitempty"`   // sent during the turn, in order
 	Sending string   `json:"sending,omitempty"` // the one of Steers that is written after this note
 }
 
 // promptOf returns the id of the turn's prompt.
 func (m messages) promptOf(turn cli.TurnID) string { return cmp.Or(m.Prompt, idOf(turn)) }
 
-// steerOf returns the id of a message that goes into the turn.
+// steerOf returns the id of a message that is sent into the turn.
 func (m messages) steerOf(turn, steer cli.TurnID) string {
 	return idOf(cmp.Or(cli.TurnID(m.Prompt), turn) + "/" + steer)
 }
@@ -136,7 +136,7 @@ const (
 	keptWarned = 16
 )
 
-// noteOf writes down what m knows.
+// noteOf returns the note for the state m.
 func noteOf(id cli.AgentSessionID, m *memory, before, during turnSettings) note {
 	return note{
 		Session: id, Model: m.model, CostUSD: m.costUSD, Models: maps.Clone(m.byModel),
@@ -151,12 +151,12 @@ func lastOf(all []string, n int) []string { return slices.Clone(all[max(len(all)
 func (n note) String() string {
 	b, err := json.Marshal(n)
 	if err != nil {
-		return "" // a number that is none, which Claude cannot have said in JSON
+		return "" // NaN or infinity, which Claude cannot have printed as JSON
 	}
 	return string(b)
 }
 
-// readNote reads what String wrote. What cannot be read is taken as nothing known.
+// readNote parses the result of String. An unreadable note counts as empty.
 func readNote(text string) note {
 	var n note
 	if json.Unmarshal([]byte(text), &n) != nil {
@@ -165,7 +165,7 @@ func readNote(text string) note {
 	return n
 }
 
-// memory is what the process is remembered to have said.
+// memory returns the memory that the note describes.
 func (n note) memory() *memory {
 	m := newMemory()
 	m.costUSD, m.model = n.CostUSD, n.Model
@@ -182,7 +182,8 @@ func (n note) memory() *memory {
 	return m
 }
 
-// The tools by which Claude Code keeps its plan: one that replaces it whole, in older versions, and those for single steps.
+// Tools with which Claude Code manages its plan: one that replaces it as a whole, in older versions, and those for
+// single steps.
 const (
 	toolTodos      = "TodoWrite"
 	toolTaskCreate = "TaskCreate"
@@ -191,7 +192,7 @@ const (
 	toolTaskGet    = "TaskGet"
 )
 
-// keepsPlan says whether a tool does nothing but keep the plan, which is shown instead of the tool.
+// keepsPlan reports whether a tool only manages the plan. The plan is then shown instead of the tool.
 func keepsPlan(tool string) bool {
 	return slices.Contains([]string{toolTodos, toolTaskCreate, toolTaskUpdate, toolTaskList, toolTaskGet}, tool)
 }
@@ -206,7 +207,7 @@ type task struct {
 
 var createdTask = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Task #(\S+) created`) })
 
-// change takes what a tool did that ended well, and says whether the plan is another one.
+// change applies a successful tool call. It reports whether the plan changed.
 func (p *plan) change(tool string, input json.RawMessage, output string) bool {
 	var in struct {
 		Todos []struct {
@@ -258,7 +259,7 @@ func (p *plan) update(id, subject, status string) bool {
 	return true
 }
 
-// changed is the event that tells the plan.
+// changed returns the event with the plan.
 func (p *plan) changed() cli.PlanChanged {
 	var ev cli.PlanChanged
 	for _, t := range p.tasks {

@@ -9,13 +9,13 @@ import (
 	"ductor/cli/turn"
 )
 
-// parser turns the lines of one turn into events. It does no I/O: line returns what has to be written back. Once line says
-// that the turn is over, outcome holds the result to finish the emitter with.
+// parser converts the lines of one turn to events. It does no I/O: line returns the replies to write. After line has
+// returned over, outcome is the result with which to finish the emitter.
 type parser struct {
 	listener
 	flow
-	// steers are the messages that were sent in mid-turn. Claude takes them up between two tools or, if there is no such
-	// moment any more, after its result, with another result then.
+	// steers are the messages sent during the turn. Claude handles them between two tools or, if there is no such
+	// moment any more, after its result. Then it prints another result.
 	steers turn.Added
 
 	em  *turn.Emitter
@@ -29,21 +29,21 @@ type parser struct {
 	trouble trouble
 }
 
-// listener is what a parser knows of the one who runs the turn. Each field may be empty.
+// listener has the parser's callbacks. Each field may be empty.
 type listener struct {
-	// echo is the id of our prompt, which Claude repeats when it has taken the prompt up, though not before the first whole
-	// piece of its answer. Until then a turn may be one that Claude began.
+	// echo is the id of the prompt. Claude repeats it after it has accepted the prompt, but not before the first whole
+	// block of its answer. Until then Claude may have started the turn itself.
 	echo    string
-	onTaken func() // is called when Claude took the prompt up
-	onFreed func() // is called when a turn of Claude's own ended before ours
-	// approvals is what Claude asks the user; nil in a turn that no user attends.
+	onTaken func() // called when Claude has accepted the prompt
+	onFreed func() // called when a turn of Claude's own ended before this one
+	// approvals handles Claude's requests to the user. It is nil in a turn without a user.
 	approvals *turn.Approvals[asked]
-	// replied gets Claude's answers to our requests.
+	// replied gets Claude's answers to ductor's requests.
 	replied func(*controlReply)
-	// background gets the result of a turn that Claude began. Without it that is part of this turn.
+	// background gets the result of a turn that Claude started. If it is nil, that turn is a part of this one.
 	background func(cli.BackgroundResult)
-	task       string       // what ended in the background before the result
-	garbage    func([]byte) // gets lines that are no protocol
+	task       string       // background tasks that ended before the result
+	garbage    func([]byte) // gets lines outside of the protocol
 }
 
 func newParser(em *turn.Emitter, mem *memory, dir string) *parser {
@@ -51,7 +51,7 @@ func newParser(em *turn.Emitter, mem *memory, dir string) *parser {
 	return &parser{em: em, mem: mem, flow: content}
 }
 
-// line takes one line of output. reply is a line to write back, nil for none. Lines after the end change nothing.
+// line handles one line of output. reply is a line to write, or nil. Lines after the end have no effect.
 func (p *parser) line(raw []byte) (reply []byte, over bool) {
 	if p.phase.over() {
 		return nil, true
@@ -66,7 +66,7 @@ func (p *parser) line(raw []byte) (reply []byte, over bool) {
 	return p.take(l)
 }
 
-// take takes a line of a turn that is not over.
+// take handles a line of an unfinished turn.
 func (p *parser) take(l *line) (reply []byte, over bool) {
 	if p.phase == awaited && begins(l) {
 		p.phase = begun
@@ -75,7 +75,7 @@ func (p *parser) take(l *line) (reply []byte, over bool) {
 	return reply, p.phase.over()
 }
 
-// begins says whether a line is of a turn, as opposed to news between turns.
+// begins reports whether a line belongs to a turn. Other lines are news between turns.
 func begins(l *line) bool {
 	return l.Type == "system" && l.Subtype == "init" || l.Type == "assistant" || l.Type == "stream_event"
 }
@@ -113,10 +113,10 @@ func (p *parser) dispatch(l *line) (reply []byte) {
 	return nil
 }
 
-// abandon ends the turn, though Claude goes on with it.
+// abandon ends the turn, although Claude continues with it.
 func (p *parser) abandon(outcome cli.Result) { p.phase, p.outcome = abandoned, outcome }
 
-// echoed takes the sign that Claude took up a message.
+// echoed handles the sign that Claude has accepted a message.
 func (p *parser) echoed(id string) {
 	p.steers.Taken(id)
 	if p.phase == taken || p.echo == "" || id != p.echo {
@@ -128,7 +128,7 @@ func (p *parser) echoed(id string) {
 	}
 }
 
-// name names the session from a line other than init, for streams that begin without one.
+// name takes the session's id from a line other than init, for streams that start without one.
 func (p *parser) name(l *line) {
 	if p.em.Named() || l.SessionID == "" {
 		return
@@ -140,7 +140,7 @@ func (p *parser) name(l *line) {
 	p.em.Session(cli.AgentSessionID(l.SessionID), model)
 }
 
-// lineModel is the model a line speaks of: the one of its message, or the one a result used most.
+// lineModel returns the model of a line: its message's, or the model that a result used most.
 func lineModel(l *line) cli.ModelID {
 	if l.Message != nil && l.Message.Model != synthetic {
 		return modelNamed(l.Message.Model)
@@ -154,8 +154,8 @@ func lineModel(l *line) cli.ModelID {
 	return modelNamed(model)
 }
 
-// modelNamed is a model without the mark of its context window, such as [1m]: Claude leaves it out in a session that is
-// resumed, and in its messages.
+// modelNamed returns a model without the mark of its context window, such as [1m]: Claude omits that mark in a resumed
+// session and in its messages.
 func modelNamed(name string) cli.ModelID {
 	name, _, _ = strings.Cut(name, "[")
 	return cli.ModelID(name)
@@ -167,7 +167,7 @@ func (p *parser) system(l *line) {
 		p.trouble.keySource = l.APIKeySource
 		p.mem.model = modelNamed(l.Model)
 		p.em.Session(cli.AgentSessionID(l.SessionID), p.mem.model)
-		if len(p.mem.tasks.list()) == 0 { // else the turn may be one that Claude began because a task ended
+		if len(p.mem.tasks.list()) == 0 { // otherwise Claude may have started the turn because a task ended
 			p.em.Accepted()
 		}
 		p.warnServers(l.MCPServers)
@@ -198,8 +198,8 @@ func (p *parser) systemStatus(l *line) {
 	}
 }
 
-// retry shows that the API is asked again. Claude would try a log-in that is not accepted for minutes, so that ends the turn
-// at once; an account that can refresh its log-in gets one try for that.
+// retry shows that Claude repeats a request to its API. With a rejected log-in Claude would try for minutes, so that
+// ends the turn at once; an account that can refresh its log-in gets one try.
 func (p *parser) retry(l *line) {
 	p.trouble.network = l.ErrorStatus == nil
 	refused := l.ErrorStatus != nil && *l.ErrorStatus == 401
@@ -212,7 +212,7 @@ func (p *parser) retry(l *line) {
 	p.retrying(cli.Retry{Why: retryReason(l.ErrorStatus), Attempt: l.Attempt, Most: l.MaxRetries, In: wait})
 }
 
-// retryReason is why Claude asks its API again, by the status of the last answer; nil for none.
+// retryReason returns why Claude repeats its request, by the status of the last answer, or "" if that is unknown.
 func retryReason(status *int) cli.FailureKind {
 	if status == nil {
 		return cli.NetworkDown
@@ -220,8 +220,8 @@ func retryReason(status *int) cli.FailureKind {
 	return cli.APIError{Status: *status}.Kind()
 }
 
-// warnServers names the servers that do not work. Claude waits before it begins without the tools of those that are pending: two seconds, and
-// since 2.1.332 at the latest as long as MCP_TIMEOUT says.
+// warnServers warns about servers that do not work. Claude waits for pending servers before it starts without their
+// tools: two seconds, and since 2.1.332 at most the time in MCP_TIMEOUT.
 func (p *parser) warnServers(servers []mcpServer) {
 	for _, s := range servers {
 		if what := map[string]string{"failed": "could not be started", "pending": "does not answer yet; its tools are missing until it does"}[s.Status]; what != "" && !p.mem.warned[s.Name] {
@@ -245,7 +245,7 @@ func (p *parser) rateLimit(r *rateLimit) {
 	p.em.Pass(cli.RateLimited{ResetAt: reset})
 }
 
-// user takes tool results. A replay of a message is only the sign that it was taken up.
+// user handles tool results. A repeated message is only the sign that Claude has accepted it.
 func (p *parser) user(l *line) {
 	if l.IsReplay {
 		p.echoed(l.UUID)
@@ -265,8 +265,8 @@ func (p *parser) user(l *line) {
 	}
 }
 
-// control takes a request of Claude's. What it asks becomes an event in a turn that a user attends, and is denied else,
-// with a word on what to do instead. reply is nil for what is answered later.
+// control handles a request of Claude's. In a turn with a user it becomes an event; otherwise ductor denies it, with
+// advice on what to do instead. reply is nil if the answer comes later.
 func (p *parser) control(l *line) (reply []byte) {
 	if l.Request == nil || l.RequestID == "" {
 		return nil
@@ -293,7 +293,7 @@ type deniedCall struct {
 	cli.Denial
 }
 
-// deny notes a call that was not allowed, once per call and process.
+// deny records a call that was not allowed, once per call and process.
 func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason string) {
 	if !p.mem.deny(callDigest(id)) && id != "" {
 		return
@@ -303,7 +303,7 @@ func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason 
 	}})
 }
 
-// told are the denials of this turn so far.
+// told returns the denials of this turn so far.
 func (p *parser) told() []cli.Denial {
 	var told []cli.Denial
 	for _, d := range p.denials {
@@ -312,13 +312,13 @@ func (p *parser) told() []cli.Denial {
 	return told
 }
 
-// callDigest stands for the id of a call where a short word has to do.
+// callDigest returns a short digest of a call's id.
 func callDigest(id cli.ToolID) string { return cli.Digest(id)[:12] }
 
-// result takes the line that ends a turn. It is not the end of ours when Claude began that turn, as it does when a
-// background task is done, or while messages wait that the user sent in mid-turn.
+// result handles the line that ends a turn. It does not end this turn if Claude started the other one, as it does when
+// a background task is done, or while messages wait that the user sent during the turn.
 func (p *parser) result(l *line) {
-	if !l.IsError || l.NumTurns > 0 { // a session that could not be resumed has another's id here
+	if !l.IsError || l.NumTurns > 0 { // the id in the result of a failed resume is another one
 		p.name(l)
 	}
 	r := p.outcomeOf(l)
@@ -333,15 +333,15 @@ func (p *parser) result(l *line) {
 	p.task = p.mem.tasks.take()
 	p.outcome = sum(p.outcome, r)
 	switch {
-	case l.cut():
+	case l.wasInterrupted():
 		p.phase = interrupted
 	case p.steers.End():
 		p.phase = finished
 	}
 }
 
-// ours says whether a result ends the turn we asked for: Claude names an origin for one that no user
-// asked for, unless our message joined it on the way.
+// ours reports whether a result ends the requested turn. Claude names an origin for a turn that it started, unless
+// ductor's message joined that turn.
 func (p *parser) ours(l *line) bool {
 	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
 		return true
@@ -349,7 +349,7 @@ func (p *parser) ours(l *line) bool {
 	return p.phase == taken
 }
 
-// handOver gives what a turn said that no user asked for to where it belongs, and takes it out of this one.
+// handOver passes the output of a turn that Claude started to Background, and removes it from this turn.
 func (p *parser) handOver(r cli.Result) {
 	if p.background == nil {
 		return
@@ -362,7 +362,7 @@ func (p *parser) handOver(r cli.Result) {
 
 func (p *parser) outcomeOf(l *line) cli.Result {
 	if !l.IsError && l.Result != "" && p.em.Answer() == "" {
-		p.em.Text("result", l.Result) // an answer that came as no message: structured output
+		p.em.Text("result", l.Result) // structured output comes without a message
 	}
 	for _, d := range l.Denials {
 		id := cli.ToolID(d.ID)

@@ -12,7 +12,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// run feeds lines to one turn and returns its events and the lines written back.
+// run passes lines to one turn. It returns the turn's events and the replies.
 func run(t *testing.T, mem *memory, setUp func(*parser), lines ...string) (events []cli.Event, replies []string, p *parser) {
 	t.Helper()
 	clock := time.Unix(1000, 0)
@@ -110,7 +110,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Claude goes on retrying for three minutes, so the turn's end alone would leave it at that.
+// Claude retries for three minutes, so ending only the turn would not stop it.
 func TestRefusedLoginStopsTheProcess(t *testing.T) {
 	_, _, p := run(t, newMemory(), nil, initLine,
 		`{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":600,"error_status":401}`)
@@ -296,7 +296,7 @@ func TestGarbageIsCountedAndPassedOver(t *testing.T) {
 	}
 }
 
-// Claude counts cost from the start of the process, and starts anew when its context is cleared.
+// Claude counts cost from the start of the process, and again from zero when its context is cleared.
 func TestCostIsOfThisTurnAlone(t *testing.T) {
 	mem := newMemory()
 	for i, tt := range []struct {

@@ -12,14 +12,14 @@ import (
 
 var update = clitest.UpdateFlag()
 
-// Every folder of testdata is a recording of the real CLI and what its turns look like to a person.
+// Every folder of testdata has a recording of the real CLI, and the turns in the form that a user sees.
 func TestParserRecordings(t *testing.T) {
 	clitest.Recordings(t, update, "testdata/*/in.ndjson", func(_ *testing.T, _ string, raw []byte) string {
 		return transcript(raw)
 	})
 }
 
-// transcript runs a recording through one parser per turn and writes down what comes out.
+// transcript passes a recording through one parser per turn and writes down the events.
 func transcript(raw []byte) string {
 	rec := &recorder{}
 	mem := newMemory()
@@ -41,7 +41,7 @@ func transcript(raw []byte) string {
 	return rec.done(p)
 }
 
-// newTurn begins a turn that rec writes down.
+// newTurn starts a turn that rec writes down.
 func (r *recorder) newTurn(mem *memory) *parser {
 	r.Turn()
 	clock := time.Unix(0, 0).UTC()
@@ -51,7 +51,7 @@ func (r *recorder) newTurn(mem *memory) *parser {
 	return p
 }
 
-// recorder writes turns down and counts what is no protocol.
+// recorder writes turns down and counts lines outside of the protocol.
 type recorder struct {
 	clitest.Recorder
 	garbage int

@@ -11,7 +11,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// The plan is what the agent makes of it, by tools for single steps or by one that replaces it whole; the tools are not shown.
+// The plan is the result of tools for single steps, or of one that replaces it as a whole. The tools are not shown.
 func TestPlan(t *testing.T) {
 	var told []cli.PlanChanged
 	em := turn.NewEmitter("claude", time.Now, func(ev cli.Event) {

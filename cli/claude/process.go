@@ -7,12 +7,12 @@ import (
 	"ductor/cli"
 )
 
-// process is Claude, and where its turn began. Everybody who starts one stops it or detaches from it.
+// process is a Claude process with the start of its turn. Its starter stops it or detaches from it.
 type process struct {
 	cli.Process
 
 	mu   sync.Mutex
-	mark cli.Mark // recorded last
+	mark cli.Mark // the last recorded mark
 }
 
 // Begin records a mark and remembers it.
@@ -26,13 +26,13 @@ func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	return nil
 }
 
-// renote records another note with the mark of the turn that runs.
+// renote records another note with the mark of the running turn.
 func (p *process) renote(ctx context.Context, turn cli.TurnID, note string) error {
 	p.mu.Lock()
 	m := p.mark
 	p.mu.Unlock()
 	if m.Turn != turn || turn == "" {
-		return nil // its beginning is not recorded, so neither is what came after
+		return nil // its start is not recorded, so nothing after it is either
 	}
 	m.Note = note
 	return p.Begin(ctx, m)

@@ -12,17 +12,17 @@ import (
 	"ductor/cli"
 )
 
-// promptFiles name the files that hold the system prompts of a process, and the settings of the owner's extra arguments: what is on
-// a command line is everybody's to read. Empty where there is no such prompt.
+// promptFiles are the names of the files with the system prompts of a process, and with the settings of the owner's
+// extra arguments. They are files because everyone can read command lines. A name is empty if there is no such prompt.
 type promptFiles struct{ replace, add, settings string }
 
-// paths are the files there are.
+// paths returns the names of the existing files.
 func (f promptFiles) paths() []string {
 	return slices.DeleteFunc([]string{f.replace, f.add, f.settings}, func(path string) bool { return path == "" })
 }
 
-// writePrompts has files hold req's system prompts and settings. They stay for the next process that is told the same: Claude reads them when
-// it starts.
+// writePrompts writes req's system prompts and settings to files. They stay for the next process with the same prompts.
+// Claude reads them when it starts.
 func (p *Provider) writePrompts(req cli.Request) (files promptFiles, err error) {
 	settings, _, owners, err := settingsOf(req)
 	if err != nil {
@@ -45,8 +45,8 @@ func (p *Provider) writePrompts(req cli.Request) (files promptFiles, err error) 
 	return files, nil
 }
 
-// ownPrompts are the system prompts of req that its extra arguments leave room for: Claude refuses to
-// start when it is given one twice, and what the owner configured wins.
+// ownPrompts returns the system prompts of req that its extra arguments do not replace. Claude refuses to start if it
+// gets one twice, and the owner's configuration has precedence.
 func ownPrompts(req cli.Request) (replace, add string) {
 	replace, add = req.SystemPrompt, req.AppendPrompt
 	if named(req.ExtraArgs, "--system-prompt") {
@@ -58,8 +58,8 @@ func ownPrompts(req cli.Request) (replace, add string) {
 	return replace, add
 }
 
-// freshPrompts is a line that has a session which continues follow the system prompts of req. Claude sends those that the session began
-// with otherwise, at least since 2.1.332. It returns nil if there is nothing to follow.
+// freshPrompts returns a line that makes a resumed session follow the system prompts of req, or nil if there are none.
+// Otherwise Claude, at least since 2.1.332, uses those with which the session began.
 func freshPrompts(req cli.Request) []byte {
 	if replace, add := ownPrompts(req); req.Resume == "" || replace+add == "" {
 		return nil
@@ -67,7 +67,7 @@ func freshPrompts(req cli.Request) []byte {
 	return controlLine(initRequest, map[string]any{"subtype": "initialize", "systemPromptSnapshot": false})
 }
 
-// named says whether args have flag, or its twin that takes a file.
+// named reports whether args contain flag, or its variant for a file.
 func named(args []string, flag string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
@@ -75,11 +75,11 @@ func named(args []string, flag string) bool {
 	})
 }
 
-// maxImage is what the model's API takes for one picture, before base64.
+// maxImage is the limit of the model's API for one picture, before base64.
 const maxImage = 5 << 20
 
-// promptText is the prompt as Claude must read it to take it as text: a leading slash would be a command
-// of its own, and a space before it undoes that.
+// promptText returns the prompt in a form that Claude reads as text. A leading slash would be a command of Claude's,
+// and a space before it prevents that.
 func promptText(prompt string) string {
 	if strings.HasPrefix(prompt, "/") {
 		return " " + prompt
@@ -87,7 +87,7 @@ func promptText(prompt string) string {
 	return prompt
 }
 
-// promptOf is what Claude reads of req.
+// promptOf returns the text of req for Claude.
 func promptOf(req cli.Request) string {
 	switch req.Task {
 	case cli.TaskCompact:
@@ -98,8 +98,8 @@ func promptOf(req cli.Request) string {
 	return promptText(req.Prompt)
 }
 
-// userLine is req's prompt with its images as one line of stream-json input. Claude echoes id, if
-// there is one, once it took the message up.
+// userLine returns req's prompt with its images as one line of stream-json input. Claude repeats id, if there is one,
+// once it has accepted the message.
 func userLine(req cli.Request, id string) ([]byte, error) {
 	content := make([]map[string]any, 0, len(req.Images)+1)
 	for _, image := range req.Images {

@@ -18,13 +18,13 @@ import (
 	"ductor/internal/sim/modelapi"
 )
 
-// Prompts that a shell, a parser of flags or a template would not leave as they are.
+// A shell, a parser of flags or a template would change these prompts.
 const (
 	replacing = "--bare is a word\nYou «keep» secrets: $HOME \"`x`\"\n\n"
 	adding    = "- be brief, tulip\n  and kind  "
 )
 
-// privately makes p keep its prompt files in a directory that only this test looks into.
+// privately makes p use a directory of this test for its prompt files.
 func privately(t *testing.T, p *Provider) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "prompts")
@@ -32,7 +32,7 @@ func privately(t *testing.T, p *Provider) (dir string) {
 	return dir
 }
 
-// kept lists what is in a directory; one that is not there is empty.
+// kept lists the files of a directory. A missing directory is empty.
 func kept(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -46,7 +46,7 @@ func kept(t *testing.T, dir string) []string {
 	return names
 }
 
-// inspect looks at what the process of s shows to everybody and what it keeps to itself.
+// inspect examines the public and the private data of the process of s.
 func inspect(t *testing.T, s cli.Session) {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.Info().PID))
@@ -79,7 +79,7 @@ func inspect(t *testing.T, s cli.Session) {
 	}
 }
 
-// noting is a launcher that notes which files programs are told to read.
+// noting is a launcher that records which files programs must read.
 type noting struct {
 	cli.Launcher
 	files *[]string
@@ -120,7 +120,8 @@ func TestSystemPromptsAreInNoCommandLine(t *testing.T) {
 	}
 }
 
-// Processes that are told the same share their files. What an agent does to a file does not reach the next process.
+// Processes with the same prompts share their files. If an agent changes a file, the next process does not see the
+// change.
 func TestPromptFilesAreShared(t *testing.T) {
 	p, dir := scripted(t, nil)
 	prompts := privately(t, p)
@@ -156,7 +157,7 @@ func TestPromptsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Claude refuses to be given a prompt twice. What is configured for every turn wins, as the last flag would.
+// Claude rejects two prompts of a kind. The one configured for every turn has precedence, like the last flag.
 func TestExtraArgumentsWinOverSystemPrompts(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own")
 	if err := os.WriteFile(own, []byte("mine"), 0o600); err != nil {
@@ -200,7 +201,7 @@ func TestRealSystemPromptsReachTheModel(t *testing.T) {
 			t.Errorf("the model was told %q", asked[0].System)
 		}
 		if mode == cli.Live {
-			// A session that goes on is told again, by other files.
+			// A resumed session gets its prompts again, from other files.
 			req.Prompt, req.Resume, req.AppendPrompt = "[[text again]]", r.AgentSessionID, "now in verse"
 			if s.Fits(req) {
 				t.Error("a process fits that was told something else")

@@ -1,9 +1,8 @@
-// Package claude speaks Claude Code: its command line, its stream-json protocol in and out, its control
+// Package claude implements the Claude Code agent: its command line, its stream-json protocol in and out, its control
 // requests, its log-in and its models.
 //
-// It translates one turn into cli events and nothing more: which conversation runs when, what is
-// repeated after a failure and where processes start are decided above it. It is not a general agent
-// runner, and it knows nothing of chats.
+// It only translates turns into cli events. The packages above it decide which conversation runs when, how failures are
+// retried and where processes start. It is not a general agent runner, and it knows nothing of chats.
 package claude
 
 import (
@@ -14,37 +13,37 @@ import (
 	"ductor/cli"
 )
 
-// Options configure a Provider. The zero value of every field but Launcher is usable.
+// Options configures a Provider. All fields but Launcher may be zero.
 type Options struct {
 	cli.ProviderOptions
-	// PromptDir is where the files with system prompts are kept: a directory that is the same to us and to the agent. One of
-	// this user in os.TempDir when empty.
+	// PromptDir is the directory for files with system prompts. It must have the same path for ductor and for the
+	// agent. Empty means a directory of this user in os.TempDir.
 	PromptDir string
-	// Background gets the result of a turn that Claude began between ours, as it does when a
-	// background task is done. It is called from a goroutine of the session and must not block for long.
+	// Background gets the result of a turn that Claude started between ductor's, as it does when a background task is
+	// done. It is called from a goroutine of the session and must not block for long.
 	Background func(cli.Conversation, cli.BackgroundResult)
 }
 
-// Provider speaks Claude Code. It is safe for concurrent use.
+// Provider implements cli.Provider for Claude Code. It is safe for concurrent use.
 type Provider struct {
 	opts Options
 }
 
 var _ cli.Provider = (*Provider)(nil)
 
-// New makes a Provider. It starts nothing.
+// New returns a Provider. It starts no process.
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault("claude")
 	return &Provider{opts: o}
 }
 
-// Agent is "claude".
+// Agent returns "claude".
 func (p *Provider) Agent() cli.Agent { return agent }
 
-// Modes are Live and OneShot; Live is the preferred one.
+// Modes returns Live, which is preferred, and OneShot.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
 
-// Open makes a session; see cli.Provider.
+// Open implements cli.Provider.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	if mode == cli.OneShot {
 		return p.once().Session(req), nil
@@ -60,8 +59,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return s, nil
 }
 
-// launch starts Claude for req; whoever gets the process stops it. mode is empty for a probe. Errors are
-// *cli.Failure.
+// launch starts Claude for req. The caller stops the process. mode is empty for a probe. Errors are *cli.Failure.
 func (p *Provider) launch(ctx context.Context, f format, mode cli.Mode, req cli.Request) (cli.Process, error) {
 	files, err := p.writePrompts(req)
 	if err != nil {
@@ -90,18 +88,20 @@ var (
 	_ cli.ToolHolder = (*Provider)(nil)
 )
 
-// CannotHold says that Claude can be told which tools of its own there are, and of MCP servers only which not; see cli.ToolHolder.
+// CannotHold implements cli.ToolHolder. Claude accepts a list of its own tools that exist, but for MCP servers only a
+// list of tools that do not.
 func (*Provider) CannotHold(req cli.Request) string {
 	servers, _ := cli.Servers(req.Tools.Only)
 	for _, name := range servers {
-		if !slices.ContainsFunc(req.Servers, func(s cli.ToolServer) bool { return s.Name == name }) { // which has no other, strictly
+		// in strict mode there is no other server
+		if !slices.ContainsFunc(req.Servers, func(s cli.ToolServer) bool { return s.Name == name }) {
 			return "Claude cannot be told to use no other MCP servers than some; deny those that it should not use"
 		}
 	}
 	return ""
 }
 
-// Cannot says what of a permission mode Claude does not do: run once, it cannot ask; see cli.Limited.
+// Cannot implements cli.Limited. A one-shot Claude cannot ask the user.
 func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	switch {
 	case mode != cli.OneShot || permission == cli.Bypass:
@@ -114,8 +114,8 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	return "Claude run once cannot ask: what needs permission is denied"
 }
 
-// ProjectFiles are the files of a project that Claude takes settings from; see cli.ProjectReader. With -p it runs their
-// hooks and MCP servers without asking.
+// ProjectFiles implements cli.ProjectReader. It returns the files of a project that contain settings for Claude. With
+// -p Claude runs their hooks and MCP servers without asking.
 func (p *Provider) ProjectFiles() []string {
 	return []string{
 		".mcp.json",
@@ -133,8 +133,8 @@ func (p *Provider) ProjectFiles() []string {
 	}
 }
 
-// arguments is the command line for req. A session with a home of its own gets none of the owner's skills, commands and agents,
-// also in a directory from which Claude would find them; it gets none of the directory's either then.
+// arguments returns the command line for req. A session with a home of its own gets none of the owner's skills,
+// commands and agents. If Claude would find them from the working directory, it gets none of the directory's either.
 func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args, err := arguments(f, req, files)
 	if req.Home != "" && p.opts.OwnerHome != "" && reaches(req.Dir, p.opts.OwnerHome) {
@@ -143,26 +143,25 @@ func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]st
 	return args, err
 }
 
-// environment is what a process started for req sees, and nothing else.
+// environment returns the whole environment of a process for req.
 func (p *Provider) environment(req cli.Request) []string {
 	parent := p.opts.Env()
 	own := map[string]string{
-		"DISABLE_AUTOUPDATER": "1", // a CLI that changes under a running bot breaks it
-		// Claude begins without the tools of a server that it is always to load if that is not there after this time. Its own five
-		// seconds are too few for ductor's on a busy small box.
+		"DISABLE_AUTOUPDATER": "1", // a CLI that changes under a running bot would break it
+		// If a server that is always to be loaded takes longer than this, Claude starts without its tools. Claude's
+		// default of five seconds is too short for ductor's own server on a busy small machine.
 		"MCP_CONNECT_TIMEOUT_MS": "15000",
 	}
 	maps.DeleteFunc(own, func(name, _ string) bool { return cli.Variable(parent, name) != "" })
 	maps.Copy(own, projectVars(req))
 	if req.Permission == cli.Bypass {
-		// Claude run by root takes this mode only when told that the place is a sandbox; whoever picked
-		// the mode for the conversation took that on.
+		// As root, Claude accepts this mode only in a sandbox. The user who chose the mode took that risk.
 		own["IS_SANDBOX"] = "1"
 	}
 	return atHome(req.Home, p.opts.OwnerHome, p.opts.ChildEnv(req, allowedEnv(parent), own))
 }
 
-// settingOf is the setting of a process for req.
+// settingOf returns the setting of a process for req.
 func (p *Provider) settingOf(f format, req cli.Request) setting {
 	s := setting{Turn: turnSettingsOf(f, req), Format: f}
 	s.Begin = cli.Digest(req.Resume)
@@ -173,7 +172,7 @@ func (p *Provider) settingOf(f format, req cli.Request) setting {
 	}
 	args, err := p.arguments(f, bare, promptFiles{})
 	if err != nil {
-		args = []string{err.Error()} // a mode that is not known fits nothing
+		args = []string{err.Error()} // an unknown mode fits nothing
 	}
 	replace, add := ownPrompts(req)
 	env := p.environment(bare)

@@ -13,7 +13,7 @@ import (
 	"ductor/internal/sim/modelapi"
 )
 
-// real makes a provider over the real Claude Code, whose model is simulated.
+// real returns a provider over the real Claude Code with a simulated model.
 func real(t *testing.T, change func(*Options)) (*Provider, realagent.CLI, *modelapi.Server) {
 	t.Helper()
 	api := realagent.Model(t, "")
@@ -25,7 +25,7 @@ func real(t *testing.T, change func(*Options)) (*Provider, realagent.CLI, *model
 	return New(o), c, api
 }
 
-// realVariants runs f over the ways a turn can be run.
+// realVariants runs f for each way to run a turn.
 func realVariants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server)) {
 	for _, mode := range realagent.Some(cli.Live, cli.OneShot) {
 		t.Run(string(mode), func(t *testing.T) {
@@ -35,8 +35,8 @@ func realVariants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode,
 	}
 }
 
-// Whatever a user writes, the model gets it as the text it is, or the user hears why not. What was said before is in the
-// session of the next process, although the last one was closed at once.
+// Whatever a user writes, either the model gets it as that text, or the user gets the reason. The session of the next
+// process contains the earlier messages, although the previous process was closed at once.
 func TestRealPromptsReachTheModelAsText(t *testing.T) {
 	realagent.LongOnly(t)
 	const say = " [[text ok]]"
@@ -169,7 +169,8 @@ func TestRealNotLoggedIn(t *testing.T) {
 	}
 }
 
-// slowServer serves the tool "late", three seconds after its start: Claude begins after two without a server that it need not wait for.
+// slowServer serves the tool "late" three seconds after its start. Claude starts after two without a server that it
+// need not wait for.
 const slowServer = `#!/bin/sh
 sleep 3
 while read -r line; do
@@ -184,7 +185,7 @@ while read -r line; do
 done
 `
 
-// A turn begins with the tools of ductor, however busy the machine is.
+// A turn starts with ductor's tools, however busy the machine is.
 func TestRealTurnsWaitForTheToolsOfATrustedServer(t *testing.T) {
 	p, c, api := real(t, nil)
 	path := filepath.Join(t.TempDir(), "slow")

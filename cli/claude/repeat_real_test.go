@@ -10,8 +10,8 @@ import (
 	"ductor/internal/realagent"
 )
 
-// What ductor may send after a restart a second time does nothing the second time: the prompt, whether Claude is still
-// busy with it or done, and the answer to what it asked.
+// After a restart ductor may send lines a second time, without effect: the prompt, whether Claude is still busy with it
+// or done, and the answer to its question.
 func TestRealRepeatedLines(t *testing.T) {
 	realagent.LongOnly(t)
 	var background []cli.Result
@@ -31,7 +31,7 @@ func TestRealRepeatedLines(t *testing.T) {
 		t.Errorf("answered %+v", r)
 	}
 	turn.send(turn.open.prompt)
-	time.Sleep(200 * time.Millisecond) // for what must not come
+	time.Sleep(200 * time.Millisecond) // time for output that must not come
 	before := len(api.Prompts())
 	req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "next"]]`
 	if r = begin(t, s, req).end(); r.Text != "next" || len(api.Prompts()) != before+1 {

@@ -9,11 +9,11 @@ import (
 	"ductor/cli"
 )
 
-// cut says whether a result is of a turn that was interrupted.
-func (r resultFields) cut() bool { return strings.HasPrefix(r.Terminal, "aborted_") }
+// wasInterrupted reports whether the result is of an interrupted turn.
+func (r resultFields) wasInterrupted() bool { return strings.HasPrefix(r.Terminal, "aborted_") }
 
-// sum is the result of a turn for which Claude gave several, because a message that was sent in mid-turn came
-// too late for the first.
+// sum combines the results of a turn for which Claude printed several, because a message sent during the turn came too
+// late for the first.
 func sum(former, last cli.Result) cli.Result {
 	last.CostUSD += former.CostUSD
 	last.Turns += former.Turns
@@ -27,7 +27,7 @@ func sum(former, last cli.Result) cli.Result {
 	return last
 }
 
-// spent is what this turn cost: Claude's totals run since the process began.
+// spent returns the cost of this turn. Claude's totals run from the start of the process.
 func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID]cli.Usage) {
 	costUSD = r.TotalCostUSD
 	if costUSD >= m.costUSD {
@@ -50,7 +50,7 @@ func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID
 	return costUSD, byModel
 }
 
-// totalUsage sums what the models used, sub-agents included; the turn's own count leaves those out.
+// totalUsage sums the usage of all models, including sub-agents, which the turn's own count omits.
 func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 	var sum cli.Usage
 	for _, u := range byModel {
@@ -62,8 +62,8 @@ func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 	return sum
 }
 
-// measure learns from a line how full the context is: what the model read in its last call, and what it answered there. What
-// sub-agents read is in contexts of their own.
+// measure learns from a line how full the context is: the model's input and output in its last call. Sub-agents have
+// contexts of their own.
 func (m *memory) measure(l *line) {
 	switch {
 	case l.Parent != "":
@@ -84,7 +84,7 @@ func (m *memory) measure(l *line) {
 
 func (u tokenUsage) all() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// compacted tells that Claude shortened its context.
+// compacted reports that Claude shortened its context.
 func (p *parser) compacted(c *compactMetadata) {
 	if c == nil {
 		return
@@ -95,25 +95,25 @@ func (p *parser) compacted(c *compactMetadata) {
 	p.em.Pass(cli.CompactBoundary{PreTokens: c.PreTokens})
 }
 
-// trouble is what a turn's failure is judged by besides its result line.
+// trouble is further information about a turn's failure, besides its result line.
 type trouble struct {
-	apiError  string    // the kind Claude gave with its synthetic error message
-	resetAt   time.Time // from a rate limit that was hit; zero where none was
-	network   bool      // the last thing retried was a lost connection
-	keySource string    // where Claude's key comes from, by its own word
+	apiError  string    // the kind in Claude's synthetic error message
+	resetAt   time.Time // from an exceeded rate limit; otherwise zero
+	network   bool      // the last retry was because of a lost connection
+	keySource string    // where Claude says its key comes from
 }
 
-// resultFailure says what went wrong; nil for a turn that went well. Only is_error counts: the subtype of
-// a failed turn is often "success".
+// resultFailure returns the failure of a turn, or nil if it succeeded. Only is_error counts: the subtype of a failed
+// turn is often "success".
 func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 	if !r.IsError {
 		return nil
 	}
-	if r.cut() && r.Result == "" { // no error of the API
+	if r.wasInterrupted() && r.Result == "" { // not an error of the API
 		return &cli.Failure{Agent: agent, Kind: cli.UnknownFailure, Reason: "the turn was interrupted"}
 	}
 	f := &cli.Failure{Agent: agent, Kind: failureKind(r, subtype, t), Reason: failureReason(r)}
-	if cli.InnerMessage(r.Result) != r.Result { // the reason is a part of it
+	if cli.InnerMessage(r.Result) != r.Result { // the reason is a part of the text
 		f.Detail = cli.Shorten(r.Result, 2000)
 	}
 	if f.Kind == cli.LimitReached {
@@ -146,17 +146,17 @@ func failureKind(r resultFields, subtype string, t trouble) cli.FailureKind {
 	return kind
 }
 
-// forTerminal is advice for a user at a terminal.
+// forTerminal matches advice for users of a terminal.
 var forTerminal = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(` (?:(?:Please r|R)un (?:--model|/model|/login)\b|To configure this behavior,)[^.]*\.`)
 })
 
-// failureReason is Claude's own sentence.
+// failureReason returns Claude's own sentence.
 func failureReason(r resultFields) string {
 	text := r.Result
 	if text == "" {
 		for _, e := range r.Errors {
-			if !strings.HasPrefix(e, "[ede_diagnostic]") { // Claude's notes to itself
+			if !strings.HasPrefix(e, "[ede_diagnostic]") { // Claude's notes for itself
 				text = e
 				break
 			}
@@ -165,7 +165,7 @@ func failureReason(r resultFields) string {
 	return cli.Shorten(forTerminal().ReplaceAllString(cli.InnerMessage(strings.TrimPrefix(text, "API Error: ")), ""), 500)
 }
 
-// exitFailure sharpens what is known about a process that ended without a result, by its last words.
+// exitFailure refines the failure of a process that ended without a result, by its last output.
 func exitFailure(f *cli.Failure) *cli.Failure {
 	kind := cli.KindOfWords(f.Detail, []cli.Words{
 		{Kind: cli.ResumeFailed, Any: []string{noConversation, "requires a valid session ID", "is already in use"}},
@@ -177,5 +177,5 @@ func exitFailure(f *cli.Failure) *cli.Failure {
 	return f
 }
 
-// noConversation says that a session is not known.
+// noConversation is the error for an unknown session.
 const noConversation = "No conversation found"

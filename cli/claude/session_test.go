@@ -13,7 +13,7 @@ import (
 	"ductor/cli/clitest"
 )
 
-// variants are the ways a turn can be run; each must do the same.
+// variants runs f for each way to run a turn. All must have the same result.
 func variants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode, dir string)) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestResumeOfAnUnknownSession(t *testing.T) {
 	})
 }
 
-// A process that could not resume says so at once and ends, possibly long before the first turn.
+// A process that could not resume its session reports that at once and ends, possibly long before the first turn.
 func TestResumeFailureSeenBeforeTheTurn(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Prompt: "hi", Resume: "11111111-2222-4333-8444-555555555555"}
@@ -90,7 +90,8 @@ func TestResumeFailureSeenBeforeTheTurn(t *testing.T) {
 func TestPromptsReachTheModelAsText(t *testing.T) {
 	variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
 		prompts := []string{"-p is a flag", "--dangerously-skip-permissions", "two\nlines", strings.Repeat("long ", 48<<10) + "end"}
-		if mode == cli.Live { // one-shot, the scripted agent trims what the real one leaves; see real_test.go
+		// in one-shot mode the scripted agent trims text that the real one preserves; see real_test.go
+		if mode == cli.Live {
 			prompts = append(prompts, "/compact is a word")
 		}
 		for _, prompt := range prompts {
@@ -267,7 +268,7 @@ func TestStallEndsTheTurn(t *testing.T) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			p, dir := scripted(t, func(o *Options) { o.Stall = 3 * time.Second }) // the agent has begun to speak by then
+			p, dir := scripted(t, func(o *Options) { o.Stall = 3 * time.Second }) // by then the agent has printed text
 			req := cli.Request{Dir: dir, Prompt: `[[text "half"]] [[hang]]`}
 			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			if r.Err == nil || r.Err.Kind != cli.TimedOut || r.Text != "half" {
@@ -277,7 +278,7 @@ func TestStallEndsTheTurn(t *testing.T) {
 	}
 }
 
-// A live process that died between turns is replaced by one that goes on with its session.
+// A live process that died between turns is replaced by one that continues its session.
 func TestProcessThatDiedIsReplaced(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Prompt: "remember the lighthouse [[text ok]]"}

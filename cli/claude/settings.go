@@ -8,12 +8,12 @@ import (
 	"ductor/cli"
 )
 
-// setting is what a process was started with: a request with another needs another process. It is kept beside
-// the process as a line of JSON and tells no secret.
+// setting is the setting with which a process was started. A request with another setting needs another process. It is
+// stored with the process as a line of JSON and contains no secret.
 type setting struct {
-	// Digest is of arguments, system prompts, environment and directory, without the settings of the turn.
+	// Digest covers arguments, system prompts, environment and directory, but not the settings of the turn.
 	Digest string `json:"d"`
-	// Begin is a digest of the session that was asked for.
+	// Begin is a digest of the requested session.
 	Begin  string       `json:"b"`
 	Turn   turnSettings `json:"m"`
 	Format format       `json:"f"`
@@ -23,7 +23,7 @@ func (s setting) String() string {
 	return strings.TrimSuffix(string(jsonLine(s)), "\n")
 }
 
-// readSetting reads what String wrote. What cannot be read fits no request.
+// readSetting parses the result of String. An unreadable setting fits no request.
 func readSetting(text string) setting {
 	var s setting
 	if json.Unmarshal([]byte(text), &s) != nil {
@@ -32,16 +32,16 @@ func readSetting(text string) setting {
 	return s
 }
 
-// fits says whether a process with this setting, which works with the turn settings now, can take a request that wants
+// fits reports whether a process with this setting, and with the turn settings now, can handle a request that wants
 // another setting.
 func (s setting) fits(now turnSettings, want setting) bool {
 	return s.Digest != "" && s.Digest == want.Digest && now.canBecome(want.Turn)
 }
 
-// turnSettings is how Claude works in a turn. It can be changed between two turns of a process.
+// turnSettings are Claude's settings for a turn. They can change between two turns of a process.
 type turnSettings struct {
-	Model      cli.ModelID `json:"m,omitempty"` // as it was asked for; empty is Claude's own choice
-	Permission string      `json:"p,omitempty"` // in Claude's words
+	Model      cli.ModelID `json:"m,omitempty"` // as requested; empty means Claude's default
+	Permission string      `json:"p,omitempty"` // Claude's name for it
 	Effort     cli.Effort  `json:"e,omitempty"`
 }
 
@@ -59,37 +59,37 @@ func turnSettingsOf(f format, req cli.Request) turnSettings {
 
 const bypassMode = "bypassPermissions"
 
-// changeable says whether a process with these extra arguments can change its turn settings: what the owner
-// set on the command line is not changed from here.
+// changeable reports whether a process with these extra arguments can change its turn settings: ductor does not change
+// settings from the owner's command line.
 func changeable(extra []string) bool {
 	return !slices.ContainsFunc([]string{"--model", "--effort", "--permission-mode"}, func(flag string) bool {
 		return named(extra, flag)
 	})
 }
 
-// canBecome says whether the protocol has a way from m to want. Claude takes no word of ours for being allowed
-// everything, and cannot be told to go back to an effort of its own choice.
+// canBecome reports whether the protocol allows a change from m to want. Claude accepts no request to allow everything,
+// and cannot return to an effort of its own choice.
 func (m turnSettings) canBecome(want turnSettings) bool {
 	bypass := m.Permission == bypassMode || want.Permission == bypassMode
 	return (m.Permission == want.Permission || !bypass) && (m.Effort == want.Effort || want.Effort != "")
 }
 
-// The ids of the requests that change the turn settings.
+// Ids of the requests that change the turn settings.
 const (
 	modelID  = "set-model"
 	modeID   = "set-permission-mode"
 	effortID = "set-effort"
 )
 
-// change is one request on the way from one set of turn settings to another.
+// change is one request in the change from one set of turn settings to another.
 type change struct {
 	id   string
 	line []byte
-	kind cli.FailureKind // of a turn whose change Claude refuses
+	kind cli.FailureKind // of a turn whose change Claude rejects
 	what string
 }
 
-// changes are the requests that lead from m to want.
+// changes returns the requests that change m to want.
 func (m turnSettings) changes(want turnSettings) []change {
 	var all []change
 	if m.Model != want.Model {

@@ -14,10 +14,11 @@ const toolSkill = "Skill"
 
 var _ cli.SkillReader = (*Provider)(nil)
 
-// SkillTool is the tool with which Claude uses skills; see cli.SkillReader.
+// SkillTool implements cli.SkillReader.
 func (p *Provider) SkillTool() string { return toolSkill }
 
-// ShowSkill adds the files of a skill to the request for it; see cli.SkillReader. The input names the skill only.
+// ShowSkill implements cli.SkillReader. It adds the files of a skill to the request, because the input contains only
+// the skill's name.
 func (p *Provider) ShowSkill(ctx context.Context, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
 	name := cli.TextsOf(asked.Input)["skill"]
 	files, err := p.skillFiles(ctx, req, name)
@@ -36,7 +37,7 @@ func (p *Provider) ShowSkill(ctx context.Context, req cli.Request, asked cli.App
 	return asked
 }
 
-// skillFiles finds the files that can define a skill where the agent works.
+// skillFiles returns the files that can define a skill where the agent works.
 func (p *Provider) skillFiles(ctx context.Context, req cli.Request, name string) (files []skills.File, err error) {
 	env := p.environment(req)
 	remote, ok := p.opts.Launcher.(cli.Helper)

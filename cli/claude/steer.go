@@ -14,15 +14,15 @@ import (
 
 const noteWait = 2 * time.Second
 
-// running is the turn that runs; nil for none.
+// running returns the running turn, or nil.
 func (s *live) running() *liveTurn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.turn
 }
 
-// Decide answers what Claude asked; see cli.Decider. That it was answered is noted after the answer was sent: when
-// ductor is killed between the two, the same is asked once more, and Claude goes by the first answer.
+// Decide implements cli.Decider. It records the answer after sending it. If ductor is killed between the two, the same
+// question is asked again, and Claude uses the first answer.
 func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	t := s.running()
 	if t == nil {
@@ -43,10 +43,9 @@ func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) er
 	return nil
 }
 
-// Steer sends a message into the turn that runs; see cli.Steerer. It waits until the prompt was sent, and returns
-// when the message was written. Claude takes it up between two tools, or else goes on with it after what
-// it says now; the turn's Result comes after that. A message with a Turn is sent once, however often it is
-// given.
+// Steer implements cli.Steerer. It waits until the prompt was sent, and returns when the message is written. Claude
+// handles the message between two tools, or after its current text; the turn's Result comes after that. A message with
+// a Turn is sent once, however often Steer is called.
 func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	t := s.running()
 	if t == nil {
@@ -56,7 +55,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 		return f
 	}
 	id := uuid.NewString()
-	if req.Turn != "" { // Claude reads what it gave back only under another name: in its own turn, or in another one
+	// Claude accepts a message that it gave back only under another id, so the id depends on both turns.
+	if req.Turn != "" {
 		id = t.note.steerOf(t.req.Turn, req.Turn)
 	}
 	line, err := userLine(req, id)
@@ -73,8 +73,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, id, req.Turn, line)
 }
 
-// steer notes the message before it is sent: whoever goes on with the turn must know that more is to come than
-// the first result.
+// steer notes the message before it is sent: a process that resumes the turn must know that more than the first result
+// will come.
 func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line []byte) error {
 	t.notes.Lock()
 	defer t.notes.Unlock()
@@ -109,8 +109,8 @@ func (t *liveTurn) deliver(ctx context.Context, line []byte) error {
 	}
 }
 
-// lastWritten is how the writing of a line went whose turn is over: Claude may have ended it with what it just read,
-// before we heard that it was written.
+// lastWritten returns how writing a line ended after its turn is over: Claude may have ended the turn because of the
+// line before the writer reported success.
 func lastWritten(written <-chan error) error {
 	select {
 	case err := <-written:
@@ -120,7 +120,7 @@ func lastWritten(written <-chan error) error {
 	}
 }
 
-// renote records the turn's note as it is now. Without it ductor knows less after a restart.
+// renote records the turn's current note. If that fails, ductor knows less after a restart.
 func (t *liveTurn) renote(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWait)
 	defer cancel()
@@ -129,11 +129,11 @@ func (t *liveTurn) renote(ctx context.Context) {
 	}
 }
 
-// takeBackID begins the id of a request to forget a message; the message's own id follows.
+// takeBackID starts the id of a request to drop a message. The message's own id follows.
 const takeBackID = "take-back-"
 
-// interrupt cuts the turn short. What was sent in mid-turn and waits is taken back before: Claude would begin to
-// work at it as soon as it has stopped.
+// interrupt interrupts the turn. It first takes back the waiting messages sent during the turn, because Claude would
+// start to work on them right after it stops.
 func (t *liveTurn) interrupt() error {
 	var lines []byte
 	for _, id := range t.p.steers.Waiting() {
@@ -142,7 +142,7 @@ func (t *liveTurn) interrupt() error {
 	return t.run.stream.Send(append(lines, controlLine(interruptID, subtype("interrupt"))...))
 }
 
-// replied takes Claude's answer to a request of ours.
+// replied handles Claude's answer to a request of ductor's.
 func (t *liveTurn) replied(r *controlReply) {
 	if t.run.asked.answer(r) {
 		return
@@ -155,14 +155,15 @@ func (t *liveTurn) replied(r *controlReply) {
 	var answer struct {
 		Cancelled bool `json:"cancelled"`
 	}
-	if json.Unmarshal(r.Response, &answer) == nil && answer.Cancelled { // a Claude that does not know the request is ended
+	// A Claude that does not support the request is stopped.
+	if json.Unmarshal(r.Response, &answer) == nil && answer.Cancelled {
 		t.p.steers.GiveBack(id)
 	}
 }
 
 var _ cli.PermissionSetter = (*live)(nil)
 
-// SetPermission has Claude work in another mode from its next tool on; see cli.PermissionSetter.
+// SetPermission implements cli.PermissionSetter. Claude uses the mode from its next tool on.
 func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	t := s.running()
 	if t == nil {
@@ -173,7 +174,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 		return err
 	}
 	select {
-	case <-t.open.asked: // before, a change that belongs to the turn's beginning may be under way
+	case <-t.open.asked: // before that, a change of the turn's start may be in progress
 	case <-t.gone:
 		return cli.ErrNoTurn
 	case <-ctx.Done():
@@ -186,7 +187,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 	return nil
 }
 
-// switched records how the process works now.
+// switched records the current settings of the process.
 func (t *liveTurn) switched(flag string) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()

@@ -25,8 +25,8 @@ func steer(t *testing.T, s cli.Session, req cli.Request) {
 	}
 }
 
-// A message that is sent while a tool runs is read with its result; one that comes while Claude says its last
-// words is read after them. There is one Result either way, and it is after it.
+// Claude reads a message sent during a tool with the tool's result, and one sent during its last text after that. In
+// both cases there is one Result, after the message.
 func TestRealSteer(t *testing.T) {
 	realagent.LongOnly(t)
 	p, c, api, hold := realHeld(t)
@@ -63,8 +63,9 @@ func TestRealSteer(t *testing.T) {
 	}
 }
 
-// What was sent in mid-turn does not begin to run after the turn was replaced or aborted, and the session can be resumed. A turn that is
-// replaced is interrupted by the protocol, however busy the machine; a process that an abort interrupts is soon ended.
+// A message sent during a turn does not run after the turn was replaced or aborted, and the session can be resumed. A
+// replaced turn is interrupted through the protocol, however busy the machine; a process interrupted by an abort is
+// soon stopped.
 func TestRealAbortOfASteeredTurn(t *testing.T) {
 	for _, cause := range realagent.Some(cli.ErrReplaced, cli.ErrAborted) {
 		t.Run(cause.Error(), func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestRealAbortOfASteeredTurn(t *testing.T) {
 	}
 }
 
-// Another model, permission mode or effort is told to the process that is there.
+// Another model, permission mode or effort is set in the running process.
 func TestRealChangesOfSettings(t *testing.T) {
 	realagent.LongOnly(t)
 	p, c, api := real(t, nil)

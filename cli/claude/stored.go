@@ -13,8 +13,8 @@ import (
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// projectName is how Claude calls the folder of a directory's sessions: each sign that is neither a letter nor a digit is a dash.
-// A longer name is cut, and something follows.
+// projectName returns Claude's name for the folder of a directory's sessions: each character that is neither a letter
+// nor a digit becomes a dash. A longer name is cut and gets a suffix.
 func projectName(dir string) string {
 	name := regexp.MustCompile(`[^a-zA-Z0-9]`).ReplaceAllString(dir, "-")
 	if len(name) > 200 {
@@ -23,19 +23,19 @@ func projectName(dir string) string {
 	return name
 }
 
-// StoredSessions lists the sessions that Claude keeps for a directory; see cli.SessionKeeper.
+// StoredSessions implements cli.SessionKeeper. It lists Claude's sessions for a directory.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	return stored.List(ctx, agent, p.opts.Launcher, p.environment(cli.Request{}), dir, stored.Files{
 		Homes: []string{"CLAUDE_CONFIG_DIR", "HOME/.claude"}, Globs: []string{"projects/" + projectName(dir) + "/*.jsonl"},
 	}, storedLine)
 }
 
-// ResumeCommand resumes a session in a terminal; see cli.SessionKeeper.
+// ResumeCommand implements cli.SessionKeeper. It returns the command that resumes a session in a terminal.
 func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "--resume", string(id)}
 }
 
-// storedLine reads a line of a session's file.
+// storedLine parses a line of a session's file.
 func storedLine(line []byte) stored.Line {
 	var l struct {
 		Type      string `json:"type"`
@@ -57,7 +57,8 @@ func storedLine(line []byte) stored.Line {
 	return out
 }
 
-// storedPrompt is what the user said; empty for results of tools, and for what Claude says of commands of its own.
+// storedPrompt returns the user's text. It returns "" for results of tools, and for Claude's output about its own
+// commands.
 func storedPrompt(content json.RawMessage) string {
 	var text string
 	var blocks []struct{ Type, Text string }

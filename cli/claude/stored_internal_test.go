@@ -7,7 +7,7 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// Any line of a session's file says no more than it holds.
+// Parsing any line of a session's file returns no more than the line contains.
 func FuzzStoredLine(f *testing.F) {
 	for _, line := range []string{`{"type":"user","sessionId":"a","cwd":"/d","message":{"content":[{"type":"text","text":"hi"}]}}`, `{"sessionId":1}`} {
 		f.Add([]byte(line))
@@ -19,7 +19,7 @@ func FuzzStoredLine(f *testing.F) {
 	})
 }
 
-// The work over a prompt of many parts is in proportion to its length.
+// The work for a prompt of many parts is proportional to its length.
 func TestTheWorkOverAStoredPromptIsLinear(t *testing.T) {
 	lines := func(size int) map[string]string {
 		part := `{"type":"text","text":"a"},`

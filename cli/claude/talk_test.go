@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// talk is a turn that runs while the test looks on.
+// talk is a running turn that the test observes.
 type talk struct {
 	t      *testing.T
 	cancel context.CancelCauseFunc
@@ -29,7 +29,7 @@ func begin(t *testing.T, s cli.Session, req cli.Request) *talk {
 	return k
 }
 
-// next is the next event; false at the end.
+// next returns the next event, or false at the end.
 func (k *talk) next() (cli.Event, bool) {
 	k.t.Helper()
 	select {

@@ -9,18 +9,18 @@ import (
 	"ductor/cli/turn"
 )
 
-// synthetic is the model's name on messages that Claude Code wrote itself: errors and local commands.
-// They are no answer.
+// synthetic is the model name on messages that Claude Code wrote itself: errors and local commands. They are not part
+// of the answer.
 const synthetic = "<synthetic>"
 
-// flow is the message that streams in now, block by block.
+// flow is the message that is streaming now, block by block.
 type flow struct {
 	tools
 	status
 	id     string
-	open   bool // no message_stop yet, or another message takes its place
+	open   bool // no message_stop yet, nor a message that replaces it
 	blocks []*flowBlock
-	whole  map[string]int // per message: whole blocks that came without being streamed
+	whole  map[string]int // by message, the number of whole blocks that were not streamed
 }
 
 type flowBlock struct {
@@ -28,12 +28,12 @@ type flowBlock struct {
 	kind    string // text, thinking, tool_use, …
 	key     string
 	whole   bool // its assistant line came
-	thought bool // thinking was shown as it came
+	thought bool // thinking was shown while it streamed
 	tool    block
 	input   strings.Builder
 }
 
-// stream takes a piece of a message as the model's API sent it.
+// stream handles a piece of a message from the model's API.
 func (f *flow) stream(l *line) {
 	ev := l.Event
 	if ev == nil || l.Parent != "" {
@@ -56,13 +56,13 @@ func (f *flow) stream(l *line) {
 	}
 }
 
-// begin starts a message. One that is still open was given up: a retry streams it anew.
+// begin starts a message. If one is still open, it was abandoned: a retry streams it again.
 func (f *flow) begin(id string) {
 	f.giveUp()
 	f.id, f.open, f.blocks = id, true, nil
 }
 
-// giveUp takes back what an unfinished message showed, because another message says it again.
+// giveUp retracts the text of an unfinished message, because another message repeats it.
 func (f *flow) giveUp() {
 	if !f.open {
 		return
@@ -90,7 +90,7 @@ func (f *flow) add(index int, kind string) *flowBlock {
 	return b
 }
 
-// block finds the newest block with this index; deltas of one that never started are of the kind given.
+// block returns the newest block with this index. If none started, it creates one of the given kind.
 func (f *flow) block(index int, kind string) *flowBlock {
 	for i := len(f.blocks) - 1; i >= 0; i-- {
 		if f.blocks[i].index == index {
@@ -116,8 +116,8 @@ func (f *flow) blockDelta(ev *streamEvent) {
 	}
 }
 
-// blockStop starts a tool whose input streamed in. The assistant line, which usually comes first,
-// did so already.
+// blockStop starts a tool whose input has streamed in, unless the assistant line, which usually comes first, has
+// started it.
 func (f *flow) blockStop(ev *streamEvent) {
 	b := f.block(ev.Index, "")
 	if !isToolUse(b.kind) {
@@ -129,8 +129,8 @@ func (f *flow) blockStop(ev *streamEvent) {
 	f.start(b.tool, "")
 }
 
-// assistant takes a whole message, in most versions one block of it. What was streamed is only
-// corrected, never repeated.
+// assistant handles a whole message; in most versions it contains one block. It only corrects streamed text and never
+// repeats it.
 func (f *flow) assistant(l *line) {
 	m := l.Message
 	if m == nil {
@@ -169,8 +169,7 @@ func (f *flow) wholeBlock(message string, b block) {
 	}
 }
 
-// match finds the streamed block that a whole one completes, or makes one up for a message that was not
-// streamed.
+// match returns the streamed block that a whole one completes. For a message that was not streamed, it creates one.
 func (f *flow) match(message, kind string) *flowBlock {
 	if message == f.id {
 		for _, b := range f.blocks {
@@ -187,7 +186,7 @@ func (f *flow) match(message, kind string) *flowBlock {
 	return &flowBlock{kind: kind, key: message + "/whole/" + strconv.Itoa(f.whole[message])}
 }
 
-// subAgent shows the tools a sub-agent uses. What it says is for the agent that asked it, not for people.
+// subAgent shows the tools of a sub-agent. Its text is for the agent that started it and not for users.
 func (f *flow) subAgent(m *message, parent string) {
 	for _, b := range m.blocks() {
 		if isToolUse(b.Type) {
@@ -196,13 +195,13 @@ func (f *flow) subAgent(m *message, parent string) {
 	}
 }
 
-// status is what the user is shown of what Claude is busy with.
+// status is Claude's shown activity.
 type status struct {
 	out   *turn.Emitter
 	shown cli.StatusKind
 }
 
-// show passes a status on when it says something new; idle only ends one that was shown.
+// show passes on a changed status. Idle only ends one that was shown.
 func (s *status) show(kind cli.StatusKind, detail string) {
 	if kind == cli.StatusIdle && s.shown == "" || kind == s.shown && detail == "" {
 		return
@@ -214,7 +213,7 @@ func (s *status) show(kind cli.StatusKind, detail string) {
 	s.out.Pass(cli.Status{Kind: kind, Detail: detail})
 }
 
-// retrying passes on that the model is asked again.
+// retrying reports that Claude repeats the request to its model.
 func (s *status) retrying(r cli.Retry) {
 	s.shown = cli.StatusRetrying
 	s.out.Pass(cli.Status{Kind: cli.StatusRetrying, Retry: r})

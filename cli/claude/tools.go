@@ -13,12 +13,12 @@ import (
 	"ductor/cli/turn"
 )
 
-// toolCall is a tool that was started in this turn.
+// toolCall is a tool call of this turn.
 type toolCall struct {
 	name   string
 	input  json.RawMessage
-	err    string // how it failed, once it did
-	denied bool   // ductor denied it, and told the model why
+	err    string // the error, if it failed
+	denied bool   // ductor denied it, and gave the model the reason
 }
 
 func isToolUse(kind string) bool {
@@ -33,7 +33,7 @@ type tools struct {
 	calls map[cli.ToolID]toolCall
 }
 
-// start passes a tool call on, once.
+// start emits a tool call, once.
 func (t *tools) start(b block, parent string) {
 	id := cli.ToolID(b.ID)
 	if _, known := t.calls[id]; known || id == "" {
@@ -49,14 +49,14 @@ func (t *tools) start(b block, parent string) {
 	})
 }
 
-// drop ends a tool of a message that was given up; nothing more is heard of it.
+// drop ends a tool of an abandoned message. No further events will come for it.
 func (t *tools) drop(id string) {
 	if _, known := t.calls[cli.ToolID(id)]; known {
 		t.em.ToolEnd(cli.ToolEnded{ID: cli.ToolID(id), Err: "the agent gave this call up"})
 	}
 }
 
-// end passes on how a tool ended.
+// end emits the end of a tool.
 func (t *tools) end(b block, structured json.RawMessage) {
 	id := cli.ToolID(b.ToolUseID)
 	call, known := t.calls[id]
@@ -79,7 +79,7 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	}
 	if call.name == "Bash" {
 		end.ExitCode = exitCode(b.IsError, end.Output, structured)
-		if !b.IsError && end.Output == "(Bash completed with no output)" { // which Claude tells the model
+		if !b.IsError && end.Output == "(Bash completed with no output)" { // Claude's text for the model
 			end.Output = ""
 		}
 	}
@@ -89,10 +89,10 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	t.em.ToolEnd(end)
 }
 
-// unexplained tells the model that the user denied a call and gave no reason.
+// unexplained tells the model that the user denied a call without a reason.
 const unexplained = "The user denied this without giving a reason."
 
-// toolError is how a call failed, in words for users where what Claude Code says is for the model.
+// toolError returns the error of a call for users, if Claude Code's text is meant for the model.
 func toolError(output string) string {
 	output, _ = strings.CutPrefix(output, "<tool_use_error>")
 	switch {
@@ -104,7 +104,7 @@ func toolError(output string) string {
 	return cmp.Or(oneLine(strings.TrimSuffix(output, "</tool_use_error>")), "failed")
 }
 
-// resultText is a tool result as text; pictures and the like are named.
+// resultText returns a tool result as text. Pictures and other content are named.
 func resultText(content json.RawMessage) string {
 	m := message{Content: content}
 	var parts []string
@@ -121,8 +121,8 @@ func resultText(content json.RawMessage) string {
 
 var exitLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:Error: )?Exit code (\d{1,9})(?:\n|$)`) })
 
-// exitCode is the exit code of a shell command: Claude says it in words when it is not 0. A command that
-// was refused, interrupted or sent to the background has none.
+// exitCode returns the exit code of a shell command. Claude describes a code other than 0 in words. A command that was
+// rejected, interrupted or sent to the background has none.
 func exitCode(failed bool, output string, structured json.RawMessage) *int {
 	if failed {
 		return cli.NumberIn(exitLine(), output)
@@ -146,7 +146,7 @@ func inBackground(structured json.RawMessage) bool {
 
 const maxTitle = 200
 
-// toolTitle is one line that says what a tool call does, for people. Paths inside dir are shown relative.
+// toolTitle describes a tool call for users in one line. Paths inside dir are relative.
 func toolTitle(name string, input json.RawMessage, dir string) string {
 	fields := cli.TextsOf(input)
 	for _, key := range titleKeys(name) {
@@ -163,7 +163,7 @@ func toolTitle(name string, input json.RawMessage, dir string) string {
 	return ""
 }
 
-// titleKeys are the input fields that name what a tool works on, the most telling first.
+// titleKeys returns the input fields that name a tool's object, the most descriptive first.
 func titleKeys(name string) []string {
 	switch name {
 	case "Bash":
@@ -191,15 +191,15 @@ func firstQuestion(input json.RawMessage) string {
 	return in.Questions[0].Question
 }
 
-// oneLine folds all white space of s into single blanks and shortens it.
+// oneLine replaces each run of white space in s by a blank and shortens the result.
 func oneLine(s string) string {
-	const enough = 4 * maxTitle // so that a huge input is not walked to its end
+	const enough = 4 * maxTitle // do not scan a huge input to its end
 	return cli.OneLine(strings.ToValidUTF8(cli.Shorten(s, enough), ""), maxTitle)
 }
 
-// fileEdit is what Claude reports of a finished Edit, MultiEdit or Write.
+// fileEdit is Claude's report of a finished Edit, MultiEdit or Write.
 type fileEdit struct {
-	Type    string `json:"type"` // "create" for a new file; Edit has none
+	Type    string `json:"type"` // "create" for a new file; missing for Edit
 	Path    string `json:"filePath"`
 	Content string `json:"content"`
 	Patch   []hunk `json:"structuredPatch"`
@@ -213,8 +213,8 @@ type hunk struct {
 	Lines    []string `json:"lines"`
 }
 
-// fileChange is the change that a tool call made; false if it made none. result is the structured result
-// where Claude gave one, else the change is taken from the call's input, without a diff.
+// fileChange returns the change of a file by a tool call, or false if there is none. result is Claude's structured
+// result. Without one, the change comes from the call's input and has no diff.
 func fileChange(call toolCall, result json.RawMessage, dir string) (cli.FileChanged, bool) {
 	switch call.name {
 	case "Edit", "MultiEdit", "Write", "NotebookEdit":
@@ -238,7 +238,7 @@ func changeFromInput(call toolCall, dir string) (cli.FileChanged, bool) {
 	return cli.FileChanged{Path: cli.Relative(dir, path), Kind: cli.FileUpdated}, path != ""
 }
 
-// diff is the change in unified form, without the file header.
+// diff returns the change in unified format, without the file header.
 func (e fileEdit) diff() string {
 	hunks := e.Patch
 	if len(hunks) == 0 && e.Type == "create" && e.Content != "" {
@@ -255,7 +255,7 @@ func (e fileEdit) diff() string {
 	return b.String()
 }
 
-// wholeFile is the hunk that adds content to nothing.
+// wholeFile returns the hunk that adds content to an empty file.
 func wholeFile(content string) hunk {
 	lines := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 	h := hunk{NewStart: 1, NewLines: len(lines), Lines: make([]string, 0, len(lines)+1)}
@@ -274,9 +274,9 @@ type snippet struct {
 	New string `json:"new_string"`
 }
 
-// proposedChanges is what a tool would change, by its input. Claude says neither where in a file a piece is nor
-// whether the file is there: lines are counted within the piece, and a file that is written whole shows its
-// new content. said takes the fields that the changes show.
+// proposedChanges returns the changes that a tool would make, by its input. Claude reports neither the position of a
+// piece nor whether the file exists: lines are counted within the piece, and a file that is written as a whole shows
+// its new content. It adds to said the fields that the changes show.
 func proposedChanges(tool string, input json.RawMessage, dir string, said map[string]string) []cli.FileChanged {
 	var in struct {
 		Path     string    `json:"file_path"`
@@ -317,7 +317,7 @@ func proposedChanges(tool string, input json.RawMessage, dir string, said map[st
 	return []cli.FileChanged{{Path: cli.Relative(dir, path), Kind: cli.FileUpdated, Diff: edit.diff()}}
 }
 
-// hunk is the piece's lines, those that stay as context.
+// hunk returns the lines of the piece. Common lines are context.
 func (s snippet) hunk() hunk {
 	was, is := linesOf(s.Old), linesOf(s.New)
 	head := 0
@@ -340,7 +340,7 @@ func (s snippet) hunk() hunk {
 	return h
 }
 
-// linesOf are the lines of s; none of nothing.
+// linesOf returns the lines of s, or none for an empty s.
 func linesOf(s string) []string {
 	if s == "" {
 		return nil

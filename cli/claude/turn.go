@@ -11,7 +11,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// turn is one turn of a live session while it runs.
+// liveTurn is a running turn of a live session.
 type liveTurn struct {
 	session *live
 	ctx     context.Context // of Turn, which does not return before the turn is over
@@ -19,20 +19,20 @@ type liveTurn struct {
 	req     cli.Request
 	p       *parser
 	open    opening
-	left    *leftTurn // what is known of a turn that is resumed; nil for one that begins now
+	left    *leftTurn // the state of a resumed turn; nil for a new one
 
 	gone  chan struct{} // closed at the end
-	notes sync.Mutex    // held while something is sent of which a note is made
+	notes sync.Mutex    // held while a message with a note is sent
 	note  note
 }
 
-// idSpace makes ids of messages out of those of turns.
+// idSpace is the namespace for message ids made from turn ids.
 var idSpace = uuid.MustParse("5b0b0c5e-6f0f-4bd6-9c27-2f6d2a1c8a57")
 
-// idOf returns the id of a message that is the same however often it is sent.
+// idOf returns the id of a message. It is the same however often the message is sent.
 func idOf(turn cli.TurnID) string { return uuid.NewSHA1(idSpace, []byte(turn)).String() }
 
-// Turn runs one prompt, or goes on with the one that the session was adopted for; see cli.Session.
+// Turn implements cli.Session. It runs one prompt, or resumes the turn for which the session was adopted.
 func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	var t *liveTurn
 	em := turn.NewEmitter(agent, s.provider.opts.Now, s.watch(func(ev cli.Event) {
@@ -61,7 +61,7 @@ func (s *live) takeLeft(req cli.Request) *leftTurn {
 	return left
 }
 
-// newTurn makes ready what the turn needs. Errors are *cli.Failure or of ctx.
+// newTurn prepares a turn. Errors are *cli.Failure or of ctx.
 func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, left *leftTurn) (t *liveTurn, err error) {
 	t = &liveTurn{session: s, ctx: ctx, req: req, left: left, gone: make(chan struct{})}
 	want := turnSettingsOf(formatLive, req)
@@ -77,7 +77,7 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 	} else {
 		t.run, t.open.id = left.run, left.note.promptOf(req.Turn)
 	}
-	t.run.idle.mu.Lock() // the note is of what it knows
+	t.run.idle.mu.Lock() // the note contains the idler's state
 	defer t.run.idle.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 		echo: t.open.id, garbage: t.run.stream.Garbage, background: t.session.background(),
 		onTaken: t.takenUp, onFreed: t.open.due, replied: t.replied,
 	}
-	for _, id := range t.note.Steers { // by the previous process of ductor
+	for _, id := range t.note.Steers { // sent by the previous process of ductor
 		p.steers.Add(id, "")
 	}
 	if t.req.Attended {
@@ -117,16 +117,16 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	return p
 }
 
-// takenUp is called when Claude took the prompt up: it works as was asked for.
+// takenUp is called when Claude has accepted the prompt: its settings are the requested ones then.
 func (t *liveTurn) takenUp() {
 	t.p.em.Accepted()
-	t.open.isAsked()
+	t.open.markAsked()
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
 	t.session.turnSettings = t.open.want
 }
 
-// caughtUp is called once the turn has read all that Claude said while ductor did not listen.
+// caughtUp is called once the turn has read all output from the time when ductor did not listen.
 func (t *liveTurn) caughtUp() {
 	if t.left == nil {
 		return
@@ -135,18 +135,18 @@ func (t *liveTurn) caughtUp() {
 	if t.open.step == catchingUp {
 		t.open.step = waiting
 	}
-	if t.p.phase == begun && t.left.sent(t.open.changes) { // Claude has begun, and tells later of what it was asked
-		t.open.isAsked()
+	if t.p.phase == begun && t.left.sent(t.open.changes) { // Claude has started, and will later repeat the prompt's id
+		t.open.markAsked()
 	}
 	t.open.due()
 }
 
-// loop takes the turn to its end.
+// loop runs the turn to its end.
 func (t *liveTurn) loop() turn.End {
 	stream, idle := t.run.stream, t.run.idle
 	mark := cli.Mark{Turn: t.req.Turn, Note: t.note.String()}
 	if t.left != nil {
-		mark = cli.Mark{} // it is there
+		mark = cli.Mark{} // recorded already
 	}
 	return stream.Turn(t.ctx, turn.Loop[[]byte]{
 		Begin: t.open.due,
@@ -169,7 +169,7 @@ func (t *liveTurn) loop() turn.End {
 
 func (t *liveTurn) send(line []byte) { t.session.send(t.run, line) }
 
-// finish ends the turn for everybody and emits its result.
+// finish ends the turn and emits its result.
 func (t *liveTurn) finish(end turn.End) {
 	s := t.session
 	detached := end == turn.EndDetached
@@ -181,11 +181,11 @@ func (t *liveTurn) finish(end turn.End) {
 			s.phase = cutShort
 		}
 	}
-	if mode := t.run.mem.mode; mode != "" { // such as after a plan was approved
+	if mode := t.run.mem.mode; mode != "" { // for example after an approved plan
 		s.turnSettings.Permission, t.run.mem.mode = mode, ""
 	}
 	s.mu.Unlock()
-	mustStop := t.p.steers.Close() || t.p.phase == abandoned // Claude would go on with what was sent
+	mustStop := t.p.steers.Close() || t.p.phase == abandoned // otherwise Claude would continue with the sent messages
 	close(t.gone)
 	result := t.result(end)
 	result.Unread = t.p.steers.Unread()
@@ -202,7 +202,7 @@ func (t *liveTurn) finish(end turn.End) {
 }
 
 func (t *liveTurn) result(end turn.End) cli.Result {
-	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled before it began
+	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled before it started
 		return cli.Cut(t.ctx, agent)
 	}
 	r := turnResult(t.run.stream, end, t.p)
@@ -212,7 +212,7 @@ func (t *liveTurn) result(end turn.End) cli.Result {
 	return r
 }
 
-// turnResult is how a turn ended: by Claude's own result, unless it is that of a turn we cut short.
+// turnResult returns the result of a turn: Claude's own, unless ductor interrupted the turn.
 func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 	if p.phase.over() && (end == turn.EndTurn || end == turn.EndExit || p.outcome.Err == nil && p.phase != interrupted) {
 		return p.outcome
@@ -227,30 +227,30 @@ func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 	return r
 }
 
-// step is how far a live turn has come by what Claude was sent.
+// step is the progress of a live turn, according to the messages sent to Claude.
 type step int
 
 const (
-	catchingUp step = iota // what the previous process of ductor sent is not known yet
-	waiting                // for Claude to be free; nothing was sent
-	changing               // Claude has not agreed yet to how it is to work
-	sent                   // the prompt is on its way, or could not be written
+	catchingUp step = iota // it is not known yet what the previous process of ductor sent
+	waiting                // Claude is busy; nothing was sent
+	changing               // Claude has not confirmed the new settings yet
+	sent                   // the prompt is being sent, or could not be written
 )
 
-// opening is the beginning of a turn: Claude is told how to work, and asked once it agreed. All of it is done on
-// the goroutine of the turn.
+// opening is the start of a turn: it changes Claude's settings, and sends the prompt after Claude has confirmed them.
+// Everything happens on the goroutine of the turn.
 type opening struct {
 	turn    *liveTurn
-	id      string // of the prompt: Claude drops a message whose id it had before, so each attempt of a turn has its own
-	prompt  []byte // the line that asks; nil until it may have to be sent
+	id      string // of the prompt: Claude drops a message with a known id, so each attempt of a turn has its own
+	prompt  []byte // the line with the prompt; nil until it may have to be sent
 	want    turnSettings
-	changes []change // not agreed to yet
+	changes []change // not confirmed yet
 	step    step
-	asked   chan struct{} // closed when the prompt is on its way: what is sent now comes after it
+	asked   chan struct{} // closed when the prompt is being sent: later messages come after it
 	failure *cli.Failure
 }
 
-// writePrompt makes the line that asks.
+// writePrompt composes the line with the prompt.
 func (o *opening) writePrompt() (err error) {
 	if f := o.turn.req.Unsendable(agent); f != nil {
 		return f
@@ -261,8 +261,8 @@ func (o *opening) writePrompt() (err error) {
 	return nil
 }
 
-// due begins as soon as that may be. It is called whenever one of the conditions changed. While a turn runs that Claude
-// began, the message would be mixed into that.
+// due starts the turn as soon as possible. It is called whenever one of the conditions changed. While a turn of
+// Claude's own is running, the message would become a part of that turn.
 func (o *opening) due() {
 	t := o.turn
 	if o.step != waiting || t.run.idle.busy() || t.p.phase != awaited || t.ctx.Err() != nil {
@@ -294,11 +294,11 @@ func (o *opening) due() {
 func (o *opening) ask(line []byte) {
 	o.step = sent
 	o.turn.send(line)
-	o.isAsked()
+	o.markAsked()
 }
 
-// isAsked says that what is sent now comes after the prompt.
-func (o *opening) isAsked() {
+// markAsked marks the prompt as sent. Later messages come after it.
+func (o *opening) markAsked() {
 	select {
 	case <-o.asked:
 	default:
@@ -306,8 +306,8 @@ func (o *opening) isAsked() {
 	}
 }
 
-// reply takes Claude's answer to one of the changes. A change that it refuses ends the turn before it asked
-// anything, and the process, whose settings are unknown then.
+// reply handles Claude's answer to one of the changes. If Claude rejects a change, the turn ends before its prompt is
+// sent. The process ends too, because its settings are unknown then.
 func (o *opening) reply(r *controlReply) {
 	t := o.turn
 	i := slices.IndexFunc(o.changes, func(c change) bool { return c.id == r.RequestID })
@@ -334,10 +334,10 @@ type leftTurn struct {
 	inputEnd int64 // bytes that reached the process
 }
 
-// unsent says whether the message that was noted last before ductor went was not sent.
+// unsent reports whether the last noted message was not sent.
 func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
 
-// sent says whether more was sent than the changes that come before the prompt.
+// sent reports whether more was sent than the changes before the prompt.
 func (l *leftTurn) sent(changes []change) bool {
 	before := l.mark.Input
 	for _, c := range changes {
@@ -346,11 +346,11 @@ func (l *leftTurn) sent(changes []change) bool {
 	return l.inputEnd > before
 }
 
-// atOnce is how long a line may be to be written whole or not at all.
+// atOnce is the maximum length of a line that is written atomically.
 const atOnce = 1 << 20
 
-// cutOff is what is missing of a prompt that was written in part; nil if it was written whole or not at all. A
-// prompt that was written whole may be sent again: Claude knows it by its id.
+// cutOff returns the missing rest of a partly written prompt, or nil if the prompt was written completely or not at
+// all. A completely written prompt may be sent again, because Claude recognizes its id.
 func (l *leftTurn) cutOff(changes []change, prompt []byte) []byte {
 	if l == nil || len(prompt) <= atOnce {
 		return nil

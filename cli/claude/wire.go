@@ -13,10 +13,10 @@ import (
 
 const (
 	agent        cli.Agent   = "claude"
-	defaultModel cli.ModelID = "default" // Claude's name for "no choice made"
+	defaultModel cli.ModelID = "default" // Claude's name for no choice
 )
 
-// line is one line of Claude's output. Only what is used is decoded; unknown fields and types pass.
+// line is one line of Claude's output. It has only the fields that are used; unknown fields and types are ignored.
 type line struct {
 	Type      string `json:"type"`
 	Subtype   string `json:"subtype"`
@@ -26,12 +26,13 @@ type line struct {
 	Parent string `json:"parent_tool_use_id"`
 
 	Event     *streamEvent `json:"event"`            // stream_event
-	Abandoned *struct{}    `json:"abandoned_blocks"` // stream_event/message_stop: another message says this one again
+	Abandoned *struct{}    `json:"abandoned_blocks"` // stream_event/message_stop: another message repeats this one
 
 	Message    *message        `json:"message"` // assistant, user
 	ToolResult json.RawMessage `json:"tool_use_result"`
 	IsReplay   bool            `json:"isReplay"`
-	// RefusalRetry says that the model is asked again, because a filter stopped the message of this id.
+	// RefusalRetry reports that Claude repeats the request to its model, because a filter stopped the message with this
+	// id.
 	RefusalRetry bool   `json:"refusal_retry"`
 	RefusedID    string `json:"refused_message_id"`
 
@@ -61,7 +62,7 @@ type line struct {
 	resultFields
 }
 
-// resultFields are those of a result line.
+// resultFields are the fields of a result line.
 type resultFields struct {
 	IsError        bool                  `json:"is_error"`
 	APIErrorStatus *int                  `json:"api_error_status"`
@@ -101,7 +102,7 @@ type message struct {
 	Usage   *tokenUsage     `json:"usage"`
 }
 
-// blocks are the message's content blocks; a plain string counts as one block of text.
+// blocks returns the message's content blocks. A plain string counts as one block of text.
 func (m *message) blocks() []block {
 	var blocks []block
 	if tolerant(json.Unmarshal(m.Content, &blocks)) == nil && len(blocks) > 0 {
@@ -162,12 +163,12 @@ type wireDenial struct {
 	Input json.RawMessage `json:"tool_input"`
 }
 
-// origin says what began a turn that no message of ours began.
+// origin is the origin of a turn that Claude started.
 type origin struct {
 	Kind string `json:"kind"`
 }
 
-// controlRequest is what Claude asks of us in mid-turn.
+// controlRequest is a request of Claude's during a turn.
 type controlRequest struct {
 	Subtype   string          `json:"subtype"`
 	Tool      string          `json:"tool_name"`
@@ -177,7 +178,7 @@ type controlRequest struct {
 	Blocked   string          `json:"blocked_path"`
 }
 
-// controlReply is Claude's answer to a request of ours.
+// controlReply is Claude's answer to a request of ductor's.
 type controlReply struct {
 	Subtype   string          `json:"subtype"`
 	RequestID string          `json:"request_id"`
@@ -185,15 +186,15 @@ type controlReply struct {
 	Response  json.RawMessage `json:"response"`
 }
 
-// controlLine is a request of ours, one line with its newline. request has its subtype.
+// controlLine returns a request as a line with its newline. request contains its subtype.
 func controlLine(id string, request map[string]any) []byte {
 	return jsonLine(map[string]any{"type": "control_request", "request_id": id, "request": request})
 }
 
-// subtype is a request that has nothing but its name.
+// subtype returns a request without parameters.
 func subtype(name string) map[string]any { return map[string]any{"subtype": name} }
 
-// denyLine answers can_use_tool with no. The model sees the message and goes on.
+// denyLine denies can_use_tool. The model gets the message and continues.
 func denyLine(requestID, message string) []byte {
 	return replyLine(map[string]any{
 		"subtype": "success", "request_id": requestID,
@@ -201,7 +202,7 @@ func denyLine(requestID, message string) []byte {
 	})
 }
 
-// allowLine answers can_use_tool with yes. The tool runs with input.
+// allowLine allows can_use_tool. The tool runs with input.
 func allowLine(requestID string, input json.RawMessage) []byte {
 	if len(input) == 0 || !json.Valid(input) {
 		input = json.RawMessage("{}")
@@ -212,7 +213,7 @@ func allowLine(requestID string, input json.RawMessage) []byte {
 	})
 }
 
-// unsupportedLine answers a control request that we do not know.
+// unsupportedLine answers an unknown control request.
 func unsupportedLine(requestID, subtype string) []byte {
 	return replyLine(map[string]any{
 		"subtype": "error", "request_id": requestID,
@@ -224,7 +225,8 @@ func replyLine(response map[string]any) []byte {
 	return jsonLine(map[string]any{"type": "control_response", "response": response})
 }
 
-// jsonLine encodes v with a newline. v is made of strings, numbers, JSON, maps and slices of them, which always encode.
+// jsonLine encodes v with a newline. v consists of strings, numbers, JSON, and maps and slices of them, which always
+// encode.
 func jsonLine(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -233,15 +235,15 @@ func jsonLine(v any) []byte {
 	return append(b, '\n')
 }
 
-// decoder reads the lines of Claude's output. It uses its memory again for pieces of blocks, of which there are thousands a
-// turn: what decode returns is valid until the next call.
+// decoder decodes the lines of Claude's output. It reuses its memory for pieces of blocks, because a turn has
+// thousands: the result of decode is valid until the next call.
 type decoder struct {
 	line  line
 	event streamEvent
 	delta delta
 }
 
-// decode reads one line. A field of an unexpected type is left empty; the rest is kept.
+// decode decodes one line. A field of an unexpected type stays empty; the others are kept.
 func (d *decoder) decode(raw []byte) (*line, error) {
 	if d.piece(raw) {
 		return &d.line, nil
@@ -257,7 +259,7 @@ func decodeWhole(raw []byte) (*line, error) {
 	return &l, nil
 }
 
-// tolerant lets pass an error about one field's type: the other fields were decoded all the same.
+// tolerant ignores an error about one field's type, because the other fields were decoded all the same.
 func tolerant(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && mismatch.Field != "" {
@@ -283,8 +285,8 @@ const (
 	pieceEnd     = `"}`
 )
 
-// piece reads raw into d if it is a piece of a block written so. No text has a part of the frame in it, because the quotes in
-// a text are escaped.
+// piece decodes raw into d if it is a piece of a block in this layout. A text cannot contain a part of the frame,
+// because quotes in a text are escaped.
 func (d *decoder) piece(raw []byte) bool {
 	rest, ok := bytes.CutPrefix(raw, []byte(pieceHead))
 	if !ok {
@@ -322,7 +324,7 @@ func (d *decoder) piece(raw []byte) bool {
 	return ok
 }
 
-// plain says whether b stands in a JSON string as it is.
+// plain reports whether b appears unescaped in a JSON string.
 func plain(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' || c == '"' || c == '\\' {
@@ -332,7 +334,7 @@ func plain(b []byte) bool {
 	return utf8.Valid(b)
 }
 
-// unquote reads a JSON string.
+// unquote decodes a JSON string.
 func unquote(quoted []byte, text *string) bool {
 	if n := len(quoted); n >= 2 && quoted[0] == '"' && quoted[n-1] == '"' && plain(quoted[1:n-1]) {
 		*text = string(quoted[1 : n-1])

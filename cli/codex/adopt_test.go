@@ -13,7 +13,7 @@ import (
 	"ductor/cli/host"
 )
 
-// lives are two ductors over the same runs, one after the other.
+// lives returns two ductors over the same runs, one after the other.
 func lives(t *testing.T, p *Provider) (now *Provider, leave func(...cli.Session) (*Provider, cli.LeftRun)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -76,7 +76,7 @@ func TestTwoConversationsOfOneProcessAreGoneOnWith(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "go-a"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// One is resumed and closed before the other is asked for.
+		// One is resumed and closed before the other is resumed.
 		sa = adopted(t, next, left, a)
 		r := begin(t, sa, a).end()
 		if r.Err != nil || !strings.HasSuffix(r.Text, "done a") {
@@ -92,7 +92,7 @@ func TestTwoConversationsOfOneProcessAreGoneOnWith(t *testing.T) {
 		if r := tb.end(); r.Err != nil || !strings.HasSuffix(r.Text, "done b") || len(clitest.Of[cli.ToolStarted](tb.all)) != 1 {
 			t.Errorf("b: %+v, %v", r, r.Err)
 		}
-		// And a new conversation goes to another process.
+		// A new conversation gets another process.
 		if c := openLive(t, next, inDir(dir, "c", "")); c.Info().PID == sb.Info().PID {
 			t.Errorf("%+v beside %+v", c.Info(), sb.Info())
 		}

@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// approvalOf shows people what Codex waits for.
+// approvalOf returns Codex's request in the form for users.
 func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	p := a.params
 	ev := cli.ApprovalAsked{ID: a.id, Reason: cli.OwnWords(p.Reason), Input: a.m.Params, Started: t.parser.tool(p.Item)}
@@ -26,7 +26,7 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 		askForServer(&ev, p, &read)
 	}
 	ev.Fields = append(ev.Fields, read.Fields(a.m.Params)...)
-	for i, f := range ev.Fields { // users know no protocol
+	for i, f := range ev.Fields { // users do not know the protocol
 		if f.Weight != cli.LabelField {
 			ev.Fields[i].Name = strings.TrimPrefix(f.Name, "_meta.tool_params.")
 		}
@@ -37,7 +37,8 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	return ev
 }
 
-// readingOf is what all requests of Codex have alike. What Codex proposes for later requests is never accepted.
+// readingOf returns the common reading of all requests of Codex. Codex's proposals for later requests are never
+// accepted.
 func readingOf(p askParams, dir string) cli.Reading {
 	return cli.Reading{
 		Dir:  dir,
@@ -54,7 +55,8 @@ func readingOf(p askParams, dir string) cli.Reading {
 	}
 }
 
-// askForFiles shows the files of a patch, and of what else its JSON says each value, as something that no rule lets through.
+// askForFiles shows the files of a patch. It shows each further value of the patch's JSON in a form that no rule
+// allows.
 func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 	ev.Tool, ev.Changes = "patch", changesOf(p.files)
 	ev.Title = titleOf(pathsOf(ev.Changes, dir))
@@ -81,7 +83,7 @@ func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 	}
 }
 
-// askForCommand shows the command as it is typed, where the shell around it can be told from that.
+// askForCommand shows the command as the model wrote it, if the shell around it can be recognized.
 func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	shown := plainCommand(p.Command)
 	ev.Tool, ev.Detail, ev.Title = "shell", shown, titleOf(shown)
@@ -103,21 +105,21 @@ func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// sameCommand says whether raw is a shell that runs shown, quoted as Codex quotes, and nothing else.
+// sameCommand reports whether raw is a shell that runs shown, quoted in Codex's way, and nothing else.
 func sameCommand(shown, raw string) bool {
 	double := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(shown)
 	inner := withoutShell(raw)
 	return inner == `'`+strings.ReplaceAll(shown, `'`, `'\''`)+`'` || inner == `"`+double+`"` || inner == shown && oneWord(shown)
 }
 
-// oneWord says whether a shell reads s as one word.
+// oneWord reports whether a shell reads s as one word.
 func oneWord(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./", r))
 	})
 }
 
-// askForServer shows what an MCP server asks, or for which of its tools Codex does.
+// askForServer shows a question of an MCP server, or Codex's request to use one of its tools.
 func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	ev.Tool, ev.Title, ev.Detail = p.Server, titleOf(p.Message), p.Message
 	if ev.Title == ev.Detail {
@@ -140,7 +142,7 @@ func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// textOf is a JSON value as a leaf of it is shown.
+// textOf returns a JSON value in the form in which a leaf of it is shown.
 func textOf(raw json.RawMessage) string {
 	if leaves := cli.Leaves(raw); len(leaves) == 1 {
 		return leaves[0].Value

@@ -15,7 +15,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// asked is the approval that a request becomes. Changes are those of the item i1, where there are any.
+// asked returns the approval for a request. changes are those of the item i1, if any.
 func asked(method string, params json.RawMessage, changes string) cli.ApprovalAsked {
 	req := cli.Request{Dir: "/srv/proj"}
 	turn := &liveTurn{req: req, parser: newLiveParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), req)}
@@ -29,7 +29,7 @@ func asked(method string, params json.RawMessage, changes string) cli.ApprovalAs
 	return turn.approvalOf(newInquiry(rpc.Message{ID: json.RawMessage(`1`), Method: method, Params: params}))
 }
 
-// Every value of a request is in its approval.
+// An approval contains every value of a request.
 func TestLawAnApprovalTellsEveryField(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		method := rapid.SampledFrom([]string{askCommand, askFiles, askPermissions, askServer}).Draw(rt, "method")
@@ -45,7 +45,8 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 	})
 }
 
-// Every value of a patch is in its approval, or the patch cannot be allowed. What ductor does not know passes no rule.
+// An approval contains every value of a patch, or the patch cannot be allowed. No rule allows values that ductor does
+// not know.
 func TestLawAnApprovalTellsEveryFieldOfAPatch(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var all []string
@@ -105,7 +106,7 @@ func TestWhatARequestLeavesOut(t *testing.T) {
 	}
 }
 
-// A command is shown without its shell only where that is all that is left out.
+// A command is shown without its shell only if nothing else is omitted.
 func TestACommandWithoutItsShell(t *testing.T) {
 	for raw, want := range map[string]string{
 		`/bin/bash -lc 'touch a'`:         `touch a`,
@@ -128,7 +129,7 @@ func TestACommandWithoutItsShell(t *testing.T) {
 	}
 }
 
-// A patch is an edit and nothing else if no field says more.
+// A patch is only an edit if no field contains more.
 func TestWhatIsAnEdit(t *testing.T) {
 	for params, want := range map[string]bool{
 		`{"itemId":"i1","threadId":"2","turnId":"3","startedAtMs":4,"reason":null,"grantRoot":null}`: true,
@@ -137,7 +138,8 @@ func TestWhatIsAnEdit(t *testing.T) {
 		`{"itemId":"i1","grantRoot":""}`:                                                             false,
 		`{"itemId":"i1","additionalPermissions":{"x":1}}`:                                            false,
 		`{"itemId":"i1","then":"run it"}`:                                                            false,
-		`{"itemId":"i2"}`:                                                                            false, // nobody knows the patch
+		// an unknown patch
+		`{"itemId":"i2"}`: false,
 	} {
 		if got := asked(askFiles, json.RawMessage(params), `[{"path":"a","kind":{"type":"update"},"diff":"@@ -1 +1 @@\n-a\n+b\n"}]`).OnlyEdits(); got != want {
 			t.Errorf("%s is only an edit: %v", params, got)

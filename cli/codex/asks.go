@@ -12,21 +12,21 @@ import (
 	"ductor/cli/turn"
 )
 
-// What Codex asks people for.
+// Requests of Codex to users.
 const (
 	askCommand     = "item/commandExecution/requestApproval"
 	askFiles       = "item/fileChange/requestApproval"
 	askPermissions = "item/permissions/requestApproval"
 	askQuestions   = "item/tool/requestUserInput"
-	askServer      = "mcpServer/elicitation/request" // an MCP server asks, or Codex whether to use one
+	askServer      = "mcpServer/elicitation/request" // an MCP server asks, or Codex asks whether to use one
 )
 
-// askable says whether ductor can answer a request of this method.
+// askable reports whether ductor can answer a request of this method.
 func askable(method string) bool {
 	return slices.Contains([]string{askCommand, askFiles, askPermissions, askQuestions, askServer}, method)
 }
 
-// askParams is what a request tells; which fields count depends on the method.
+// askParams are the parameters of a request. The used fields depend on the method.
 type askParams struct {
 	Thread  cli.AgentSessionID `json:"threadId"`
 	Turn    string             `json:"turnId"`
@@ -65,20 +65,20 @@ type askQuestion struct {
 	} `json:"options"`
 }
 
-// inquiry is a request that waits for a person.
+// inquiry is a request that waits for a user.
 type inquiry struct {
-	id     cli.ApprovalID // the request's own, so that it is the same after an adoption
+	id     cli.ApprovalID // the request's own id, so that it is the same after an adoption
 	m      rpc.Message
 	params askParams
 }
 
 func newInquiry(m rpc.Message) *inquiry {
 	a := &inquiry{id: cli.ApprovalID(strings.Trim(string(m.ID), `"`)), m: m}
-	_ = json.Unmarshal(m.Params, &a.params) // what is missing is not shown
+	_ = json.Unmarshal(m.Params, &a.params) // missing fields are not shown
 	return a
 }
 
-// answer is the result that a decision becomes.
+// answer returns the result for a decision.
 func (a *inquiry) answer(d cli.Decision) any {
 	switch a.m.Method {
 	case askPermissions:
@@ -100,7 +100,7 @@ func (a *inquiry) answer(d cli.Decision) any {
 	return map[string]string{"decision": "decline"}
 }
 
-// answers are a person's to each question. Whoever gives none is said not to want to.
+// answers returns the user's answers to each question. A question without an answer counts as declined.
 func (a *inquiry) answers(d cli.Decision) any {
 	answers := map[string]any{}
 	for i, q := range a.params.Questions {
@@ -113,19 +113,20 @@ func (a *inquiry) answers(d cli.Decision) any {
 	return map[string]any{"answers": answers}
 }
 
-// ask deals with a request of this turn.
+// ask handles a request of this turn.
 func (t *liveTurn) ask(a *inquiry) {
 	p := a.params
-	if p.Thread == t.s.thread && p.Turn != "" && p.Turn != t.parser.turn { // what names no turn is of this one
+	// a request that names no turn belongs to this one
+	if p.Thread == t.s.thread && p.Turn != "" && p.Turn != t.parser.turn {
 		if !t.loop.Past() {
-			t.s.server.decline(a) // a turn that is over waits for no answer
+			t.s.server.decline(a) // a finished turn waits for no answer
 		}
 		return
 	}
 	t.approvals.Add(turn.Pending[*inquiry]{ID: a.id, About: a, Ask: func() cli.Event { return t.present(a) }})
 }
 
-// present gives what the user is asked, or answers where the turn is not attended.
+// present returns the event that asks the user. If no user attends the turn, it answers the request and returns nil.
 func (t *liveTurn) present(a *inquiry) cli.Event {
 	switch {
 	case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
@@ -148,8 +149,8 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 	t.s.server.decline(a)
 }
 
-// decide answers an ask with what a person said. A reason travels as a message of its own: Codex has no place
-// for it.
+// decide answers a request with a user's decision. The reason is a message of its own, because Codex's answer has no
+// place for it.
 func (t *liveTurn) decide(id cli.ApprovalID, d cli.Decision) error {
 	a, ok := t.approvals.Take(id)
 	if !ok {
@@ -170,14 +171,14 @@ func (t *liveTurn) decide(id cli.ApprovalID, d cli.Decision) error {
 	return nil
 }
 
-// explain sends why something is not allowed, before the answer itself: the turn may be over soon after that.
+// explain sends the reason of a denial before the answer itself, because the turn may end soon after the answer.
 func (t *liveTurn) explain(reason string) error {
 	return t.s.server.Peer().Send("turn/steer", map[string]any{
 		"threadId": t.s.thread, "expectedTurnId": *t.name.Load(), "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
 	})
 }
 
-// resolved takes note that Codex no longer waits for an answer.
+// resolved handles the notice that Codex no longer waits for an answer.
 func (t *liveTurn) resolved(n *notice) {
 	t.approvals.Withdraw(func(a *inquiry) bool { return a.id == cli.ApprovalID(strings.Trim(string(n.Request), `"`)) })
 }

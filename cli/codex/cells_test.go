@@ -10,7 +10,8 @@ import (
 
 var record = clitest.RecordFlag()
 
-// What the real Codex printed in each situation that docs/agents.md has a row for, and the events that this is.
+// For each situation with a row in docs/agents.md, this compares the output of the real Codex with the resulting
+// events.
 func TestCells(t *testing.T) {
 	clitest.Cells(t, clitest.CellHarness{
 		Agent: "codex", Record: record, Update: update,

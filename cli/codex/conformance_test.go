@@ -8,7 +8,7 @@ import (
 	"ductor/cli/clitest"
 )
 
-// over is the provider of a ductor that was started anew.
+// over returns the provider of a restarted ductor.
 func over(p cli.Provider, l cli.Launcher) cli.Provider {
 	opts := p.(*Provider).opts
 	opts.Launcher = l
@@ -29,8 +29,8 @@ func TestConformance(t *testing.T) {
 	}, map[cli.Mode]clitest.Cannot{cli.Live: {}, cli.OneShot: oneShot})
 }
 
-// What the real CLI shows of the suite, at half a second a case: the rest it cannot be made to do, or the scripted
-// one shows, or a test of its own.
+// These are the cases of the suite for the real CLI, at half a second each. The other cases are impossible with it, or
+// covered by the scripted agent or a test of their own.
 func TestRealConformance(t *testing.T) {
 	const (
 		fault     = "the real CLI has no such fault on demand"

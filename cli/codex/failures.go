@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// kindOf sorts Codex's error texts; exec gives no code. The texts are those of version 0.169.
+// kindOf classifies Codex's error texts, because exec has no error codes. The texts are from version 0.169.
 func kindOf(message string) cli.FailureKind { return kindOfError(cli.APIError{Text: message}) }
 
 func kindOfError(e cli.APIError) cli.FailureKind {
@@ -21,12 +21,13 @@ func kindOfError(e cli.APIError) cli.FailureKind {
 	return e.Kind()
 }
 
-// hopeless reports whether it is in vain that Codex asks its API again.
+// hopeless reports whether it is useless that Codex repeats a request to its API.
 func hopeless(kind cli.FailureKind) bool {
 	return kind == cli.NotLoggedIn || kind == cli.Forbidden || kind == cli.UnknownModel
 }
 
-// stopOf says whether the model was stopped in the middle of an answer; Codex takes a content filter for a broken stream.
+// stopOf returns the kind of failure if the model was stopped in the middle of an answer. Codex treats a content filter
+// like a broken stream.
 func stopOf(message string) cli.FailureKind {
 	switch {
 	case strings.Contains(message, "reason: content_filter"):
@@ -37,17 +38,17 @@ func stopOf(message string) cli.FailureKind {
 	return ""
 }
 
-// What Codex wraps around the reason: the retry counter with its parentheses, and the address it asked.
+// Text that Codex adds around the reason: the retry counter with its parentheses, and the address of the API.
 var (
 	counter = regexp.MustCompile(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
 	waiting = regexp.MustCompile(`^Reconnecting\.\.\. `)
 	address = regexp.MustCompile(`, url: [^\s)]+`)
-	retried = regexp.MustCompile(`^exceeded retry limit, last status: `) // it says so of each try
+	retried = regexp.MustCompile(`^exceeded retry limit, last status: `) // part of the text of every retry
 	request = regexp.MustCompile(`,? request id: [\w-]+`)
 	broken  = regexp.MustCompile(`^stream disconnected before completion(?:: Transport error: .*)?`)
 )
 
-// reasonOf is the sentence inside an error text.
+// reasonOf returns the sentence inside an error text.
 func reasonOf(message string) string {
 	var body struct {
 		Error struct {
@@ -63,7 +64,7 @@ func reasonOf(message string) string {
 	switch stopOf(message) {
 	case cli.ModelRefused:
 		return "a content filter stopped the answer"
-	case cli.AnswerCut: // there is no more to say
+	case cli.AnswerCut: // there is no further reason
 		return ""
 	}
 	return cli.ShortLine(broken.ReplaceAllString(retried.ReplaceAllString(message, ""), "the connection broke"))

@@ -13,14 +13,14 @@ import (
 	"ductor/cli/turn"
 )
 
-// homeVars lead Codex to where it keeps what it knows.
+// homeVars are the variables with the place of Codex's data.
 func homeVars() []string { return []string{"CODEX_HOME", "CODEX_SQLITE_HOME"} }
 
-// HomeSeeds are what Codex finds in a session's own home: the owner's log-in, and which model it is asked of. owner is
-// the owner's home; env, the owner's environment, may say where Codex's own is instead.
+// HomeSeeds returns the files for a session's own home: the owner's log-in, and how to reach the model. owner is the
+// owner's home; env, the owner's environment, may contain another place of Codex's data.
 //
-// Codex 0.169 renews auth.json by renaming a new file over what a link leads to, with a lock beside that, so all homes
-// have one log-in by links. A log-in that is kept in a keyring is stored by the path of Codex's home, and is not found.
+// Codex 0.169 renews auth.json by renaming a new file over the target of a link, with a lock next to that. So all homes
+// share one log-in through links. A log-in in a keyring is stored under the path of Codex's home, and cannot be found.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir := home(env, owner)
 	return []cli.HomeSeed{
@@ -32,11 +32,11 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownConfig keeps of a configuration how a model is reached: no MCP servers, no hooks, no instructions, no trust.
+// ownConfig reduces a configuration to the access to the model: no MCP servers, hooks, instructions or trust.
 func ownConfig(owner []byte) ([]byte, error) {
 	all, own := map[string]any{}, map[string]any{}
 	if toml.Unmarshal(owner, &all) != nil {
-		all = nil // Codex will not say what is wrong with it in a home that does not have it
+		all = nil // Codex will not report an error for a home that does not have this file
 	}
 	for _, name := range []string{
 		"model", "model_provider", "model_providers", "model_reasoning_effort", "model_reasoning_summary", "model_verbosity",
@@ -54,8 +54,8 @@ func ownConfig(owner []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Auth looks for a key, then for the credential file, then asks Codex itself, whose configuration may name
-// a provider that needs neither.
+// Auth checks for a key, then for the credential file. Finally it asks Codex itself, whose configuration may name a
+// provider that needs neither.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.env(cli.Request{})
 	return turn.Account{
@@ -74,7 +74,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}.Auth(ctx, p.opts.ProviderOptions)
 }
 
-// needsNoLogin is Codex's own word.
+// needsNoLogin asks Codex whether it needs no log-in.
 func (p *Provider) needsNoLogin(ctx context.Context) bool {
 	var account struct {
 		Account      any  `json:"account"`
@@ -84,7 +84,7 @@ func (p *Provider) needsNoLogin(ctx context.Context) bool {
 	return err == nil && (account.Account != nil || !account.RequiresAuth)
 }
 
-// home is where Codex keeps what it knows, of a user whose own home is that of owner.
+// home returns the directory of Codex's data, for a user whose home is owner.
 func home(env []string, owner string) string {
 	return cmp.Or(cli.Variable(env, "CODEX_HOME"), filepath.Join(owner, ".codex"))
 }

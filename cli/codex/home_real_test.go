@@ -13,7 +13,7 @@ import (
 	"ductor/internal/realagent"
 )
 
-// A session with a home of its own gets the way to the model from the owner's home, and nothing else.
+// A session with a home of its own gets only the access to the model from the owner's home.
 func TestRealHomes(t *testing.T) {
 	for _, mode := range realagent.Some(cli.Live, cli.OneShot) {
 		t.Run(string(mode), func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestRealHomes(t *testing.T) {
 	}
 }
 
-// Codex renews what the link in a home leads to, and leaves the link.
+// Codex renews the file that the link in a home leads to, and leaves the link.
 func TestRealLogInFollowsTheLink(t *testing.T) {
 	p, work, _ := real(t)
 	owner := filepath.Join(filepath.Dir(work), "home")

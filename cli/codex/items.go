@@ -12,7 +12,7 @@ import (
 
 const maxTitle = 200
 
-// trouble is why a tool failed, in one line; empty if it did not.
+// trouble returns in one line why a tool failed, or "".
 func trouble(e *apiError, code *int, status string) string {
 	switch {
 	case e != nil && e.Message != "":
@@ -27,7 +27,7 @@ func trouble(e *apiError, code *int, status string) string {
 	return ""
 }
 
-// plainCommand takes off the shell that Codex wraps around every command.
+// plainCommand removes the shell that Codex wraps around every command.
 func plainCommand(command string) string {
 	if inner := withoutShell(command); inner != command {
 		return unquote(inner)
@@ -35,7 +35,7 @@ func plainCommand(command string) string {
 	return command
 }
 
-// withoutShell is what follows the shell that Codex wraps around a command, still quoted.
+// withoutShell returns the still quoted command inside the shell that Codex wraps around it.
 func withoutShell(command string) string {
 	for _, shell := range []string{"/bin/bash -lc ", "bash -lc ", "/bin/sh -c ", "/bin/zsh -lc "} {
 		if inner, ok := strings.CutPrefix(command, shell); ok {
@@ -45,7 +45,7 @@ func withoutShell(command string) string {
 	return command
 }
 
-// unquote undoes the single or double quotes around one shell word; anything else stays as it is.
+// unquote removes single or double quotes around one shell word. It returns any other text unchanged.
 func unquote(s string) string {
 	if len(s) >= 2 && s[0] == '\'' && s[len(s)-1] == '\'' {
 		return strings.ReplaceAll(s[1:len(s)-1], `'\''`, `'`)
@@ -56,7 +56,7 @@ func unquote(s string) string {
 	return s
 }
 
-// planOf is a to-do list as a plan. It does not say which step is being worked on.
+// planOf converts a to-do list to a plan. The list does not say which step is active.
 func planOf(items []todo) cli.PlanChanged {
 	var ev cli.PlanChanged
 	for _, it := range items {
@@ -76,7 +76,7 @@ func compact(raw json.RawMessage) string {
 	return ""
 }
 
-// started describes a tool item, or says that it is none.
+// started describes a tool item. It returns false if the item is not a tool.
 func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 	t := cli.ToolStarted{ID: cli.ToolID(it.ID)}
 	if it.ID == "" {
@@ -107,7 +107,7 @@ func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 	return t, true
 }
 
-// ended describes how a tool item ended.
+// ended describes the end of a tool item.
 func ended(it *liveItem) cli.ToolEnded {
 	e := cli.ToolEnded{ID: cli.ToolID(it.ID), Output: it.Output, ExitCode: it.ExitCode}
 	if it.DurationMs != nil {
@@ -120,7 +120,7 @@ func ended(it *liveItem) cli.ToolEnded {
 	return e
 }
 
-// resultText is what an MCP tool returned: its texts, or all of it where there are none.
+// resultText returns the result of an MCP tool: its texts, or the whole JSON if there are none.
 func resultText(raw json.RawMessage) string {
 	var result struct {
 		Content []struct {
@@ -142,7 +142,7 @@ func resultText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// changesOf are the files that a patch changes. A file that is moved is one more.
+// changesOf returns the files that a patch changes. A moved file counts twice.
 func changesOf(changes []liveChange) []cli.FileChanged {
 	var changed []cli.FileChanged
 	for _, c := range changes {
@@ -155,7 +155,7 @@ func changesOf(changes []liveChange) []cli.FileChanged {
 	return changed
 }
 
-// unified makes a unified diff of what Codex gives: of a file that is added or deleted, its text.
+// unified returns a unified diff for Codex's data, which for an added or deleted file is its text.
 func unified(kind cli.ChangeKind, diff string) string {
 	sign := "+"
 	switch {
@@ -174,7 +174,7 @@ func unified(kind cli.ChangeKind, diff string) string {
 	return head + sign + strings.Join(lines, "\n"+sign) + "\n"
 }
 
-// failure sorts an error by its own word where it has one, else by its text.
+// failure classifies an error by its code if it has one, otherwise by its text.
 func (e *turnError) failure() *cli.Failure {
 	text := strings.TrimSpace(e.Message)
 	if strings.HasPrefix(text, "Reconnecting...") && e.Details != "" {
@@ -187,7 +187,7 @@ func (e *turnError) failure() *cli.Failure {
 	return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(text), Detail: cli.Shorten(strings.TrimSpace(e.Message+"\n"+e.Details), 2000)}
 }
 
-// infoOf reads codexErrorInfo: a name, or an object under its name that has the status of the model's API if there was one.
+// infoOf parses codexErrorInfo: a name, or an object under a name, which may contain the status of the model's API.
 func infoOf(info json.RawMessage) (e cli.APIError) {
 	var object map[string]struct {
 		Status int `json:"httpStatusCode"`

@@ -11,8 +11,7 @@ import (
 	"ductor/internal/realagent"
 )
 
-// What a second turn costs from its prompt to its first text, live and one-shot, side by side. It is told, and
-// fails for nothing but a wrong answer.
+// This logs the time from the second prompt to its first text, live and one-shot. It fails only for a wrong answer.
 func TestSecondTurnLatency(t *testing.T) {
 	realagent.LongOnly(t)
 	p, dir, _ := real(t)

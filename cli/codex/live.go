@@ -18,25 +18,25 @@ import (
 type live struct {
 	server *server
 	bound  binding
-	marker string // the value of threadVar in the environment of all that the thread's tools start
+	marker string // value of threadVar in the environment of everything that the thread's tools start
 	thread cli.AgentSessionID
 	dir    string
-	model  string // that answers when a request names none; empty if not known
+	model  string // the default model; empty if unknown
 
 	mu    sync.Mutex
 	phase livePhase
-	turn  *liveTurn // that runs
+	turn  *liveTurn // the running turn
 	left  *awaitedTurn
 	over  chan struct{} // closed when Close is done
-	err   error         // of it
+	err   error         // the error of Close
 }
 
-// livePhase says what a session takes.
+// livePhase is the state of a session.
 type livePhase string
 
 const (
 	liveOpen   livePhase = "open"
-	liveSpent  livePhase = "spent" // no turn: one was cut short, and what it started may still run
+	liveSpent  livePhase = "spent" // takes no further turn: one was interrupted, and processes of it may still run
 	liveClosed livePhase = "closed"
 )
 
@@ -48,11 +48,11 @@ var (
 	_ cli.Steerer = (*live)(nil)
 )
 
-// threadVar marks all that the tools of one thread start: an interrupted turn leaves it running, and only the
-// threads of others are to be spared.
+// threadVar marks all processes that the tools of one thread start. An interrupted turn leaves them running, and the
+// processes of other threads must not be ended.
 const threadVar = "DUCTOR_THREAD"
 
-// openLive makes a session in the server that fits, with its thread started or resumed.
+// openLive returns a session in a suitable server, with its thread started or resumed.
 func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error) {
 	setting, command := p.settingOf(req)
 	h, err := p.pool.Join(ctx, setting, command)
@@ -66,7 +66,7 @@ func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error)
 	return s, nil
 }
 
-// unusable closes a session that could not be made, and says why.
+// unusable closes a session that could not be opened, and returns the reason.
 func (s *live) unusable(ctx context.Context, err error) *cli.Failure {
 	f := s.server.broken(err)
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts().Grace+stopWait)
@@ -77,7 +77,7 @@ func (s *live) unusable(ctx context.Context, err error) *cli.Failure {
 	return f
 }
 
-// threadReply is what a thread/start and a thread/resume are answered.
+// threadReply is the reply to thread/start and thread/resume.
 type threadReply struct {
 	Thread struct {
 		ID cli.AgentSessionID `json:"id"`
@@ -85,11 +85,11 @@ type threadReply struct {
 	Model string `json:"model"`
 }
 
-// begin starts the thread, or resumes one. Which model answers and what is allowed is said with its turns.
+// begin starts or resumes the thread. The model and the permissions are set with its turns.
 func (s *live) begin(ctx context.Context, req cli.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
-	// With another sandbox Codex writes into the user's configuration that it trusts the project, for good.
+	// With another sandbox Codex would permanently store in the user's configuration that it trusts the project.
 	params := map[string]any{"config": s.config(req), "sandbox": readOnly}
 	if req.Dir != "" {
 		params["cwd"] = req.Dir
@@ -114,13 +114,13 @@ func (s *live) begin(ctx context.Context, req cli.Request) error {
 	return err
 }
 
-// config is what the thread differs in from the process. The keys are dotted, so that the rest of their tables
-// stays as it is configured.
+// config returns the thread's differences from the process's configuration. The keys are dotted, so that the rest of
+// their tables stays as configured.
 func (s *live) config(req cli.Request) map[string]any {
 	config := map[string]any{
 		"shell_environment_policy.set." + threadVar: s.marker,
 		"features.default_mode_request_user_input":  true,
-		"suppress_unstable_features_warning":        true, // of the line above
+		"suppress_unstable_features_warning":        true, // about the line above
 	}
 	if projects := trust(req); len(projects) > 0 {
 		config["projects"] = projects
@@ -137,7 +137,7 @@ func (s *live) config(req cli.Request) map[string]any {
 	return config
 }
 
-// binding is what a thread was begun with and cannot change.
+// binding has the values with which a thread was started and that it cannot change.
 type binding struct {
 	Chat    int64               `json:"chat,omitempty"`
 	Servers string              `json:"servers,omitempty"` // a digest
@@ -152,7 +152,7 @@ func bindingOf(req cli.Request) binding {
 	return b
 }
 
-// serverTable is a tool server as Codex is configured for it.
+// serverTable returns the Codex configuration of a tool server.
 func serverTable(s cli.ToolServer) map[string]any {
 	table := map[string]any{"command": s.Path, "args": append([]string{}, s.Args...), "env": s.Env}
 	if s.Trusted {
@@ -164,8 +164,8 @@ func serverTable(s cli.ToolServer) map[string]any {
 	return table
 }
 
-// Fits is true for the same thread, chat, tool servers and process. Model, effort, permissions, directories and instructions
-// are said with the turns.
+// Fits returns true if thread, chat, tool servers and process are the same. Model, effort, permissions, directories and
+// instructions are set with the turns.
 func (s *live) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	thread, usable := s.thread, s.phase == liveOpen
@@ -174,7 +174,7 @@ func (s *live) Fits(req cli.Request) bool {
 	return usable && req.Resume == thread && bindingOf(req) == s.bound && setting == s.server.Key() && s.server.Alive()
 }
 
-// Info names the thread and the process, which others may share.
+// Info describes the thread and the process, which others may share.
 func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *live) Info() cli.SessionInfo {
 	return info
 }
 
-// Close ends what the thread's tools started, and the process if no other session uses it.
+// Close ends the processes of the thread's tools. It ends the server's process if no other session uses it.
 func (s *live) Close(ctx context.Context) error {
 	s.mu.Lock()
 	first, turn := s.over == nil, s.turn
@@ -213,8 +213,8 @@ func (s *live) Close(ctx context.Context) error {
 	return s.err
 }
 
-// release leaves the server. The last one to leave ends the process, which ends all it ever started. Who is not the
-// last ends what is left of his own.
+// release leaves the server. The last session ends the process, which ends everything it ever started. Another session
+// ends only the rest of its own processes.
 func (s *live) release(ctx context.Context) error {
 	p, h := s.server.provider, s.server
 	if h.PID() != 0 && !h.Alone() {
@@ -225,7 +225,7 @@ func (s *live) release(ctx context.Context) error {
 	return h.Leave(ctx, shared.Closed)
 }
 
-// clean ends everything that the thread's tools started, and forgets the thread.
+// clean ends all processes of the thread's tools, and removes the thread.
 func (s *live) clean(ctx context.Context) error {
 	err := s.endTools(ctx)
 	if s.thread == "" {
@@ -237,7 +237,7 @@ func (s *live) clean(ctx context.Context) error {
 	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.thread}, nil)))
 }
 
-// notRefused is err, unless it says that there is no such thread or method.
+// notRefused returns err, unless it says that the thread or method does not exist.
 func notRefused(err error) error {
 	var refused *rpc.Error
 	if errors.As(err, &refused) {
@@ -246,13 +246,15 @@ func notRefused(err error) error {
 	return err
 }
 
-// endTools ends everything that the thread's tools started.
+// endTools ends all processes of the thread's tools.
 func (s *live) endTools(ctx context.Context) error {
 	var err error
 	if s.thread != "" {
 		ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 		defer cancel()
-		err = notRefused(s.server.Peer().Call(ask, "thread/backgroundTerminals/clean", map[string]any{"threadId": s.thread}, nil)) // sweep does it, then
+		// If Codex rejects this, sweep still ends the processes.
+		params := map[string]any{"threadId": s.thread}
+		err = notRefused(s.server.Peer().Call(ask, "thread/backgroundTerminals/clean", params, nil))
 	}
 	return errors.Join(err, s.server.provider.sweep(ctx, threadVar+"="+s.marker))
 }
@@ -269,10 +271,10 @@ func (s *live) Detach() {
 	if !first {
 		return
 	}
-	_ = s.server.Leave(context.Background(), shared.Detaches) // detaching has no error
+	_ = s.server.Leave(context.Background(), shared.Detaches) // detaching never fails
 }
 
-// spend takes no further turn.
+// spend makes the session accept no further turn.
 func (s *live) spend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,14 +283,14 @@ func (s *live) spend() {
 	}
 }
 
-// running is the turn that runs; nil for none.
+// running returns the running turn, or nil.
 func (s *live) running() *liveTurn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.turn
 }
 
-// Decide answers what Codex asked; see cli.Decider.
+// Decide implements cli.Decider.
 func (s *live) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	turn := s.running()
 	if turn == nil {
@@ -297,7 +299,7 @@ func (s *live) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) erro
 	return turn.decide(id, d)
 }
 
-// Steer adds a message to the turn that runs; see cli.Steerer.
+// Steer implements cli.Steerer.
 func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	turn := s.running()
 	if turn == nil {
@@ -306,8 +308,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	return turn.steer(ctx, req)
 }
 
-// sweepScript ends every process that has $1 in its environment: TERM, a second, KILL, until none is left. It
-// runs where the agent does, which may be a container. The pattern is never in its own environment.
+// sweepScript ends every process that has $1 in its environment: TERM, a second, KILL, until none is left. It runs
+// where the agent does, which may be a container. The pattern is never in the script's own environment.
 const sweepScript = `i=0
 while [ $i -lt 100 ]; do
 	found=
@@ -321,7 +323,7 @@ while [ $i -lt 100 ]; do
 done
 exit 1`
 
-// sweep ends every process whose environment has the entry.
+// sweep ends every process with the entry in its environment.
 func (p *Provider) sweep(ctx context.Context, entry string) error {
 	_, err := turn.Output(ctx, p.opts.Launcher, cli.Command{
 		Path: "sh", Args: []string{"-c", sweepScript, "sh", entry},

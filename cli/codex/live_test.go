@@ -120,7 +120,7 @@ func TestConversationsShareAProcessAndNothingElse(t *testing.T) {
 	})
 }
 
-// running61x lists the processes of the test above.
+// running61x lists the processes of the previous test.
 func running61x(t *testing.T) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -248,7 +248,7 @@ func TestWhatNobodyIsAskedIsDenied(t *testing.T) {
 	})
 }
 
-// Each turn has its own rights, also where they are those of the turn before and are not said again.
+// Each turn has its own permissions, even if they equal those of the previous turn and are not sent again.
 func TestTheModeOfALivingThreadIsChanged(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := inDir(dir, "a", "")
@@ -274,14 +274,14 @@ func TestTermsAreLeftOutOnlyWhereTheThreadHasThem(t *testing.T) {
 		thread   cli.AgentSessionID
 		prompt   string
 		terms    map[string]any
-		accepted string // the request that Codex began a turn of then
+		accepted string // the request whose turn Codex started then
 		needed   bool
 	}{
 		{"t", "1", bypass, "1", true},
 		{"t", "2", bypass, "2", false},
 		{"other", "3", bypass, "3", true},
 		{"t", "4", plan, "", true},
-		{"t", "5", plan, "5", true}, // it is not known whether Codex got the fourth
+		{"t", "5", plan, "5", true}, // it is unknown whether Codex got the fourth
 		{"t", "6", plan, "6", false},
 		{"t", "7", bypass, "", true},
 		{"t", "8", plan, "7", true},
@@ -299,7 +299,7 @@ func TestTermsAreLeftOutOnlyWhereTheThreadHasThem(t *testing.T) {
 	}
 }
 
-// Whether an edit is accepted is decided above, where links are followed.
+// The packages above decide whether an edit is accepted, because they follow links.
 func TestEditsAreAskedForAlsoWhereTheModeAcceptsThem(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := inDir(dir, "a", `[[write path="a.txt" text="x"]][[tool cmd="touch b"]][[text done]]`)
@@ -348,7 +348,8 @@ func TestSteering(t *testing.T) {
 	})
 }
 
-// A message that comes while Codex says its last words is answered in the same turn: nothing waits in the thread after it.
+// A message that comes during Codex's last words is answered in the same turn, and nothing waits in the thread after
+// it.
 func TestSteeringAtTheLastWords(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := inDir(dir, "a", `[[text n=40 delay=20ms]]`)
@@ -399,7 +400,7 @@ func TestAnUnknownThreadCannotBeResumedLive(t *testing.T) {
 	})
 }
 
-// Many conversations at once, each with turns of its own.
+// Many conversations run at once, each with turns of its own.
 func TestManyThreadsInOneProcess(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		var all sync.WaitGroup

@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// turnParams is the question that starts a turn. The same request gives the same one, but for the terms, which are left out
-// where the thread has them.
+// turnParams returns the parameters of turn/start. They are the same for the same request, except that the terms are
+// omitted if the thread already has them.
 func (s *live) turnParams(req cli.Request, terms map[string]any) map[string]any {
 	params := map[string]any{"threadId": s.thread, "input": inputOf(req)}
 	maps.Copy(params, terms)
@@ -20,7 +20,7 @@ func (s *live) turnParams(req cli.Request, terms map[string]any) map[string]any 
 	return params
 }
 
-// termsOf are what a turn may do, where, and which model answers. Codex keeps them for the turns that follow.
+// termsOf returns the permissions, directory and model of a turn. Codex keeps them for later turns.
 func (s *live) termsOf(req cli.Request, defaults settings) map[string]any {
 	m := permissionsFor(req, req.Attended, s.opts().Sandbox)
 	terms := map[string]any{"approvalPolicy": m.approval, "sandboxPolicy": policyOf(m.sandbox, req.AddDirs, defaults)}
@@ -36,14 +36,14 @@ func (s *live) termsOf(req cli.Request, defaults settings) map[string]any {
 	return terms
 }
 
-// agreed are the terms that a thread was given last.
+// agreed are the last terms of a thread.
 type agreed struct {
-	prompt string // the request that gave them
+	prompt string // the request that set them
 	terms  string // as JSON
 	known  bool   // Codex accepted it
 }
 
-// agree says whether a request must give the terms to its thread. Codex spends milliseconds on terms, also on those that it has.
+// agree reports whether a request must send the terms. Codex spends milliseconds on terms, even on unchanged ones.
 func (h *server) agree(thread cli.AgentSessionID, prompt string, terms map[string]any) (needed bool) {
 	now := agreed{prompt: prompt, terms: string(jsonOf(terms))}
 	h.mu.Lock()
@@ -55,7 +55,8 @@ func (h *server) agree(thread cli.AgentSessionID, prompt string, terms map[strin
 	return true
 }
 
-// accepted notes that Codex began the turn of a request. Terms that another request gave since are not known by it.
+// accepted records that Codex started the turn of a request. It does not confirm terms that another request has set
+// since.
 func (h *server) accepted(thread cli.AgentSessionID, prompt string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,14 +66,14 @@ func (h *server) accepted(thread cli.AgentSessionID, prompt string) {
 	}
 }
 
-// forgetTerms forgets what a thread was given: Codex may forget it too.
+// forgetTerms forgets the terms of a thread, because Codex may forget them too.
 func (h *server) forgetTerms(thread cli.AgentSessionID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.agreed, thread)
 }
 
-// inputOf is the prompt as Codex takes it: always text, whatever it begins with.
+// inputOf returns the prompt for Codex. It is always text, whatever it starts with.
 func inputOf(req cli.Request) []map[string]any {
 	input := []map[string]any{{"type": "text", "text": req.Prompt}}
 	for _, image := range req.Images {
@@ -81,8 +82,8 @@ func inputOf(req cli.Request) []map[string]any {
 	return input
 }
 
-// instructionsOf gives the model the instructions as the application's own. Codex says them again only when they
-// changed. It cuts off what is long, so they come in pieces, which it says in the order of their names.
+// instructionsOf passes the instructions to the model as the application's own. Codex repeats them only when they
+// change. It truncates long texts, so they are split into pieces, which Codex sorts by name.
 func instructionsOf(req cli.Request) map[string]any {
 	context := map[string]any{}
 	for _, text := range []string{req.SystemPrompt, req.AppendPrompt} {
@@ -100,7 +101,7 @@ func instructionsOf(req cli.Request) map[string]any {
 
 const instructionPiece = 3000
 
-// cutAt is where text is cut to at most limit bytes: behind a line or a word where there is one, else behind a
+// cutAt returns where to cut text to at most limit bytes: after a line or a word if possible, otherwise after a
 // character.
 func cutAt(text string, limit int) int {
 	if len(text) <= limit {
@@ -117,7 +118,7 @@ func cutAt(text string, limit int) int {
 	return limit
 }
 
-// policyOf is a sandbox in the words of turn/start.
+// policyOf returns a sandbox in the format of turn/start.
 func policyOf(sandbox string, dirs []string, defaults settings) map[string]any {
 	switch sandbox {
 	case fullAccess:

@@ -9,30 +9,30 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveParser turns the notifications of one turn of the app server into events. It is pure: the same
-// notifications give the same events.
+// liveParser converts the notifications of one turn of the app server to events. It is pure: the same notifications
+// give the same events.
 type liveParser struct {
 	out *turn.Emitter
 	dir string
 	verdict
-	turn string // Codex's own name of the turn: what is of others is passed over
+	turn string // Codex's id of the turn; notifications of other turns are ignored
 	network
 	rateLimits
 	messages
-	tools   map[string]bool // that were told of
+	tools   map[string]bool // the emitted ones
 	changes map[string]patch
-	usage   *tokenUsage // totals before the turn and now; nil until Codex tells
+	usage   *tokenUsage // totals before the turn and now; nil until Codex reports them
 	denials []cli.Denial
 }
 
-// network notices that an agent waits for the network in vain.
+// network detects that an agent waits for the network in vain.
 type network struct {
 	now      func() time.Time
 	patience time.Duration
-	offline  time.Time // since when Codex waits
+	offline  time.Time // start of the wait
 }
 
-// down takes an error text, and says whether Codex has waited for the network for too long.
+// down handles an error text. It reports whether Codex has waited too long for the network.
 func (n *network) down(message string) bool {
 	if !strings.Contains(message, "waiting for network") {
 		return false
@@ -44,28 +44,28 @@ func (n *network) down(message string) bool {
 	return n.now().Sub(n.offline) >= n.patience
 }
 
-// verdict is what Codex says of the turn.
+// verdict is the end of a turn according to Codex.
 type verdict struct {
 	status   string // how it ended
 	failure  *cli.Failure
-	refused  *cli.Failure // it could not be started
-	hopeless *cli.Failure // what Codex goes on trying, and cannot get
-	compacts bool         // the turn does nothing but shorten the context
+	refused  *cli.Failure // the turn could not be started
+	hopeless *cli.Failure // Codex keeps retrying this in vain
+	compacts bool         // the turn only shortens the context
 }
 
-// rateLimits are those that Codex tells of.
+// rateLimits are the limits that Codex reports.
 type rateLimits struct {
-	resetAt time.Time // when one that is reached ends
+	resetAt time.Time // end of a reached limit
 	warned  bool
 }
 
 // messages are the texts of a turn.
 type messages struct {
-	streaming string          // the one that is streamed
-	torn      string          // one whose connection broke; what is tried again begins anew
-	thought   map[string]bool // reasoning that was streamed
-	comments  map[string]bool // that are no part of the answer
-	helper    cli.ToolID      // started a sub-agent last
+	streaming string          // the message that is streaming
+	torn      string          // a message whose connection broke; a retry starts it again
+	thought   map[string]bool // streamed reasoning
+	comments  map[string]bool // messages that are not part of the answer
+	helper    cli.ToolID      // the tool that started the last sub-agent
 }
 
 func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
@@ -77,13 +77,13 @@ func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
 	}
 }
 
-// notification takes one and says whether it ends the turn.
+// notification handles a notification. It reports whether the turn is over.
 func (p *liveParser) notification(method string, n *notice) (over bool) {
-	if p.turn == "" && method == "turn/started" && n.Turn != nil { // a turn that no answer named
+	if p.turn == "" && method == "turn/started" && n.Turn != nil { // a turn without an answer to its request
 		p.turn = n.Turn.ID
 	}
 	if n.Turn != nil && n.Turn.ID != p.turn || n.Turn == nil && n.TurnID != "" && n.TurnID != p.turn {
-		return false // of a turn before this one
+		return false // of an earlier turn
 	}
 	if method != "error" {
 		p.offline = time.Time{}
@@ -112,7 +112,7 @@ func (p *liveParser) notification(method string, n *notice) (over bool) {
 	return false
 }
 
-// itemNotice takes what is about one item.
+// itemNotice handles a notification about one item.
 func (p *liveParser) itemNotice(method string, n *notice) {
 	switch method {
 	case "item/started":
@@ -169,8 +169,9 @@ func (p *liveParser) itemStarted(it *liveItem) {
 	}
 }
 
-// helped takes an item of a sub-agent: its tools are those of the tool that started it last. What it says is no part of the answer.
-func (p *liveParser) helped(method string, it *liveItem) {
+// subAgentItem handles an item of a sub-agent. Its tools count as children of the tool that started it last. Its text
+// is not part of the answer.
+func (p *liveParser) subAgentItem(method string, it *liveItem) {
 	t, ok := started(it, p.dir)
 	if !ok || it.Type == itemCollab {
 		return
@@ -184,7 +185,7 @@ func (p *liveParser) helped(method string, it *liveItem) {
 	}
 }
 
-// tool is the tool of an item, if it was told of.
+// tool returns the tool of an item, if it was emitted.
 func (p *liveParser) tool(item string) cli.ToolID {
 	if !p.tools[item] {
 		return ""
@@ -216,7 +217,7 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 	if _, tool := started(it, p.dir); !tool {
 		return
 	}
-	p.itemStarted(it) // one that was never announced is started here
+	p.itemStarted(it) // an item that was never announced starts here
 	p.endTool(it)
 }
 
@@ -229,7 +230,7 @@ func (p *liveParser) endTool(it *liveItem) {
 	}
 }
 
-// wholeMessage overwrites what was streamed of a message.
+// wholeMessage replaces the streamed text of a message.
 func (p *liveParser) wholeMessage(it *liveItem) {
 	comment, known := p.comments[it.ID]
 	switch {
@@ -240,12 +241,12 @@ func (p *liveParser) wholeMessage(it *liveItem) {
 	}
 	delete(p.comments, it.ID)
 	p.streaming = ""
-	if p.torn == it.ID { // it was said whole after all
+	if p.torn == it.ID { // the message is complete after all
 		p.torn = ""
 	}
 }
 
-// thoughtOf is reasoning that was not streamed.
+// thoughtOf returns reasoning that was not streamed.
 func thoughtOf(it *liveItem) string {
 	if len(it.Summary) > 0 {
 		return strings.Join(it.Summary, "\n\n")
@@ -257,7 +258,7 @@ func thoughtOf(it *liveItem) string {
 	return strings.Join(content, "\n\n")
 }
 
-// plan tells the agent's list of steps.
+// plan emits the agent's list of steps.
 func (p *liveParser) plan(n *notice) {
 	var ev cli.PlanChanged
 	for _, s := range n.Plan {
@@ -266,7 +267,7 @@ func (p *liveParser) plan(n *notice) {
 	p.out.Pass(ev)
 }
 
-// count counts by the thread's totals: a turn is several requests to the model, each told of once.
+// count uses the thread's totals: a turn consists of several requests to the model, each reported once.
 func (p *liveParser) count(u tokenUsage) {
 	if p.usage == nil {
 		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // the total before the turn
@@ -279,7 +280,7 @@ func (u liveUsage) minus(v liveUsage) liveUsage {
 	return liveUsage{u.Input - v.Input, u.Cached - v.Cached, u.CacheNew - v.CacheNew, u.Output - v.Output, u.Reasoning - v.Reasoning, u.Sum - v.Sum}
 }
 
-// used is what the turn used.
+// used returns the usage of the turn.
 func (p *liveParser) used() cli.Usage {
 	if p.usage == nil {
 		return cli.Usage{}
@@ -291,7 +292,7 @@ func (p *liveParser) used() cli.Usage {
 	}
 }
 
-// fill is how full the thread's context is.
+// fill returns how full the thread's context is.
 func (p *liveParser) fill() cli.Fill {
 	if p.usage == nil {
 		return cli.Fill{}
@@ -299,7 +300,7 @@ func (p *liveParser) fill() cli.Fill {
 	return p.usage.fill
 }
 
-// limitNear is how much of a limit must be used for people to be told, in percent.
+// limitNear is the used part of a limit, in percent, from which on users are notified.
 const limitNear = 90
 
 func (p *liveParser) limits(n *notice) {
@@ -321,7 +322,7 @@ func (p *liveParser) limits(n *notice) {
 	}
 }
 
-// trouble takes the failure of one request to the model. It is not the end, unless retrying is hopeless.
+// trouble handles the failure of one request to the model. It does not end the turn, unless retrying is hopeless.
 func (p *liveParser) trouble(n *notice) {
 	if n.Error == nil {
 		return
@@ -354,12 +355,12 @@ func (p *liveParser) completed(turn *turnInfo) {
 	}
 }
 
-// denied records what Codex asked for and did not get.
+// denied records a denied request of Codex.
 func (p *liveParser) denied(a cli.ApprovalAsked, reason string) {
 	p.denials = append(p.denials, cli.Denial{Tool: a.Tool, Title: a.Title, Reason: reason})
 }
 
-// result is the Result of a turn that ended by Codex's own word.
+// result returns the Result of a turn that Codex ended.
 func (p *liveParser) result() cli.Result {
 	switch {
 	case p.refused != nil:

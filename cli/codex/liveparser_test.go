@@ -19,8 +19,8 @@ type recorded struct {
 	Msg  rpc.Message `json:"msg"`
 }
 
-// Every folder of testdata/live is a recorded dialog with the real app server, and what its turns look like to
-// a person.
+// Every folder of testdata/live has a recorded dialog with the real app server, and its turns in the form that a user
+// sees.
 func TestLiveRecordings(t *testing.T) {
 	clitest.Recordings(t, update, "testdata/live/*/in.ndjson", func(t *testing.T, _ string, raw []byte) string {
 		return liveTranscript(t, raw)
@@ -33,19 +33,19 @@ type stagedTurn struct {
 	rec *clitest.Recorder
 }
 
-// liveTranscript plays a dialog: each turn/start of ours makes a turn of its thread.
+// liveTranscript replays a dialog. Each turn/start of ductor's starts a turn of its thread.
 func liveTranscript(t *testing.T, raw []byte) string {
 	t.Helper()
 	var order []*stagedTurn
 	turns := map[string]*stagedTurn{}  // by thread
-	asking := map[string]*stagedTurn{} // by the name of the question
+	asking := map[string]*stagedTurn{} // by the id of the request
 	for line := range bytes.Lines(raw) {
 		var r recorded
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)
 		}
 		var a notice
-		_ = json.Unmarshal(r.Msg.Params, &a) // some have none
+		_ = json.Unmarshal(r.Msg.Params, &a) // some messages have none
 		switch {
 		case r.From == "us" && r.Msg.Method == "turn/start":
 			turn := newStagedTurn(a.ThreadID)
@@ -109,7 +109,7 @@ func (s *stagedTurn) hears(m rpc.Message) {
 	}
 }
 
-// tell has a parser take a notification.
+// tell passes a notification to a parser.
 func tell(p *liveParser, m rpc.Message) (over bool) {
 	var n notice
 	return json.Unmarshal(m.Params, &n) == nil && p.notification(m.Method, &n)
@@ -124,7 +124,7 @@ func (s *stagedTurn) finish() {
 	s.out.Finish(r)
 }
 
-// FuzzLiveParser feeds any notifications: no panic, and the contract of events holds.
+// FuzzLiveParser passes any notifications to the parser: it does not panic, and the events fulfil their contract.
 func FuzzLiveParser(f *testing.F) {
 	for _, lines := range recordedNotices(f) {
 		f.Add(lines)
@@ -133,7 +133,7 @@ func FuzzLiveParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { clitest.Keeps(t, readNotices(raw)) })
 }
 
-// recordedNotices returns what the app server said in each recording, a line for each notification or request.
+// recordedNotices returns the app server's notifications and requests of each recording, one per line.
 func recordedNotices(t testing.TB) (all [][]byte) {
 	t.Helper()
 	for _, raw := range clitest.Seeds(t, "testdata/live/*/in.ndjson") {
@@ -164,7 +164,7 @@ func readNotices(raw []byte) (events []cli.Event) {
 		}
 		var n notice
 		if json.Unmarshal(m.Params, &n) == nil && n.TurnID != "" {
-			p.turn = n.TurnID // else everything would be of another turn
+			p.turn = n.TurnID // otherwise every notification would belong to another turn
 		}
 		if askable(m.Method) {
 			_ = newInquiry(m).answer(cli.Decision{Allow: true})
@@ -180,12 +180,12 @@ func readNotices(raw []byte) (events []cli.Event) {
 	return events
 }
 
-// The work over notifications is in proportion to their number, also of those about ever other things.
+// The work for notifications is proportional to their number, even if all are about different objects.
 func TestTheWorkOverNoticesIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Lines(recordedNotices(t)), func(text string) { readNotices([]byte(text)) })
 }
 
-// A message that a failure of the model interrupted and that ends all the same stays when another one begins.
+// A message that a failure of the model interrupted, but that still ended, stays when another one starts.
 func TestAMessageThatEndsAfterAFailureStays(t *testing.T) {
 	out := turn.NewEmitter(Agent, time.Now, func(cli.Event) {})
 	p := newLiveParser(out, cli.Request{})
@@ -203,15 +203,15 @@ func TestAMessageThatEndsAfterAFailureStays(t *testing.T) {
 	}
 }
 
-// The tools of a sub-agent are those of the tool that started it. What it says is no part of the answer.
+// The tools of a sub-agent count as those of the tool that started it. Its text is not part of the answer.
 func TestToolsOfASubAgent(t *testing.T) {
 	var events []cli.Event
 	out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) })
 	p := newLiveParser(out, cli.Request{})
 	p.itemNotice("item/started", &notice{Item: &liveItem{ID: "spawn", Type: itemCollab, Tool: "spawnAgent"}})
-	p.helped("item/completed", &liveItem{ID: "said", Type: itemMessage, Text: "words of its own"})
-	p.helped("item/started", &liveItem{ID: "run", Type: itemCommand, Command: "echo sub"})
-	p.helped("item/completed", &liveItem{ID: "run", Type: itemCommand, Command: "echo sub", Output: "sub"})
+	p.subAgentItem("item/completed", &liveItem{ID: "said", Type: itemMessage, Text: "words of its own"})
+	p.subAgentItem("item/started", &liveItem{ID: "run", Type: itemCommand, Command: "echo sub"})
+	p.subAgentItem("item/completed", &liveItem{ID: "run", Type: itemCommand, Command: "echo sub", Output: "sub"})
 	out.Finish(cli.Result{})
 	var begun []cli.ToolStarted
 	for _, ev := range events {

@@ -14,7 +14,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a thread. All but decide, steer and stop belongs to the goroutine of Turn.
+// liveTurn is one turn of a thread. Everything except decide, steer and stop belongs to the goroutine of Turn.
 type liveTurn struct {
 	s         *live
 	req       cli.Request
@@ -30,24 +30,24 @@ type liveTurn struct {
 	steering
 }
 
-// steering is what is known of messages that are sent into the turn. Safe for concurrent use.
+// steering is the state of messages sent into the turn. Safe for concurrent use.
 type steering struct {
-	name  atomic.Pointer[string] // Codex's own of the turn, once it is known
+	name  atomic.Pointer[string] // Codex's id of the turn, once it is known
 	added turn.Added
 }
 
 // prompt is the request that starts a turn.
 type prompt struct {
-	id    string // the next process knows the answer by it
+	id    string // the next process recognizes the answer by it
 	state promptState
-	held  []news // what came before the answer: whose it is can only be said then
+	held  []news // news before the answer: only the answer shows whose they are
 }
 
-// promptState is how far a prompt is.
+// promptState is the state of a prompt.
 type promptState string
 
 const (
-	promptUnsent    promptState = "unsent" // the previous process did not send it: it is sent when all else is known
+	promptUnsent    promptState = "unsent" // the previous process did not send it: send it when everything else is known
 	promptSent      promptState = "sent"
 	promptAccepted  promptState = "accepted"
 	promptUnwritten promptState = "unwritten" // it did not reach Codex
@@ -56,7 +56,7 @@ const (
 // startWait is how long Codex may take to answer turn/start.
 const startWait = time.Minute
 
-// Turn runs one prompt in the thread, or resumes the turn that was adopted.
+// Turn runs one prompt in the thread, or resumes the adopted turn.
 func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	out := turn.NewEmitter(Agent, s.opts().Now, emit)
 	left := s.takeLeft()
@@ -66,7 +66,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	}
 	t := s.newTurn(ctx, req, out, left)
 	if left == nil {
-		s.server.TurnStarted() // where it is about to end, the end of it ends the turn
+		s.server.TurnStarted() // if the process is about to end, its end ends the turn
 	}
 	end := t.loop.Run(t.ctx)
 	r := t.result(end)
@@ -83,7 +83,7 @@ func (s *live) takeLeft() *awaitedTurn {
 	return left
 }
 
-// startName is the id of the request that starts a turn.
+// startName returns the id of the request that starts a turn.
 func startName(turn cli.TurnID) string { return "turn." + string(turn) }
 
 func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, left *awaitedTurn) *liveTurn {
@@ -95,7 +95,8 @@ func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, 
 	}
 	source := turn.Source[news]{Gone: s.server.Gone(), Limits: turn.LimitsOf(s.opts().ProviderOptions), Stop: s.server.Stop}
 	source.Limits.Start = startWait
-	source.Limits.Interrupt = source.Limits.Grace // an interrupt need not show before the turn has ended, and others share the process
+	// an interrupt may take until the end of the turn, and others share the process
+	source.Limits.Interrupt = source.Limits.Grace
 	begin := t.begin
 	if left != nil {
 		t.in, begin = left.in, nil
@@ -120,13 +121,13 @@ func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, 
 	return t
 }
 
-// begin has the thread's messages come here, and asks for the turn.
+// begin directs the thread's messages to this turn, and sends the prompt.
 func (t *liveTurn) begin() {
 	t.s.server.turns.Set(t.s.thread, t.in)
 	t.send()
 }
 
-// send asks for the turn. Its beginning is recorded before.
+// send sends the prompt. It first records the start of the turn.
 func (t *liveTurn) send() {
 	t.prompt.state = promptSent
 	ctx, cancel := context.WithTimeout(t.ctx, helloWait)
@@ -153,7 +154,7 @@ func (t *liveTurn) send() {
 	t.s.server.Peer().Ask(t.ctx, start)
 }
 
-// take deals with one piece of news and says whether it ended the turn.
+// take handles one piece of news. It reports whether the turn is over.
 func (t *liveTurn) take(n news) (over bool) {
 	switch {
 	case n.CaughtUp:
@@ -182,7 +183,7 @@ func (t *liveTurn) take(n news) (over bool) {
 		t.resolved(n.notice)
 		return false
 	case n.notice.helper:
-		t.parser.helped(n.method, n.notice.Item)
+		t.parser.subAgentItem(n.method, n.notice.Item)
 		return false
 	}
 	if it := n.notice.Item; it != nil && it.Type == "userMessage" {
@@ -192,14 +193,14 @@ func (t *liveTurn) take(n news) (over bool) {
 	return t.parser.notification(n.method, n.notice)
 }
 
-// nameServers says which MCP servers are missing.
+// nameServers warns about missing MCP servers.
 func (t *liveTurn) nameServers() {
 	for _, what := range t.s.server.missingServers(t.s.thread) {
 		t.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: what})
 	}
 }
 
-// started deals with the answer to the request that starts the turn, and then with what came before it.
+// started handles the answer to the request that starts the turn, and then the news before it.
 func (t *liveTurn) started(m rpc.Message) (over bool) {
 	var reply struct {
 		Turn struct {
@@ -217,7 +218,7 @@ func (t *liveTurn) started(m rpc.Message) (over bool) {
 	t.s.server.accepted(t.s.thread, t.prompt.id)
 	t.prompt.state, t.parser.turn = promptAccepted, reply.Turn.ID
 	t.out.Accepted()
-	if reply.Turn.ID != "" { // else it takes no message
+	if reply.Turn.ID != "" { // otherwise the turn accepts no messages
 		t.name.Store(&reply.Turn.ID)
 	}
 	held := t.prompt.held
@@ -231,9 +232,9 @@ func (t *liveTurn) started(m rpc.Message) (over bool) {
 	return false
 }
 
-// caughtUp ends the past: what waits for people is told, and what was never sent is.
+// caughtUp handles the end of the replay. It emits the requests that wait for users, and sends an unsent prompt.
 func (t *liveTurn) caughtUp(c turn.Change) (over bool) {
-	if t.prompt.state != promptAccepted { // then there is nothing of this turn to tell
+	if t.prompt.state != promptAccepted { // no news are about this turn then
 		t.prompt.held = nil
 	}
 	t.approvals.Release()
@@ -250,7 +251,7 @@ func (t *liveTurn) caughtUp(c turn.Change) (over bool) {
 
 func (t *liveTurn) interrupt() error {
 	params := map[string]any{"threadId": t.s.thread, "turnId": t.parser.turn}
-	return t.s.server.Peer().Send("turn/interrupt", params) // the answer is the end of the turn
+	return t.s.server.Peer().Send("turn/interrupt", params) // the end of the turn answers it
 }
 
 // steer adds req's prompt to the turn.
@@ -260,7 +261,7 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 		return cli.ErrNoTurn
 	}
 	params := map[string]any{"threadId": t.s.thread, "expectedTurnId": *id, "input": inputOf(req)}
-	if req.Turn != "" { // Codex names it when its model gets the message
+	if req.Turn != "" { // Codex repeats it when its model gets the message
 		params["clientUserMessageId"] = string(req.Turn)
 		t.added.Add(string(req.Turn), req.Turn)
 	}
@@ -275,7 +276,7 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	return err
 }
 
-// result is how the turn ended: by Codex's own word, unless it was cut short before that.
+// result returns the result of the turn: Codex's own, unless the turn was interrupted before.
 func (t *liveTurn) result(end turn.End) cli.Result {
 	switch {
 	case t.prompt.state == promptUnwritten && t.ctx.Err() != nil:
@@ -290,7 +291,7 @@ func (t *liveTurn) result(end turn.End) cli.Result {
 	return t.loop.Outcome(end, Agent, t.s.server.exit)
 }
 
-// close withdraws what is asked, fills in the Result, and tells the session.
+// close withdraws open requests, completes the Result, and updates the session.
 func (t *liveTurn) close(end turn.End, r *cli.Result) {
 	if err := t.loop.StopErr(); err != nil {
 		t.s.opts().Logger.Error("a codex that does not answer did not end", "pid", t.s.server.Program().PID(), "err", err)
@@ -308,8 +309,8 @@ func (t *liveTurn) close(end turn.End, r *cli.Result) {
 	}
 }
 
-// sessionGoesOn says whether Codex ended the turn for the user's next message, and nothing of the turn runs on. Codex leaves
-// a running command alone, so sessionGoesOn ends it.
+// sessionGoesOn reports whether Codex ended the turn for the user's next message, and no process of the turn is left.
+// Codex does not end a running command, so sessionGoesOn ends it.
 func (t *liveTurn) sessionGoesOn() bool {
 	if !cli.Replaced(t.ctx) || t.parser.status == "" {
 		return false
@@ -326,18 +327,18 @@ func (t *liveTurn) sessionGoesOn() bool {
 	return err == nil
 }
 
-// end detaches from the thread's messages, and counts the turn out of its process.
+// end detaches from the thread's messages, and removes the turn from its process's count.
 func (t *liveTurn) end(end turn.End) {
 	h := t.s.server
 	detached := end == turn.EndDetached
-	if detached { // from now on the next process answers what Codex asks
+	if detached { // from now on the next process answers Codex's requests
 		h.TurnEnded(t.ctx, shared.EndDetached)
 	}
 	h.Peer().Forget(t.prompt.id)
 	h.turns.Remove(t.s.thread, t.in)
 	for _, n := range append(t.loop.Rest(), t.in.Close()...) {
 		if n.ask != nil && !detached && !t.loop.Past() {
-			h.decline(n.ask) // no turn is left to ask in
+			h.decline(n.ask) // no turn is left to ask the user
 		}
 	}
 	t.s.mu.Lock()
@@ -350,7 +351,7 @@ func (t *liveTurn) end(end turn.End) {
 	close(t.done)
 }
 
-// note is what the next process must know to resume a turn of this thread.
+// note is stored for the next process, which needs it to resume a turn of this thread.
 type note struct {
 	Thread cli.AgentSessionID `json:"thread"`
 	Marker string             `json:"marker"`
@@ -360,7 +361,7 @@ type note struct {
 
 func (s *live) note() string {
 	raw, err := json.Marshal(note{s.thread, s.marker, s.bound, s.model})
-	if err != nil { // strings always can be written
+	if err != nil { // strings can always be encoded
 		return ""
 	}
 	return string(raw)

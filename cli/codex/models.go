@@ -25,7 +25,7 @@ type modelPage struct {
 // maxModelPages bounds a listing whose cursor never ends.
 const maxModelPages = 20
 
-// Models asks `codex app-server` for the models a user may pick.
+// Models asks `codex app-server` for the models that users can choose.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	var models []cli.Model
 	err := p.inquire(ctx, func(c *rpc.Peer) error {
@@ -67,8 +67,8 @@ func (page modelPage) models() []cli.Model {
 	return models
 }
 
-// Commands lists the skills that Codex has in the directory of the thread, which a prompt names with a dollar sign; see
-// cli.Commander.
+// Commands implements cli.Commander. It lists Codex's skills in the directory of the thread. A prompt names them with a
+// dollar sign.
 func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	params := map[string]any{}
 	if dir := s.dir; dir != "" {

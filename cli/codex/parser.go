@@ -10,25 +10,24 @@ import (
 	"ductor/cli/turn"
 )
 
-// parser turns the lines of one `codex exec --json` run into events. It is pure: the same lines give the
-// same events.
+// parser converts the lines of one `codex exec --json` run to events. It is pure: the same lines give the same events.
 type parser struct {
 	out *turn.Emitter
 	req cli.Request
 	network
 
 	thread  cli.AgentSessionID
-	held    *liveItem // a message that may turn out to announce a tool
+	held    *liveItem // a message that may only announce a tool
 	usage   cli.Usage
 	done    bool              // turn.completed
-	failure *cli.Failure      // why the turn failed, or is not worth waiting for
-	garbage func(line []byte) // takes lines that are no events
+	failure *cli.Failure      // why the turn failed, or is hopeless
+	garbage func(line []byte) // handles lines outside of the protocol
 	sandbox string
 	denials []cli.Denial
 	lastErr string
 }
 
-// line takes one line and says whether the turn is over.
+// line handles one line. It reports whether the turn is over.
 func (p *parser) line(line []byte) (end bool) {
 	var ev event
 	if err := json.Unmarshal(line, &ev); err != nil || ev.Type == "" {
@@ -64,7 +63,7 @@ func (p *parser) line(line []byte) (end bool) {
 func (p *parser) threadStarted(id cli.AgentSessionID) {
 	p.thread = id
 	if p.req.Resume != "" && id != p.req.Resume {
-		// Codex went on in a thread of its own: the prompt must not run without what came before.
+		// Codex continued in another thread: the prompt must not run without the earlier messages.
 		p.failure = cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
 		return
 	}
@@ -101,7 +100,7 @@ func (p *parser) itemCompleted(it *liveItem) {
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(it.Message)})
 		return
 	}
-	p.itemStarted(it) // one that was never announced is started here
+	p.itemStarted(it) // an item that was never announced starts here
 	if _, tool := started(it, p.req.Dir); !tool {
 		return
 	}
@@ -115,15 +114,15 @@ func (p *parser) itemCompleted(it *liveItem) {
 	p.noteDenial(it)
 }
 
-// meaning says what a held message turned out to be.
+// meaning is the meaning of a held message.
 type meaning int
 
 const (
 	answers   meaning = iota // text of the answer
-	announces                // only says which tool comes next
+	announces                // only announces the next tool
 )
 
-// release passes on the held message. Nothing held is ever dropped.
+// release emits the held message. No held message is ever dropped.
 func (p *parser) release(as meaning) {
 	if p.held == nil {
 		return
@@ -136,7 +135,7 @@ func (p *parser) release(as meaning) {
 	p.held = nil
 }
 
-// noteDenial records a command that the read-only sandbox refused.
+// noteDenial records a command that the read-only sandbox rejected.
 func (p *parser) noteDenial(it *liveItem) {
 	refused := it.Type == itemCommand && it.Status == "failed" && p.sandbox == readOnly &&
 		strings.Contains(it.Output, "Read-only file system")
@@ -153,7 +152,7 @@ func (p *parser) noteDenial(it *liveItem) {
 
 const denialReason = "the permission mode of this chat keeps Codex read-only"
 
-// apiTrouble takes a retry notice. It is not the end, unless retrying is hopeless.
+// apiTrouble handles a retry notice. It does not end the turn, unless retrying is hopeless.
 func (p *parser) apiTrouble(message string) {
 	p.lastErr = message
 	kind := kindOf(message)

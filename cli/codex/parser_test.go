@@ -16,8 +16,8 @@ import (
 
 var update = clitest.UpdateFlag()
 
-// Every folder of testdata is a recording of the real CLI and what its turn looks like to a person.
-// resume.txt, where it is there, names the thread that was asked for.
+// Every folder of testdata has a recording of the real CLI, and its turn in the form that a user sees. resume.txt, if
+// it exists, contains the requested thread.
 func TestParserRecordings(t *testing.T) {
 	clitest.Recordings(t, update, "testdata/*/in.ndjson", func(_ *testing.T, file string, raw []byte) string {
 		resume, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "resume.txt"))
@@ -26,7 +26,7 @@ func TestParserRecordings(t *testing.T) {
 	})
 }
 
-// transcript runs a recording through a parser as a turn of session.Turn would.
+// transcript passes a recording through a parser, like a turn of session.Turn.
 func transcript(raw []byte, resume, stderr string) string {
 	rec := &clitest.Recorder{}
 	rec.Turn()
@@ -87,8 +87,8 @@ func TestUsageOfAResumedThreadIsTheTurnsOwn(t *testing.T) {
 	}
 }
 
-// FuzzParser feeds any bytes as the output of one process: no panic, one Result and last, every tool
-// ended, and the deltas fold to the answer.
+// FuzzParser parses any bytes as the output of one process: it does not panic, one Result comes last, every tool ends,
+// and the deltas add up to the answer.
 func FuzzParser(f *testing.F) {
 	for _, raw := range clitest.Seeds(f, "testdata/*/in.ndjson") {
 		f.Add(raw)
@@ -110,7 +110,7 @@ func readOutput(raw []byte) (events []cli.Event) {
 	return events
 }
 
-// The work over events is in proportion to their number, also of events about ever other things.
+// The work for events is proportional to their number, even if all are about different objects.
 func TestTheWorkOverEventsIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Lines(clitest.Seeds(t, "testdata/*/in.ndjson")), func(text string) { readOutput([]byte(text)) })
 }

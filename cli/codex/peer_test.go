@@ -17,8 +17,8 @@ import (
 	"ductor/cli/rpc"
 )
 
-// oddServer is an app server inside the test, with manners of its own. It answers what every server answers
-// unless say takes the message.
+// oddServer is an app server inside the test with unusual behaviour. It answers like any server unless say handles the
+// message.
 type oddServer struct {
 	say    func(s *oddServer, m rpc.Message) (handled bool)
 	stdin  *io.PipeWriter
@@ -27,7 +27,7 @@ type oddServer struct {
 	done   chan struct{}
 	once   sync.Once
 	code   int
-	dying  func() // called while it is being ended; may be nil
+	dying  func() // called while it is being stopped; may be nil
 
 	mu    sync.Mutex
 	heard []rpc.Message
@@ -80,7 +80,7 @@ func (s *oddServer) asUsual(m rpc.Message) {
 	}
 }
 
-// notify is a notification of the odd thread's turn.
+// notify returns a notification of the odd thread's turn.
 func notify(method, params string) string {
 	return `{"method":"` + method + `","params":{"threadId":"` + oddThread + `","turnId":"T",` + params + `}}`
 }
@@ -98,7 +98,7 @@ func approval(id string) string {
 }
 
 func (s *oddServer) print(lines ...string) {
-	_, _ = io.WriteString(s.out, strings.Join(lines, "\n")+"\n") // no one reads once it is over
+	_, _ = io.WriteString(s.out, strings.Join(lines, "\n")+"\n") // after the end there is no reader
 }
 
 func (s *oddServer) exit() {
@@ -108,7 +108,7 @@ func (s *oddServer) exit() {
 	})
 }
 
-// answersTo are what a request of the server was answered.
+// answersTo returns the answers to a request of the server.
 func (s *oddServer) answersTo(id string) (answers []rpc.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,13 +144,13 @@ func (s *oddServer) Stop(context.Context, time.Duration) error {
 // oddLauncher starts odd servers, all of one kind.
 type oddLauncher struct {
 	say     func(*oddServer, rpc.Message) bool
-	version string // what --version prints; nothing when empty
+	version string // the output of --version, if not empty
 
 	mu      sync.Mutex
 	servers []*oddServer
 }
 
-// saying is a process that has said all it had to.
+// saying is a process whose output is complete.
 type saying struct {
 	*oddServer
 	words io.Reader
@@ -183,7 +183,7 @@ func (l *oddLauncher) Attach(context.Context, cli.LeftRun, int64) (cli.Process, 
 	return nil, fs.ErrNotExist
 }
 
-// odd runs f over a server with odd manners, on a clock of its own.
+// odd runs f with an odd server, on a clock of its own.
 func odd(t *testing.T, say func(*oddServer, rpc.Message) bool, f func(t *testing.T, p *Provider, l *oddLauncher)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func odd(t *testing.T, say func(*oddServer, rpc.Message) bool, f func(t *testing
 	})
 }
 
-// onStart prints lines after the turn has begun as usual.
+// onStart prints lines after the turn has started as usual.
 func onStart(lines ...string) func(*oddServer, rpc.Message) bool {
 	return func(s *oddServer, m rpc.Message) bool {
 		if m.Method != "turn/start" {
@@ -310,7 +310,7 @@ func TestServersThatCannotBeOpened(t *testing.T) {
 				if s != nil || err == nil {
 					t.Fatalf("opened: %+v, %v", s, err)
 				}
-				// These are the kinds after which the service asks one-shot.
+				// After these kinds the service uses one-shot mode.
 				if f := cli.AsFailure(Agent, err); f.Kind != cli.BadOutput && f.Kind != cli.Crashed {
 					t.Errorf("%+v", f)
 				}
@@ -368,7 +368,7 @@ func TestAnAgentThatWaitsForPeopleIsNotSilent(t *testing.T) {
 	})
 }
 
-// A conversation that begins while an app server that does not answer is being ended is not put into that.
+// A conversation that starts while a hanging app server is being stopped does not use that server.
 func TestNobodyJoinsAServerThatIsBeingEnded(t *testing.T) {
 	deaf := func(_ *oddServer, m rpc.Message) bool { return m.Method == "turn/interrupt" }
 	odd(t, deaf, func(t *testing.T, p *Provider, l *oddLauncher) {

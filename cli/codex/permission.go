@@ -11,32 +11,33 @@ import (
 	"ductor/cli/tools"
 )
 
-// permissions is what Codex may do: when it asks the user, and what its sandbox allows without asking.
+// permissions are Codex's permissions: when it asks the user, and what its sandbox allows without asking.
 type permissions struct {
 	approval string // AskForApproval of the app server
 	sandbox  string
 }
 
-// When Codex asks: for anything that is not known to be harmless, where it sees fit, or never.
+// Values of approval: Codex asks for anything that is not known to be harmless, if it considers that necessary, or
+// never.
 const (
 	askUntrusted = "untrusted"
 	askOnRequest = "on-request"
 	askNever     = "never"
 )
 
-// The sandboxes.
+// Sandboxes.
 const (
 	readOnly       = "read-only"
 	workspaceWrite = "workspace-write"
 	fullAccess     = "danger-full-access"
 )
 
-// permissionsOf maps a permission mode, for exec and app-server alike. Where no user can be asked, which is so in
-// exec and where a turn is not attended, nothing is possible that the mode would ask about. A configured
-// sandbox counts where the mode leaves a choice.
+// permissionsOf maps a permission mode, for exec and app-server alike. If no user can be asked, as in exec or an
+// unattended turn, everything that the mode would ask about is impossible. A configured sandbox applies if the mode
+// leaves a choice.
 //
-// What the user allows runs inside the sandbox, so it must be one in which it can work: in a read-only one Codex
-// tries an allowed command again outside only if it failed within milliseconds.
+// Actions that the user allows run inside the sandbox, so it must be one in which they work: in a read-only one Codex
+// retries an allowed command outside only if it failed within milliseconds.
 func permissionsOf(mode cli.PermissionMode, attended bool, configured string) permissions {
 	m := permissions{approval: askNever, sandbox: readOnly}
 	switch mode {
@@ -75,7 +76,7 @@ var (
 	_ cli.ProjectReader = (*Provider)(nil)
 )
 
-// Cannot says what of a permission mode Codex does not do; see permissionsOf and cli.Limited.
+// Cannot implements cli.Limited; see permissionsOf.
 func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	once := mode == cli.OneShot
 	switch {
@@ -93,12 +94,13 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	return ""
 }
 
-// ProjectFiles are the files of a project that Codex takes settings from if it trusts the project; see cli.ProjectReader.
+// ProjectFiles implements cli.ProjectReader. It returns the files of a project that contain settings, which Codex uses
+// if it trusts the project.
 func (p *Provider) ProjectFiles() []string { return []string{".codex/"} }
 
-// trust tells Codex whether to use the settings of the project, whatever the user's own configuration says of it. Codex decides
-// for each directory from the working directory up to the top of the repository. Where there are no settings it says nothing:
-// Codex reads no AGENTS.md of a project that it is told not to trust.
+// trust tells Codex whether to use the settings of the project, whatever the user's own configuration says about it.
+// Codex decides for each directory from the working directory up to the top of the repository. If there are no
+// settings, trust returns nothing: Codex does not read AGENTS.md in a project that it must not trust.
 func trust(req cli.Request) map[string]trustLevel {
 	level := "untrusted"
 	switch req.Project {
@@ -120,12 +122,12 @@ func trust(req cli.Request) map[string]trustLevel {
 	return projects
 }
 
-// trustLevel is what Codex's configuration has of a project.
+// trustLevel is the entry of a project in Codex's configuration.
 type trustLevel struct {
 	Level string `json:"trust_level"`
 }
 
-// trustFlag is trust on a command line: a table of TOML, whose strings JSON's are too.
+// trustFlag returns trust as arguments: a TOML table, whose strings are the same as in JSON.
 func trustFlag(req cli.Request) []string {
 	projects := trust(req)
 	if len(projects) == 0 {
@@ -139,7 +141,7 @@ func trustFlag(req cli.Request) []string {
 	return []string{"-c", "projects={" + strings.Join(entries, ",") + "}"}
 }
 
-// toolSwitches are the tools that Codex can be kept from, and what switches them off.
+// toolSwitches maps the tools that can be switched off in Codex to their switches.
 func toolSwitches() map[string]string {
 	switches := map[string]string{"web_search": `web_search="disabled"`, "view_image": "features.view_image=false"}
 	for _, name := range tools.Own(Agent, []string{"shell"}) { // they are one feature
@@ -148,7 +150,7 @@ func toolSwitches() map[string]string {
 	return switches
 }
 
-// toolFlags switch off the tools that a request denies. They bind the process.
+// toolFlags returns the arguments that switch off the denied tools of a request. They apply to the whole process.
 func toolFlags(req cli.Request) []string {
 	var settings, flags []string
 	switches := toolSwitches()
@@ -161,7 +163,8 @@ func toolFlags(req cli.Request) []string {
 	return flags
 }
 
-// deniesEdits says whether a request denies patches. No setting takes that tool away: a read-only sandbox refuses them, or asks.
+// deniesEdits reports whether a request denies patches. No setting removes that tool: a read-only sandbox rejects
+// patches, or asks.
 func deniesEdits(req cli.Request) bool {
 	edits := tools.Own(Agent, []string{"edit"})
 	return slices.ContainsFunc(req.Tools.Denied, func(name string) bool { return slices.Contains(edits, name) })
@@ -169,7 +172,7 @@ func deniesEdits(req cli.Request) bool {
 
 var _ cli.ToolHolder = (*Provider)(nil)
 
-// CannotHold says what of a list Codex cannot be held to; see cli.ToolHolder.
+// CannotHold implements cli.ToolHolder.
 func (p *Provider) CannotHold(req cli.Request) string {
 	switches, edits := toolSwitches(), tools.Own(Agent, []string{"edit"})
 	unknown := func(name string) bool { return switches[name] == "" && !slices.Contains(edits, name) }

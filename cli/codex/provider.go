@@ -13,33 +13,33 @@ import (
 	"ductor/cli/turn"
 )
 
-// Agent is the dialect's name.
+// Agent is the agent's name.
 const Agent cli.Agent = "codex"
 
-// EnvKeys are the variables that Codex and no other agent is given.
+// EnvKeys returns the variables that only Codex gets.
 func EnvKeys() []string { return []string{"OPENAI_*", "CODEX_*"} }
 
-// Options configure a Provider. The zero value of every field but Launcher is usable.
+// Options configures a Provider. All fields but Launcher may be zero.
 type Options struct {
 	cli.ProviderOptions
-	Sandbox  string        // for permission modes that leave a choice; "workspace-write" when empty
-	Patience time.Duration // how long Codex may wait for the network in one turn; a minute when 0
+	Sandbox  string        // for permission modes that leave a choice; default: "workspace-write"
+	Patience time.Duration // how long Codex may wait for the network in one turn; default: a minute
 }
 
-// Provider is Codex. Safe for concurrent use.
+// Provider implements cli.Provider for Codex. Safe for concurrent use.
 type Provider struct {
 	opts Options
 	pool *shared.Pool[*server]
 
 	mu sync.Mutex
-	// totals is what each thread has used so far: Codex reports a resumed thread's running total.
+	// totals is the usage of each thread so far, because Codex reports a resumed thread's running total.
 	totals map[cli.AgentSessionID]cli.Usage
 
 	modesMu sync.Mutex
 	modes   []cli.Mode // nil until the version is known
 }
 
-// New makes a Provider.
+// New returns a Provider.
 func New(opts Options) *Provider {
 	opts.ProviderOptions = opts.OrDefault("codex")
 	opts.Patience = cmp.Or(opts.Patience, time.Minute)
@@ -48,10 +48,10 @@ func New(opts Options) *Provider {
 	return p
 }
 
-// Agent is "codex".
+// Agent returns "codex".
 func (p *Provider) Agent() cli.Agent { return Agent }
 
-// Open makes a session. In OneShot mode nothing is started: each turn starts its own process.
+// Open implements cli.Provider. In OneShot mode it starts no process: each turn starts its own.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.OneShot:
@@ -78,7 +78,7 @@ func (p *Provider) parser(out *turn.Emitter, req cli.Request) *parser {
 	}
 }
 
-// Adopt makes a session of a run that the previous process left.
+// Adopt implements cli.Provider. It returns a session for a run that the previous process left.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.once().Adopt(ctx, left, req)
@@ -86,12 +86,12 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return p.adoptLive(ctx, left, req)
 }
 
-// leastMinor is the first version 0.x whose app server has all of the protocol that ductor speaks: threads, turns
+// leastMinor is the first version 0.x whose app server supports the whole protocol that ductor uses: threads, turns
 // that can be steered, and background terminals.
 const leastMinor = 100
 
-// Modes is live before one-shot, unless the installed version is too old for it. The version is asked for until it
-// is known.
+// Modes returns Live, which is preferred, and OneShot. If the installed version is too old for Live, it returns only
+// OneShot. It asks for the version until it is known.
 func (p *Provider) Modes() []cli.Mode {
 	p.modesMu.Lock()
 	defer p.modesMu.Unlock()
@@ -110,7 +110,7 @@ func (p *Provider) Modes() []cli.Mode {
 	return p.modes
 }
 
-// hasAppServer says whether a version is new enough. One that cannot be read is taken for new.
+// hasAppServer reports whether a version is new enough. An unreadable version counts as new.
 func hasAppServer(version string) bool {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 || parts[0] != "0" {

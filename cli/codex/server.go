@@ -18,19 +18,19 @@ import (
 type server struct {
 	*shared.Process
 	provider *Provider
-	turns    shared.Members[*inbox] // that run, and those to be resumed
+	turns    shared.Members[*inbox] // running ones, and those to be resumed
 
 	mu       sync.Mutex
 	parents  map[cli.AgentSessionID]cli.AgentSessionID
-	starting map[mcpServer]string // that are not there, and what is wrong with each, until a turn says it
+	starting map[mcpServer]string // missing servers, each with its problem, until a turn reports them
 	defaults *settings
 	agreed   map[cli.AgentSessionID]agreed
 }
 
-// inbox has what one turn gets to know.
+// inbox delivers news to one turn.
 type inbox = turn.Queue[news]
 
-// news is what a turn gets to know: a message that is decoded, or what happened to the connection or its prompt.
+// news is something that a turn must handle: a decoded message, or a change of the connection or its prompt.
 type news struct {
 	end    int64 // the offset after the message
 	method string
@@ -38,12 +38,12 @@ type news struct {
 	ask    *inquiry     // a request
 	reply  *rpc.Message // the answer to the request that starts the turn
 	turn.Change
-	denied *inquiry // the user said no, for this reason
+	denied *inquiry // the request that the user denied for this reason
 	reason string
 	unsent error // why the prompt did not reach Codex
 }
 
-// replies takes the answer to the request that starts a turn.
+// replies returns a function that delivers the answer to the request that starts a turn.
 func replies(b *inbox) func(rpc.Message) {
 	return func(m rpc.Message) { b.Put(news{end: m.End, reply: &m}, len(m.Result)) }
 }
@@ -56,11 +56,11 @@ func (p *Provider) newServer(process *shared.Process) *server {
 }
 
 const (
-	helloWait = time.Minute      // from an app server's start to its first answer, on a small box that is busy
-	stopWait  = 10 * time.Second // what the end of a process may take beyond its grace
+	helloWait = time.Minute      // from an app server's start to its first answer, on a small busy machine
+	stopWait  = 10 * time.Second // how long the end of a process may take after its grace
 )
 
-// Greet shakes hands; see shared.Server.
+// Greet implements shared.Server. It performs the handshake.
 func (h *server) Greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
@@ -78,7 +78,7 @@ func (h *server) Greet(ctx context.Context) error {
 	return nil
 }
 
-// exit says what the end of the process in the middle of a turn means.
+// exit returns the failure if the process ends in the middle of a turn.
 func (h *server) exit() *cli.Failure {
 	f := h.Failure()
 	if kindOf(h.Program().StderrTail()) == cli.NotLoggedIn {
@@ -87,7 +87,7 @@ func (h *server) exit() *cli.Failure {
 	return f
 }
 
-// broken is the Failure for a call that failed: that of the process if it is gone.
+// broken returns the Failure for a failed call: the process's if it is gone.
 func (h *server) broken(err error) *cli.Failure {
 	gone := errors.Is(err, rpc.ErrEnded)
 	select {
@@ -105,21 +105,21 @@ func (h *server) broken(err error) *cli.Failure {
 	if errors.As(err, &refused) {
 		kind := kindOf(refused.Message)
 		if kind == cli.UnknownFailure && (refused.Code == rpc.CodeNoMethod || refused.Code == rpc.CodeInvalidRequest) {
-			kind = cli.BadOutput // a version that does not know what ductor asks: one-shot may do
+			kind = cli.BadOutput // the version does not know the request: one-shot mode may work
 		}
 		return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(refused.Message), Detail: cli.Shorten(refused.Message, 2000), Cause: err}
 	}
 	return cli.AsFailure(Agent, err)
 }
 
-// Changed tells every turn; see rpc.Handler.
+// Changed implements rpc.Handler. It notifies every turn.
 func (h *server) Changed(c turn.Change) {
 	for _, b := range h.turns.All() {
 		b.Put(news{Change: c}, 0)
 	}
 }
 
-// Notified deals out a notification.
+// Notified delivers a notification.
 func (h *server) Notified(m rpc.Message) {
 	var n notice
 	if json.Unmarshal(m.Params, &n) != nil {
@@ -130,7 +130,7 @@ func (h *server) Notified(m rpc.Message) {
 			h.born(threadInfo{ID: helper, Parent: n.ThreadID})
 		}
 	}
-	to := h.turns.All() // what names no thread concerns every turn, or none
+	to := h.turns.All() // a notification without a thread concerns every turn, or none
 	switch {
 	case m.Method == "thread/started":
 		h.born(n.Thread)
@@ -153,10 +153,10 @@ func (h *server) Notified(m rpc.Message) {
 	}
 }
 
-// maxParents is how many threads that others started are remembered.
+// maxParents is how many threads started by others are remembered.
 const maxParents = 1 << 10
 
-// born remembers which thread another one was started by: it asks in the name of that.
+// born records which thread started another one: that one asks in its name.
 func (h *server) born(t threadInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,19 +165,20 @@ func (h *server) born(t threadInfo) {
 	}
 }
 
-// mcpServer is one that a thread is to have.
+// mcpServer is an MCP server of a thread.
 type mcpServer struct {
 	thread cli.AgentSessionID
 	name   string
 }
 
-// serverPatience is how long an MCP server may take to start before a turn says that it is missing. Codex itself gives up after 30 s.
+// serverPatience is how long an MCP server may take to start before a turn reports it as missing. Codex itself gives up
+// after 30 s.
 const serverPatience = 5 * time.Second
 
-// serversLate is the method of the news that servers are missing.
+// serversLate is the method of the news about missing servers.
 const serversLate = "ductor/serversLate"
 
-// serverStarts records how far an MCP server of a thread is. Codex does not wait for it.
+// serverStarts records the progress of an MCP server of a thread. Codex does not wait for it.
 func (h *server) serverStarts(thread cli.AgentSessionID, params json.RawMessage) {
 	var s struct {
 		Name   string `json:"name"`
@@ -195,7 +196,7 @@ func (h *server) serverStarts(thread cli.AgentSessionID, params json.RawMessage)
 		time.AfterFunc(serverPatience, func() { h.serverLate(of) })
 	case s.Status != "failed":
 		delete(h.starting, of)
-	case starts: // else a turn has said that it is missing
+	case starts: // otherwise a turn has reported it as missing
 		h.starting[of] = "could not be started"
 		h.tellServers(thread)
 	}
@@ -210,14 +211,14 @@ func (h *server) serverLate(of mcpServer) {
 	}
 }
 
-// tellServers has the turn of a thread, if one runs, ask for missingServers.
+// tellServers makes the running turn of a thread, if there is one, call missingServers.
 func (h *server) tellServers(thread cli.AgentSessionID) {
 	if b, ok := h.turns.Of(thread); ok {
 		b.Put(news{method: serversLate, notice: &notice{ThreadID: thread}}, 0)
 	}
 }
 
-// missingServers are the MCP servers that a thread does without, each with what is wrong with it, once.
+// missingServers returns the missing MCP servers of a thread, each with its problem. It returns each once.
 func (h *server) missingServers(thread cli.AgentSessionID) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -232,16 +233,16 @@ func (h *server) missingServers(thread cli.AgentSessionID) []string {
 	return all
 }
 
-// Requested hands a request to the turn it is of. What no turn waits for is declined.
+// Requested delivers a request to its turn. It declines a request that no turn waits for.
 func (h *server) Requested(m rpc.Message) bool {
 	if !askable(m.Method) {
 		return false
 	}
 	a := newInquiry(m)
-	switch b := h.asking(a.params.Thread); { // a request of no thread is declined below
+	switch b := h.asking(a.params.Thread); { // a request without a thread is declined below
 	case b != nil:
 		b.Put(news{end: m.End, ask: a}, len(m.Params))
-	case h.Peer().Past(): // it was dealt with
+	case h.Peer().Past(): // it was handled already
 	case h.State() == shared.Detached: // the next process answers it
 	default:
 		h.decline(a)
@@ -249,12 +250,12 @@ func (h *server) Requested(m rpc.Message) bool {
 	return true
 }
 
-// decline answers a request that no user is asked about. A program that does not read shows otherwise.
+// decline answers a request without asking a user. If the program is gone, that shows elsewhere.
 func (h *server) decline(a *inquiry) {
 	_ = h.Peer().Reply(a.m.ID, a.answer(cli.Decision{Reason: "No user can be asked now. Decide yourself."}), nil)
 }
 
-// asking finds the turn that a thread asks in: its own, or that of the thread that started it.
+// asking returns the turn in which a thread asks: its own, or its parent thread's.
 func (h *server) asking(thread cli.AgentSessionID) *inbox {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -271,7 +272,7 @@ func (h *server) asking(thread cli.AgentSessionID) *inbox {
 	return nil
 }
 
-// awaitedTurn is a turn of a run that was attached to, from the moment of attaching until it is resumed.
+// awaitedTurn is a turn of an adopted run, until it is resumed.
 type awaitedTurn struct {
 	server *server
 	mark   cli.Mark
@@ -280,7 +281,7 @@ type awaitedTurn struct {
 	unsent bool // its prompt never reached Codex
 }
 
-// adoptLive makes a session of a turn in an app server that the previous process left.
+// adoptLive returns a session for a turn in an app server that the previous process left.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	kept, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {
@@ -292,14 +293,14 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	}, nil
 }
 
-// Await keeps the messages of a turn for the session that resumes it; see shared.Server.
+// Await implements shared.Server. It keeps the messages of a turn for the session that resumes it.
 func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	w := &awaitedTurn{server: h, mark: m, in: turn.NewQueue[news](0), unsent: left.InputEnd == m.Input}
 	if json.Unmarshal([]byte(m.Note), &w.note) != nil || w.note.Thread == "" {
 		return nil, nil
 	}
-	h.turns.Set(w.note.Thread, w.in)                      // of two turns of a thread the later one is the open one
-	_ = h.Peer().Expect(startName(m.Turn), replies(w.in)) // fails only of too many turns
+	h.turns.Set(w.note.Thread, w.in)                      // of two turns of a thread the later one is open
+	_ = h.Peer().Expect(startName(m.Turn), replies(w.in)) // fails only with too many turns
 	return w, func() {
 		h.turns.Remove(w.note.Thread, w.in)
 		w.in.Close()

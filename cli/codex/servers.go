@@ -11,8 +11,8 @@ import (
 	"ductor/cli/shared"
 )
 
-// settingOf is a digest of what binds a process: two requests of the same share one. The chat and the tool
-// servers are not in it, which each thread gets as parameters.
+// settingOf returns a digest of the settings of a process: two requests with the same one share a process. It does not
+// include the chat and the tool servers, which are parameters of each thread.
 func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Command) {
 	req.ChatID, req.Servers = 0, nil
 	command = cli.Command{
@@ -25,8 +25,7 @@ func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Comma
 	return setting, command
 }
 
-// inquire has f ask an app server a few questions: one that runs already, or else one that is ended afterwards. ctx
-// bounds the whole.
+// inquire calls f with an app server: a running one, or a new server that it ends afterwards. ctx bounds everything.
 func (p *Provider) inquire(ctx context.Context, f func(*rpc.Peer) error) error {
 	setting, command := p.settingOf(cli.Request{})
 	h, ok := p.pool.Running(setting)
@@ -44,7 +43,7 @@ func (p *Provider) inquire(ctx context.Context, f func(*rpc.Peer) error) error {
 	return errors.Join(err, h.Leave(context.WithoutCancel(ctx), shared.Unused))
 }
 
-// Shares is the app server that a session for req would be put into; see cli.Sharer.
+// Shares implements cli.Sharer. It returns the app server for a session with req.
 func (p *Provider) Shares(req cli.Request) int {
 	setting, _ := p.settingOf(req)
 	return p.pool.PID(setting)
@@ -52,7 +51,7 @@ func (p *Provider) Shares(req cli.Request) int {
 
 var _ cli.Sharer = (*Provider)(nil)
 
-// settings are what Codex is configured to do where a request says nothing.
+// settings are Codex's defaults for requests without a value.
 type settings struct {
 	Model   string `json:"model"`
 	Effort  string `json:"model_reasoning_effort"`
@@ -64,7 +63,7 @@ type settings struct {
 	} `json:"sandbox_workspace_write"`
 }
 
-// configured asks for the settings, once.
+// configured reads the settings, once.
 func (h *server) configured(ctx context.Context) (settings, error) {
 	h.mu.Lock()
 	known := h.defaults
@@ -77,7 +76,7 @@ func (h *server) configured(ctx context.Context) (settings, error) {
 	}
 	if err := h.Peer().Call(ctx, "config/read", nil, &reply); err != nil {
 		var refused *rpc.Error
-		if !errors.As(err, &refused) { // a version that does not tell has Codex's own defaults
+		if !errors.As(err, &refused) { // a version without the request has Codex's own defaults
 			return settings{}, err
 		}
 	}

@@ -12,12 +12,12 @@ import (
 	"ductor/cli/turn"
 )
 
-// once is how a turn runs by `codex exec`.
+// once returns how to run a turn with `codex exec`.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: execInput, Start: p.start, Read: p.read}
 }
 
-// execInput merges the system prompts in: exec has no flag for them.
+// execInput returns the input with the system prompts merged in, because exec has no flag for them.
 func execInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	if req.Task == cli.TaskCompact {
 		return nil, cli.CannotCompact(Agent)
@@ -25,7 +25,7 @@ func execInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	return []byte(req.Instructions() + req.Prompt), nil
 }
 
-// read says how the lines of a turn are read.
+// read returns how to read the lines of a turn.
 func (p *Provider) read(t turn.Once) turn.Reading {
 	parser := p.parser(t.Out, t.Req)
 	parser.garbage = t.Stream.Garbage
@@ -45,7 +45,7 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 	return process, "", err
 }
 
-// exit is what the end of a process tells.
+// exit is the end of a process.
 type exit interface {
 	Stderr() string
 	Outcome(end turn.End) cli.Result
@@ -55,7 +55,7 @@ type streamExit struct{ *turn.Stream }
 
 func (s streamExit) Stderr() string { return s.Process().StderrTail() }
 
-// result says how the turn ended. A turn that Codex itself completed went well, however it was ended since.
+// result returns how the turn ended. A turn that Codex completed succeeded, however it was stopped afterwards.
 func (p *parser) result(end turn.End, exit exit) cli.Result {
 	p.release(answers)
 	stderr := exit.Stderr()
@@ -75,7 +75,7 @@ func (p *parser) result(end turn.End, exit exit) cli.Result {
 	return r
 }
 
-// deniedPatches finds the patches that the sandbox refused: only the log says so.
+// deniedPatches returns the patches that the sandbox rejected. Only the log contains them.
 func deniedPatches(stderr string) []cli.Denial {
 	var denials []cli.Denial
 	for line := range strings.Lines(stderr) {
@@ -86,8 +86,8 @@ func deniedPatches(stderr string) []cli.Denial {
 	return denials
 }
 
-// argv is the command line of one turn. The prompt is not in it: it travels on standard input.
-// Codex takes -s, -C and --add-dir only before the word resume, and its -i swallows every word up to "--".
+// argv returns the command line of one turn. The prompt is not on it, because it is passed on standard input. Codex
+// accepts -s, -C and --add-dir only before the word resume, and its -i consumes every word up to "--".
 func argv(req cli.Request, sandbox string) []string {
 	args := []string{"exec", "--json", "--skip-git-repo-check", "-c", "analytics.enabled=false"}
 	if req.Permission == cli.Bypass {
@@ -124,13 +124,13 @@ func argv(req cli.Request, sandbox string) []string {
 	return append(args, "-")
 }
 
-// total is what a thread had used before a turn: codex exec reports a thread's running total.
+// total is the usage of a thread before a turn: codex exec reports a thread's running total.
 type total struct {
 	Usage cli.Usage
 	Known bool
 }
 
-// before looks up what req's thread used so far. The run of a turn that is resumed has it in its mark.
+// before returns the previous usage of req's thread. The run of a resumed turn has it in its mark.
 func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	if req.Resume == "" {
 		return total{Known: true}
@@ -147,32 +147,32 @@ func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	return total{u, known}
 }
 
-// mark is what is recorded beside the run, so that the next process knows the total too. It is none where
-// there is nothing to tell: the process was started for this turn, which is recorded already.
+// mark returns the mark with the total for the next process. It is empty if there is nothing to record: the process was
+// started for this turn, which is recorded already.
 func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	if left != nil || !t.Known || t.Usage == (cli.Usage{}) {
 		return cli.Mark{}
 	}
 	note, err := json.Marshal(t.Usage)
-	if err != nil { // numbers always can be written
+	if err != nil { // numbers can always be encoded
 		return cli.Mark{}
 	}
 	return cli.Mark{Turn: turn, Note: string(note)}
 }
 
-// used gives what one turn used, from the thread's running total.
+// used returns the usage of one turn, from the thread's running total.
 func (p *Provider) used(thread cli.AgentSessionID, before total, now cli.Usage) cli.Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.totals[thread] = now
 	if !before.Known {
-		// The total counts turns of the previous ductor process, which were counted then.
+		// The total includes turns of the previous ductor process, which counted them.
 		return cli.Usage{}
 	}
 	return now.Sub(before.Usage)
 }
 
-// serverArgs are tool servers as a command line configures them. Codex passes on the variables that it has itself.
+// serverArgs returns the arguments that configure tool servers. Codex passes on variables from its own environment.
 func serverArgs(servers []cli.ToolServer) []string {
 	var args []string
 	for _, s := range servers {

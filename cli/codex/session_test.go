@@ -15,10 +15,10 @@ import (
 	"ductor/internal/sim/modelapi"
 )
 
-// The test binary is also the scripted agent that the sessions below talk with.
+// The test binary is also the scripted agent of these sessions.
 func TestMain(m *testing.M) { clitest.AgentMain(m) }
 
-// each runs f with the scripted Codex and with the real one, which must do the same.
+// each runs f with the scripted Codex and with the real one, which must behave alike.
 func each(t *testing.T, f func(t *testing.T, p *Provider, dir string)) {
 	t.Run("scripted", func(t *testing.T) {
 		p, dir := scripted(t)
@@ -152,7 +152,7 @@ func livingIn(t *testing.T, dir string) []string {
 	return living
 }
 
-// Texts that a command line would take for something else reach the model as they are.
+// Texts that a command line would interpret reach the model unchanged.
 func TestPromptsReachTheModelAsText(t *testing.T) {
 	p, dir, api := real(t)
 	for name, prompt := range map[string]string{

@@ -12,19 +12,19 @@ import (
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// StoredSessions lists the sessions that Codex keeps for a directory; see cli.SessionKeeper.
+// StoredSessions implements cli.SessionKeeper. It lists Codex's sessions for a directory.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	return stored.List(ctx, Agent, p.opts.Launcher, p.env(cli.Request{}), dir, stored.Files{
 		Homes: []string{"CODEX_HOME", "HOME/.codex"}, Globs: []string{"sessions/*/*/*/rollout-*.jsonl"}, Has: stored.HasDir(dir),
 	}, storedLine)
 }
 
-// ResumeCommand resumes a session in a terminal; see cli.SessionKeeper.
+// ResumeCommand implements cli.SessionKeeper. It returns the command that resumes a session in a terminal.
 func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "resume", string(id)}
 }
 
-// storedLine reads a line of a session's file. What Codex itself tells the model in the user's name is in tags.
+// storedLine parses a line of a session's file. Text that Codex itself adds in the user's name is in tags.
 func storedLine(line []byte) stored.Line {
 	var l struct {
 		Type    string `json:"type"`

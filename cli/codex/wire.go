@@ -36,7 +36,7 @@ type todo struct {
 	Completed bool   `json:"completed"`
 }
 
-// The types of items that are read. Exec writes them with underscores.
+// Types of items. Exec writes them with underscores.
 const (
 	itemMessage   = "agentMessage"
 	itemReasoning = "reasoning"
@@ -45,11 +45,11 @@ const (
 	itemMCP       = "mcpToolCall"
 	itemCollab    = "collabAgentToolCall"
 	itemSearch    = "webSearch"
-	itemTodo      = "todoList" // of exec alone
-	itemError     = "error"    // of exec alone: a warning
+	itemTodo      = "todoList" // only in exec
+	itemError     = "error"    // only in exec: a warning
 )
 
-// notice is what the notifications of a turn carry; which fields count depends on the method.
+// notice has the parameters of a turn's notifications. The used fields depend on the method.
 type notice struct {
 	ThreadID cli.AgentSessionID `json:"threadId"`
 	TurnID   string             `json:"turnId"`
@@ -74,33 +74,33 @@ type notice struct {
 		Secondary *rateWindow `json:"secondary"`
 	} `json:"rateLimits"`
 
-	helper bool // it is of a thread that the one of the turn started
+	helper bool // of a thread that the turn's thread started
 
 	ToModel string `json:"toModel"` // model/rerouted
 	Changes patch  `json:"changes"` // item/fileChange/patchUpdated
 }
 
-// threadInfo is a thread, and the one that it was started by.
+// threadInfo is a thread with its parent thread.
 type threadInfo struct {
 	ID     cli.AgentSessionID `json:"id"`
 	Parent cli.AgentSessionID `json:"parentThreadId"`
 }
 
-// turnInfo is a turn as turn/completed tells of it.
+// turnInfo is a turn in turn/completed.
 type turnInfo struct {
 	ID     string     `json:"id"`
 	Status string     `json:"status"`
 	Error  *turnError `json:"error"`
 }
 
-// The ways a turn ends.
+// Ways a turn ends.
 const (
 	turnCompleted   = "completed"
 	turnInterrupted = "interrupted"
 	turnFailed      = "failed"
 )
 
-// turnError is why a turn, or one request to the model, failed. Info is a word, or an object of one word.
+// turnError is the failure of a turn or of one request to the model. Info is a word, or an object with one word.
 type turnError struct {
 	Message string          `json:"message"`
 	Info    json.RawMessage `json:"codexErrorInfo"`
@@ -134,13 +134,13 @@ type liveUsage struct {
 	Sum       int64 `json:"totalTokens"`
 }
 
-// liveItem is one thing a turn is made of; which fields count depends on Type.
+// liveItem is one item of a turn. The used fields depend on Type.
 type liveItem struct {
 	ID     string `json:"id"`
 	Type   string `json:"type"`
 	Status string `json:"status"`
 
-	ClientID string `json:"clientId"` // userMessage: our own name of it
+	ClientID string `json:"clientId"` // userMessage: ductor's id of it
 
 	Text    string `json:"text"`    // agentMessage, plan; of exec also reasoning
 	Phase   string `json:"phase"`   // agentMessage: commentary, final_answer
@@ -171,7 +171,7 @@ type liveItem struct {
 	Path      string               `json:"path"`              // imageView
 }
 
-// UnmarshalJSON also reads an item as exec writes it.
+// UnmarshalJSON also accepts the format of exec.
 func (it *liveItem) UnmarshalJSON(raw []byte) error {
 	type plain liveItem
 	exec := struct {
@@ -192,13 +192,14 @@ func (it *liveItem) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// patch is what a fileChange would do to files. It keeps the JSON, of which an approval shows what the files do not say.
+// patch is the proposed change of a fileChange. It keeps the JSON, because an approval must show values beyond the
+// files.
 type patch struct {
 	files []liveChange
 	raw   json.RawMessage
 }
 
-// UnmarshalJSON never fails: a patch that cannot be read has no files, and cannot be allowed.
+// UnmarshalJSON never fails: an unreadable patch has no files, and cannot be allowed.
 func (p *patch) UnmarshalJSON(raw []byte) error {
 	p.raw = slices.Clone(raw)
 	if json.Unmarshal(raw, &p.files) != nil {
@@ -218,7 +219,7 @@ type changeKind struct {
 	Move string `json:"move_path"`
 }
 
-// UnmarshalJSON also reads a kind that is a word, as exec writes it.
+// UnmarshalJSON also accepts a kind that is a word, as exec writes it.
 func (k *changeKind) UnmarshalJSON(raw []byte) error {
 	type plain changeKind
 	if json.Unmarshal(raw, &k.Type) == nil {

@@ -20,7 +20,7 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return s, nil
 }
 
-// adopted is a turn that is resumed.
+// adopted is a turn that is being resumed.
 type adopted struct {
 	server *server
 	mark   cli.Mark
@@ -28,16 +28,16 @@ type adopted struct {
 	asked  bool // its prompt had reached the process
 }
 
-// Await keeps what comes for a turn until it is resumed; see shared.Server.
+// Await implements shared.Server. It keeps the events of a turn until it is resumed.
 func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	id := cli.AgentSessionID(m.Note)
 	if id == "" {
 		return nil, nil
 	}
-	// The mark was recorded right before the prompt was written, and nothing else is written in between.
+	// The mark was recorded right before the prompt was written, with no other write in between.
 	a := &adopted{server: h, mark: m, in: turn.NewQueue[item](0), asked: left.InputEnd > m.Input || !left.Alive}
 	h.turns.Set(id, a.in)
-	_ = h.Peer().Expect(sendPrefix+string(m.Turn), replies(a.in)) // fails only of too many turns
+	_ = h.Peer().Expect(sendPrefix+string(m.Turn), replies(a.in)) // fails only with too many turns
 	return a, func() {
 		h.turns.Remove(id, a.in)
 		a.in.Close()

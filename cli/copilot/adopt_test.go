@@ -8,7 +8,8 @@ import (
 	"ductor/cli/clitest"
 )
 
-// leftPeer is an agent process that the previous ductor process left with two turns in it, T1 of the session s1 and T2 of s2.
+// leftPeer returns an agent process that the previous ductor process left with two turns in it, T1 of the session s1
+// and T2 of s2.
 func leftPeer(t *testing.T) (*Provider, *peer, cli.LeftRun) {
 	t.Helper()
 	p, peer := newPeer(t, nil)
@@ -37,7 +38,7 @@ func adopt(t *testing.T, p *Provider, left cli.LeftRun, turn cli.TurnID) (cli.Se
 	return s, req
 }
 
-// A process that was left with several turns is not ended with the session of the first that is resumed.
+// A process that was left with several turns does not end with the session of the first resumed one.
 func TestAProcessIsKeptForTheTurnsThatWereLeftInIt(t *testing.T) {
 	p, peer, left := leftPeer(t)
 	one, req := adopt(t, p, left, "T1")

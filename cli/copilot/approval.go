@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// approval is a permission request as users see it.
+// approval returns a permission request in the form for users.
 func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawMessage) cli.ApprovalAsked {
 	ev := cli.ApprovalAsked{ID: id, Tool: asked.Kind, Input: raw, Reason: cmp.Or(asked.Hook, asked.Warning, cli.OwnWords(asked.Intention))}
 	if t, ok := p.tools[asked.ToolCallID]; ok {
@@ -36,7 +36,7 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	}
 	whole := subject(asked, &read)
 	switch asked.Kind {
-	case "write": // which is an edit whatever it intends
+	case "write": // it is an edit whatever its intention says
 		ev.Reason, read.Edit = cmp.Or(asked.Hook, asked.Warning), []string{"intention", "resolvedPath"}
 		if cli.OwnWords(asked.Intention) != "" {
 			read.Said["intention"] = ev.Reason
@@ -64,7 +64,8 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	return ev
 }
 
-// subject is what a request is about, whole: fields of it that depend on its kind. One of an unknown kind is about a tool.
+// subject returns the complete subject of a request, from fields that depend on its kind. The subject of an unknown
+// kind is a tool.
 func subject(asked permissionAsked, read *cli.Reading) string {
 	type field struct{ name, value string }
 	about, known := map[string][]field{
@@ -86,7 +87,7 @@ func subject(asked permissionAsked, read *cli.Reading) string {
 	return strings.Join(values, ".")
 }
 
-// changesOf is the change that a request would make. The full text has the diff as Copilot gives it.
+// changesOf returns the change that a request would make. The full text contains the diff as Copilot sends it.
 func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.FileChanged {
 	kind := cli.FileUpdated
 	was := func(e permissionEdit) bool { return e.Before != nil }
@@ -106,7 +107,7 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	return []cli.FileChanged{change}
 }
 
-// sayContents notes the contents of files that the diff shows the change of, and the file that the change names.
+// sayContents adds to said the contents of files whose change the diff shows, and the file that the change names.
 func sayContents(asked permissionAsked, diff string, said map[string]string) {
 	before := ""
 	for i, e := range asked.Edits {
@@ -129,7 +130,7 @@ func sayContents(asked permissionAsked, diff string, said map[string]string) {
 	}
 }
 
-// planApproval is a plan as users see it.
+// planApproval returns a plan in the form for users.
 func planApproval(id cli.ApprovalID, summary, plan string, raw json.RawMessage) cli.ApprovalAsked {
 	read := cli.Reading{
 		Said:   map[string]string{"planContent": plan, "summary": summary},

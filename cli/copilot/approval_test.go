@@ -13,7 +13,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// The contents of a file that the diff makes are not shown again; any others are.
+// File contents that result from the diff are not shown again. All others are.
 func TestTheContentsOfAFileAndItsDiff(t *testing.T) {
 	for diff, shown := range map[string]bool{`@@ -1,2 +1,2 @@\n a\n-b\n+c`: false, `@@ -1,2 +1,2 @@\n a\n-b\n+d`: true} {
 		raw := json.RawMessage(`{"kind":"write","fileName":"/srv/proj/x","diff":"` + diff + `","newFileContents":"a\nc\n","fileEdits":[` +
@@ -31,13 +31,13 @@ func TestTheContentsOfAFileAndItsDiff(t *testing.T) {
 	}
 }
 
-// Every value of a request is in its approval.
+// An approval contains every value of a request.
 func TestLawAnApprovalTellsEveryField(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		input := clitest.Inputs("fullCommandText", "intention", "warning", "fileName", "resolvedPath", "diff", "newFileContents", "path", "serverName",
 			"toolName", "args", "toolArgs", "url", "fact", "hookMessage", "commandSegments", "workingDirectory").Draw(rt, "input")
 		var asked permissionAsked
-		_ = json.Unmarshal(input, &asked) // as a parser does
+		_ = json.Unmarshal(input, &asked) // like a parser
 		asked.Kind = rapid.SampledFrom([]string{"shell", "write", "read", "mcp", "url", "memory", "new"}).Draw(rt, "kind")
 		p := newParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), cli.Request{Dir: "/srv/proj"})
 		ev := approval(p, "a", asked, input)
@@ -54,7 +54,7 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 	})
 }
 
-// A write is an edit and nothing else if no field says more than the diff. A file is new where no edit has it as it was.
+// A write is only an edit if no field contains more than the diff. A file is new if no edit has its old content.
 func TestWhatIsAnEdit(t *testing.T) {
 	dir := t.TempDir()
 	const diff = `"diff":"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+x\n","newFileContents":"x\n","canOfferSessionApproval":true`
@@ -79,7 +79,7 @@ func TestWhatIsAnEdit(t *testing.T) {
 	} {
 		raw := json.RawMessage(`{"kind":"write","intention":"why",` + fields + `}`)
 		var asked permissionAsked
-		_ = json.Unmarshal(raw, &asked) // as a parser does
+		_ = json.Unmarshal(raw, &asked) // like a parser
 		p := newParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), cli.Request{Dir: dir})
 		ev := approval(p, "a", asked, raw)
 		if ev.OnlyEdits() != want {
@@ -91,7 +91,7 @@ func TestWhatIsAnEdit(t *testing.T) {
 	}
 }
 
-// A plan is shown once, as it was written, also if its summary is the plan on one line.
+// A plan is shown once, as it was written, even if its summary is the plan on one line.
 func TestAPlanIsShownOnce(t *testing.T) {
 	for summary, want := range map[string]string{
 		"# Plan 1. Look 2. Do": "# Plan\n\n1. Look\n2. Do",

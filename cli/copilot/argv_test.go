@@ -44,7 +44,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// The one table of permission modes.
+// These are all permission modes.
 func TestPermissionModes(t *testing.T) {
 	var p *Provider
 	tests := map[cli.PermissionMode]permission{

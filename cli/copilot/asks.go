@@ -23,47 +23,48 @@ const (
 		"Do what you can without it, and say what you could not do."
 	noUserApproves = "No user can approve the plan in this dialog. Put the whole plan into your answer as plain text and end " +
 		"your turn; the user will say with the next message whether to go on."
-	// notAllowed is the reason where a user gave none: without one Copilot ends the whole turn.
+	// notAllowed is the reason if the user gave none: without a reason Copilot ends the whole turn
 	notAllowed = "The user did not allow this. Go on without it, or ask what to do instead."
 )
 
-// forUser says whether a request of the process is for the user.
+// forUser reports whether a request of the process is for the user.
 func forUser(method string) bool { return method == methodInput || method == methodPlan }
 
-// asks are what a turn's agent waits for the user with. The turn's goroutine calls all but decide and Waiting. What is
-// caught up with may have been answered already, so nothing is answered without the user before all of it was heard.
+// asks are the open requests of a turn's agent to the user. The turn's goroutine calls everything except decide and
+// Waiting. During a replay a request may have been answered already. So asks answers nothing on its own before the end
+// of the replay.
 type asks struct {
 	*turn.Approvals[*ask]
 	server  *server
 	session cli.AgentSessionID
 	policy  policy
-	inputs  map[string]fields // questions that are announced
+	inputs  map[string]fields // announced questions
 }
 
 func newAsks(out *turn.Emitter, h *server, id cli.AgentSessionID, p policy) *asks {
 	return &asks{Approvals: turn.NewApprovals[*ask](out, nil), server: h, session: id, policy: p, inputs: map[string]fields{}}
 }
 
-// policy says what is answered without a user.
+// policy determines which requests are answered without a user.
 type policy struct {
 	attended  bool
-	judged    bool // what Copilot's judge approves is allowed
+	judged    bool // approvals of Copilot's judge are accepted
 	servers   []cli.ToolServer
-	protected []string // ductor's own files: a request that names one is for the user, whatever the judge says
+	protected []string // ductor's own files: the user decides about a request that names one, whatever the judge says
 }
 
-// ask is one thing that is waited for.
+// ask is one open request.
 type ask struct {
 	id      cli.ApprovalID
-	request string          // permission: its id
-	reply   json.RawMessage // question, plan: the id of the request to reply to
+	request string          // for a permission: its id
+	reply   json.RawMessage // for a question or plan: the id of the request to reply to
 	method  string          // of that request; empty for a permission
-	input   string          // question: the id under which its end is told
+	input   string          // for a question: the id with which its end is reported
 	choices []string
-	auto    any // the answer that is given without a user; nil where the user is asked
+	auto    any // the answer without a user; nil if the user is asked
 }
 
-// permission takes a request for leave to use a tool.
+// permission handles a request to use a tool.
 func (a *asks) permission(p *parser, f fields) {
 	if f.ResolvedByHook {
 		return
@@ -87,7 +88,7 @@ func (a *asks) permissionDone(_ *parser, f fields) {
 	a.Withdraw(func(o *ask) bool { return o.request == f.RequestID && o.method == "" })
 }
 
-// announce notes of which tool a question is, and under which id its end will be told. The request to answer it follows.
+// announce records the tool of a question, and the id with which its end will be reported. The request itself follows.
 func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f }
 
 func (a *asks) inputDone(_ *parser, f fields) {
@@ -98,7 +99,7 @@ func (a *asks) planDone(*parser, fields) {
 	a.Withdraw(func(o *ask) bool { return o.method == methodPlan })
 }
 
-// request takes a request of the process that only the user can answer.
+// request handles a request of the process that only the user can answer.
 func (a *asks) request(r *rpc.Message) {
 	var params struct {
 		Question string   `json:"question"`
@@ -108,7 +109,7 @@ func (a *asks) request(r *rpc.Message) {
 		Plan     string   `json:"planContent"`
 	}
 	if json.Unmarshal(r.Params, &params) != nil {
-		_ = a.server.Peer().Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read") // see add
+		_ = a.server.Peer().Refuse(r.ID, rpc.CodeBadParams, "these params cannot be read") // see add about the error
 		return
 	}
 	o := &ask{id: cli.ApprovalID(r.Method + "/" + rpc.Text(r.ID)), reply: r.ID, method: r.Method, choices: params.Choices}
@@ -133,18 +134,18 @@ func (a *asks) request(r *rpc.Message) {
 	a.add(o, func() cli.Event { return asked })
 }
 
-// add has the user answer o, or answers it.
+// add asks the user about o, or answers it.
 func (a *asks) add(o *ask, asked func() cli.Event) {
 	a.Add(turn.Pending[*ask]{ID: o.id, About: o, Ask: func() cli.Event {
 		if o.auto == nil {
 			return asked()
 		}
-		_ = a.answer(context.Background(), o, o.auto) // it cannot be sent only to a process that is dead
+		_ = a.answer(context.Background(), o, o.auto) // sending fails only if the process is dead
 		return nil
 	}})
 }
 
-// Decide answers what the turn asked for; see cli.Decider.
+// Decide implements cli.Decider.
 func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	t := s.running()
 	if t == nil {
@@ -163,7 +164,7 @@ func (a *asks) decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) er
 	return a.answer(ctx, o, a.decision(o, d))
 }
 
-// decision is a user's answer as Copilot takes it.
+// decision returns a user's answer in Copilot's format.
 func (a *asks) decision(o *ask, d cli.Decision) any {
 	switch {
 	case o.method == methodPlan:
@@ -186,7 +187,8 @@ func (a *asks) decision(o *ask, d cli.Decision) any {
 	return denial(a.session, o.request, d.Reason)
 }
 
-// answer sends an answer. One to a permission is acknowledged; it is waited for where a user decided.
+// answer sends an answer. Copilot acknowledges an answer to a permission request; answer waits for that if a user
+// decided.
 func (a *asks) answer(ctx context.Context, o *ask, with any) error {
 	switch {
 	case o.method != "":

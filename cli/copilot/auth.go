@@ -10,7 +10,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// Auth looks for a provider of the owner's own, for a token, then asks Copilot itself, which knows what it stored.
+// Auth checks for the owner's own provider, then for a token. Finally it asks Copilot itself, which knows its stored
+// log-in.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.environment(cli.Request{})
 	return turn.Account{
@@ -25,20 +26,20 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 			case status.Authenticated:
 				return "Copilot's own log-in"
 			case err != nil && p.configured(env):
-				return "credential file" // it could not be asked, and there is one
+				return "credential file" // Copilot could not be asked, but there is a file
 			}
 			return ""
 		},
 	}.Auth(ctx, p.opts.ProviderOptions)
 }
 
-// configured says whether somebody logged in on this machine, by Copilot's configuration.
+// configured reports whether Copilot's configuration contains a log-in.
 func (p *Provider) configured(env []string) bool {
 	b, err := p.opts.ReadFile(filepath.Join(configDir(env, cli.Variable(env, "HOME")), "config.json"))
 	return err == nil && strings.Contains(string(b), "lastLoggedInUser")
 }
 
-// configDir is where Copilot keeps what it knows, of a user whose own home is that of owner.
+// configDir returns the directory of Copilot's data, for a user whose home is owner.
 func configDir(env []string, owner string) string {
 	return cmp.Or(cli.Variable(env, "COPILOT_HOME"), filepath.Join(owner, ".copilot"))
 }

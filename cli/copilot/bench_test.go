@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// How long it takes from a prompt to the first text of its answer, from the second turn on, with the real CLI.
+// This measures the time from a prompt to the first text of its answer, from the second turn on, with the real CLI.
 func BenchmarkPromptToText(b *testing.B) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		b.Run(string(mode), func(b *testing.B) {

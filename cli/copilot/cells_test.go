@@ -12,12 +12,13 @@ import (
 
 var record = clitest.RecordFlag()
 
-// noise are events of Copilot that ductor does not read, among them the whole instruction of its model.
+// noise matches events of Copilot that ductor does not read, including the whole instructions of its model.
 var noise = regexp.MustCompile(`"method":"(?:session\.lifecycle|host\.event)"|"event":\{"type":"(?:system\.message|assistant\.streaming_delta|` +
 	`model\.(?:log|message|messages_snapshot|model_call_\w+|turn_\w+|tool_execution|call_start|call_finished|call_final_result|response)|pending_messages\.modified|` +
 	`session\.(?:shutdown|skills_loaded|background_tasks_changed|updated|tools_updated|managed_settings_resolved|mcp_servers_loaded|created|title_changed))"`)
 
-// What the real Copilot printed in each situation that docs/agents.md has a row for, and the events that this is.
+// For each situation with a row in docs/agents.md, this compares the output of the real Copilot with the resulting
+// events.
 func TestCells(t *testing.T) {
 	clitest.Cells(t, clitest.CellHarness{
 		Agent: "copilot", Framing: frames.ContentLength, Noise: noise, Record: record, Update: update,

@@ -9,7 +9,7 @@ import (
 	"ductor/cli/clitest"
 )
 
-// A session that is closed while a turn makes ready fails it, and gives its process back once.
+// If a session is closed while a turn is being prepared, the turn fails, and the process is released once.
 func TestASessionThatIsClosedAsATurnBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held message
@@ -40,7 +40,7 @@ func TestASessionThatIsClosedAsATurnBegins(t *testing.T) {
 	})
 }
 
-// An adopted session that is closed before its turn is resumed has none.
+// An adopted session that is closed before its turn is resumed has no turn.
 func TestAnAdoptedSessionThatIsClosedBeforeItsTurn(t *testing.T) {
 	p, _, left := leftPeer(t)
 	s, req := adopt(t, p, left, "T1")

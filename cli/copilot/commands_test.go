@@ -7,7 +7,8 @@ import (
 	"ductor/cli/clitest"
 )
 
-// Only commands that make a prompt are listed and asked for, whatever line arrives: others would change what the session may do.
+// Only commands that make a prompt are listed and requested, whatever the input line is. Others would change the
+// session's permissions.
 func TestCommandsMakePrompts(t *testing.T) {
 	const list = `{"commands":[{"name":"allow-all","kind":"builtin"},{"name":"review","description":"Reviews","kind":"builtin","input":{"hint":"more"}},` +
 		`{"name":"fleet","kind":"builtin"},{"name":"tell","kind":"skill"},{"name":"odd","kind":"skill"}]}`

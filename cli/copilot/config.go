@@ -7,11 +7,11 @@ import (
 	"ductor/cli"
 )
 
-// setting is what binds a session: a request with other values needs another one. Model, effort and permission mode
-// are not in it, for they are changed as it lives.
+// setting has the values that a session cannot change: a request with others needs another session. Model, effort and
+// permission mode are not among them, because they can change during the session.
 type setting struct {
 	digest string
-	begin  cli.AgentSessionID // the session that it began with, while it has had no turn
+	begin  cli.AgentSessionID // the id with which the session began, until its first turn
 }
 
 func (p *Provider) settingOf(req cli.Request) setting {
@@ -21,8 +21,8 @@ func (p *Provider) settingOf(req cli.Request) setting {
 		req.SystemPrompt, req.AppendPrompt, mcpServers(req.Servers, direct))}
 }
 
-// sessionParams are those of session.create and session.resume for req. Its type is SessionConfig of the SDK that
-// ships with the CLI.
+// sessionParams returns the parameters of session.create and session.resume for req. Their type is SessionConfig of the
+// SDK that ships with the CLI.
 func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[string]any {
 	env := p.environment(req)
 	params := map[string]any{
@@ -66,7 +66,7 @@ func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[str
 	return params
 }
 
-// mcpServers are servers as Copilot takes them.
+// mcpServers returns servers in Copilot's format.
 func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name string) string) map[string]any {
 	config := map[string]any{}
 	for _, s := range servers {
@@ -80,11 +80,11 @@ func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name stri
 	return config
 }
 
-// direct gives the value of a variable as it is; named by the name of one that Copilot has itself.
+// direct returns the value of a variable. named returns a reference to a variable of Copilot's own environment.
 func direct(s cli.ToolServer, name string) string { return s.Env[name] }
 func named(_ cli.ToolServer, name string) string  { return cli.ByName(name) }
 
-// serverConfig is a configuration of servers as text; empty for none.
+// serverConfig returns a configuration of servers as text, or "" if there are none.
 func serverConfig(servers []cli.ToolServer) string {
 	if len(servers) == 0 {
 		return ""
@@ -96,7 +96,7 @@ func serverConfig(servers []cli.ToolServer) string {
 	return string(raw)
 }
 
-// attachments are the pictures of a prompt.
+// attachments returns the pictures of a prompt.
 func attachments(images []cli.Image) []map[string]string {
 	var list []map[string]string
 	for _, image := range images {

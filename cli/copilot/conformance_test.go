@@ -8,7 +8,7 @@ import (
 	"ductor/cli/clitest"
 )
 
-// over is p over another launcher.
+// over returns p over another launcher.
 func over(p cli.Provider, l cli.Launcher) cli.Provider {
 	o := p.(*Provider).opts
 	o.Launcher = l
@@ -26,8 +26,8 @@ func TestConformance(t *testing.T) {
 	}, map[cli.Mode]clitest.Cannot{cli.Live: {}, cli.OneShot: {}})
 }
 
-// What the real CLI shows of the suite, at a second of processor a case: the rest it cannot be made to do, or the
-// scripted one shows.
+// These are the cases of the suite for the real CLI, at a second of CPU time each. The other cases are impossible with
+// it, or covered by the scripted agent.
 func TestRealConformance(t *testing.T) {
 	const (
 		fault     = "the real CLI has no such fault on demand"

@@ -9,8 +9,8 @@ import (
 	"ductor/cli/clitest"
 )
 
-// What a detached turn asks for is left to the process that resumes it, also while this one still talks with
-// the process for the sake of others.
+// Requests of a detached turn are left to the process that resumes it, even while this process still uses the agent's
+// process for other sessions.
 func TestWhatADetachedTurnAsksForIsNotRefused(t *testing.T) {
 	p, peer := newPeer(t, func(p *peer, m message) bool {
 		if m.Method != "session.send" {
@@ -22,7 +22,7 @@ func TestWhatADetachedTurnAsksForIsNotRefused(t *testing.T) {
 		return true
 	})
 	req := cli.Request{Prompt: "hello", Attended: true}
-	clitest.Open(t, p, cli.Live, req) // which keeps the process from being detached
+	clitest.Open(t, p, cli.Live, req) // prevents the process from being detached
 	one := clitest.Open(t, p, cli.Live, req)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	turn := begin(ctx, one, req)
@@ -34,7 +34,7 @@ func TestWhatADetachedTurnAsksForIsNotRefused(t *testing.T) {
 	peer.event("permission.requested", shellRequest)
 	peer.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":"userInput.request","params":{"sessionId":%q,"question":"Which?"}}`, peer.session))
 	peer.say(`{"jsonrpc":"2.0","id":99,"method":"hooks.invoke","params":{}}`)
-	peer.told(func(m message) bool { return string(m.ID) == "99" }) // what came before is dealt with by then
+	peer.told(func(m message) bool { return string(m.ID) == "99" }) // earlier messages are handled by then
 	peer.mu.Lock()
 	defer peer.mu.Unlock()
 	for _, m := range peer.heard {

@@ -1,10 +1,9 @@
-// Package copilot is the dialect of the GitHub Copilot CLI: `copilot --headless --stdio` for live sessions, which is
-// the server its SDK speaks with (JSON-RPC in frames, protocol 3), and `copilot --output-format json` for turns that
-// are a process each.
+// Package copilot implements the GitHub Copilot CLI agent. Live sessions use `copilot --headless --stdio`, the server
+// of Copilot's SDK (framed JSON-RPC, protocol 3). One-shot turns use one `copilot --output-format json` process each.
 //
-// One live process hosts many sessions: those whose environment is the same share it. The events of both modes
-// are the same and are read by one parser. The protocol is that of the schemas which the CLI unpacks into its cache
+// One live process hosts many sessions: those with the same environment share it. The events of both modes are the
+// same, and one parser reads them. The protocol is defined by the schemas that the CLI unpacks into its cache
 // (api.schema.json, session-events.schema.json), version 1.0.102.
 //
-// It is not GitHub's API, and it does not log anybody in.
+// The package does not use GitHub's API, and does not log users in.
 package copilot

@@ -13,26 +13,27 @@ import (
 	"ductor/cli/stored"
 )
 
-// EnvKeys are the variables that Copilot and no other agent is given.
+// EnvKeys returns the variables that only Copilot gets.
 func EnvKeys() []string { return []string{"COPILOT_*", "GH_*", "GITHUB_*"} }
 
-// ownEnv is what Copilot is told besides its settings.
+// ownEnv returns the variables that ductor sets besides the settings.
 func (p *Provider) ownEnv() map[string]string {
 	env := map[string]string{
 		"COPILOT_AUTO_UPDATE": "false", // a CLI that changes under a running bot may break it
-		"COPILOT_ALLOW_ALL":   "",      // the conversation's permission mode says what runs without a question
+		"COPILOT_ALLOW_ALL":   "",      // the conversation's permission mode decides what runs without asking
 	}
 	maps.Copy(env, p.packages())
 	return env
 }
 
-// environment is what a process started for req sees, and nothing else.
+// environment returns the whole environment of a process for req.
 func (p *Provider) environment(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv()), req.Home, homeVars()...)
 }
 
-// ownProvider is a model's API other than GitHub's, as COPILOT_PROVIDER_* name it. The server takes no notice of
-// these variables, so they are handed to it with each session. Its type is ProviderConfig of the api schema.
+// ownProvider returns a provider of models other than GitHub's, from the COPILOT_PROVIDER_* variables. The server
+// ignores these variables, so each session gets the provider as a parameter. Its type is ProviderConfig of the api
+// schema.
 func ownProvider(env []string) map[string]any {
 	url := cli.Variable(env, "COPILOT_PROVIDER_BASE_URL")
 	if url == "" {
@@ -61,7 +62,7 @@ func ownProvider(env []string) map[string]any {
 	return provider
 }
 
-// providerHeaders reads lines of "Name: Value".
+// providerHeaders parses lines of "Name: Value".
 func providerHeaders(text string) map[string]string {
 	headers := map[string]string{}
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, `\n`, "\n"), "\n") {
@@ -72,19 +73,19 @@ func providerHeaders(text string) map[string]string {
 	return headers
 }
 
-// modelOf is the model that a session is to begin with; empty is Copilot's own choice.
+// modelOf returns the first model of a session. Empty means Copilot's own choice.
 func modelOf(req cli.Request, env []string) cli.ModelID {
 	return cmp.Or(req.Model, cli.ModelID(cli.Variable(env, "COPILOT_MODEL")), cli.ModelID(cli.Variable(env, "COPILOT_PROVIDER_MODEL_ID")))
 }
 
-// homeVars lead Copilot to where it keeps what it knows, and to instructions and skills.
+// homeVars returns the variables with the places of Copilot's data, instructions and skills.
 func homeVars() []string {
 	return []string{"COPILOT_HOME", "COPILOT_CACHE_HOME", "COPILOT_CUSTOM_INSTRUCTIONS_DIRS", "COPILOT_SKILLS_DIRS"}
 }
 
 const packageVar = "COPILOT_PKG_CACHE_HOME"
 
-// packages are where Copilot unpacks itself, 235 MB: once for all homes.
+// packages returns the place where Copilot unpacks itself, 235 MB, shared by all homes.
 func (p *Provider) packages() map[string]string {
 	env := p.opts.Env()
 	if p.opts.OwnerHome == "" || cli.Variable(env, packageVar) != "" {
@@ -94,16 +95,16 @@ func (p *Provider) packages() map[string]string {
 	return map[string]string{packageVar: filepath.Join(cache, "copilot")}
 }
 
-// HomeSeeds are what Copilot finds in a session's own home: the owner's log-in. owner is the owner's home; env, the
-// owner's environment, may say where Copilot's own is instead.
+// HomeSeeds returns the files for a session's own home: the owner's log-in. owner is the owner's home; env, the owner's
+// environment, may contain another place of Copilot's data.
 //
-// Copilot 1.0 renames a new config.json over the old one at every start, so a link would not last. The token in there
-// is not renewed; a copy is as good. A log-in in the keyring of the desktop is found from every home.
+// Copilot 1.0 renames a new config.json over the old one at every start, so a link would not last. The token in it is
+// not renewed, so a copy is as good. A log-in in the keyring of the desktop is found from every home.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	return []cli.HomeSeed{{From: filepath.Join(configDir(env, owner), "config.json"), To: ".copilot/config.json", Pick: ownConfig}}
 }
 
-// ownConfig keeps of a configuration who is logged in: no plugins, no trust in directories.
+// ownConfig reduces a configuration to the log-in: no plugins, no trust in directories.
 func ownConfig(owner []byte) ([]byte, error) {
 	var all map[string]json.RawMessage
 	own := map[string]json.RawMessage{"banner": json.RawMessage(`"never"`)}
@@ -123,19 +124,19 @@ func ownConfig(owner []byte) ([]byte, error) {
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// StoredSessions lists the sessions that Copilot keeps for a directory; see cli.SessionKeeper.
+// StoredSessions implements cli.SessionKeeper. It lists Copilot's sessions for a directory.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	return stored.List(ctx, Agent, p.opts.Launcher, p.environment(cli.Request{}), dir, stored.Files{
 		Homes: []string{"COPILOT_HOME", "HOME/.copilot"}, Globs: []string{"session-state/*/events.jsonl"}, Has: stored.HasDir(dir),
 	}, storedLine)
 }
 
-// ResumeCommand resumes a session in a terminal; see cli.SessionKeeper.
+// ResumeCommand implements cli.SessionKeeper. It returns the command that resumes a session in a terminal.
 func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "--resume=" + string(id)}
 }
 
-// storedLine reads a line of a session's file.
+// storedLine parses a line of a session's file.
 func storedLine(line []byte) stored.Line {
 	var l struct {
 		Type string `json:"type"`
@@ -155,7 +156,7 @@ func storedLine(line []byte) stored.Line {
 	case "session.start":
 		out.ID, out.Dir = cli.AgentSessionID(l.Data.ID), l.Data.Context.Dir
 	case "user.message":
-		_ = json.Unmarshal(l.Data.Content, &out.Prompt) // one without text says nothing
+		_ = json.Unmarshal(l.Data.Content, &out.Prompt) // a prompt that is not text stays empty
 	}
 	return out
 }

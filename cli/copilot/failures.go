@@ -6,13 +6,13 @@ import (
 	"ductor/cli"
 )
 
-// errorFailure says what a session.error means. Its type is named first, then the status of the model's API,
-// then its text; those are of version 1.0.102.
+// errorFailure returns the failure for a session.error: by its type, then by the status of the model's API, then by its
+// text. These are of version 1.0.102.
 func errorFailure(f fields) *cli.Failure {
 	return &cli.Failure{Kind: errorKind(f), Agent: Agent, Reason: reasonOf(f.Message)}
 }
 
-// stopped says what kept the model from ending its answer itself, by the reason that Copilot gives; nil for nothing.
+// stopped returns the failure for the reason that Copilot gives if the model did not end its answer itself, or nil.
 func stopped(reason string) *cli.Failure {
 	switch reason {
 	case "length":
@@ -31,7 +31,7 @@ func errorKind(f fields) cli.FailureKind {
 	return kind
 }
 
-// textKind sorts a text that comes without type or status.
+// textKind classifies a text without type or status.
 func textKind(text string) cli.FailureKind {
 	kind := cli.KindOfWords(text, []cli.Words{
 		{Kind: cli.NotLoggedIn, Any: []string{"requires a local model provider"}},
@@ -45,7 +45,7 @@ func textKind(text string) cli.FailureKind {
 	return kind
 }
 
-// reasonOf is the sentence in an error text: without how often it was tried.
+// reasonOf returns the sentence in an error text, without the number of attempts.
 func reasonOf(message string) string {
 	if _, last, ok := strings.Cut(message, "Last error: "); ok {
 		message = last
@@ -54,7 +54,7 @@ func reasonOf(message string) string {
 	return cli.Shorten(message, 300)
 }
 
-// exitFailure sharpens what is known about a process that ended without a result, by its last words.
+// exitFailure refines the failure of a process that ended without a result, by its last output.
 func exitFailure(f *cli.Failure) *cli.Failure {
 	if f == nil || f.Kind != cli.Crashed {
 		return f

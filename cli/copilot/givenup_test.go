@@ -10,7 +10,7 @@ import (
 	"ductor/cli/clitest"
 )
 
-// launchers start one peer after the other.
+// launchers starts one peer after the other.
 type launchers struct {
 	peerLauncher
 	mu   sync.Mutex
@@ -25,7 +25,8 @@ func (l *launchers) Start(context.Context, cli.Command) (cli.Process, error) {
 	return p, nil
 }
 
-// A process that is deaf to one session is ended; a turn of another one that is about to begin in it runs in the next.
+// A process that hangs for one session is stopped. A turn of another session that is about to start in it runs in the
+// next process.
 func TestATurnThatBeginsAsItsProcessIsGivenUp(t *testing.T) {
 	for name, asks := range map[string]string{"in a session that is there": "session.mode.set", "in one that is opened": "session.create"} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"ductor/internal/realagent"
 )
 
-// A session with a home of its own gets the log-in from the owner's home, and nothing else.
+// A session with a home of its own gets only the log-in from the owner's home.
 func TestRealHomes(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
@@ -28,7 +28,7 @@ func TestRealHomes(t *testing.T) {
 				"project/AGENTS.md":                "The project's word is canaryproject.",
 			})
 			words := []string{"canarymemory"}
-			if mode == cli.OneShot { // its server has no skills unless it is asked for them
+			if mode == cli.OneShot { // its server lists skills only on request
 				words = append(words, "canaryskill")
 			}
 			clitest.OwnHomes(t, clitest.Isolated{

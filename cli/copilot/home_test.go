@@ -32,7 +32,7 @@ func TestHomeSeeds(t *testing.T) {
 	}
 }
 
-// All homes share one unpacked Copilot, unless it is said where that is.
+// All homes share one unpacked Copilot, unless the environment defines its place.
 func TestPackagesAreShared(t *testing.T) {
 	for env, want := range map[string]string{
 		"":                          "/home/me/.cache/copilot",

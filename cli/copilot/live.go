@@ -16,13 +16,13 @@ import (
 	"ductor/cli/turn"
 )
 
-// destroyWait is how long a session that is closed may take to be put away by its process.
+// destroyWait is how long a process may take to close a session.
 const destroyWait = 300 * time.Millisecond
 
-// live is a session in a process that it shares with others. When the process is gone, the next turn goes on with
-// the session in another.
+// live is a session in a process that it shares with others. If the process is gone, the next turn continues the
+// session in another.
 //
-// Turn and Fits are for one goroutine at a time, as cli.Session says; the rest is safe at any time.
+// Turn and Fits are for one goroutine at a time, as cli.Session requires; everything else is safe at any time.
 type live struct {
 	provider *Provider
 	setting  setting
@@ -31,31 +31,31 @@ type live struct {
 	server *server // nil before the first start
 	opened
 	state   sessionState
-	turn    *liveTurn // that runs
+	turn    *liveTurn // the running turn
 	adopted *adopted
 }
 
 // opened is a session that is ready in a process.
 type opened struct {
 	id      cli.AgentSessionID
-	model   cli.ModelID // that answers, as far as it is known
+	model   cli.ModelID // the current model, if known
 	applied applied
 }
 
-// applied is what the process was last told of the session.
+// applied has the session's settings that the process received last.
 type applied struct {
 	model      cli.ModelID
 	effort     cli.Effort
 	permission cli.PermissionMode
 }
 
-// sessionState says what became of the last turn of a session.
+// sessionState is the state of a session's last turn.
 type sessionState string
 
 const (
 	unused sessionState = "unused" // there was none
 	idle   sessionState = "idle"
-	cut    sessionState = "cut" // it runs, or was cut off
+	cut    sessionState = "cut" // it is running, or was interrupted
 	closed sessionState = "closed"
 )
 
@@ -70,7 +70,7 @@ func newLive(p *Provider, req cli.Request) *live {
 	return &live{provider: p, setting: p.settingOf(req), state: unused}
 }
 
-// open makes the session in a process, or resumes it there. If the process is given up during it, another takes its place.
+// open creates or resumes the session in a process. If that process is abandoned meanwhile, open uses another.
 func (s *live) open(ctx context.Context, req cli.Request) error {
 	if _, err := permissionOf(req.Permission); err != nil {
 		return cli.Failf(cli.Refused, Agent, "%v", err)
@@ -97,7 +97,7 @@ func (s *live) open(ctx context.Context, req cli.Request) error {
 	}
 }
 
-// hold gives the session the process that it was opened in; false if it was closed before.
+// hold assigns the session the process in which it was opened. It returns false if the session was closed before.
 func (s *live) hold(h *server, o opened) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +108,8 @@ func (s *live) hold(h *server, o opened) bool {
 	return true
 }
 
-// ready gives a process with the session in it, adjusted to req, in which the turn is counted: it is not ended before the
-// turn was. If the process is given up during it, another takes its place: no request was sent yet.
+// ready returns a process with the session in it, adjusted to req. It counts the turn there, so the process does not
+// end before the turn. If the process is abandoned meanwhile, ready uses another: no prompt was sent yet.
 func (s *live) ready(ctx context.Context, req cli.Request) (*server, error) {
 	for opened := false; ; opened = true {
 		s.mu.Lock()
@@ -126,7 +126,7 @@ func (s *live) ready(ctx context.Context, req cli.Request) (*server, error) {
 				return nil, err
 			}
 		}
-		if h != nil && s.part(h) {
+		if h != nil && s.removeServer(h) {
 			if err := h.Leave(ctx, shared.Closed); err != nil {
 				return nil, err
 			}
@@ -140,8 +140,9 @@ func (s *live) ready(ctx context.Context, req cli.Request) (*server, error) {
 	}
 }
 
-// part takes the process from the session; false if somebody else did, who gives it back.
-func (s *live) part(h *server) bool {
+// removeServer removes the process from the session. It returns false if another caller did; that one releases the
+// process.
+func (s *live) removeServer(h *server) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	had := s.server == h
@@ -151,7 +152,7 @@ func (s *live) part(h *server) bool {
 	return had
 }
 
-// begin has the turn steered and decided from now on.
+// begin makes the turn available for Steer and Decide.
 func (s *live) begin(t *liveTurn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +162,8 @@ func (s *live) begin(t *liveTurn) {
 	}
 }
 
-// end takes note how the turn ended. What came after its end goes where things between turns go. What comes of one that
-// was detached is for the process that resumes it.
+// end records how the turn ended. Its later events are handled like events between turns. Events of a detached turn are
+// for the process that resumes it.
 func (s *live) end(t *liveTurn, how turn.End) {
 	if how != turn.EndDetached {
 		t.server.turns.Remove(t.p.session.AgentSessionID, t.in)
@@ -178,14 +179,14 @@ func (s *live) end(t *liveTurn, how turn.End) {
 	}
 }
 
-// running is the turn that runs; nil if there is none.
+// running returns the running turn, or nil.
 func (s *live) running() *liveTurn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.turn
 }
 
-// takeAdopted gives the turn that was adopted, once.
+// takeAdopted returns the adopted turn, once.
 func (s *live) takeAdopted() *adopted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,8 +219,8 @@ func (s *live) enter(ctx context.Context, h *server, req cli.Request) (opened, e
 	return o, nil
 }
 
-// allow tells the process the permission mode and the rules of a session. A session that is resumed
-// remembers what it was told before, so that everything is said.
+// allow sends the permission mode and the rules of a session to the process. A resumed session remembers earlier ones,
+// so everything is sent.
 func (s *live) allow(ctx context.Context, h *server, id cli.AgentSessionID, req cli.Request) error {
 	p, err := permissionOf(req.Permission)
 	if err != nil {
@@ -239,7 +240,7 @@ func (s *live) allow(ctx context.Context, h *server, id cli.AgentSessionID, req 
 	}}, nil)
 }
 
-// adjust tells the process what is different in this turn.
+// adjust sends the changed settings of this turn to the process.
 func (s *live) adjust(ctx context.Context, h *server, req cli.Request) error {
 	s.mu.Lock()
 	id, was := s.id, s.applied
@@ -290,8 +291,8 @@ func (s *live) switchModel(ctx context.Context, h *server, id cli.AgentSessionID
 	return nil
 }
 
-// SetPermission has Copilot work in another mode from its next tool on; see cli.PermissionSetter. What a turn lets through
-// by Copilot's own judgement is settled as it begins, so no mode that has that can be changed to.
+// SetPermission implements cli.PermissionSetter. Copilot uses the mode from its next tool on. Whether a turn accepts
+// the judgement of Copilot is fixed at its start, so a change to a mode that does is rejected.
 func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	p, err := permissionOf(mode)
 	if err != nil || p.judged {
@@ -310,7 +311,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 	return nil
 }
 
-// Fits says whether the session, as it is, can be adjusted to req. A model cannot be unchosen.
+// Fits reports whether the session can be adjusted to req. A chosen model cannot be unset.
 func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(req)
 	s.mu.Lock()
@@ -327,7 +328,7 @@ func (s *live) Fits(req cli.Request) bool {
 	return req.Resume == s.id
 }
 
-// Info says what is running.
+// Info describes the running process.
 func (s *live) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,7 +339,7 @@ func (s *live) Info() cli.SessionInfo {
 	return info
 }
 
-// Close puts the session away. The process ends with its last session, with all it started.
+// Close closes the session. The process ends with its last session, with everything it started.
 func (s *live) Close(ctx context.Context) error {
 	h, was := s.shut()
 	if h == nil {
@@ -346,7 +347,8 @@ func (s *live) Close(ctx context.Context) error {
 	}
 	if h.PID() != 0 && was != cut {
 		wait, cancel := context.WithTimeout(ctx, destroyWait)
-		_ = h.call(wait, "session.destroy", map[string]any{"sessionId": s.Info().AgentSessionID}, nil) // it is only the politer way
+		// only for politeness
+		_ = h.call(wait, "session.destroy", map[string]any{"sessionId": s.Info().AgentSessionID}, nil)
 		cancel()
 	}
 	if err := h.Leave(ctx, shared.Closed); err != nil {
@@ -355,14 +357,14 @@ func (s *live) Close(ctx context.Context) error {
 	return nil
 }
 
-// Detach leaves the session, which continues with what it does.
+// Detach leaves the session, whose work continues.
 func (s *live) Detach() {
 	if h, _ := s.shut(); h != nil {
-		_ = h.Leave(context.Background(), shared.Detaches) // detaching has no error
+		_ = h.Leave(context.Background(), shared.Detaches) // detaching never fails
 	}
 }
 
-// shut closes the session to turns and takes its process from it, once.
+// shut prevents further turns and removes the process from the session, once.
 func (s *live) shut() (h *server, was sessionState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -371,7 +373,7 @@ func (s *live) shut() (h *server, was sessionState) {
 	return h, was
 }
 
-// callFailure says what an error that the process answered with means.
+// callFailure returns the failure for an error that the process answered with.
 func callFailure(err error) error {
 	var refused *rpc.Error
 	if !errors.As(err, &refused) {
@@ -381,7 +383,7 @@ func callFailure(err error) error {
 	return &cli.Failure{Kind: textKind(reason), Agent: Agent, Reason: reason, Cause: err}
 }
 
-// callReason is the sentence in an error answer, without what the server puts before it.
+// callReason returns the sentence in an error answer, without the server's prefix.
 func callReason(e *rpc.Error) string {
 	_, reason, ok := strings.Cut(e.Message, "failed with message: ")
 	if !ok {

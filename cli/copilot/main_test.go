@@ -10,10 +10,10 @@ import (
 	"ductor/internal/sim/modelapi"
 )
 
-// The test binary is also the scripted agent that the sessions below talk with, and its runner.
+// The test binary is also the scripted agent of these sessions, and its runner.
 func TestMain(m *testing.M) { clitest.AgentMain(m) }
 
-// scripted makes a provider over the scripted agent, with a home and a working directory of its own.
+// scripted returns a provider over the scripted agent, with a home and a working directory of its own.
 func scripted(t *testing.T) (*Provider, string) {
 	t.Helper()
 	return New(Options{
@@ -21,7 +21,8 @@ func scripted(t *testing.T) (*Provider, string) {
 	}), t.TempDir()
 }
 
-// each runs f with the scripted Copilot and with the real one, which must do the same and takes seconds of a processor to start.
+// each runs f with the scripted Copilot and with the real one, which must behave alike. The real one takes seconds of
+// CPU time to start.
 func each(t *testing.T, f func(t *testing.T, p *Provider, dir string)) {
 	t.Run("scripted", func(t *testing.T) {
 		p, dir := scripted(t)
@@ -34,7 +35,7 @@ func each(t *testing.T, f func(t *testing.T, p *Provider, dir string)) {
 	})
 }
 
-// real makes a provider over the installed Copilot, whose model is simulated.
+// real returns a provider over the installed Copilot with a simulated model.
 func real(t testing.TB) (*Provider, string, *modelapi.Server) {
 	t.Helper()
 	api := realagent.Model(t, realagent.Key)

@@ -24,8 +24,8 @@ type modelList struct {
 	} `json:"models"`
 }
 
-// Models asks Copilot for what the account may use. With a provider of the owner's own there is the one model that
-// COPILOT_MODEL names: Copilot does not ask such a provider what it has.
+// Models asks Copilot for the models of the account. With the owner's own provider the only model is
+// COPILOT_MODEL's, because Copilot does not ask such a provider for its models.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	env := p.environment(cli.Request{})
 	if cli.Variable(env, "COPILOT_PROVIDER_BASE_URL") != "" {
@@ -43,7 +43,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	return list.models(cli.ModelID(cli.Variable(env, "COPILOT_MODEL"))), nil
 }
 
-// models are those that can be picked; the first is Copilot's own choice unless another is set.
+// models returns the models that can be chosen. The first is Copilot's own choice unless another is set.
 func (l modelList) models(chosen cli.ModelID) []cli.Model {
 	var models []cli.Model
 	for _, m := range l.Models {
@@ -65,11 +65,11 @@ func (l modelList) models(chosen cli.ModelID) []cli.Model {
 	return models
 }
 
-// prompting are the commands of Copilot's own that make a prompt of what follows them and do nothing else. Its others change what
-// a session may do, such as /allow-all, or show what only its own terminal can.
+// prompting are Copilot's own commands that only turn the text after them into a prompt. Its other commands change the
+// permissions of a session, such as /allow-all, or show something that only its own terminal can.
 var prompting = []string{"blame", "init", "research", "review", "security-review"}
 
-// kindSkill is the kind of commands that stand for a skill.
+// kindSkill is the kind of commands that invoke a skill.
 const kindSkill = "skill"
 
 // command is a SlashCommandInfo of the api schema.
@@ -82,7 +82,7 @@ type command struct {
 	} `json:"input"`
 }
 
-// listed are the commands of a session that make prompts.
+// listed returns the commands of a session that make prompts.
 func (h *server) listed(ctx context.Context, id cli.AgentSessionID) ([]command, error) {
 	var reply struct {
 		Commands []command `json:"commands"`
@@ -96,7 +96,7 @@ func (h *server) listed(ctx context.Context, id cli.AgentSessionID) ([]command, 
 	}), nil
 }
 
-// Commands lists the commands and skills of the session that make prompts; see cli.Commander.
+// Commands implements cli.Commander. It lists the commands and skills of the session that make prompts.
 func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	s.mu.Lock()
 	h, id := s.server, s.id
@@ -115,7 +115,8 @@ func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	return list, nil
 }
 
-// expand gives the prompt that a command stands for. Only listed commands are asked for: others act at once.
+// expand returns the prompt that a command produces. It requests only listed commands, because others take effect at
+// once.
 func (h *server) expand(ctx context.Context, id cli.AgentSessionID, line string) (string, error) {
 	name, input, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "/"), " ")
 	all, err := h.listed(ctx, id)

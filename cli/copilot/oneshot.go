@@ -10,12 +10,12 @@ import (
 	"ductor/cli/turn"
 )
 
-// once is how a turn runs that has a process of its own. The Setting of that is the name of its session.
+// once returns how to run a turn with a process of its own. Its Setting is the id of its session.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: onceInput, Start: p.start, Read: read}
 }
 
-// onceInput is the prompt. There is no flag for system prompts, so they go before it.
+// onceInput returns the prompt. There is no flag for system prompts, so they precede it.
 func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	if req.Task != cli.TaskPrompt {
 		return nil, cli.CannotCompact(Agent)
@@ -26,7 +26,7 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	return []byte(req.Instructions() + req.Prompt), nil
 }
 
-// read says how the lines of a turn are read.
+// read returns how to read the lines of a turn.
 func read(t turn.Once) turn.Reading {
 	p, named := newParser(t.Out, t.Req), false
 	p.phase, p.session.AgentSessionID = begun, cli.AgentSessionID(t.Setting)

@@ -8,37 +8,37 @@ import (
 	"ductor/cli/turn"
 )
 
-// phase is how far a turn is, by Copilot's own word.
+// phase is the progress of a turn, according to Copilot.
 type phase string
 
-// The phases of a turn.
+// Phases of a turn.
 const (
-	awaited     phase = "awaited" // events so far are of the turn before
+	awaited     phase = "awaited" // events so far belong to the previous turn
 	begun       phase = "begun"
 	interrupted phase = "interrupted"
-	ended       phase = "ended" // a message that arrives too late for it begins it again
+	ended       phase = "ended" // a message that arrives too late for the turn starts it again
 )
 
-// parser turns the events of one turn into ours, in both modes. One goroutine at a time.
+// parser converts the events of one turn to ductor's, in both modes. One goroutine at a time.
 type parser struct {
 	out  *turn.Emitter
 	dir  string
-	asks *asks // nil where no user can be asked
+	asks *asks // nil if no user can be asked
 
 	session cli.SessionStarted
 	phase   phase
-	known   cli.Result // its failure, usage and denials, as far as they are known
-	message string     // the id of the one that is written
-	finish  string     // why the model ended what it said last
-	thought bool       // reasoning was streamed since the model was asked
+	known   cli.Result // its failure, usage and denials, as far as known
+	message string     // the id of the message that is streaming
+	finish  string     // why the model ended its last text
+	thought bool       // reasoning was streamed since the last request to the model
 	waitingFor
-	tools map[string]cli.ToolStarted // by call, for what their ends do not tell
-	seen  map[string]bool            // messages of the user that reached the model's conversation
+	tools map[string]cli.ToolStarted // by call, for data that their ends lack
+	seen  map[string]bool            // the user's messages that reached the model's conversation
 }
 
 func newParser(out *turn.Emitter, req cli.Request) *parser {
 	phase := awaited
-	if req.Task == cli.TaskCompact { // no message begins it
+	if req.Task == cli.TaskCompact { // no message starts it
 		phase = begun
 	}
 	return &parser{
@@ -47,23 +47,23 @@ func newParser(out *turn.Emitter, req cli.Request) *parser {
 	}
 }
 
-// waitingFor is what the turn is told to wait for.
+// waitingFor is the shown reason of a wait.
 type waitingFor struct {
-	waiting bool     // a status is shown that is over with the next word
-	servers []string // MCP servers that start, for which Copilot waits a minute
+	waiting bool     // a status is shown that ends with the next text
+	servers []string // MCP servers that are starting; Copilot waits a minute for them
 }
 
-// name tells the session, as far as it is known.
+// name emits the session, as far as known.
 func (p *parser) name() { p.out.Session(p.session.AgentSessionID, p.session.Model) }
 
-// eventType says how an event is taken.
+// eventType describes how to handle an event.
 type eventType struct {
 	take   func(p *parser, f fields)
-	always bool // before the turn has begun, too
-	nested bool // from a sub-agent, too: its tools are shown below the one that started it
+	always bool // even before the turn has started
+	nested bool // even from a sub-agent: its tools are shown below its parent tool
 }
 
-// eventTypes are those that mean something here. There are 130, and more will come: nothing looks into the others.
+// eventTypes has the handled types. Copilot has 130, with more to come; the others are not decoded.
 var eventTypes = map[string]eventType{
 	"session.start":                     {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
 	"session.resume":                    {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
@@ -99,7 +99,7 @@ var eventTypes = map[string]eventType{
 	"exit_plan_mode.completed": {take: asking((*asks).planDone), always: true, nested: true},
 }
 
-// permissionRequested is the type of the event by which Copilot asks for leave to use a tool.
+// permissionRequested is the type of Copilot's requests to use a tool.
 const permissionRequested = "permission.requested"
 
 func asking(take func(*asks, *parser, fields)) func(*parser, fields) {
@@ -110,7 +110,7 @@ func asking(take func(*asks, *parser, fields)) func(*parser, fields) {
 	}
 }
 
-// event takes one event. The turn is over if it has ended then.
+// event handles one event. The phase shows whether the turn has ended.
 func (p *parser) event(e event) error {
 	if e.Type == "result" {
 		p.result(e)
@@ -136,7 +136,7 @@ func (p *parser) begin(f fields) {
 	p.seen[f.MessageID] = true
 }
 
-// idle ends the turn. One of a turn before may come late: it is no end of ours.
+// idle ends the turn. It ignores a late event of an earlier turn.
 func (p *parser) idle(fields) {
 	if p.phase != awaited || p.known.Err != nil {
 		p.end()
@@ -155,8 +155,8 @@ func (p *parser) retry(f fields) {
 	p.retrying(f.Reason)
 }
 
-// broke takes a request to the model that failed. What may help is tried again after a pause, which retry tells of only when
-// it is over.
+// broke handles a failed request to the model. If a retry may help, Copilot retries after a pause, which it reports
+// only afterwards.
 func (p *parser) broke(f fields) {
 	reason := ""
 	switch {
@@ -195,20 +195,20 @@ func (p *parser) compacted(f fields) {
 	}
 }
 
-// measure takes how full the context is.
+// measure records how full the context is.
 func (p *parser) measure(f fields) {
 	p.known.Fill = cli.Fill{Used: f.CurrentTokens, Limit: f.TokenLimit, Parts: []cli.FillPart{
 		{Name: "System prompt", Tokens: f.SystemTokens}, {Name: "Tools", Tokens: f.ToolTokens}, {Name: "Messages", Tokens: f.SaidTokens},
 	}}
 }
 
-// whole takes a message that is complete. It overwrites what was streamed of it.
+// whole handles a complete message. It replaces the streamed text.
 func (p *parser) whole(f fields) {
 	p.resume()
 	p.answeredBy(f.Model)
 	p.think(f.ReasoningText)
 	p.out.FullText(f.MessageID, f.Content)
-	p.message = "" // it has ended: what fails from here on takes nothing of it back
+	p.message = "" // the message has ended: a later failure must not retract it
 }
 
 func (p *parser) think(text string) {
@@ -231,7 +231,7 @@ func (p *parser) status(kind cli.StatusKind, detail string) {
 	p.out.Pass(cli.Status{Kind: kind, Detail: detail})
 }
 
-// serverStarts takes how far an MCP server is.
+// serverStarts handles the progress of an MCP server.
 func (p *parser) serverStarts(f fields) {
 	p.servers = slices.DeleteFunc(p.servers, func(name string) bool { return name == f.Server })
 	switch string(f.Status) {
@@ -285,7 +285,8 @@ func (p *parser) toolEnd(f fields) {
 	p.out.ToolEnd(e)
 }
 
-// denialReason is why a tool was not allowed: what the user said, or Copilot's rules. What ductor tells the model is no reason.
+// denialReason returns why a tool was not allowed: the user's words, or Copilot's rules. ductor's text for the model is
+// not a reason.
 func denialReason(message string) string {
 	if _, said, ok := strings.Cut(message, "User feedback: "); ok {
 		message = said
@@ -299,7 +300,7 @@ func denialReason(message string) string {
 	return cli.ShortLine(message)
 }
 
-// deniedCode is the code of a tool's error when it was not allowed.
+// deniedCode is the error code of a tool that was not allowed.
 const deniedCode = "denied"
 
 func (p *parser) count(f fields) {
@@ -316,7 +317,7 @@ func (p *parser) count(f fields) {
 	p.known.ByModel[id] = p.known.ByModel[id].Add(u)
 }
 
-// result takes the last line of a one-shot run.
+// result handles the last line of a one-shot run.
 func (p *parser) result(e event) {
 	p.end()
 	if e.SessionID != "" {
@@ -328,8 +329,8 @@ func (p *parser) result(e event) {
 	}
 }
 
-// outcome is how a turn ended, with what is known besides. What Copilot itself completed went well, however the turn was
-// ended since; otherwise gives the Result of a turn of which Copilot did not say how it ended.
+// outcome returns how a turn ended, with everything else that is known. A turn that Copilot completed succeeded,
+// however it was stopped afterwards. For a turn whose end Copilot did not report, otherwise returns the Result.
 func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 	r := p.known
 	completed := p.phase == ended && r.Err == nil && end != turn.EndDetached
@@ -347,7 +348,7 @@ func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 	return r
 }
 
-// retrying says why the model is asked again.
+// retrying reports why the request to the model is repeated.
 func (p *parser) retrying(reason string) {
 	p.waiting = true
 	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Retry: cli.Retry{Why: cli.APIError{Name: reason}.Kind()}})

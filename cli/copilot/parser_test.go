@@ -16,14 +16,13 @@ import (
 
 var update = clitest.UpdateFlag()
 
-// Every folder of testdata is a recording of the real CLI and what its turns look like to a person: one-shot
-// lines, or the messages of a live process.
+// Every folder of testdata has a recording of the real CLI, and its turns in the form that a user sees. A recording has
+// one-shot lines, or the messages of a live process.
 func TestParserRecordings(t *testing.T) {
 	clitest.Recordings(t, update, "testdata/*/in.ndjson", func(_ *testing.T, _ string, raw []byte) string { return transcript(raw) })
 }
 
-// transcript runs a recording through a parser, a new one after each end of a turn. Questions and requests for
-// leave are put to people, who do not answer.
+// transcript passes a recording through parsers, a new one for each turn. Users are asked, but do not answer.
 func transcript(raw []byte) string {
 	rec := &clitest.Recorder{}
 	var p *parser
@@ -55,7 +54,7 @@ func recorded(rec *clitest.Recorder) *parser {
 	return p
 }
 
-// recordedLine takes a line of either kind and says whether it ended a turn.
+// recordedLine handles a line of either kind. It reports whether the line ended a turn.
 func recordedLine(rec *clitest.Recorder, p *parser, line []byte) bool {
 	var m struct {
 		Method string          `json:"method"`
@@ -101,7 +100,7 @@ func finish(p *parser) {
 	p.out.Finish(p.outcome(end, func() cli.Result { return cli.Result{Err: cli.Failf(cli.Crashed, Agent, "the recording ends")} }))
 }
 
-// Whatever comes, the events keep their contract.
+// Whatever comes, the events fulfil their contract.
 func FuzzParser(f *testing.F) {
 	for _, raw := range clitest.Seeds(f, "testdata/*/in.ndjson") {
 		f.Add(raw)
@@ -109,7 +108,7 @@ func FuzzParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { clitest.Keeps(t, readOutput(raw)) })
 }
 
-// readOutput returns the events of what Copilot said of one session.
+// readOutput returns the events of Copilot's output about one session.
 func readOutput(raw []byte) (events []cli.Event) {
 	out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) })
 	p := newParser(out, cli.Request{Dir: "/srv/proj"})
@@ -121,7 +120,7 @@ func readOutput(raw []byte) (events []cli.Event) {
 		if err != nil {
 			continue
 		}
-		if _ = p.event(e); p.phase == ended { // what it cannot read it passes over
+		if _ = p.event(e); p.phase == ended { // unreadable events are ignored
 			break
 		}
 	}
@@ -130,7 +129,7 @@ func readOutput(raw []byte) (events []cli.Event) {
 	return events
 }
 
-// A message that ended before a tool stays when the model fails behind the tool.
+// A message that ended before a tool stays if the model fails after the tool.
 func TestAFailureBehindAToolTakesNothingBack(t *testing.T) {
 	var shown strings.Builder
 	for _, ev := range readOutput([]byte(`
@@ -152,7 +151,7 @@ func TestAFailureBehindAToolTakesNothingBack(t *testing.T) {
 	}
 }
 
-// The work over events is in proportion to their number, also of events about ever other things.
+// The work for events is proportional to their number, even if all are about different objects.
 func TestTheWorkOverEventsIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Lines(clitest.Seeds(t, "testdata/*/in.ndjson")), func(text string) { readOutput([]byte(text)) })
 }

@@ -16,7 +16,7 @@ import (
 	"ductor/cli/clitest"
 )
 
-// peer is a server inside the test: what it answers is up to the test.
+// peer is a server inside the test, which determines its answers.
 type peer struct {
 	t      *testing.T
 	in     *io.PipeReader
@@ -33,11 +33,11 @@ type peer struct {
 	heard   []message
 	news    chan struct{}
 	session string
-	left    bool                          // it is the previous process's, and can be attached to
-	answer  func(p *peer, m message) bool // says whether it answered; else the default does
+	left    bool                          // it belongs to the previous process, and can be attached to
+	answer  func(p *peer, m message) bool // reports whether it answered; otherwise the default does
 }
 
-// message is what the peer was sent.
+// message is a message to the peer.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -46,7 +46,7 @@ type message struct {
 	Error  map[string]any  `json:"error"`
 }
 
-// newPeer makes a provider whose process is a peer.
+// newPeer returns a provider whose process is a peer.
 func newPeer(t *testing.T, answer func(p *peer, m message) bool) (*Provider, *peer) {
 	t.Helper()
 	p := &peer{t: t, done: make(chan struct{}), news: make(chan struct{}, 1), answer: answer}
@@ -90,7 +90,7 @@ func (p *peer) listen() {
 	}
 }
 
-// frame reads what ductor sends, which has one header each.
+// frame reads a frame from ductor, which has one header.
 func frame(in *bufio.Reader) ([]byte, error) {
 	var length int
 	if _, err := fmt.Fscanf(in, "Content-Length: %d\r\n\r\n", &length); err != nil {
@@ -101,7 +101,7 @@ func frame(in *bufio.Reader) ([]byte, error) {
 	return body, err
 }
 
-// usual is what a server answers when all is well.
+// usual answers like a server without trouble.
 func (p *peer) usual(m message) {
 	switch m.Method {
 	case "":
@@ -124,7 +124,7 @@ func (p *peer) usual(m message) {
 	}
 }
 
-func (p *peer) raw(s string) { _, _ = io.WriteString(p.out, s) } // no one reads after the end
+func (p *peer) raw(s string) { _, _ = io.WriteString(p.out, s) } // there is no reader after the end
 func (p *peer) say(s string) { p.raw(fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(s), s)) }
 func (p *peer) reply(m message, s string) {
 	p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, s))
@@ -145,7 +145,7 @@ func (p *peer) die(code int) {
 	})
 }
 
-// told waits until the peer was sent something that match likes.
+// told waits until the peer got a message that match accepts.
 func (p *peer) told(match func(message) bool) message {
 	p.t.Helper()
 	for {
@@ -174,7 +174,7 @@ func (p *peer) StderrTail() string    { return p.stderr }
 func (p *peer) Interrupt() error      { return nil }
 func (p *peer) Done() <-chan struct{} { return p.done }
 
-// over says whether the process has ended, or was detached.
+// over reports whether the process has ended, or was detached.
 func (p *peer) over() bool {
 	select {
 	case <-p.done:
@@ -220,7 +220,7 @@ func TestAPeerThatIsHardToUnderstand(t *testing.T) {
 		if m.Method != "session.send" {
 			return false
 		}
-		p.event("session.idle", `{}`) // of a turn before: no end of this one
+		p.event("session.idle", `{}`) // of an earlier turn, so it does not end this one
 		p.raw("what a nice day\r\n\r\n")
 		p.raw("Content-Length: x\r\n")
 		p.say(`{"no":`)
@@ -444,7 +444,7 @@ func TestQuestionsAndPlans(t *testing.T) {
 	}
 }
 
-// askedIn is the id of the question or plan that a turn waits for.
+// askedIn returns the id of the question or plan that a turn waits for.
 func askedIn(t *testing.T, turn *playing, method string) cli.ApprovalID {
 	t.Helper()
 	if method == methodPlan {
@@ -502,7 +502,7 @@ func TestAModelThatIsNotThere(t *testing.T) {
 	}
 }
 
-// A mark is recorded before the prompt is written, and names the session.
+// The mark is recorded before the prompt is written, and names the session.
 func TestTurnsAreMarked(t *testing.T) {
 	p, peer := newPeer(t, func(p *peer, m message) bool {
 		if m.Method == "session.send" {

@@ -8,16 +8,16 @@ import (
 	"ductor/cli"
 )
 
-// permission is how a permission mode is put to Copilot, in both of its modes. There is no other place for it.
+// permission is a permission mode in Copilot's terms, for both of its modes. It is the only such mapping.
 type permission struct {
-	flags    []string // one-shot: of the command line
+	flags    []string // one-shot: arguments
 	mode     string   // live: session.mode.set
 	approval string   // live: session.permissions.setMode
-	judged   bool     // live: what Copilot's own judge of risks lets through is allowed by us
-	cannot   string   // one-shot: what the mode promises and Copilot does not do; empty if nothing
+	judged   bool     // live: ductor accepts the approvals of Copilot's own judge of risks
+	cannot   string   // one-shot: the part of the mode that Copilot does not support; empty if none
 }
 
-// permissionOf maps a mode. Flags are those of version 1.0.102.
+// permissionOf maps a mode. The flags are from version 1.0.102.
 func permissionOf(mode cli.PermissionMode) (permission, error) {
 	const manual, interactive = "manual", "interactive"
 	switch mode {
@@ -39,7 +39,7 @@ func permissionOf(mode cli.PermissionMode) (permission, error) {
 	return permission{}, fmt.Errorf("Copilot has no permission mode %q", mode)
 }
 
-// Cannot says what a permission mode promises and Copilot does not do when it is run in mode; see cli.Limited.
+// Cannot implements cli.Limited.
 func (*Provider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
 	m, err := permissionOf(p)
 	switch {
@@ -51,7 +51,8 @@ func (*Provider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
 	return ""
 }
 
-// CannotHold says that Copilot can be told which tools there are, and of MCP servers only which not; see cli.ToolHolder.
+// CannotHold implements cli.ToolHolder. Copilot accepts a list of its own tools that exist, but for MCP servers only a
+// list of tools that do not.
 func (*Provider) CannotHold(req cli.Request) string {
 	if servers, _ := cli.Servers(req.Tools.Only); len(servers) > 0 {
 		return "Copilot cannot be told to use no other MCP servers than some; deny those that it should not use"
@@ -59,20 +60,20 @@ func (*Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// excluded are the tools that the model is not offered. What is denied is a rule as well, which also holds for sub-agents: one
-// about a kind of tool, about a server, or with an argument is nothing else.
+// excluded returns the tools that are not offered to the model. Every denied tool is also a rule, which applies to
+// sub-agents too. An entry about a kind of tool, about a server, or with an argument is only a rule.
 func excluded(denied []string) []string {
 	_, names := cli.Servers(denied)
 	return slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, "(") })
 }
 
-// rule is a permission rule as the server takes it.
+// rule is a permission rule in the server's format.
 type rule struct {
 	Kind     string  `json:"kind"`
-	Argument *string `json:"argument"` // null is any
+	Argument *string `json:"argument"` // null means any
 }
 
-// rules reads rules as the command line has them: kind, or kind(argument).
+// rules parses rules in the format of the command line: kind, or kind(argument).
 func rules(texts []string) []rule {
 	list := []rule{}
 	servers, texts := cli.Servers(texts)

@@ -8,13 +8,13 @@ import (
 	"ductor/cli/shared"
 )
 
-// Agent is the dialect's name.
+// Agent is the agent's name.
 const Agent cli.Agent = "copilot"
 
-// Options configure a Provider. The zero value of every field but Launcher is usable.
+// Options configures a Provider. All fields but Launcher may be zero.
 type Options struct{ cli.ProviderOptions }
 
-// Provider is Copilot. Safe for concurrent use.
+// Provider implements cli.Provider for Copilot. Safe for concurrent use.
 type Provider struct {
 	opts Options
 	pool *shared.Pool[*server]
@@ -26,7 +26,7 @@ var (
 	_ cli.ToolHolder = (*Provider)(nil)
 )
 
-// New makes a Provider. It starts nothing.
+// New returns a Provider. It starts no process.
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault("copilot")
 	p := &Provider{opts: o}
@@ -34,13 +34,13 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Agent is "copilot".
+// Agent returns "copilot".
 func (p *Provider) Agent() cli.Agent { return Agent }
 
-// Modes are Live and OneShot; Live is the preferred one.
+// Modes returns Live, which is preferred, and OneShot.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
 
-// Open makes a session; see cli.Provider.
+// Open implements cli.Provider.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.OneShot:
@@ -55,7 +55,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
 }
 
-// Adopt resumes a turn that the previous process left; see cli.Provider.
+// Adopt implements cli.Provider.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.once().Adopt(ctx, left, req)
@@ -63,8 +63,8 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return p.adoptLive(ctx, left, req)
 }
 
-// ProjectFiles are the files of a project that Copilot takes settings from, those of other agents among them; see
-// cli.ProjectReader.
+// ProjectFiles implements cli.ProjectReader. It returns the files of a project with settings for Copilot, including
+// other agents' files.
 func (p *Provider) ProjectFiles() []string {
 	return []string{
 		".github/hooks/", ".github/copilot/", ".github/mcp.json", ".github/mcp-config.json", ".github/lsp.json",

@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	callWait     = time.Minute // for the answer to a question that asks no model, on a small box that is busy
-	protocolWant = 3           // the version of the protocol that this package speaks
+	callWait     = time.Minute // for the answer to a request that needs no model, on a small busy machine
+	protocolWant = 3           // the supported version of the protocol
 	sendPrefix   = "send-"
 	eventMethod  = "session.event"
 )
 
-// server is one live process and the sessions in it. Safe for concurrent use.
+// server is one live process with its sessions. Safe for concurrent use.
 type server struct {
 	*shared.Process
-	turns shared.Members[*inbox] // that run, and those to be resumed
+	turns shared.Members[*inbox] // running ones, and those to be resumed
 }
 
-// inbox is where what concerns a session waits for its turn. Whole messages come after their deltas, so that a turn that
-// lost some ends with the right text.
+// inbox holds the events of a session for its turn. Complete messages follow their deltas, so a turn that lost some
+// deltas ends with the right text.
 type inbox = turn.Queue[item]
 
-// item is something that concerns a session: one of the fields is set, or none to have the turn look whether it is over.
+// item is an event of a session. One of the fields is set; an item without any makes the turn check whether it is over.
 type item struct {
 	event   event
-	request *rpc.Message // the process asks us
-	refused *cli.Failure // session.send was, or could not be sent
+	request *rpc.Message // a request of the process
+	refused *cli.Failure // session.send was rejected, or could not be sent
 	turn.Change
-	end int64 // offset after it, for the clock of what is caught up with
+	end int64 // offset after it, to detect the end of the replay
 }
 
 func newServer(process *shared.Process) *server { return &server{Process: process} }
 
-// Greet shakes hands; see shared.Server. A program without the protocol is an error.
+// Greet implements shared.Server. It performs the handshake. A program without the protocol is an error.
 func (h *server) Greet(ctx context.Context) error {
 	var hello struct {
 		Protocol int    `json:"protocolVersion"`
@@ -57,7 +57,7 @@ func (h *server) Greet(ctx context.Context) error {
 	return nil
 }
 
-// refusal is why the server did not shake hands. A program without the server is told from one that failed.
+// refusal returns why the handshake failed. It distinguishes a program without the server from a failed one.
 func refusal(err error) error {
 	var refused *rpc.Error
 	var f *cli.Failure
@@ -67,22 +67,22 @@ func refusal(err error) error {
 	return err
 }
 
-// noServer is the failure of a Copilot without the server that ductor speaks with.
+// noServer returns the failure for a Copilot without the server that ductor needs.
 func noServer(why string) *cli.Failure {
 	return cli.Failf(cli.UnknownFailure, Agent, "%s: update it with `copilot update`, or set agents.copilot.mode to \"one-shot\", which cannot ask", why)
 }
 
-// Requested hands a request to the session it is of, if that has a turn; see rpc.Handler.
+// Requested implements rpc.Handler. It delivers a request to its session, if that has a turn.
 func (h *server) Requested(m rpc.Message) bool {
 	var params struct {
 		SessionID cli.AgentSessionID `json:"sessionId"`
 	}
-	_ = json.Unmarshal(m.Params, &params) // what names no session is of none
+	_ = json.Unmarshal(m.Params, &params) // without a readable id it belongs to no session
 	b, ok := h.turns.Of(params.SessionID)
 	return ok && forUser(m.Method) && b.Put(item{request: &m, end: m.End}, 0)
 }
 
-// Notified hands an event to the session it is of.
+// Notified delivers an event to its session.
 func (h *server) Notified(m rpc.Message) {
 	if m.Method != eventMethod {
 		return
@@ -101,7 +101,7 @@ func (h *server) Notified(m rpc.Message) {
 	}
 }
 
-// betweenTurns refuses what a session asks for while no turn runs, as one does that works in the background.
+// betweenTurns rejects requests of a session without a running turn, such as one that works in the background.
 func (h *server) betweenTurns(id cli.AgentSessionID, e event) {
 	if e.Type != permissionRequested || h.Peer().Past() || h.State() == shared.Detached {
 		return
@@ -111,7 +111,7 @@ func (h *server) betweenTurns(id cli.AgentSessionID, e event) {
 	}
 }
 
-// Changed tells every turn what happened to the output; see rpc.Handler.
+// Changed implements rpc.Handler. It notifies every turn.
 func (h *server) Changed(c turn.Change) {
 	it := item{Change: c}
 	if c.Lost != nil {
@@ -122,7 +122,8 @@ func (h *server) Changed(c turn.Change) {
 	}
 }
 
-// replies takes the refusal of what asks for a turn, and the answer that ends one which only shortens the context.
+// replies returns a function that handles two kinds of answers: the rejection of a turn's request, and the answer that
+// ends a turn which only shortens the context.
 func replies(b *inbox) func(rpc.Message) {
 	return func(m rpc.Message) {
 		var done struct {
@@ -144,7 +145,7 @@ func replies(b *inbox) func(rpc.Message) {
 	}
 }
 
-// call asks and waits for the answer, no longer than callWait.
+// call sends a request and waits for the answer, at most callWait.
 func (h *server) call(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
@@ -155,15 +156,15 @@ func (h *server) call(ctx context.Context, method string, params, result any) er
 	return err
 }
 
-// serverFor is the command that starts a process for req, and its key: sessions with the same command line and environment
-// share a process.
+// serverFor returns the command that starts a process for req, and its key: sessions with the same command line and
+// environment share a process.
 func (p *Provider) serverFor(req cli.Request) (key string, command cli.Command) {
 	args, env := serverArgs(req), p.environment(req)
 	key = cli.Digest(p.opts.Path, args, env)
 	return key, cli.Command{Path: p.opts.Path, Args: args, Env: env, For: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: key}}
 }
 
-// inquire puts one question to a process of its own, and ends it.
+// inquire sends one request to a process of its own, and ends the process.
 func (p *Provider) inquire(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
@@ -180,10 +181,10 @@ func (p *Provider) inquire(ctx context.Context, method string, params, result an
 	return err
 }
 
-// probeWait is how long Copilot may take to answer a question about itself, its start included.
+// probeWait is how long Copilot may take to answer a request about itself, including its start.
 const probeWait = 15 * time.Second
 
-// Shares is the server that a session for req would be put into; see cli.Sharer.
+// Shares implements cli.Sharer. It returns the server for a session with req.
 func (p *Provider) Shares(req cli.Request) int {
 	key, _ := p.serverFor(req)
 	return p.pool.PID(key)

@@ -14,14 +14,14 @@ import (
 	"ductor/internal/realagent"
 )
 
-// playing is a turn that runs.
+// playing is a running turn.
 type playing struct {
 	news chan cli.Event
 	over chan struct{}
 	end  cli.Result
 }
 
-// begin runs a turn on its own; its events are in news, which holds all a test makes.
+// begin runs a turn on a goroutine of its own. news has room for all events of a test.
 func begin(ctx context.Context, s cli.Session, req cli.Request) *playing {
 	p := &playing{news: make(chan cli.Event, 10000), over: make(chan struct{})}
 	go func() {
@@ -103,7 +103,7 @@ func TestApprovals(t *testing.T) {
 	})
 }
 
-// What each permission mode does in each of Copilot's modes with a command and an edit, when no user answers.
+// In each of Copilot's modes, each permission mode has these results for a command and an edit if no user answers.
 func TestPermissionModesUnattended(t *testing.T) {
 	tests := []struct {
 		mode           cli.PermissionMode
@@ -114,7 +114,8 @@ func TestPermissionModesUnattended(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 			for _, tt := range tests {
-				if mode == cli.Live && tt.mode == cli.AcceptEdits { // they are asked for, and accepted above
+				// Copilot asks about them, and the packages above accept them
+				if mode == cli.Live && tt.mode == cli.AcceptEdits {
 					tt.edits = false
 				}
 				t.Run(string(mode)+" "+string(tt.mode), func(t *testing.T) {
@@ -213,7 +214,7 @@ func TestSteering(t *testing.T) {
 	})
 }
 
-// Sessions of one environment share a process, and no more than that.
+// Sessions with one environment share a process, and no others do.
 func TestManySessionsInOneProcess(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		slow := cli.Request{Dir: dir, Permission: cli.Bypass, Conversation: "a", Prompt: `[[text n=40 delay=20ms]]`}
@@ -282,7 +283,7 @@ func TestASessionThatIsNotThere(t *testing.T) {
 	})
 }
 
-// Texts that a command line would take for something else reach the model as they are.
+// Texts that a command line would interpret reach the model unchanged.
 func TestPromptsReachTheModelAsText(t *testing.T) {
 	realagent.LongOnly(t)
 	p, dir, api := real(t)
@@ -292,7 +293,7 @@ func TestPromptsReachTheModelAsText(t *testing.T) {
 			"a flag": "--allow-all [[text ok]]", "a dash": "- [[text ok]]", "a slash": "/clear [[text ok]]",
 			"a bang": "!touch x [[text ok]]", "240 KB": long,
 		},
-		cli.OneShot: { // which is a process each
+		cli.OneShot: { // one process each
 			"a flag": "--allow-all [[text ok]]", "a slash": "/clear [[text ok]]",
 			"a bang": "!touch x [[text ok]]", "a dash and 240 KB": "- " + long,
 		},

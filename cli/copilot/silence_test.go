@@ -10,7 +10,7 @@ import (
 	"ductor/cli/clitest"
 )
 
-// never answers a prompt, nor the request to give it up.
+// never is the peer behaviour that leaves prompts and requests to abort unanswered.
 func never(_ *peer, m message) bool { return m.Method == "session.send" || m.Method == "session.abort" }
 
 func TestSilenceEndsATurn(t *testing.T) {
@@ -56,7 +56,7 @@ func TestAPersonMayTakeTheirTime(t *testing.T) {
 	})
 }
 
-// A process that is deaf to one session and works for another is left to it.
+// A process that hangs for one session and works for another stays with that one.
 func TestADeafProcessWithOthersInItIsLeftToThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, peer := newPeer(t, never)

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// Steer adds a message to the turn that runs. Copilot hands it to its model after the tools that run now, or where
-// none do, when it has answered; the turn goes on until it was.
+// Steer adds a message to the running turn. Copilot passes it to its model after the running tools or, if none runs,
+// after the current answer. The turn continues until that is done.
 func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	if f := refused(req); f != nil {
 		return f
@@ -26,14 +26,14 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	}
 	err := t.server.call(ctx, "session.send", promptParams(t.p.session.AgentSessionID, req, "immediate"), &reply)
 	t.added.Sent(id, reply.ID)
-	t.in.Put(item{}, 0) // the turn may have been waiting for nothing else
+	t.in.Put(item{}, 0) // the turn may be waiting only for this message
 	if err != nil {
 		return callFailure(err)
 	}
 	return nil
 }
 
-// heard says whether the model got every message that was sent into the turn. Once it has, the turn takes no more.
+// heard reports whether the model got every message sent into the turn. Then the turn accepts no more.
 func (t *liveTurn) heard() bool {
 	for _, id := range t.added.Waiting() {
 		if t.p.seen[id] {

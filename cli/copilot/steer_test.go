@@ -8,7 +8,7 @@ import (
 	"ductor/cli/clitest"
 )
 
-// steering plays a turn, with a message sent into it when an event of T comes, and gives what became of the message.
+// steering plays a turn, sends a message into it when an event of type T comes, and returns the result of the sending.
 func steering[T cli.Event](t *testing.T, s cli.Session, req cli.Request) (r cli.Result, steered error) {
 	t.Helper()
 	s.Turn(t.Context(), req, func(ev cli.Event) {
@@ -22,7 +22,7 @@ func steering[T cli.Event](t *testing.T, s cli.Session, req cli.Request) (r cli.
 	return r, steered
 }
 
-// sends are the modes of the prompts that the peer was sent.
+// sends returns the modes of the prompts that the peer got.
 func (p *peer) sends() (modes []any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func TestSteeringBeforeThePromptWasSent(t *testing.T) {
 	}
 }
 
-// A turn that was refused takes no message: it would be a turn of its own, which no session reads.
+// A rejected turn accepts no message: the message would become a turn of its own, which no session reads.
 func TestSteeringATurnThatWasRefused(t *testing.T) {
 	p, peer := newPeer(t, func(p *peer, m message) bool {
 		if m.Method == "session.send" && m.Params["mode"] == "enqueue" {

@@ -14,8 +14,8 @@ import (
 	"ductor/cli/clitest"
 )
 
-// What an aborted turn started ends with the turn, though it left the turn's group, and though the process serves
-// another conversation; that is resumed in another process.
+// Processes of an aborted turn end with the turn, although they left the turn's group, and although the agent's process
+// serves another conversation, which is resumed in another process.
 func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		other := cli.Request{Dir: dir, Permission: cli.Bypass, Conversation: "other", Prompt: `about the lighthouse [[text "One."]]`}
@@ -55,7 +55,8 @@ func TestAnAbortLeavesTheTurnsOfOthersAlone(t *testing.T) {
 	}
 }
 
-// abortWithDaemon aborts a turn beside another session of the same process, and gives the number of what it started.
+// abortWithDaemon aborts a turn next to another session of the same process, and returns the pid of the daemon that it
+// started.
 func abortWithDaemon(t *testing.T, p *Provider, beside cli.Session, dir string) int {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pid")

@@ -13,7 +13,7 @@ import (
 
 const maxTitle = 200
 
-// toolStarted describes a tool that begins.
+// toolStarted describes the start of a tool.
 func toolStarted(f fields, dir string) cli.ToolStarted {
 	return cli.ToolStarted{
 		ID: cli.ToolID(f.ToolCallID), Name: f.ToolName, Title: toolTitle(f, dir), Input: f.Arguments,
@@ -21,7 +21,7 @@ func toolStarted(f fields, dir string) cli.ToolStarted {
 	}
 }
 
-// toolTodo keeps the plan, as a Markdown list of tasks. The plan is shown instead of the tool.
+// toolTodo manages the plan, as a Markdown list of tasks. The plan is shown instead of the tool.
 const toolTodo = "update_todo"
 
 var todoLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*[-*] \[(.)\] (.+)$`) })
@@ -44,20 +44,20 @@ func planOf(args json.RawMessage) cli.PlanChanged {
 	return ev
 }
 
-// toolTitle is the one thing that tells a call from others, or Copilot's own title.
+// toolTitle returns the argument that distinguishes a call from others, or Copilot's own title.
 func toolTitle(f fields, dir string) string {
-	args := cli.TextsOf(f.Arguments) // none of custom tools that take a plain string
+	args := cli.TextsOf(f.Arguments) // empty for custom tools with a plain string as argument
 	title := cmp.Or(args["command"], cli.Relative(dir, args["path"]), args["pattern"], args["query"], args["url"], args["question"],
 		args["description"], args["prompt"], f.ToolTitle)
 	return cli.OneLine(title, maxTitle)
 }
 
-// toolEnded describes how a tool ended.
+// toolEnded describes the end of a tool.
 func toolEnded(f fields) (cli.ToolEnded, toolError) {
 	e := cli.ToolEnded{ID: cli.ToolID(f.ToolCallID)}
 	var result toolResult
 	var failed toolError
-	_ = json.Unmarshal(f.Result, &result) // absent where the tool failed
+	_ = json.Unmarshal(f.Result, &result) // absent if the tool failed
 	_ = json.Unmarshal(f.Error, &failed)
 	e.Output = shellTail().ReplaceAllString(result.Content, "")
 	if f.Shell != nil {
@@ -79,17 +79,17 @@ func toolEnded(f fields) (cli.ToolEnded, toolError) {
 // isShell reports whether a tool runs commands.
 func isShell(tool string) bool { return tool == "bash" || tool == "powershell" }
 
-// goesOn finds what Copilot says of a command that has not ended: it gave it so long and no longer, or started it in the background.
+// goesOn matches Copilot's text about a command that has not ended: it exceeded its time, or runs in the background.
 var goesOn = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<command [^<>]*(?: is still running|started in [^<>]*background)[^<>]*>\s*$`)
 })
 
-// shellTail is what Copilot tells the model, and not people, at the end of a command's output.
+// shellTail matches Copilot's text for the model at the end of a command's output. It is not for users.
 var shellTail = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\n?<shellId: [^<>]* completed with exit code -?\d+>\s*$`)
 })
 
-// changes are what a file tool did. The diff is of the whole call, so it is shown where there is one file.
+// changes returns the changes of a file tool. The diff is of the whole call, so it is shown only if there is one file.
 func changes(f fields, dir string) []cli.FileChanged {
 	var result toolResult
 	_ = json.Unmarshal(f.Result, &result)

@@ -13,18 +13,19 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one prompt of a live session, from its sending to its end. The goroutine of Turn owns all but the steering.
+// liveTurn is one turn of a live session, from the sending of its prompt to its end. The goroutine of Turn owns
+// everything but the steering.
 type liveTurn struct {
 	s      *live
 	server *server
 	in     *inbox
 	p      *parser
 	loop   *turn.Turn[item]
-	id     string // of the request that asks for it
+	id     string // of the request with the prompt
 	added  turn.Added
 }
 
-// Turn runs one prompt; see cli.Session.
+// Turn implements cli.Session.
 func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	out := turn.NewEmitter(Agent, s.provider.opts.Now, emit)
 	t, err := s.prepare(ctx, req, out)
@@ -38,7 +39,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	t.server.Peer().Forget(t.id)
 	t.p.asks.Close(end == turn.EndDetached)
 	r := t.p.outcome(end, func() cli.Result { return t.loop.Outcome(end, Agent, t.server.Failure) })
-	if end == turn.EndExit && r.Err == nil { // a message that was added to it was not answered
+	if end == turn.EndExit && r.Err == nil { // an added message was not answered
 		r.Err = exitFailure(t.server.Failure())
 	}
 	out.Finish(r)
@@ -46,7 +47,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	t.server.TurnEnded(ctx, t.left(ctx, end))
 }
 
-// prepare makes the turn of a prompt, or of the one that was adopted, in a process that is ready for it.
+// prepare returns the turn for a prompt, or the adopted turn, in a process that is ready for it.
 func (s *live) prepare(ctx context.Context, req cli.Request, out *turn.Emitter) (*liveTurn, error) {
 	adopted := s.takeAdopted()
 	t := &liveTurn{s: s, p: newParser(out, req), id: sendPrefix + cmp.Or(string(req.Turn), uuid.NewString())}
@@ -74,9 +75,9 @@ func (s *live) prepare(ctx context.Context, req cli.Request, out *turn.Emitter) 
 	return t, nil
 }
 
-// bind takes from the session what the turn works with; false if the session was closed before.
+// bind connects the turn to the session. It returns false if the session was closed before.
 func (t *liveTurn) bind(req cli.Request, adopted *adopted) bool {
-	p, _ := permissionOf(req.Permission) // checked when the session was opened or adjusted
+	p, _ := permissionOf(req.Permission) // validated when the session was opened or adjusted
 	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,10 +99,10 @@ func (t *liveTurn) bind(req cli.Request, adopted *adopted) bool {
 	return true
 }
 
-// taking is how the dialect takes part in the turn.
+// taking returns the dialect's part of the turn.
 func (t *liveTurn) taking(ctx context.Context, req cli.Request, adopted *adopted) turn.Loop[item] {
 	limits := turn.LimitsOf(t.s.provider.opts.ProviderOptions)
-	limits.Interrupt = limits.Grace // an abort need not show before the turn has ended
+	limits.Interrupt = limits.Grace // an abort may take until the end of the turn
 	source := turn.Source[item]{
 		In: t.in, Gone: t.server.Gone(), Stop: t.server.StopAlone, Limits: limits, End: func(it item) int64 { return it.end },
 	}
@@ -114,7 +115,7 @@ func (t *liveTurn) taking(ctx context.Context, req cli.Request, adopted *adopted
 			if adopted == nil || !adopted.asked {
 				t.send(context.WithoutCancel(ctx), req, adopted != nil)
 			}
-			t.s.begin(t) // what is sent into the turn comes after its prompt
+			t.s.begin(t) // steered messages must come after the prompt
 		},
 		Handle: t.take,
 		Interrupt: func() error {
@@ -128,7 +129,7 @@ func (t *liveTurn) taking(ctx context.Context, req cli.Request, adopted *adopted
 	}
 }
 
-// send asks for the turn. The mark is recorded right before it is written; a turn that was left has one.
+// send sends the prompt. It records the mark right before writing; an adopted turn has a mark already.
 func (t *liveTurn) send(ctx context.Context, req cli.Request, marked bool) {
 	mark := cli.Mark{Turn: req.Turn, Note: string(t.p.session.AgentSessionID)}
 	if marked {
@@ -158,7 +159,7 @@ func (t *liveTurn) send(ctx context.Context, req cli.Request, marked bool) {
 	t.server.Peer().Ask(ctx, prompt)
 }
 
-// compactParams ask for the context to be shortened. A hint that is longer than Copilot takes is cut.
+// compactParams returns the parameters for shortening the context. It cuts a hint that is too long for Copilot.
 func compactParams(id cli.AgentSessionID, req cli.Request) map[string]any {
 	params := map[string]any{"sessionId": id, "trigger": "manual"}
 	if hint := strings.TrimSpace(req.Prompt); hint != "" {
@@ -169,7 +170,7 @@ func compactParams(id cli.AgentSessionID, req cli.Request) map[string]any {
 
 const mostHint = 4000
 
-// promptParams are a prompt as session.send takes it.
+// promptParams returns a prompt as the parameters of session.send.
 func promptParams(id cli.AgentSessionID, req cli.Request, mode string) map[string]any {
 	params := map[string]any{"sessionId": id, "prompt": req.Prompt, "mode": mode}
 	if list := attachments(req.Images); len(list) > 0 {
@@ -178,8 +179,8 @@ func promptParams(id cli.AgentSessionID, req cli.Request, mode string) map[strin
 	return params
 }
 
-// take handles one item, and says whether the turn has ended. What is caught up with is told to its end: a message that was
-// added to the turn may have begun it again.
+// take handles one item. It reports whether the turn has ended. A replay is read to its end, because an added message
+// may have started the turn again.
 func (t *liveTurn) take(it item) (end bool) {
 	switch {
 	case it.event.Type != "":
@@ -200,10 +201,11 @@ func (t *liveTurn) take(it item) (end bool) {
 	return !t.loop.Past() && (failed || t.p.phase == ended && t.heard())
 }
 
-// left says what the turn leaves in the process. The protocol has no environment for a session, by which what its tools
-// started could be told from what those of others did, so the process does not outlive an aborted turn that ran tools.
+// left determines what the turn leaves in the process. The protocol has no environment per session that would
+// distinguish the processes of its tools from those of other sessions. So the process does not outlive an aborted turn
+// that ran tools.
 func (t *liveTurn) left(ctx context.Context, end turn.End) shared.TurnEnd {
-	replaced := cli.Replaced(ctx) && t.p.phase == ended && !t.loop.Killed() // Copilot ended the tools that ran, too
+	replaced := cli.Replaced(ctx) && t.p.phase == ended && !t.loop.Killed() // Copilot ended the running tools, too
 	switch {
 	case end == turn.EndDetached:
 		return shared.EndDetached

@@ -9,13 +9,13 @@ import (
 type event struct {
 	Type    string          `json:"type"`
 	Data    json.RawMessage `json:"data"`
-	AgentID string          `json:"agentId"` // set on events of a sub-agent
+	AgentID string          `json:"agentId"` // set for events of a sub-agent
 
 	SessionID string `json:"sessionId"` // result
 	ExitCode  *int   `json:"exitCode"`  // result
 }
 
-// fields are those of all the events above; which count depends on the type.
+// fields has the fields of all events above. The used ones depend on the type.
 type fields struct {
 	MessageID     string `json:"messageId"`
 	Delta         string `json:"deltaContent"`
@@ -78,7 +78,7 @@ type toolError struct {
 	Code    string `json:"code"`
 }
 
-// fileEdit is a change that a file tool made.
+// fileEdit is a change by a file tool.
 type fileEdit struct {
 	Path string `json:"path"`
 	Kind string `json:"kind"` // create, edit, delete
@@ -99,7 +99,7 @@ func decodeEvent(raw []byte) (event, error) {
 	return e, nil
 }
 
-// fields reads what the event tells.
+// fields decodes the event's data.
 func (e event) fields() (fields, error) {
 	var f fields
 	if len(e.Data) == 0 {
@@ -111,7 +111,7 @@ func (e event) fields() (fields, error) {
 	return f, nil
 }
 
-// permissionAsked is what a permission request tells, of all its kinds.
+// permissionAsked has the fields of all kinds of permission requests.
 type permissionAsked struct {
 	Kind       string           `json:"kind"`
 	ToolCallID string           `json:"toolCallId"`
@@ -150,7 +150,7 @@ type fileState struct {
 	Content string `json:"content"`
 }
 
-// readPermission reads a permission request. A kind of a shape unknown is asked for by its name.
+// readPermission decodes a permission request. For an unknown kind the user is asked by its name.
 func readPermission(f fields) permissionAsked {
 	var asked, prompt permissionAsked
 	_ = json.Unmarshal(f.Permission, &asked)

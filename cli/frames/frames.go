@@ -1,5 +1,6 @@
 // Package frames splits the output of a program into messages: lines, or bodies with a header that contains their
-// length. Memory is limited regardless of a message's length. Lost output costs only the messages that it damages.
+// length. It limits the memory for a message of any length. If a part of the output is lost, it discards the damaged
+// messages and continues with the next one.
 package frames
 
 import (
@@ -48,8 +49,8 @@ type Options struct {
 	Framing Framing
 	Limit   int   // of a message in bytes; 0 means MaxMessage
 	From    int64 // offset at which the output begins
-	// CaughtUp is called once after all output before the offset Until was handled, and before the next read. It may be
-	// nil.
+	// Reader calls CaughtUp once, after all output before the offset Until was handled and before the next read. It may
+	// be nil.
 	CaughtUp func()
 	Until    int64
 	Garbage  func([]byte)          // receives (the beginning of) output that is no message; valid during the call
@@ -139,7 +140,7 @@ func (r *Reader) readRawLine() (line []byte, size int, err error) {
 var lengthHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)content-length:[ \t]*(\d{1,18})\s*$`) })
 
 // readHeaded reads a header and its message. It returns nil if the message is too long. Text before the header, even on
-// the same line, is the rest of a damaged message, or garbage.
+// the same line, is passed to Garbage, unless it is the rest of a damaged message.
 func (r *Reader) readHeaded() ([]byte, error) {
 	length := -1
 	for {

@@ -54,7 +54,7 @@ func TestArgv(t *testing.T) {
 	}
 }
 
-// What a mode cannot promise is said.
+// The unsupported parts of a mode are reported.
 func TestPermission(t *testing.T) {
 	for _, mode := range cli.PermissionModes() {
 		approval, cannot := approvalMode(mode)
@@ -90,7 +90,7 @@ func TestTrust(t *testing.T) {
 		if got := cli.Variable(env, "GEMINI_CLI_TRUST_WORKSPACE"); got != strconv.FormatBool(tt.trusted) {
 			t.Errorf("%s: trusts %s", name, got)
 		}
-		// Without trust a .env file sets only what is not there.
+		// Without trust a .env file sets only variables that are missing.
 		if kept := slices.Contains(env, "GEMINI_API_KEY="); kept == tt.trusted || !slices.Contains(env, "GOOGLE_API_KEY=mine") {
 			t.Errorf("%s: the environment is %q", name, env)
 		}

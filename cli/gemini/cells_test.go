@@ -10,7 +10,8 @@ import (
 
 var record = clitest.RecordFlag()
 
-// What the real Gemini printed in each situation that docs/agents.md has a row for, and the events that this is.
+// For each situation with a row in docs/agents.md, this compares the output of the real Gemini with the resulting
+// events.
 func TestCells(t *testing.T) {
 	clitest.Cells(t, clitest.CellHarness{
 		Agent: "gemini", Install: realagent.Gemini, Record: record, Update: update,

@@ -30,7 +30,8 @@ func TestConformance(t *testing.T) {
 	}, map[cli.Mode]clitest.Cannot{cli.Live: cannot(cli.Live), cli.OneShot: cannot(cli.OneShot)})
 }
 
-// What the real CLI shows of the suite; the rest it cannot be made to do, or costs seconds of processor a case.
+// These are the cases of the suite for the real CLI. The other cases are impossible with it, or cost seconds of CPU
+// time each.
 func TestRealConformance(t *testing.T) {
 	const (
 		fault     = "the real CLI has no such fault on demand"

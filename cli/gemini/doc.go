@@ -1,5 +1,6 @@
-// Package gemini is Google's Gemini CLI: live by the Agent Client Protocol, which package acp speaks, and one-shot
-// by its stream of JSON events. It says what is Gemini's own: command lines, settings, log-in, models, failures.
+// Package gemini implements the Gemini CLI agent of Google: live through the Agent Client Protocol, which package acp
+// implements, and one-shot through its stream of JSON events. It contains Gemini's peculiarities: command lines,
+// settings, log-in, models, failures.
 //
-// It is not the protocol, and holds no state of any conversation.
+// It does not implement the protocol, and holds no state of conversations.
 package gemini

@@ -11,7 +11,7 @@ import (
 	"ductor/cli/gemini/guard"
 )
 
-// remote is a launcher of a place whose files are not this machine's.
+// remote is a launcher for a place that does not share this machine's files.
 type remote struct {
 	cli.Launcher
 	errands [][]string
@@ -23,7 +23,8 @@ func (r *remote) Help(_ context.Context, env []string, args ...string) ([]byte, 
 	return nil, r.err
 }
 
-// Where Gemini's files are elsewhere they are guarded there, before Gemini is started; if they cannot be, it is not.
+// If Gemini's files are elsewhere, they are guarded there before Gemini starts. If that is impossible, Gemini does not
+// start.
 func TestSessionsElsewhereAreGuardedThere(t *testing.T) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		far := &remote{err: errors.New("the container is gone")}

@@ -9,7 +9,7 @@ import (
 
 const loginFix = "Run `gemini` on the machine and log in, or set GEMINI_API_KEY for ductor"
 
-// Exit codes of Gemini that mean one thing.
+// Exit codes of Gemini with a unique meaning.
 const (
 	exitNoAuth    = 41
 	exitInput     = 42
@@ -18,18 +18,20 @@ const (
 	exitUntrusted = 55
 )
 
-// kindOf sorts what Gemini says of an error; the texts are those of version 0.61.
+// kindOf classifies Gemini's errors. The texts are those of version 0.61.
 func kindOf(code int, text string) cli.FailureKind {
 	switch {
 	case strings.HasPrefix(text, "model: ") || strings.Contains(text, "is not found for API version"):
 		return cli.UnknownModel
-	case strings.Contains(text, "number of function response parts is equal to"): // a tool was waiting when its process ended
+	// a tool was waiting when its process ended
+	case strings.Contains(text, "number of function response parts is equal to"):
 		return cli.ResumeFailed
 	}
 	return acp.KindOf(code, text)
 }
 
-// exitKind is what an exit code means for a run without a result; resumed says that it was to resume a session.
+// exitKind returns the failure kind for an exit code of a run without a result. resumed reports that the run resumed a
+// session.
 func exitKind(code int, stderr string, resumed bool) cli.FailureKind {
 	switch {
 	case code == exitNoAuth:
@@ -44,7 +46,7 @@ func exitKind(code int, stderr string, resumed bool) cli.FailureKind {
 	return ""
 }
 
-// apiFailure is the failure of a result that says error.
+// apiFailure returns the failure of a result with an error.
 func apiFailure(message string) *cli.Failure {
 	inner := strings.TrimSuffix(strings.TrimPrefix(message, "[API Error: "), "]")
 	f := &cli.Failure{Kind: kindOf(0, inner), Agent: Agent, Reason: acp.ReasonOf(inner), Detail: cli.Shorten(message, 2000)}

@@ -13,13 +13,13 @@ import (
 	"ductor/cli/turn"
 )
 
-// homeVars lead Gemini to where it keeps what it knows.
+// homeVars returns the variables with the place of Gemini's data.
 func homeVars() []string { return []string{"GEMINI_CLI_HOME"} }
 
-// HomeSeeds are what Gemini finds in a session's own home: the owner's log-in and the way of it. owner is the owner's
-// home; env, the owner's environment, may say where Gemini's own is instead.
+// HomeSeeds returns the files for a session's own home: the owner's log-in and its method. owner is the owner's home;
+// env, the owner's environment, may contain another place of Gemini's data.
 //
-// Gemini 0.61 writes its log-in over what is there, so that links stay links.
+// Gemini 0.61 overwrites its log-in in place, so links stay links.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir := home(env, owner)
 	return []cli.HomeSeed{
@@ -33,13 +33,13 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownSettings keep of the owner's how to log in: no MCP servers, no hooks, no extensions, no names of memory files.
+// ownSettings reduces the owner's settings to the log-in: no MCP servers, hooks, extensions or names of memory files.
 func ownSettings(owner []byte) ([]byte, error) {
 	var theirs struct {
 		Security struct {
 			Auth json.RawMessage `json:"auth"`
 		} `json:"security"`
-		Selected string `json:"selectedAuthType"` // as of versions before 0.5
+		Selected string `json:"selectedAuthType"` // of versions before 0.5
 	}
 	if json.Unmarshal(cli.PlainJSON(owner), &theirs) != nil {
 		theirs.Security.Auth = nil
@@ -57,7 +57,7 @@ func ownSettings(owner []byte) ([]byte, error) {
 	return json.MarshalIndent(settings, "", "  ")
 }
 
-// userAuth is the way of log-in that the user chose; empty if none.
+// userAuth returns the log-in method that the user chose, or "".
 func (p *Provider) userAuth(env []string) string {
 	var settings struct {
 		Security struct {
@@ -73,7 +73,7 @@ func (p *Provider) userAuth(env []string) string {
 	return settings.Security.Auth.Selected
 }
 
-// home is where Gemini keeps what it knows, of a user whose own home is that of owner.
+// home returns the directory of Gemini's data, for a user whose home is owner.
 func home(env []string, owner string) string {
 	return filepath.Join(cmp.Or(cli.Variable(env, "GEMINI_CLI_HOME"), owner), ".gemini")
 }
@@ -82,7 +82,7 @@ func (p *Provider) stateDir() string {
 	return cmp.Or(p.opts.StateDir, filepath.Join(os.TempDir(), fmt.Sprintf("ductor-gemini-%d", os.Getuid())))
 }
 
-// Auth looks for a key, then for the credential file, then for what the user's settings say.
+// Auth checks for a key, then for the credential file, then for the method in the user's settings.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.env(cli.Request{})
 	return turn.Account{
@@ -91,7 +91,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}.Auth(ctx, p.opts.ProviderOptions)
 }
 
-// method is how Gemini is logged in without a key; empty if it is not.
+// method returns how Gemini is logged in without a key, or "" if it is not.
 func (p *Provider) method(env []string) string {
 	for _, key := range []string{"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"} {
 		if strings.EqualFold(cli.Variable(env, key), "true") {
@@ -102,7 +102,7 @@ func (p *Provider) method(env []string) string {
 		return "credential file"
 	}
 	switch chosen := p.userAuth(env); chosen {
-	case "", "oauth-personal", "gemini-api-key": // which need what was not found
+	case "", "oauth-personal", "gemini-api-key": // these need credentials that were not found
 		return ""
 	default:
 		return "Gemini's own settings (" + chosen + ")"

@@ -9,7 +9,7 @@ import (
 	"ductor/internal/realagent"
 )
 
-// A session with a home of its own gets the way of log-in from the owner's home, and nothing else.
+// A session with a home of its own gets only the log-in method from the owner's home.
 func TestRealHomes(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
@@ -31,7 +31,7 @@ func TestRealHomes(t *testing.T) {
 				"project/GEMINI.md":            "The project's word is canaryproject.",
 			})
 			programs := []string{mark("server")}
-			if mode == cli.OneShot { // live it starts no hooks
+			if mode == cli.OneShot { // in live mode it starts no hooks
 				programs = append(programs, mark("hook"))
 			}
 			clitest.OwnHomes(t, clitest.Isolated{

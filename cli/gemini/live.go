@@ -11,7 +11,7 @@ import (
 	"ductor/cli/acp"
 )
 
-// Programs are the quirks of Gemini where it speaks the Agent Client Protocol, by the name that it calls itself.
+// Programs returns the quirks of Gemini as an agent of the Agent Client Protocol, by its own name.
 func Programs() map[string]acp.Quirks {
 	return map[string]acp.Quirks{"gemini-cli": { // version 0.61
 		LateHistory: true, MissingIsEmpty: true, HidesTrouble: true, Forgets: true, AuthMethod: authMethod, CommandMarks: commandMarks,
@@ -20,20 +20,20 @@ func Programs() map[string]acp.Quirks {
 	}}
 }
 
-// acp is Gemini as an agent of the Agent Client Protocol.
+// acp returns Gemini as an agent of the Agent Client Protocol.
 func (p *Provider) acp() *acp.Provider {
 	return acp.New(acp.Options{
 		ProviderOptions: p.opts.Allowing(EnvKeys()...),
 		Agent:           Agent, Args: []string{"--acp"}, Argv: p.liveArgs, OwnFiles: p.ownFiles, ExtraEnv: p.ownEnv, HomeVars: homeVars(),
-		// Gemini has tools of its own for both, and they ask.
+		// Gemini has its own tools for files and commands, and they ask.
 		NoWorkspace: true,
 		Programs:    Programs(), Resuming: Guard(p.opts.Launcher),
 		Login: loginFix, Auth: p.Auth,
 	})
 }
 
-// authMethod is what live mode must be told when no way of log-in was chosen yet, though there is a key. Gemini
-// then writes the choice into the user's settings.
+// authMethod returns the log-in method for live mode if none was chosen yet but there is a key. Gemini then writes the
+// choice into the user's settings.
 func authMethod(env []string) string {
 	if cli.Variable(env, "GEMINI_API_KEY") != "" {
 		return "gemini-api-key"
@@ -41,7 +41,7 @@ func authMethod(env []string) string {
 	return ""
 }
 
-// liveArgs are the arguments that bind a live process.
+// liveArgs returns the arguments that distinguish a live process.
 func (p *Provider) liveArgs(req cli.Request) []string {
 	args := p.policyFlags(req)
 	if dirs := included(req.AddDirs); len(dirs) > 0 {
@@ -53,8 +53,8 @@ func (p *Provider) liveArgs(req cli.Request) []string {
 	return args
 }
 
-// included are the further directories that hold anything. Gemini takes them for a whole process, so that a conversation
-// with one of its own cannot share a process; an empty one is not worth that.
+// included returns the further directories that are not empty. Gemini applies them to a whole process, so a
+// conversation with such a directory cannot share one; an empty directory is not worth that.
 func included(dirs []string) []string {
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
 		entries, err := os.ReadDir(dir)
@@ -62,10 +62,10 @@ func included(dirs []string) []string {
 	})
 }
 
-// commandMarks begin commands of Gemini's own.
+// commandMarks start commands of Gemini's own.
 const commandMarks = "/$"
 
-// toolName is the name that begins the id of a call.
+// toolName returns the name at the start of a call's id.
 func toolName(id, _, _ string) string {
 	name, _, found := strings.Cut(id, "__")
 	if !found {
@@ -77,9 +77,10 @@ func toolName(id, _, _ string) string {
 	return name
 }
 
-// inputOf is what Gemini asks to do, from what it shows: it gives no input. Of a command it shows the whole, and in
-// brackets where it runs, then what the model says of it, and at the end whether it goes on behind.
-// That it runs where the session does is so unless another directory is named. Nil for any other tool.
+// inputOf derives the input of a requested tool from the text that Gemini shows, because Gemini sends no input. For a
+// command the text has the whole command, the directory in brackets, the model's words, and finally whether it
+// continues in the background. Without a directory the command runs in the session's. It returns nil for any other
+// tool.
 func inputOf(w acp.Wish) json.RawMessage {
 	if w.Tool != shellTool || w.Kind != "execute" || w.Changes != 0 {
 		return nil
@@ -92,7 +93,7 @@ func inputOf(w acp.Wish) json.RawMessage {
 		input["is_background"] = true
 	}
 	raw, err := json.Marshal(input)
-	if err != nil { // of text and truth that cannot be
+	if err != nil { // texts and booleans can always be encoded
 		return nil
 	}
 	return raw
@@ -103,8 +104,8 @@ var (
 	failedLine = regexp.MustCompile(`^(Blocked: |Command (failed: |terminated by signal: |cancelled by user\.|was automatically cancelled)).*`)
 )
 
-// shellFailure finds why a shell command failed: Gemini says that it completed, and says more in words. It says nothing of
-// a command that ended with an exit code and printed something.
+// shellFailure finds why a shell command failed: Gemini reports it as completed, with the reason in words. For a
+// command with an exit code and some output it reports nothing.
 func shellFailure(output string) (code *int, why string) {
 	return cli.NumberIn(exitLine, output), failedLine.FindString(output)
 }

@@ -7,7 +7,7 @@ import (
 	"ductor/cli/acp"
 )
 
-// What rules go by is made of what Gemini shows, and of nothing that might leave something out.
+// The input for rules is derived only from text that cannot omit anything.
 func TestWhatGeminiAsksToDo(t *testing.T) {
 	for _, tc := range []struct {
 		wish acp.Wish
@@ -29,7 +29,7 @@ func TestWhatGeminiAsksToDo(t *testing.T) {
 	}
 }
 
-// Gemini says of a shell command that failed that it completed, and why in words.
+// Gemini reports a failed shell command as completed, with the reason in words.
 func TestWhyAShellCommandFailed(t *testing.T) {
 	for output, want := range map[string]string{
 		"Command exited with code: 3":                                                      "",

@@ -10,10 +10,10 @@ import (
 	"ductor/internal/sim/modelapi"
 )
 
-// The test binary is also the scripted agent that the sessions below talk with.
+// The test binary is also the scripted agent of these sessions.
 func TestMain(m *testing.M) { clitest.AgentMain(m) }
 
-// scripted makes a provider over the scripted agent, with a home and a working directory of its own.
+// scripted returns a provider over the scripted agent, with a home and a working directory of its own.
 func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	t.Helper()
 	o := Options{
@@ -26,13 +26,13 @@ func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	return New(o), t.TempDir()
 }
 
-// stateDir is where a test's policies go.
+// stateDir returns the directory for a test's policies.
 func stateDir(t *testing.T) string {
 	t.Helper()
 	return t.TempDir() + "/gemini"
 }
 
-// real makes a provider over the real Gemini, whose model is simulated.
+// real returns a provider over the real Gemini with a simulated model.
 func real(t *testing.T, change func(*Options)) (*Provider, realagent.CLI, *modelapi.Server) {
 	t.Helper()
 	api := realagent.Model(t, "")
@@ -44,7 +44,7 @@ func real(t *testing.T, change func(*Options)) (*Provider, realagent.CLI, *model
 	return New(o), c, api
 }
 
-// over puts a provider over another launcher.
+// over returns a provider over another launcher.
 func over(p cli.Provider, l cli.Launcher) cli.Provider {
 	o := p.(*Provider).opts
 	o.Launcher = l

@@ -8,12 +8,13 @@ import (
 	"ductor/cli/turn"
 )
 
-// once is how a turn runs that has a process of its own.
+// once returns how to run a turn with a process of its own.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: onceInput, Start: p.start, Read: read}
 }
 
-// onceInput is the prompt as Gemini takes it for text, the system prompts merged in: it has no flag for them.
+// onceInput returns the prompt in a form that Gemini reads as text, with the system prompts merged in, because there is
+// no flag for them.
 func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	switch {
 	case req.Task != cli.TaskPrompt:
@@ -27,7 +28,7 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	return []byte(acp.AsText(req.Instructions()+req.Prompt, commandMarks)), nil
 }
 
-// read says how the lines of a turn are read.
+// read returns how to read the lines of a turn.
 func read(t turn.Once) turn.Reading {
 	if len(t.Req.Images) > 0 {
 		t.Out.Pass(t.Req.WithoutPictures(Agent))
@@ -55,7 +56,7 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 	return process, "", err
 }
 
-// finish says how the turn ended: by Gemini's own result if there is one.
+// finish returns how the turn ended: with Gemini's own result if there is one.
 func (p *parser) finish(stream *turn.Stream, end turn.End, req cli.Request) cli.Result {
 	r := p.result
 	if !p.done || r.Err != nil && (end == turn.EndCancelled || end == turn.EndStalled) {
@@ -73,8 +74,9 @@ func (p *parser) finish(stream *turn.Stream, end turn.End, req cli.Request) cli.
 	return r
 }
 
-// approvalMode gives the value of --approval-mode for a one-shot run, in which Gemini can ask no user, and says in one
-// sentence what of the permission mode cannot be promised. Live, package acp chooses the mode.
+// approvalMode returns the value of --approval-mode for a one-shot run, in which Gemini cannot ask users. cannot
+// explains in one sentence which part of the permission mode is not guaranteed. In live mode package acp chooses the
+// mode.
 func approvalMode(mode cli.PermissionMode) (value, cannot string) {
 	switch mode {
 	case cli.Bypass:
@@ -89,14 +91,14 @@ func approvalMode(mode cli.PermissionMode) (value, cannot string) {
 	return "default", "one-shot it cannot ask, so nothing is changed and no command is run"
 }
 
-// argv is the command line of one turn. The prompt is not in it: it travels on standard input.
+// argv returns the command line of one turn. The prompt is not on it, because it is passed on standard input.
 func (p *Provider) argv(req cli.Request) ([]string, error) {
 	approval, _ := approvalMode(req.Permission)
 	args := []string{"--prompt=", "--output-format=stream-json", "--approval-mode=" + approval}
 	if req.Model != "" {
 		args = append(args, "--model="+string(req.Model))
 	}
-	if err := p.keepPolicy(req); err != nil {
+	if err := p.writePolicy(req); err != nil {
 		return nil, err
 	}
 	args = append(args, p.liveArgs(req)...)

@@ -15,7 +15,7 @@ var update = clitest.UpdateFlag()
 
 func still() time.Time { return time.Unix(0, 0) }
 
-// Runs of the real CLI, and the events they are.
+// These are runs of the real CLI with their events.
 func TestRecordings(t *testing.T) {
 	clitest.Recordings(t, update, "testdata/*/in.ndjson", func(t *testing.T, _ string, raw []byte) string {
 		var rec clitest.Recorder
@@ -37,7 +37,7 @@ func TestRecordings(t *testing.T) {
 	})
 }
 
-// No line makes the parser break the contract.
+// Whatever line comes, the events fulfil their contract.
 func FuzzParser(f *testing.F) {
 	for _, raw := range clitest.Seeds(f, "testdata/*/in.ndjson") {
 		f.Add(raw)
@@ -57,7 +57,7 @@ func readOutput(raw []byte) (events []cli.Event) {
 	return events
 }
 
-// The work over events is in proportion to their number, also of events about ever other things.
+// The work for events is proportional to their number, even if all are about different objects.
 func TestTheWorkOverEventsIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Lines(clitest.Seeds(t, "testdata/*/in.ndjson")), func(text string) { readOutput([]byte(text)) })
 }

@@ -11,26 +11,27 @@ import (
 	"ductor/cli/tools"
 )
 
-// policyRule is a rule of Gemini's policy engine. Of those that match a call the one with the highest priority decides.
+// policyRule is a rule of Gemini's policy engine. Of the rules that match a call, the one with the highest priority
+// decides.
 type policyRule struct {
 	tools    []string // empty: any
-	server   string   // the MCP server that they are of; empty: none
+	server   string   // the MCP server of the tools; empty: none
 	modes    []string // empty: all
 	decision string
 	priority int
 }
 
-// The priorities, of 999 that the owner's rules can have too.
+// Priorities. The owner's rules can use up to 999, too.
 const (
 	priorityDenied = 999
 	priorityOnly   = 950
 	priorityRest   = 900
 )
 
-// policyFlag begins the argument that names our policy.
+// policyFlag starts the argument with ductor's policy.
 const policyFlag = "--policy="
 
-// CannotHold says what of a list Gemini's policies cannot name; see cli.ToolHolder.
+// CannotHold implements cli.ToolHolder. It returns the names of a list that Gemini's policies cannot express.
 func (p *Provider) CannotHold(req cli.Request) string {
 	for _, name := range slices.Concat(req.Tools.Only, req.Tools.Denied) {
 		server, ofServer := cli.NamedServer(name)
@@ -44,8 +45,8 @@ func (p *Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// rulesOf are the rules that hold Gemini to a list. Where a list says which tools there are, all others are denied, and each
-// of them is decided as Gemini's own rules do.
+// rulesOf returns the rules that enforce a list. If the list names the tools that exist, all others are denied, and
+// Gemini's own rules decide about each of them.
 func rulesOf(list cli.ToolList) []policyRule {
 	var all []policyRule
 	servers, denied := cli.Servers(list.Denied)
@@ -92,7 +93,7 @@ func rulesOf(list cli.ToolList) []policyRule {
 	return append(all, policyRule{decision: "deny", priority: priorityRest})
 }
 
-// policyOf is the text of a policy file.
+// policyOf returns the content of a policy file.
 func policyOf(list cli.ToolList) ([]byte, error) {
 	var b strings.Builder
 	for _, r := range rulesOf(list) {
@@ -109,7 +110,7 @@ func policyOf(list cli.ToolList) ([]byte, error) {
 			{"toolName", names, true}, {"mcpName", r.server, r.server != ""}, {"modes", r.modes, len(r.modes) > 0},
 			{"allowRedirection", true, r.decision == "allow"},
 		} {
-			value, err := json.Marshal(field.value) // JSON strings and arrays are some of TOML
+			value, err := json.Marshal(field.value) // JSON strings and arrays are valid TOML
 			if err != nil {
 				return nil, fmt.Errorf("write a policy: %w", err)
 			}
@@ -122,7 +123,7 @@ func policyOf(list cli.ToolList) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// policyFlags name the policy of a request. The file has to be there: see keepPolicy.
+// policyFlags returns the argument with the policy of a request. The file must exist; see keepPolicy.
 func (p *Provider) policyFlags(req cli.Request) []string {
 	text, err := policyOf(req.Tools)
 	if err != nil || len(text) == 0 {
@@ -131,8 +132,8 @@ func (p *Provider) policyFlags(req cli.Request) []string {
 	return []string{policyFlag + cli.KeptFile(p.stateDir(), "policy", ".toml", string(text))}
 }
 
-// keepPolicy writes the policy of a request.
-func (p *Provider) keepPolicy(req cli.Request) error {
+// writePolicy writes the policy of a request.
+func (p *Provider) writePolicy(req cli.Request) error {
 	text, err := policyOf(req.Tools)
 	if err != nil || len(text) == 0 {
 		return err
@@ -141,7 +142,7 @@ func (p *Provider) keepPolicy(req cli.Request) error {
 	return err
 }
 
-// ownFiles are the files of ours that a command line names.
+// ownFiles returns ductor's files that a command line names.
 func (p *Provider) ownFiles(args []string) []string {
 	var files []string
 	for _, arg := range args {

@@ -9,22 +9,22 @@ import (
 	"ductor/cli/gemini/guard"
 )
 
-// Agent is the dialect's name.
+// Agent is the agent's name.
 const Agent cli.Agent = "gemini"
 
-// EnvKeys are the variables that Gemini and no other agent is given.
+// EnvKeys returns the variables that only Gemini gets.
 func EnvKeys() []string { return []string{"GEMINI_*", "GOOGLE_*"} }
 
-// Options configure a Provider. The zero value of every field but Launcher is usable.
+// Options configures a Provider. All fields but Launcher may be zero.
 type Options struct {
 	cli.ProviderOptions
-	// StateDir is where the policies are put that Gemini is started with: a directory that is the same to us and to
-	// the agent. A folder of os.TempDir when empty. What is in it is shared by all processes and named by its
+	// StateDir is the directory for the policies with which Gemini is started. It must have the same path for ductor
+	// and for the agent. Empty means a folder of os.TempDir. All processes share its files, which are named by their
 	// content.
 	StateDir string
 }
 
-// Provider is Gemini. Safe for concurrent use.
+// Provider implements cli.Provider for Gemini. Safe for concurrent use.
 type Provider struct {
 	opts Options
 	live *acp.Provider
@@ -37,7 +37,7 @@ var (
 	_ cli.ToolHolder = (*Provider)(nil)
 )
 
-// New makes a Provider. It starts nothing.
+// New returns a Provider. It starts no process.
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault("gemini")
 	p := &Provider{opts: o}
@@ -45,19 +45,19 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Agent is "gemini".
+// Agent returns "gemini".
 func (p *Provider) Agent() cli.Agent { return Agent }
 
-// Modes are Live and OneShot; Live is the preferred one.
+// Modes returns Live, which is preferred, and OneShot.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
 
-// Models asks Gemini for the models a user may pick.
+// Models asks Gemini for the models that users can choose.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) { return p.live.Models(ctx) }
 
-// Shares is the process that a session for req would be put into; see cli.Sharer.
+// Shares implements cli.Sharer.
 func (p *Provider) Shares(req cli.Request) int { return p.live.Shares(req) }
 
-// Cannot says what of a permission mode Gemini does not do; see cli.Limited.
+// Cannot implements cli.Limited.
 func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	if mode == cli.OneShot {
 		_, cannot := approvalMode(permission)
@@ -66,8 +66,8 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 	return p.live.Cannot(mode, permission)
 }
 
-// ProjectFiles are the files of a project that Gemini takes settings from where it trusts the directory; see
-// cli.ProjectReader.
+// ProjectFiles implements cli.ProjectReader. It returns the files of a project with settings for Gemini, which uses
+// them if it trusts the directory.
 func (p *Provider) ProjectFiles() []string {
 	return []string{
 		".gemini/",
@@ -76,11 +76,11 @@ func (p *Provider) ProjectFiles() []string {
 	}
 }
 
-// Open makes a session; see cli.Provider. Live sessions share a process where they can.
+// Open implements cli.Provider. Live sessions share a process if they can.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.Live:
-		if err := p.keepPolicy(req); err != nil {
+		if err := p.writePolicy(req); err != nil {
 			return nil, cli.AsFailure(Agent, err)
 		}
 		return p.live.Open(ctx, mode, req)
@@ -90,8 +90,8 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
 }
 
-// Guard returns a function that keeps a session from being destroyed when it is resumed, where the agents of l have their files. It does
-// nothing for a session that is not Gemini's.
+// Guard returns a function that protects a session from being destroyed when it is resumed, in the place where the
+// agents of l have their files. It does nothing for sessions of other agents.
 func Guard(l cli.Launcher) func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 	return func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 		if e, ok := l.(cli.Helper); ok {
@@ -102,7 +102,7 @@ func Guard(l cli.Launcher) func(ctx context.Context, env []string, id cli.AgentS
 	}
 }
 
-// Adopt resumes a turn that the previous process began; see cli.Provider.
+// Adopt implements cli.Provider.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.once().Adopt(ctx, left, req)
@@ -114,9 +114,9 @@ func (p *Provider) env(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv(req)), req.Home, homeVars()...)
 }
 
-// ownEnv is what Gemini is told besides its settings: to stay the process that was started, whether to trust the
-// project's settings, and to run commands without a terminal, since of one in a terminal its live protocol does
-// not say what it printed.
+// ownEnv returns the variables that ductor sets besides the settings: Gemini must stay the process that was started,
+// trust the project's settings or not, and run commands without a terminal, because its live protocol does not report
+// the output of a command in a terminal.
 func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	env := map[string]string{
 		"GEMINI_CLI_NO_RELAUNCH":     "true",
@@ -133,13 +133,13 @@ func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	return env
 }
 
-// trusted reports whether Gemini is to trust the directory of a request. Where it does not, it uses no settings of the project, no
-// MCP server at all, and no mode beyond plan. So it trusts a directory in which there are no settings, and one of ductor's own
-// questions, which are asked in none.
+// trusted reports whether Gemini should trust the directory of a request. Without trust it uses no settings of the
+// project, no MCP server at all, and no mode beyond plan. So it trusts a directory without settings, and ductor's own
+// questions, which have no directory.
 func trusted(req cli.Request) bool { return req.Project != cli.WithoutProject || req.Dir == "" }
 
-// envOfProjects are the variables that Gemini takes from a .env file of a directory that it does not trust, or from one above
-// it. It takes none that it has, empty or not.
+// envOfProjects returns the variables that Gemini reads from a .env file of an untrusted directory, or from one above
+// it. It does not override variables that are set, even if they are empty.
 func envOfProjects() []string {
 	return []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"}
 }

@@ -19,8 +19,8 @@ import (
 
 const realModel = "gemini-2.5-pro"
 
-// The second prompt of a conversation is asked in the session of the first. How long it is to the first text of its
-// answer is told, and no limit.
+// The second prompt of a conversation runs in the session of the first. The time to the first text of its answer is
+// logged, without a limit.
 func TestRealSecondTurn(t *testing.T) {
 	realagent.LongOnly(t)
 	took := map[cli.Mode]time.Duration{}
@@ -46,7 +46,7 @@ func TestRealSecondTurn(t *testing.T) {
 	t.Logf("live %s, one-shot %s, ratio %.0f", took[cli.Live], took[cli.OneShot], float64(took[cli.OneShot])/float64(took[cli.Live]))
 }
 
-// What a user writes reaches the model as text, whatever it begins with and however long it is.
+// A user's text reaches the model unchanged, whatever it starts with and however long it is.
 func TestRealPromptsReachTheModelAsText(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
@@ -75,7 +75,7 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 	}
 }
 
-// A command is asked for, allowed and denied, and a change shows what it would be.
+// The user is asked about a command, and allows or denies it. A change is shown before it happens.
 func TestRealApprovals(t *testing.T) {
 	realagent.LongOnly(t)
 	p, c, _ := real(t, nil)
@@ -136,7 +136,7 @@ func TestRealStatus(t *testing.T) {
 	}
 }
 
-// A session can be resumed any number of times, also within the minute in which it began.
+// A session can be resumed any number of times, even within the minute in which it began.
 func TestRealSessionsSurviveResume(t *testing.T) {
 	realagent.LongOnly(t)
 	p, c, _ := real(t, nil)
@@ -164,7 +164,7 @@ func TestRealSessionsSurviveResume(t *testing.T) {
 	}
 }
 
-// An agent that the configuration names creates files through ductor.
+// A configured agent creates files through ductor.
 func TestRealGeminiAsAConfiguredAgentCreatesAFile(t *testing.T) {
 	realagent.LongOnly(t)
 	_, c, _ := real(t, nil)
@@ -179,8 +179,9 @@ func TestRealGeminiAsAConfiguredAgentCreatesAFile(t *testing.T) {
 	}
 }
 
-// Gemini says the same of an answer that its model ended, of one that was cut, and of one that was refused in its midst: ductor
-// has nothing to show. When this fails, Gemini says it, and package acp is to.
+// Gemini reports the same end for an answer that its model completed, for a truncated one, and for one that the model
+// broke off. So ductor cannot show the difference. If this fails, Gemini reports it now, and package acp should use
+// that.
 func TestRealGeminiDoesNotSayWhyAnAnswerEnded(t *testing.T) {
 	realagent.LongOnly(t)
 	_, c, _ := real(t, nil)
@@ -199,7 +200,7 @@ func TestRealGeminiDoesNotSayWhyAnAnswerEnded(t *testing.T) {
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	lines := bufio.NewReader(out)
-	// call gives all that Gemini says up to the answer.
+	// call returns everything that Gemini prints until the answer.
 	call := func(method, params string) (said string) {
 		t.Helper()
 		if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`+"\n", method, params); err != nil {

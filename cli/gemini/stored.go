@@ -14,7 +14,8 @@ import (
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// StoredSessions lists the sessions that Gemini keeps for a directory, which it names by a digest; see cli.SessionKeeper.
+// StoredSessions implements cli.SessionKeeper. It lists Gemini's sessions for a directory, which Gemini identifies by a
+// digest.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	sum := sha256.Sum256([]byte(dir))
 	digest := hex.EncodeToString(sum[:])
@@ -29,13 +30,13 @@ func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.Stored
 	})
 }
 
-// ResumeCommand resumes a session in a terminal; see cli.SessionKeeper.
+// ResumeCommand implements cli.SessionKeeper. It returns the command that resumes a session in a terminal.
 func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "--resume", string(id)}
 }
 
-// storedLine reads a line of a session's file, and the digest of the project's directory if the line has it. What Gemini itself
-// tells the model in the user's name is in tags.
+// storedLine parses a line of a session's file, and the digest of the project's directory if the line has it. Text that
+// Gemini itself adds in the user's name is in tags.
 func storedLine(line []byte) (_ stored.Line, project string) {
 	var l struct {
 		ID      string `json:"sessionId"`
@@ -57,7 +58,7 @@ func storedLine(line []byte) (_ stored.Line, project string) {
 func storedPrompt(content json.RawMessage) (text string) {
 	var parts []struct{ Text string }
 	if bytes.HasPrefix(content, []byte(`"`)) {
-		_ = json.Unmarshal(content, &text) // a line that was read is JSON
+		_ = json.Unmarshal(content, &text) // a line that was read is valid JSON
 	} else if json.Unmarshal(content, &parts) == nil {
 		var said strings.Builder
 		for _, p := range parts {

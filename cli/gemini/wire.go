@@ -35,12 +35,12 @@ type stats struct {
 }
 
 type modelStats struct {
-	Input  int64 `json:"input_tokens"` // what was read from the cache included
+	Input  int64 `json:"input_tokens"` // including input read from the cache
 	Output int64 `json:"output_tokens"`
 	Cached int64 `json:"cached"`
 }
 
-// The types of event.
+// Types of events.
 const (
 	eventInit    = "init"
 	eventMessage = "message"

@@ -16,8 +16,8 @@ const maxPending = 1 << 10
 var errTooManyCalls = errors.New("too many calls wait for an answer")
 
 // calls tracks our requests that wait for an answer. Safe for concurrent use.
-type calls struct { // of their IDs; unique among the connections to the program
-	prefix string // of their ids: no other connection to the same program has it
+type calls struct {
+	prefix string // of the request IDs; no other connection to the same program uses it
 
 	mu      sync.Mutex
 	next    int
@@ -28,9 +28,9 @@ func newCalls() *calls {
 	return &calls{prefix: uuid.NewString()[:8] + "-", pending: map[string]func(Message){}}
 }
 
-// answered passes an answer to the call that waits for it. It ignores duplicate and late answers, and those to the
+// deliverAnswer passes an answer to the call that waits for it. It ignores duplicate and late answers, and those to the
 // previous process.
-func (c *calls) answered(m Message) {
+func (c *calls) deliverAnswer(m Message) {
 	id := Text(m.ID)
 	c.mu.Lock()
 	f := c.pending[id]

@@ -34,7 +34,7 @@ func (p *Peer) Stop(ctx context.Context, grace time.Duration) error {
 	defer cancel()
 	err := p.process.Stop(ctx, grace)
 	p.out.Drop(ErrEnded)
-	_ = p.process.Stdin().Close() // unblocks a blocked write; a second Close may fail, which does not matter
+	_ = p.process.Stdin().Close() // unblocks a blocked write; an error of a second Close does not matter
 	return errors.Join(err, p.wait(ctx))
 }
 

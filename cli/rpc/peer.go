@@ -118,7 +118,7 @@ func (p *Peer) dispatch(raw []byte) {
 	case m.Method != "":
 		p.opts.Handler.Notified(m)
 	case m.hasID():
-		p.calls.answered(m)
+		p.calls.deliverAnswer(m)
 	case m.Error == nil: // an error without an ID refers to a message that the program could not read
 		p.Garbage(raw)
 	}

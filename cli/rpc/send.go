@@ -14,8 +14,8 @@ type Prompt struct {
 	ID     string // the next process of ductor recognizes the answer by it
 	Method string
 	Params any
-	// Mark returns the start of the turn, given the size of the request. It is recorded immediately before the request
-	// is written, unless it has no Turn. If recording fails, the request is not written.
+	// Mark returns the start of the turn, given the size of the request. Peer records it immediately before it writes
+	// the request, unless it has no Turn. If recording fails, Peer does not write the request.
 	Mark     func(size int) cli.Mark
 	Marked   func(cli.Mark) // receives the recorded mark; may be nil
 	Answered func(Message)  // receives the answer, on the reading goroutine

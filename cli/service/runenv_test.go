@@ -275,7 +275,7 @@ func TestSessionsHaveHomes(t *testing.T) {
 }
 
 // Files of a prompt, and additional directories, are copied before the prompt is sent, also for a prompt that is
-// steered into a running turn.
+// steered into a running turn, and for the files of a decision. This host has them.
 func TestFilesAreBroughtToASandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := &fakeSandbox{}
@@ -288,11 +288,16 @@ func TestFilesAreBroughtToASandbox(t *testing.T) {
 		if err := s.Steer(t.Context(), "1", cli.Request{Files: []string{"/y"}}); err != nil {
 			t.Error(err)
 		}
+		for in, fails := range map[cli.Sandbox]bool{"web": false, "": false, "db": true} {
+			if err := s.Bring(t.Context(), in, []string{"/d"}); (err != nil) != fails {
+				t.Errorf("a file is brought to %q: %v", in, err)
+			}
+		}
 		place.bringErr = errors.New("no room")
 		if err := s.Steer(t.Context(), "1", cli.Request{Files: []string{"/z"}}); !errors.Is(err, cli.ErrNoTurn) {
 			t.Errorf("a message whose file cannot be brought: %v", err)
 		}
-		if got := strings.Join(place.brought, ""); got != "/uploads/x/y/z" || steered(inside) != 1 {
+		if got := strings.Join(place.brought, ""); got != "/uploads/x/y/d/z" || steered(inside) != 1 {
 			t.Errorf("brought %q, %d messages arrived", got, steered(inside))
 		}
 		<-over

@@ -27,6 +27,19 @@ func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID
 	})
 }
 
+// Bring copies files of this host to the same paths in a sandbox. It does nothing for this host. Safe for concurrent use.
+func (s *Service) Bring(ctx context.Context, in cli.Sandbox, files []string) error {
+	if !s.work.enter() {
+		return cli.ErrClosing
+	}
+	defer s.work.Done()
+	at := s.runEnvs.get(in)
+	if at == nil {
+		return &cli.Failure{Kind: cli.NoSandbox, Sandbox: in, Reason: "it is not configured"}
+	}
+	return at.bring(ctx, files)
+}
+
 // Steer adds req's prompt to a running turn. It returns when the agent has it. It returns ErrNoTurn if the turn is not
 // running or accepts nothing any more, and an error that matches errors.ErrUnsupported if the agent accepts no messages
 // while it works. After any other error it is unknown whether the agent has the prompt. Safe for concurrent use.

@@ -59,6 +59,10 @@ func TestAttackAConsultedAgentReadsTheProjectOnly(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(work, "ran")); err == nil {
 				t.Error("the shell ran")
 			}
+			may := strings.Contains(api.Asked(), "you may read the files of the project")
+			if may == (agent == "codex") {
+				t.Errorf("the model is told that it may read files: %v", may)
+			}
 			for _, r := range api.Prompts() {
 				if slices.Contains(r.Tools, shellTools()[agent]) || agent == "codex" && slices.Contains(r.Tools, "view_image") {
 					t.Errorf("the model is offered %v", r.Tools)

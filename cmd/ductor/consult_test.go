@@ -8,24 +8,32 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A chat asks a model beside its session, asks on by a reply and by the command, and stops a question that takes long.
+// A chat asks a model beside its session, asks on by a reply and by the command, and stops a question that takes long. The chat says of a
+// model that reads no files that it does not.
 func TestAChatConsultsAModel(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]config.Alias{"other": {Use: "codex"}} })
 	town.say("/consult")
 	town.await("/consult followed by a model")
 	town.say(`/consult codex Is it so? [[text "It *is* so:"]] [[text "\n\n- a"]]`)
 	m := town.await("💬 Codex")
-	if !strings.Contains(m.Text, "It is so:") || m.ReplyTo == 0 {
+	if !strings.Contains(m.Text, "It is so:") || !strings.Contains(m.Text, "it couldn't read files") ||
+		m.ReplyTo == 0 {
 		t.Errorf("the answer: %+v", m)
 	}
 	town.chat.Person().Send(town.chat, `And why? [[text "Because."]]`, telegram.ReplyTo(m.ID))
 	town.await("Because.")
+	town.say(`/consult claude Is it? [[text "It is."]]`)
+	if m := town.await("💬 Claude"); strings.Contains(m.Text, "read files") {
+		t.Errorf("the answer of a model that reads files: %q", m.Text)
+	}
+	town.say(`/consult codex Then? [[text "Then it is."]]`)
+	town.await("Then it is.")
 	town.say(`/consult nobody knows it better? [[text "Nobody."]]`)
 	town.await("Nobody.")
 	town.say("/consult codx what?")
 	town.await("codex")
 	town.say(`/consult @other Long? [[sleep 1m]] [[text "never"]]`)
-	town.await("Waiting for the answer of Codex")
+	town.await("Waiting for the answer of Codex…\nCodex can't read files here, so put what it needs into your")
 	town.say("/abort")
 	town.await("1 question to a model has ended.")
 	town.await("Stopped: there is no answer.")

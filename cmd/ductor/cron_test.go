@@ -14,10 +14,8 @@ func TestJobsInTheChat(t *testing.T) {
 	town := newTown(t, nil)
 	restart := func() { town.stop(); town.start() }
 
-	town.say("/cron")
-	town.await("There are no jobs in this chat")
-	town.say("/cron now and then look")
-	town.await("every weekday at 8:30")
+	town.answer("/cron", "There are no jobs in this chat")
+	town.answer("/cron now and then look", "every weekday at 8:30")
 	town.say(`/cron every weekday at 8:30 Europe/Berlin [[text "the CI is green"]]`)
 	if m := town.await("New job:"); !strings.Contains(m.Text, "every weekday at 8:30 Europe/Berlin, next: ") || !strings.Contains(m.Text, " 08:30") {
 		t.Errorf("it understood %q", m.Text)
@@ -25,6 +23,8 @@ func TestJobsInTheChat(t *testing.T) {
 
 	restart()
 	town.press("✏️ Change")
+	town.await("\nProject: as the chat\nModel: as the chat\n\n") // and no other fields
+	town.press("⚙️ More")
 	town.press("Name")
 	m := town.await("Reply to this message with its new name.")
 	restart()
@@ -67,17 +67,14 @@ func TestJobsInTheChat(t *testing.T) {
 // finds after that is a new message.
 func TestTheSameResultDisturbsNobody(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
-		j := job("*/10 * * * * *", `[[text "all green"]]`)
-		c.Jobs = map[string]config.Job{"ci": j}
+		c.Jobs = map[string]config.Job{"ci": job("*/10 * * * * *", `[[text "all green"]]`)}
 	})
 	m := town.await("🔁 The same on ")
 	if !strings.Contains(m.Text, "⏰ ci\n") || !strings.Contains(m.Text, "all green") {
 		t.Errorf("the result says %q", m.Text)
 	}
 	town.stop()
-	j := town.cfg.Jobs["ci"]
-	j.Prompt = `[[text "all red"]]`
-	town.cfg.Jobs["ci"] = j
+	town.cfg.Jobs["ci"] = job("*/10 * * * * *", `[[text "all red"]]`)
 	town.start()
 	town.await("all red")
 	if n := town.shown("all green"); n != 1 {

@@ -16,8 +16,8 @@ const (
 	Program = "program" // the scripted agents and the model
 )
 
-// made are the programs, which a test binary builds once.
-var made tools
+// built contains the programs of Tool. A test binary builds them once.
+var built tools
 
 // environ is the environment at the start. Tests change HOME, where a build would find no cache.
 var environ = os.Environ()
@@ -44,17 +44,17 @@ func (b *tools) make() {
 // Tool returns the path of a static program.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
-	made.once.Do(made.make)
-	if made.err != nil {
-		t.Fatal(made.err)
+	built.once.Do(built.make)
+	if built.err != nil {
+		t.Fatal(built.err)
 	}
-	return filepath.Join(made.dir, name)
+	return filepath.Join(built.dir, name)
 }
 
 // Clean removes the files of Tool. Call it at the end of TestMain.
 func Clean() {
-	if made.dir != "" {
-		_ = os.RemoveAll(made.dir) // at worst a leftover in the temporary directory
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir) // at worst a leftover in the temporary directory
 	}
 }
 
@@ -108,8 +108,8 @@ RUN mkdir -p /tmp /var/tmp /run /etc && chmod 1777 /tmp /var/tmp && echo "root:x
 ENV PATH=/opt/codex:/usr/local/bin:/bin
 `
 
-// Build builds an image like that of ImageDir with more steps in the engine at host. It removes the name after the
-// test. An existing name moves to the new image.
+// Build builds an image in the engine at host, like that of ImageDir but with more Dockerfile steps. If the name
+// exists, it refers to the new image afterwards. Build removes the name after the test.
 func Build(t testing.TB, host, name, steps string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "Dockerfile")

@@ -78,8 +78,8 @@ func writeCert(t testing.TB, dir, name string, cert, by *x509.Certificate, key, 
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})), 0o600)
 }
 
-// SSH starts an ssh server on the loopback interface for the current user. It returns user, host and port, and a
-// matching ssh configuration. It needs root.
+// SSH starts an ssh server on the loopback interface for the current user. It returns the address, user@127.0.0.1:port,
+// and the path of a matching ssh configuration. It needs root.
 func SSH(t testing.TB) (host, config string) {
 	t.Helper()
 	sshd, err := exec.LookPath("sshd")

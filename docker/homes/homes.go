@@ -38,7 +38,7 @@ type Home struct {
 // Answer is the output, as one line of JSON.
 type Answer struct {
 	Homes []Home          `json:"homes,omitempty"`
-	Files json.RawMessage `json:"files,omitempty"` // used by other parts of the program
+	Files json.RawMessage `json:"files,omitempty"` // result of a helper; see docker.Launcher.Help
 	Error string          `json:"error,omitempty"`
 }
 
@@ -82,7 +82,7 @@ func runAction(args []string, in io.Reader) ([]Home, error) {
 	return nil, fmt.Errorf("there is no verb %q", args[1])
 }
 
-// list returns all homes. Files that cannot be read do not count: they may be changing.
+// list returns all homes.
 func list(root *os.Root) ([]Home, error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -97,6 +97,7 @@ func list(root *os.Root) ([]Home, error) {
 	return all, nil
 }
 
+// measure returns a home with its size and last use. It skips files that it cannot inspect, since they may be changing.
 func measure(root *os.Root, name string) Home {
 	home := Home{Name: name}
 	_ = fs.WalkDir(root.FS(), name, func(_ string, d fs.DirEntry, err error) error {

@@ -61,7 +61,7 @@ var forms = sync.OnceValue(func() []form {
 		timed(`(?:(?:EVERY month|monthly)(?: on)?|on) DATES`, "*", cronLine),
 		timed(`today|(?P<tomorrow>tomorrow)|next (?P<next>DAY)|on (?P<date>\d{4}-\d\d-\d\d)`, "", once),
 		{pattern(`hourly|EVERY (?:(?P<one>minute|hour)|SPAN)`), false, "", interval},
-		{pattern(`in SPAN`), false, "", later},
+		{pattern(`in SPAN`), false, "", afterInterval},
 	}
 })
 
@@ -69,8 +69,8 @@ func timed(text, weekdays string, line func(sentence) (string, error)) form {
 	return form{pattern(`(?:` + text + `)(?: TIMES)?`), true, weekdays, line}
 }
 
-// hints describe what is missing in a sentence that begins like a schedule but matches no form. Their texts contain the
-// last group.
+// hints match sentences that begin like a schedule but match no form. Each hint's text describes what is missing and
+// quotes the word that the pattern captures.
 var hints = sync.OnceValue(func() []incomplete {
 	return []incomplete{
 		{pattern(`(?:on )?(?P<word>DAY)`), `"on %[1]s" could mean once or always: say "next %[1]s" or "every %[1]s"`},
@@ -81,7 +81,7 @@ var hints = sync.OnceValue(func() []incomplete {
 	}
 })
 
-// incomplete is the beginning of an incomplete sentence, and the hint for it.
+// incomplete matches an incomplete sentence. text is the hint for it.
 type incomplete struct {
 	pattern *regexp.Regexp
 	text    string
@@ -94,8 +94,8 @@ type sentence struct {
 	found map[string]string // the form's groups by name
 }
 
-// readSentence returns the schedule line of the first form that matches the whole text. If none does, the error is
-// about the form that matches most of the text, or a hint.
+// readSentence returns the schedule line of the first form that matches the whole text. If no form does, the error
+// describes the form that matches most of the text. If no form matches even the beginning, the error is a hint.
 func readSentence(text string, now time.Time) (string, error) {
 	why, least := error(nil), len(text)
 	for _, f := range forms() {
@@ -108,7 +108,7 @@ func readSentence(text string, now time.Time) (string, error) {
 			return f.line(sentence{f, now, found})
 		}
 		if len(rest) < least {
-			why, least = leftOver(f, found, rest), len(rest)
+			why, least = restError(f, found, rest), len(rest)
 		}
 	}
 	if why != nil {
@@ -137,8 +137,9 @@ func match(p *regexp.Regexp, text string) map[string]string {
 
 var wantsTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`) })
 
-// leftOver returns the error for a sentence of which a form matches only the beginning.
-func leftOver(f form, found map[string]string, rest string) error {
+// restError returns the error for a sentence whose beginning matches a form. rest is the part of the sentence that does
+// not match.
+func restError(f form, found map[string]string, rest string) error {
 	word := wantsTime().FindStringSubmatch(rest)
 	switch {
 	case f.timed && (rest == "" || rest == "at"):
@@ -213,7 +214,7 @@ func interval(s sentence) (string, error) {
 	return "every " + FormatInterval(d), err
 }
 
-func later(s sentence) (string, error) {
+func afterInterval(s sentence) (string, error) {
 	d, err := spanOf(s.found)
 	return "at " + s.now.Add(d).Format(time.DateTime), err
 }

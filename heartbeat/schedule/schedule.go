@@ -90,10 +90,11 @@ func (a at) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// byWall matches the local time of day, byHour elapsed hours.
+// byWall is a cron line with fixed hours, which matches the local time of day. byHour is a cron line for every hour,
+// which counts elapsed hours.
 type (
 	byWall struct {
-		spec cron.Schedule // in UTC
+		spec cron.Schedule // computes wall times; see wallTime
 		loc  *time.Location
 	}
 	byHour struct{ spec *cron.SpecSchedule }

@@ -109,29 +109,29 @@ func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string,
 		if err == nil {
 			return said, strings.TrimSpace(text[ends[i]:]), nil
 		}
-		if more := explains(err); more > explains(why) || more == tellsWrong {
+		if more := explanation(err); more > explanation(why) || more == namedMistake {
 			why = err
 		}
 	}
 	return Spec{}, "", why
 }
 
-// How much an error explains why a text is not a schedule.
+// How well an error explains why a text is not a schedule, in ascending order.
 const (
-	tellsNothing = iota
-	tellsMissing // names the missing part
-	tellsWrong   // names the error in a complete schedule
+	noExplanation = iota
+	missingPart   // the error names the missing part of a schedule
+	namedMistake  // the error names the mistake in a complete schedule
 )
 
-func explains(err error) int {
+func explanation(err error) int {
 	helps := hint{}
 	switch {
 	case !errors.Is(err, ErrUnclear):
-		return tellsWrong
+		return namedMistake
 	case errors.As(err, &helps):
-		return tellsMissing
+		return missingPart
 	}
-	return tellsNothing
+	return noExplanation
 }
 
 // namesZone reports whether a word looks like the name of a time zone rather than a part of a cron line.

@@ -41,7 +41,8 @@ type hookState struct {
 	Hook
 	prompt []part // template of the job's prompt
 	limit  *rate.Limiter
-	// used by complete, authenticated deliveries only; slow and unauthenticated callers occupy none
+	// slots limits the deliveries that are being stored. A delivery takes a slot only when it is complete and
+	// authenticated, so slow and unauthenticated callers take none.
 	slots chan struct{}
 
 	mu      sync.Mutex

@@ -62,7 +62,7 @@ func compose(hook string, parts []part, body []byte) string {
 			continue
 		}
 		fmt.Fprintf(&b, "\n----- begin %s -----\n%s\n----- end %s -----\n", fence,
-			cli.Shorten(plain(selectPart(body, p.path)), maxPayload), fence)
+			cli.Shorten(removeControls(selectPart(body, p.path)), maxPayload), fence)
 	}
 	return b.String()
 }
@@ -94,8 +94,8 @@ func selectPart(body []byte, path []string) string {
 	return string(text)
 }
 
-// plain removes control characters and direction marks, which could hide or disguise text.
-func plain(text string) string {
+// removeControls removes control characters and direction marks, which could hide or disguise text.
+func removeControls(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == utf8.RuneError, r == '\r':

@@ -80,8 +80,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return err
 }
 
-// limitedListener limits its open connections. A connection beyond the limit closes the oldest one, whose delivery
-// should be done by then.
+// limitedListener limits its open connections. For a connection beyond the limit it closes the oldest one, whose
+// delivery should be complete by then.
 type limitedListener struct {
 	net.Listener
 	freed  chan struct{} // capacity 1
@@ -98,7 +98,7 @@ type limitedConn struct {
 	since time.Time
 }
 
-// connGrace is the minimum age of a connection to close. Thus many concurrent callers wait for each other.
+// connGrace is the minimum age at which a connection is closed for a new one. Until then the new one waits.
 const connGrace = time.Second
 
 func (l *limitedListener) Accept() (net.Conn, error) {

@@ -17,8 +17,8 @@ type Trouble struct {
 	Since time.Time
 }
 
-// Check finds the troubles of one kind. If it returns known = false, the present state is unknown and nothing changes.
-// before reports whether a trouble with this key existed until now.
+// Check finds the troubles of one kind. known = false means that Find could not determine the present state; then the
+// Watcher neither begins nor ends a trouble. before reports whether a trouble with this key existed until now.
 type Check struct {
 	Kind string // prefix of the keys of its troubles
 	Find func(ctx context.Context, before func(key string) bool) (found []Trouble, known bool, err error)
@@ -50,7 +50,7 @@ type Watcher struct{ opts Options }
 // New returns a Watcher.
 func New(o Options) *Watcher { return &Watcher{o} }
 
-// checkInterval is the interval between checks; checkWait limits a single check.
+// checkInterval is the interval between checks; checkTimeout limits a single check.
 const (
 	checkInterval = time.Minute
 	checkTimeout  = 45 * time.Second

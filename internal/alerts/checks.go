@@ -38,8 +38,8 @@ func Telegram(p Printer, state func() health.State) Check {
 	}}
 }
 
-// A disk is nearly full if less than 1/lowPart of it is free, within these bounds. It has room again once a quarter
-// more is free.
+// A disk is nearly full if less than 1/lowPart of it is free. That limit is at least minLow and at most maxLow bytes.
+// The trouble is over once a quarter more than the limit is free.
 const (
 	lowPart = 20
 	minLow  = 500 << 20
@@ -169,8 +169,8 @@ type Spending interface {
 	Lifted(ctx context.Context) (bool, error)
 }
 
-// Budget checks whether a budget of all users is nearly spent. The trouble is over with its day or month, or if the
-// budget is raised.
+// Budget checks whether a budget of all users is nearly spent. The trouble is over when the day or month of the budget
+// ends, or if the budget is raised.
 func Budget(p Printer, s Spending, now func() time.Time) Check {
 	return Check{"budget", func(ctx context.Context, _ func(string) bool) (found []Trouble, known bool, err error) {
 		day, month := s.Limits()

@@ -19,9 +19,9 @@ import (
 // Existing selects how Restore handles an existing state.
 type Existing string
 
-const ( // return ErrInUse and change nothing
-	Refuse Existing = "refuse" // move it into a directory beside it
-	Aside  Existing = "aside"  // it is moved into a directory beside it
+const (
+	Refuse Existing = "refuse" // return ErrInUse and change nothing
+	Aside  Existing = "aside"  // move the state into a directory beside it
 )
 
 // Target is the destination of Restore. The caller must prevent other processes from using it.

@@ -28,10 +28,10 @@ func Examine(ctx context.Context, cfg config.Config) Findings {
 	return examine(ctx, cfg, func(f func([]cli.Provider)) error { return app.WithProbes(cfg, f) })
 }
 
-// examine is Examine; with calls its argument with the agents of this machine.
+// examine is Examine for agents from with, which calls its argument with the agents of this machine.
 func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) Findings {
 	d := &doctor{scrub: app.NewScrubber(cfg)}
-	patient := ctx
+	unlimited := ctx
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	d.ok(configuration, cfg.File)
@@ -44,7 +44,7 @@ func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provid
 	d.checkStorage(ctx, cfg)
 	d.checkJobs(ctx, cfg)
 	d.checkHostAgents(ctx, cfg, with)
-	d.checkSandboxes(patient, cfg)
+	d.checkSandboxes(unlimited, cfg)
 	return d.found
 }
 

@@ -35,7 +35,7 @@ type Health struct {
 }
 
 // polling is the last report of the poller.
-type polling struct { // last answer of Telegram; zero for never
+type polling struct {
 	answered time.Time // when Telegram answered last; zero for never
 	failed   bool      // whether the last poll failed
 	due      time.Time // when the next poll must have ended; zero before the first

@@ -44,8 +44,8 @@ func Handler(s Sources) http.Handler {
 // collector creates the metrics of the current state.
 type collector struct{ Sources }
 
-// Describe implements prometheus.Collector. It announces no metrics, since the series of turns are unknown before the first
-// turn.
+// Describe implements prometheus.Collector. It announces no metrics, since the series of turns are unknown before the
+// first turn.
 func (*collector) Describe(chan<- *prometheus.Desc) {}
 
 // metricWriter writes metrics.
@@ -104,20 +104,20 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 func (o metricWriter) agents(l cli.Living) {
 	type kind struct{ agent, state string }
-	processes, memory, seen := map[kind]int{}, map[string]int64{}, map[int]bool{}
+	sessions, memory, seen := map[kind]int{}, map[string]int64{}, map[int]bool{}
 	for _, s := range l.Sessions {
 		k := kind{string(s.Agent), "idle"}
 		if s.Busy {
 			k.state = "busy"
 		}
-		processes[k]++                  // sessions in the same process share its memory
+		sessions[k]++
 		if s.PID == 0 || !seen[s.PID] { // sessions of one process share its memory
 			memory[k.agent] += s.Memory
 		}
 		seen[s.PID] = true
 	}
 	o.gauge("ductor_agent_processes", "Processes of agents, those included that start or end.", float64(l.Processes))
-	for k, n := range processes {
+	for k, n := range sessions {
 		o.gauge("ductor_agent_sessions", "Sessions of agents that live.", float64(n), "agent", k.agent, "state",
 			k.state)
 	}

@@ -26,9 +26,9 @@ const (
 	freezeRounds  = 20
 )
 
-// End sends SIGTERM to every member. After grace, or once ctx is done, it sends SIGKILL to the survivors. It
-// scans repeatedly, because a process may fork during a scan, until no scan finds a member and the kernel reports an
-// empty control group (if there is one). It returns an error if processes outlive SIGKILL for KillPatience.
+// End sends SIGTERM to every member. After grace, or once ctx is done, it sends SIGKILL to the survivors. A process may
+// fork during a scan. So End repeats the scan until it finds no member and the kernel reports an empty control group
+// (if there is one). It returns an error if processes outlive SIGKILL for KillPatience.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
 	termed := map[ID]bool{}
@@ -102,8 +102,8 @@ func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, ki
 	return refused
 }
 
-// freeze stops the members before they are killed, if there are many. Below a process limit, each kill frees a slot
-// that the next fork fills at once. So no process that can still fork may be running.
+// freeze stops the members before kill, if there are many. When a program has reached its limit of processes, each kill
+// makes room that the next fork uses at once. So every member that can fork must be stopped before the first kill.
 func (t *Tree) freeze(live []procStat) []procStat {
 	const many = 32
 	for range freezeRounds {
@@ -145,8 +145,8 @@ func (t *Tree) killEach(live []procStat) {
 	}
 }
 
-// killGroup kills p's process group in one step, which is faster than a program that forks between scans. All processes
-// of the group are members, because only the program and its descendants create sessions.
+// killGroup kills p's process group in one step, because a program may fork faster than End can kill the processes one
+// by one. All processes of the group are members, because only the program and its descendants create sessions.
 func killGroup(p procStat, self int) {
 	own, ok := readProc(self)
 	now, there := readProc(p.PID)

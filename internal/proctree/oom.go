@@ -22,8 +22,8 @@ func OOMKills() *int64 {
 	return &n
 }
 
-// oomFile returns the file with the kernel's counter, or "" if there is none. It searches once, because every start of
-// an agent needs the file.
+// oomFile returns the file in which the kernel counts the processes that it killed because memory ran out, or "" if
+// there is none. It searches only once, because every start of an agent needs the file.
 var oomFile = sync.OnceValue(func() string {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -37,8 +37,8 @@ var oomFile = sync.OnceValue(func() string {
 	return ""
 })
 
-// oomFiles lists the possible files, given the contents of /proc/self/cgroup. In a container with version 1 that path
-// is the host's, but the mounted directory is the container's own.
+// oomFiles lists the possible files, given the contents of /proc/self/cgroup. In a container with cgroup version 1, the
+// path in it is the host's, but the mounted directory is the container's own.
 func oomFiles(cgroups string) (files []string) {
 	const mount = "/sys/fs/cgroup"
 	for line := range strings.Lines(cgroups) {

@@ -92,7 +92,8 @@ func (t *Tree) addKnown(in map[int]bool, procs []procStat, byID map[int]procStat
 	}
 }
 
-// addGrouped adds the processes of the control group. The next scan finds processes that joined after procs were listed.
+// addGrouped adds the processes of the control group. The next scan finds processes that joined after procs were
+// listed.
 func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 	t.inside = false
 	for _, pid := range t.cg.PIDs() {
@@ -121,8 +122,8 @@ func (t *Tree) Held() bool {
 	return err == nil && len(live) > 0
 }
 
-// requiredScans returns how many scans in a row must find no process. A program that keeps forking and exiting may
-// escape a scan, unless the kernel confirms that the group is empty.
+// requiredScans returns how many scans in a row must find no process. One scan is enough if the kernel reports whether
+// the control group is empty. Otherwise a scan may miss a program that keeps forking and exiting.
 func (t *Tree) requiredScans() int {
 	if t.cg.Path != "" && !t.inside {
 		return 1

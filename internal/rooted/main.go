@@ -13,9 +13,9 @@ import (
 // action, a directory and a path below it. GetAction, PutAction and RealAction also take a number of bytes.
 const Verb = "files"
 
-// The actions. GetAction prints a file of at most that many bytes. PutAction reads exactly that many bytes from
-// standard input. RealAction reads that many bytes too, a list of paths in JSON, and prints their RealPaths in JSON; it
-// ignores the directory and the path.
+// The actions of Main. GetAction prints a file; its number limits the size. For PutAction and RealAction the number is
+// the size of the standard input. PutAction writes that input to the file. RealAction's input is a list of paths in
+// JSON: it prints their RealPaths in JSON, and ignores the directory and the path.
 const (
 	GetAction  = "get"
 	ListAction = "list"

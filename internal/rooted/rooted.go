@@ -89,7 +89,8 @@ func read(folder *os.Root, name string, most int64) ([]byte, error) {
 	if err := checkRegular(named); err != nil {
 		return nil, err
 	}
-	if named.Size() > most { // not opened: closing ductor's own database would give up SQLite's locks on it
+	// Do not open a large file. It may be ductor's own database, and closing it would release SQLite's locks.
+	if named.Size() > most {
 		return nil, &Error{Refusal: TooLarge, Size: named.Size()}
 	}
 	// Do not block if the file was replaced by a pipe in the meantime.
@@ -135,7 +136,7 @@ func checkRegular(info fs.FileInfo) error {
 	return &Error{Refusal: Special}
 }
 
-// MostEntries is how many entries of a directory List reads. Which ones is undefined if the directory has more.
+// MostEntries is how many entries of a directory List reads. If the directory has more, it is undefined which ones.
 const MostEntries = 900
 
 // List returns the files and directories in a directory below dir, directories first. It omits links, special files and
@@ -204,7 +205,7 @@ func write(folder *os.Root, name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Remove(part) // removes only the temporary name if all went well
+	defer folder.Remove(part) // after a success the file keeps its final name
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err

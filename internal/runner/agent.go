@@ -57,13 +57,26 @@ type life struct {
 	phase    phase
 	status   Status
 	by       string // who ended it
-	paused   bool   // far ahead of its reader
+	flow     flow
 	ageFrom  time.Duration
 	idleFrom time.Duration // since when no client owns it
 	exitedAt time.Duration
 	retryAt  time.Duration // it would not end, and is to be ended again
 	freed    int64         // of the output, as the log says
 }
+
+// flow is whether an agent may print.
+type flow int
+
+const (
+	flowing       flow = iota
+	paused             // far ahead of its reader
+	perhapsPaused      // its runner died, and did not record whether it was paused
+)
+
+// reattachWithin is how long an agent of a dead runner stays as it is until its client returns. Without a client the journal loses
+// what does not fit, so an agent that was paused stays paused until then.
+const reattachWithin = 10 * time.Second
 
 func (s *server) newAgent(rec record) *agent {
 	now := sinceBoot()
@@ -221,26 +234,28 @@ func (a *agent) kill(sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// pause stops an agent that is far ahead of its reader, and lets it continue once that has read. Nothing is paused that
-// no client reads: then the bound of the journal holds.
+// pause stops an agent that is far ahead of its reader, and lets it continue once the reader has caught up. It pauses no agent
+// without a client: there the bound of the journal holds.
 func (a *agent) pause() {
 	lag := a.out.lag()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	was := a.life.paused
+	was := a.life.flow
 	switch {
 	case a.life.phase != running || a.life.by != "":
 		return
 	case a.owner != nil && lag > pauseLag:
-		a.life.paused = true
-	case a.owner == nil || lag < resumeLag:
-		a.life.paused = false
+		a.life.flow = paused
+	case a.owner == nil && was == perhapsPaused && sinceBoot()-a.life.idleFrom < reattachWithin:
+		return
+	case a.owner == nil || lag < resumeLag || was == perhapsPaused:
+		a.life.flow = flowing
 	}
-	if a.life.paused == was {
+	if a.life.flow == was {
 		return
 	}
 	sig := unix.SIGCONT
-	if a.life.paused {
+	if a.life.flow == paused {
 		sig = unix.SIGSTOP
 	}
 	live, err := a.terminator.Tree().Members()

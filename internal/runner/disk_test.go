@@ -100,6 +100,28 @@ func TestAPausedAgentOutlivesItsRunner(t *testing.T) {
 	}
 }
 
+// A paused agent whose runner died stays paused until its client returns, and continues without one after a while.
+func TestAPausedAgentContinuesWithoutItsClient(t *testing.T) {
+	t.Parallel() // it only waits
+	const size = 256 << 20
+	c := open(t)
+	r := start(t, c, sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
+	awaitPause(t, r, size)
+	kill9(t, c)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	at := sizeOf(r)
+	began := time.Now()
+	if _, err := reopen(t, c.dir, Options{}).List(t.Context()); err != nil { // which starts a runner, and attaches to nothing
+		t.Fatal(err)
+	}
+	eventually(t, "it continues", func() bool { return sizeOf(r) > at+resumeLag })
+	if took := time.Since(began); took < reattachWithin {
+		t.Errorf("it continued after %s", took)
+	}
+}
+
 func TestAProgramCutsItsOutputShort(t *testing.T) {
 	r := start(t, open(t), sh(`echo before; read go; : >/proc/self/fd/1; echo after; read go; echo end`))
 	line(t, r)

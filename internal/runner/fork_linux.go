@@ -51,7 +51,8 @@ type cloneArgs struct {
 }
 
 // fork starts a program in a session of its own. It is in the group from its first moment, where the kernel can do that. An
-// agent without one becomes the reaper of its own orphans, so that all that it starts stays below it.
+// agent without one becomes the reaper of its own orphans, so that all that it starts stays below it. os/exec cannot do that:
+// see docs/performance.md for the time that a detour through another program costs.
 func fork(s Spec, in proctree.Group, fds [4]int, l kernelLimits) (pid int, err error) {
 	st, err := newStub(s, l)
 	if err != nil {

@@ -211,6 +211,16 @@ func (s *server) adopt(id string) error {
 	return nil
 }
 
+// resumeAlone lets an adopted agent continue if no client returns in time.
+func (a *agent) resumeAlone() {
+	select {
+	case <-time.After(reattachWithin):
+		a.pause()
+	case <-a.dead:
+	case <-a.s.life.Done():
+	}
+}
+
 // resume puts an adopted agent into the phase that it is in.
 func (a *agent) resume(h history) {
 	alive := a.Boot == proctree.BootID() && a.root.Running()
@@ -221,8 +231,8 @@ func (a *agent) resume(h history) {
 		close(a.over)
 	case alive:
 		a.in = takeInput(a.root.PID, a.Socket, a.s.inputs[a.ID])
-		a.life.paused = true // perhaps; it continues
-		a.pause()
+		a.life.flow = perhapsPaused
+		a.s.wg.Go(a.resumeAlone)
 		if !a.s.parentOf(a) {
 			a.s.wg.Go(func() { a.watchExit(a.s.life) })
 		}

@@ -58,8 +58,8 @@ func OfProject(dir string) (all []string) {
 	return all
 }
 
-// projectDirs returns a directory and its parents up to the top of the repository, or only the directory if there is
-// none.
+// projectDirs returns a directory and its parents up to the top of the repository. Outside of a repository it returns
+// only the directory.
 func projectDirs(dir string) []string {
 	var path []string
 	for d := dir; len(path) < maxParents; d = filepath.Dir(d) {

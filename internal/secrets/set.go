@@ -30,8 +30,11 @@ func tokenShapes() []tokenShape {
 	return []tokenShape{{"ghp_", 36}, {"gho_", 36}, {"ghu_", 36}, {"ghs_", 36}, {"ghr_", 36}, {"github_pat_", 82}}
 }
 
-// maxToken is the length of the longest token.
-const maxToken = len("github_pat_") + 82
+// minToken and maxToken are the lengths of the shortest and of the longest token.
+const (
+	minToken = len("ghp_") + 36
+	maxToken = len("github_pat_") + 82
+)
 
 // matchToken returns how many bytes at the beginning of text match a token, and whether that is a whole token.
 func matchToken(text string) (n int, whole bool) {
@@ -128,7 +131,8 @@ func (s *Set) Words() []string {
 	return s.words
 }
 
-// String returns text without secrets.
+// String returns text without secrets, and without the beginning of a secret at its end if that is at least half of it: the rest may
+// have been cut off.
 func (s *Set) String(text string) string {
 	if s == nil {
 		return text
@@ -137,6 +141,9 @@ func (s *Set) String(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		n := s.matchAt(text[i:])
+		if n == 0 && s.mayBePrefix(text[i:]) && s.isHalf(text[i:]) {
+			n = len(text) - i
+		}
 		if n == 0 {
 			i++
 			continue
@@ -161,7 +168,8 @@ func (s *Set) searchAfter(text string) int {
 
 // matchAt returns the length of the secret at the beginning of text, or 0.
 func (s *Set) matchAt(text string) int {
-	// Every word that is a prefix of text is also a prefix of the last word that is not greater than text.
+	// Start with the last word that is not greater than text. If it is not a prefix of text, only words that are its
+	// own prefixes can be.
 	for i := s.searchAfter(text) - 1; i >= s.firstAt[text[0]]; i = s.prefixOf[i] {
 		if strings.HasPrefix(text, s.sorted[i]) {
 			return len(s.sorted[i])
@@ -183,4 +191,19 @@ func (s *Set) mayBePrefix(text string) bool {
 	}
 	n, whole := matchToken(text)
 	return n > 0 && !whole
+}
+
+// isHalf reports whether text, which may be the beginning of a secret, is at least half of one. A few letters are not: many texts end
+// like that.
+func (s *Set) isHalf(text string) bool {
+	if len(text) < minSecret {
+		return false
+	}
+	for i := s.searchAfter(text); i < len(s.sorted) && strings.HasPrefix(s.sorted[i], text); i++ {
+		if 2*len(text) >= len(s.sorted[i]) {
+			return true
+		}
+	}
+	n, whole := matchToken(text)
+	return !whole && 2*n >= minToken
 }

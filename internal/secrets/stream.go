@@ -26,7 +26,8 @@ func (s *Stream) Add(set *Set, text string) Change {
 	return s.update(set, holdBack)
 }
 
-// Retract removes bytes from the end of the input. Bytes from before the Stream began count as output.
+// Retract removes bytes from the end of the input. If the input is shorter, the other bytes belong to output from
+// before the Stream began, and the Change retracts them as well.
 func (s *Stream) Retract(set *Set, bytes int) Change {
 	before := max(bytes-len(s.raw), 0)
 	s.raw = s.raw[:len(s.raw)-bytes+before]
@@ -38,7 +39,8 @@ func (s *Stream) Retract(set *Set, bytes int) Change {
 	return c
 }
 
-// Flush outputs the text that is held back.
+// Flush outputs the text that is held back. If that is at least half of a secret, the output is Removed in its place: the text may
+// end there, as when a user aborts a turn.
 func (s *Stream) Flush(set *Set) Change { return s.update(set, flushAll) }
 
 // flushMode chooses how to handle a possible beginning of a secret at the end of the text.
@@ -53,6 +55,9 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 	c := set.clean(string(s.raw[s.done:]))
 	given := string(s.out[s.sent:])
 	text := c.text
+	if c.half && e == flushAll {
+		text = c.text[:c.held] + Removed
+	}
 	if e == holdBack {
 		text = c.text[:c.held]
 		if strings.HasPrefix(given, text) && strings.HasPrefix(c.text, given) {
@@ -68,14 +73,15 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 // cleaned is the result of Set.clean.
 type cleaned struct {
 	text string
-	held int // where in text a possible beginning of a secret starts; len(text) if there is none
-	done int // bytes of the input that later input cannot change
-	sent int // bytes of text that correspond to done
+	held int  // where in text a possible beginning of a secret starts; len(text) if there is none
+	half bool // what is held is at least half of that secret
+	done int  // bytes of the input that later input cannot change
+	sent int  // bytes of text that correspond to done
 }
 
 func (s *Set) clean(raw string) (c cleaned) {
 	if s == nil {
-		return cleaned{raw, len(raw), len(raw), len(raw)}
+		return cleaned{text: raw, held: len(raw), done: len(raw), sent: len(raw)}
 	}
 	var b strings.Builder
 	c.held = -1
@@ -93,7 +99,7 @@ func (s *Set) clean(raw string) (c cleaned) {
 			continue
 		}
 		if c.held < 0 && s.mayBePrefix(raw[i:]) {
-			c.held = b.Len()
+			c.held, c.half = b.Len(), s.isHalf(raw[i:])
 		}
 		b.WriteByte(raw[i])
 		i++

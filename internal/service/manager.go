@@ -97,7 +97,7 @@ func (m Manager) Install(ctx context.Context, text string) error {
 		return fmt.Errorf("write the unit: %w", err)
 	}
 	draft := m.Path() + ".new"
-	// systemd must be able to read it, and it contains no secret
+	// systemd must be able to read the unit, which contains no secret
 	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 	if err == nil {
 		_, err = f.WriteString(text)

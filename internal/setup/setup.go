@@ -191,7 +191,7 @@ func (s *setup) makeDir() error {
 // maxAnswers is how often the setup repeats a question after invalid answers.
 const maxAnswers = 3
 
-// askValid is answer with a check; it repeats the question after an invalid answer.
+// askValid is givenOrAsk with a check. It repeats the question after an invalid answer.
 func (s *setup) askValid(ctx context.Context, given, question, preset string,
 	check func(answer string) error) (string, error) {
 	for try := 1; ; try++ {
@@ -287,8 +287,8 @@ func (s *setup) askAgent(ctx context.Context) error {
 	return nil
 }
 
-// defaultAgent shows the state of each agent. It returns the configured default if it is usable, or else the first usable
-// agent. If no agent is usable, it warns the owner and returns the configured default.
+// defaultAgent shows the state of each agent. It returns the configured default if it is usable, or else the first
+// usable agent. If no agent is usable, it warns the owner and returns the configured default.
 func (s *setup) defaultAgent(found []cli.AgentState) string {
 	first, preset := "", ""
 	for _, a := range found {

@@ -3,6 +3,7 @@ package store
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -20,7 +21,9 @@ func openCounting(t *testing.T) (*DB, *atomic.Int64) {
 	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "ductor.db"), Options{
 		Now: func() time.Time { return noon },
 		SQLite: sqlite.Options{Sync: func(f *os.File) error {
-			n.Add(1)
+			if strings.HasSuffix(f.Name(), "-wal") { // the first flush syncs the directory too
+				n.Add(1)
+			}
 			return syscall.Fdatasync(int(f.Fd()))
 		}},
 	})

@@ -42,7 +42,8 @@ func removeNotify(text []byte, _ Machine) ([]byte, bool, error) {
 	return out, true, err
 }
 
-// splitFormer returns the program that was configured before ductor's, and whether ductor's is configured.
+// splitFormer returns the program that was configured before ductor's hook, given the words of the key. had reports
+// whether the words contain ductor's hook.
 func splitFormer(words []string) (before []string, had bool) {
 	if len(words) < 5 || words[1] != Verb || words[3] != StateFlag {
 		return words, false

@@ -94,7 +94,7 @@ func (r *Relay) send(ctx context.Context, line []byte) error {
 	for {
 		conn, err := r.connect(ctx)
 		if err != nil && m.Method != "" && len(m.ID) > 0 {
-			return r.fail(m.ID, fmt.Sprintf("ductor cannot be reached: %v", err))
+			return r.sendError(m.ID, fmt.Sprintf("ductor cannot be reached: %v", err))
 		}
 		if err != nil {
 			return nil
@@ -191,7 +191,7 @@ func (r *Relay) receive(conn net.Conn) {
 	r.conn, r.pending = nil, map[string]json.RawMessage{}
 	r.mu.Unlock()
 	for _, id := range ids {
-		_ = r.fail(id, why) // fails if the client is gone
+		_ = r.sendError(id, why) // fails if the client is gone
 	}
 }
 
@@ -203,8 +203,8 @@ func (r *Relay) close() {
 	}
 }
 
-// fail answers a request with an error.
-func (r *Relay) fail(id json.RawMessage, why string) error {
+// sendError answers a request with an error.
+func (r *Relay) sendError(id json.RawMessage, why string) error {
 	raw, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id,
 		"error": map[string]any{"code": codeFailed, "message": why}})
 	if err != nil {

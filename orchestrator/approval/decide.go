@@ -40,6 +40,13 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	if err != nil {
 		return approval, err
 	}
+	// They come before the decision is stored: one that is handed over again after a restart has its files there.
+	if len(v.Files) > 0 {
+		if err := s.opts.Agents.Bring(ctx, approval.Sandbox, orchestrator.Paths(v.Files)); err != nil {
+			s.log.Warn("bring the files of an answer", "approval", id, "err", err)
+			return approval, fmt.Errorf("%w: %w", orchestrator.ErrNotBrought, err)
+		}
+	}
 	now, won, err := s.opts.Store.DecideApproval(ctx, d)
 	switch {
 	case err != nil:
@@ -149,7 +156,8 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 		r.sweep(orchestrator.RuledByMode, editsBelow)
 	}
 	if err != nil {
-		return approval, fmt.Errorf("deliver the decision to the agent: %w", err)
+		r.log.Error("deliver a decision to the agent", "approval", approval.AgentIDs, "err", err)
+		return approval, fmt.Errorf("%w: %w", orchestrator.ErrNotTold, err)
 	}
 	return approval, nil
 }

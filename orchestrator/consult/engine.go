@@ -77,6 +77,9 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 	}
 	return e.inSide(ctx, at, q, approach{instructions: instructions,
 		ask: func(ctx context.Context, at cli.Request, put side.Question) (cli.Result, error) {
+			if !side.ReadsFiles(put.Model.Agent) {
+				put.Instructions = withoutFiles
+			}
 			put.Asks, put.Watch = q.Asks, e.trail(orchestrator.AuditEntry{
 				Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()), Agent: put.Model.Agent,
 				Rule: string(cli.Plan),
@@ -160,9 +163,18 @@ func (e *Engine) Find(ctx context.Context, in orchestrator.ConversationID,
 	return c, nil
 }
 
-// instructions are the system prompt of a consulted agent. They override what its read-only mode says about plans.
-const instructions = "You are consulted: another conversation asks you one question and gets your answer. Answer it directly. You have no shell. With " +
-	"the tools that you have you may read the files of the project, and you change nothing. Write no plan, and ask nothing back. If your answer has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
+// The system prompts of a consulted agent, and of one that reads no files. They override what its read-only mode says about plans.
+const (
+	instructions = consulted + "With the tools that you have you may read the files of the project, and you change " +
+		"nothing. " + answering
+	withoutFiles = consulted + "You cannot read the files of the project either: if the answer depends on one, " +
+		"say so and name it. You change nothing. " + answering
+
+	consulted = "You are consulted: another conversation asks you one question and gets your answer. Answer it " +
+		"directly. You have no shell. "
+	answering = "Write no plan, and ask nothing back. If your answer has more than a few pages, end it with a " +
+		"summary in <SUMMARY></SUMMARY>."
+)
 
 // put asks the agent a question. If the agent cannot resume, put repeats the earlier conversation in the prompt.
 func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion,

@@ -127,6 +127,19 @@ func (a *agent) Decide(_ context.Context, _ cli.TurnID, id cli.ApprovalID, d cli
 	return nil
 }
 
+// lostFile cannot be brought.
+const lostFile = "/u/lost"
+
+func (a *agent) Bring(_ context.Context, in cli.Sandbox, files []string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.decided = append(a.decided, fmt.Sprintf("%s: %s", in, files))
+	if slices.Contains(files, lostFile) {
+		return errors.New("no such file")
+	}
+	return nil
+}
+
 func (a *agent) decisions() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -113,7 +113,7 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	req := cli.Request{
 		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat, Lang: e.opts.Lang.In(conv.ID.Chat),
 		Model: who.Model, Effort: who.Effort, ExtraArgs: e.turns().Agents[t.Agent].Args,
-		Sandbox: t.Sandbox, Session: string(s.ID), Files: filesOf(t.Prompt),
+		Sandbox: t.Sandbox, Session: string(s.ID), Files: orchestrator.Paths(t.Prompt.Attachments),
 		Dir: s.Dir, AddDirs: e.addDirs(conv.ID),
 		Resume: s.AgentSessions[t.AgentEnv()].ID, Timeout: t.Wants.Timeout, Task: t.Wants.Task,
 	}
@@ -133,13 +133,4 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	req.AppendPrompt = strings.TrimSpace(req.AppendPrompt + "\n\n" + e.opts.Instruction)
 	req.Prompt, req.Images = turn.Wording(t.Prompt)
 	return req, nil
-}
-
-// filesOf returns the files that a prompt names.
-func filesOf(p orchestrator.Prompt) []string {
-	var files []string
-	for _, a := range p.Attachments {
-		files = append(files, a.Path)
-	}
-	return files
 }

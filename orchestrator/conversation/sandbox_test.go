@@ -116,6 +116,35 @@ func TestARequestTellsItsFiles(t *testing.T) {
 	}
 }
 
+// The agent hears of an answer once its files are there. Nothing is decided if they cannot be brought. A path in a text brings nothing.
+func TestFilesOfAnAnswerAreBroughtBeforeItIsDecided(t *testing.T) {
+	root := t.TempDir()
+	h := openIn(t, filepath.Join(t.TempDir(), "db"), root, inSandboxes())
+	if _, err := h.SetDir(t.Context(), here, filepath.Join(root, "web"), owner); err != nil {
+		t.Fatal(err)
+	}
+	h.asking(cli.QuestionAsked{ID: "q", Questions: []cli.Question{{Text: "Which?", Free: true}}}, bash("b", "make"))
+	h.submit(t, here, "go")
+	a := h.awaitApproval(t, "Which?")
+	answer := orchestrator.Verdict{
+		Choice: orchestrator.Answer, Answers: [][]string{{"this"}},
+		Files: []orchestrator.Attachment{{Path: lostFile}},
+	}
+	now, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), answer)
+	if !errors.Is(err, orchestrator.ErrNotBrought) || now.State != orchestrator.ApprovalOpen {
+		t.Errorf("with a lost file the question is %s, %v", now.State, err)
+	}
+	answer.Files[0].Path = "/u/a"
+	h.decide(t, a, answer)
+	typed := orchestrator.Verdict{Choice: orchestrator.Deny, Reason: "[Attached file: /u/b]"}
+	h.decide(t, h.awaitApproval(t, "make"), typed)
+	h.await(t, "done go")
+	want := []string{"web: [/u/lost]", "web: [/u/a]", "q true [[this]]", "b false [Attached file: /u/b][]"}
+	if got := h.agent.decisions(); !slices.Equal(got, want) {
+		t.Errorf("the agent got %q, want %q", got, want)
+	}
+}
+
 // A session continues when its environment changes: the agent there gets the history. When the environment changes
 // back, the first agent session continues. An agent's own session ID is never used in another environment.
 func TestASessionOutlivesAChangeOfItsPlace(t *testing.T) {

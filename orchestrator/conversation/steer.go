@@ -90,7 +90,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 		r.turn.Model, r.turn.Sandbox, r.turn.Session
 	h.req.Turn = id
 	h.req.Prompt, h.req.Images = turn.Wording(t.Prompt)
-	h.req.Files = filesOf(t.Prompt)
+	h.req.Files = orchestrator.Paths(t.Prompt.Attachments)
 	return h, nil
 }
 

@@ -56,6 +56,13 @@ var (
 	errTooLong = errors.New("its answer is too long")
 )
 
+// ReadsFiles reports whether a consulted agent can read the files of its project. Codex cannot: it reads with its shell,
+// and gets none. Its own sandbox would let commands read the whole disk.
+func ReadsFiles(agent cli.Agent) bool {
+	list, held := tools.ReadOnly(agent)
+	return !held || len(list.Only) > 0
+}
+
 // Ask asks an agent in the environment of at and returns its answer. It ignores the rights in at: the agent runs in the
 // read-only mode, no user answers its requests, and the settings of the project do not apply. The agent has no shell
 // and sees only the project. If another agent asks, Ask refuses agents whose tools ductor cannot limit.

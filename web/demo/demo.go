@@ -53,7 +53,7 @@ type Budget struct {
 	Tokens  float64 `json:"tokens"` // calls that ductor may make immediately
 	Burst   int     `json:"burst"`
 	Every   float64 `json:"every"`   // average seconds between calls
-	Usual   float64 `json:"usual"`   // Every if no call was rejected recently
+	Usual   float64 `json:"usual"`   // value of Every when Telegram has not rejected a call recently
 	Silence float64 `json:"silence"` // seconds until the next call
 }
 

@@ -24,7 +24,7 @@ type recorder struct {
 	mu      sync.Mutex
 	first   int // number of the oldest entry
 	entries []entry
-	held    *Event // a text that may continue
+	held    *Event // text that the next event may continue; not yet in entries
 	changed chan struct{}
 }
 

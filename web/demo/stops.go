@@ -82,7 +82,7 @@ const (
 	chosenText = "From your next message on: "
 )
 
-// finished reports whether an answer that contains a text has ended, which removes its stop button.
+// finished reports whether an answer that contains a text has ended. An answer loses its stop button at the end.
 func finished(part string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(v.FromBot(), func(m telegram.Message) bool {

@@ -87,7 +87,7 @@ func (t *tour) updateStates() {
 	}
 }
 
-// after returns the view with only the messages after id.
+// after returns the view with only the messages that are newer than id.
 func after(v telegram.View, id telegram.MessageID) telegram.View {
 	for i, m := range v.Messages {
 		if m.ID > id {

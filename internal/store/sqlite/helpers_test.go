@@ -76,7 +76,12 @@ type syncer struct{ do func(*os.File) error }
 
 func (s *syncer) options() Options {
 	s.do = fdatasync
-	return Options{Sync: func(f *os.File) error { return s.do(f) }}
+	return Options{Sync: func(f *os.File) error {
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil
+		}
+		return s.do(f)
+	}}
 }
 
 func (s *syncer) fail(err error) { s.do = func(*os.File) error { return err } }

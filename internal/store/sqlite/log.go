@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -19,6 +20,7 @@ type walLog struct {
 	token   chan struct{} // of who flushes; no mutex, so that a test's clock goes on while others wait for a slow disk
 	flushed int64         // of those in the log, how many are on the disk
 	file    *os.File
+	named   bool     // the name of the log is on the disk
 	index   *os.File // nil until check opens it; it stays open as long as SQLite uses it, see held
 	marker  *os.File // locked; nil before the first flush, or if another process has it
 
@@ -64,7 +66,8 @@ func (l *walLog) setFlushed(n int64) {
 	l.flushed = max(l.flushed, n)
 }
 
-// syncFile is called with the token.
+// syncFile brings the log to the disk. The first call brings its name there too: until then a power failure may leave no log at all.
+// The caller holds the token.
 func (l *walLog) syncFile() error {
 	if l.file == nil {
 		f, err := os.Open(l.path)
@@ -72,9 +75,29 @@ func (l *walLog) syncFile() error {
 			return err
 		}
 		l.file = f
-		defer l.mark()
 	}
-	return l.disk.sync(l.file)
+	if err := l.disk.sync(l.file); err != nil || l.named {
+		return err
+	}
+	if err := l.syncName(); err != nil {
+		return err
+	}
+	l.named = true
+	l.mark()
+	return nil
+}
+
+func (l *walLog) syncName() error {
+	dir, err := os.Open(filepath.Dir(l.path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = l.disk.sync(dir)
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) { // a file system that does not sync directories
+		return nil
+	}
+	return err
 }
 
 // openSuffix ends the name of a file that is there while the log holds what is not in the database. In it is which start of

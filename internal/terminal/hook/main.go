@@ -19,7 +19,7 @@ type Process struct {
 	In          io.Reader
 	Out         io.Writer
 	Within      bool          // ductor itself runs the agent and receives its events anyway
-	RestartWait time.Duration // limit for waiting after a ductor that promised an answer is gone
+	RestartWait time.Duration // how long to wait for the next ductor if one exits before the answer that it promised
 	// StateFlag and ThenFlag are the constants of package terminal.
 	StateFlag, ThenFlag string
 }
@@ -65,7 +65,7 @@ func (p Process) splitArgs() (agent, state string, then []string, payload string
 	return agent, state, then, payload
 }
 
-// runFormer starts the program that was configured before ductor's hook. It does not wait for it.
+// runFormer starts the program that was configured before ductor's hook. It does not wait until the program exits.
 func runFormer(words []string, payload string) {
 	cmd := exec.Command(words[0], append(slices.Clone(words[1:]), payload)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -83,10 +83,10 @@ func (p Process) send(state string, m Message) json.RawMessage {
 	m.Event = bytes.TrimSpace(m.Event)
 	m.Dir, _ = os.Getwd()
 	began := time.Now()
-	output, heard := sendOnce(state, m)
-	for gone := time.Now(); heard == lost || !m.Since.IsZero() &&
-		heard == noPromise; output, heard = sendOnce(state, m) {
-		if heard == lost {
+	output, result := sendOnce(state, m)
+	for gone := time.Now(); result == lost || !m.Since.IsZero() &&
+		result == noPromise; output, result = sendOnce(state, m) {
+		if result == lost {
 			m.Since, gone = began, time.Now()
 		}
 		if time.Since(gone) >= p.RestartWait {
@@ -101,9 +101,9 @@ func (p Process) send(state string, m Message) json.RawMessage {
 type outcome int
 
 const (
-	noPromise outcome = iota // ductor neither accepted nor declined
-	lost                     // ductor promised an answer, and is gone
-	answered                 // final answer
+	noPromise outcome = iota // no ductor runs, or it did not respond
+	lost                     // ductor promised an answer and exited before it sent one
+	answered                 // the answer is final; it may be empty
 )
 
 func sendOnce(state string, m Message) (json.RawMessage, outcome) {
@@ -114,7 +114,7 @@ func sendOnce(state string, m Message) (json.RawMessage, outcome) {
 	defer conn.Close()
 	raw, err := json.Marshal(m)
 	if err != nil {
-		return nil, answered // the CLI's event is no JSON
+		return nil, answered // do not retry: the CLI's event is not JSON
 	}
 	err = conn.SetDeadline(time.Now().Add(ductorTimeout))
 	if err == nil {

@@ -15,7 +15,7 @@ import (
 
 // Message is an event of a CLI, on one line.
 type Message struct {
-	Agent string          `json:"agent"` // working directory of the hook
+	Agent string          `json:"agent"` // such as "claude"
 	Dir   string          `json:"dir"`   // the working directory of the hook
 	Event json.RawMessage `json:"event"`
 	// ID identifies the message. A hook that asks again after a restart of ductor uses the same ID, and sets Since to

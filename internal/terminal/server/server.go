@@ -88,7 +88,7 @@ const ioTimeout = 10 * time.Second
 func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// fails only if the connection is closed, which the next read notices
+	// fails only for a closed connection; the next read returns that error
 	_ = conn.SetDeadline(time.Now().Add(ioTimeout))
 	if err := hook.CheckPeer(conn); err != nil {
 		s.opts.Log.Warn("rejected a hook", "err", err)

@@ -37,7 +37,7 @@ func (f *facts) diedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.Before(from) && !s.At.After(to) })
 }
 
-// budget adds up what prompts that ended cost, and finds those that began behind it. A day that changes begins anew.
+// budget finds prompts that began when those that had ended cost as much as a day may. A day that changes begins anew.
 func budget(f *facts) (all []Violation) {
 	most, set := 0, false
 	for _, o := range f.Scenario.Options.Settings {
@@ -50,18 +50,38 @@ func budget(f *facts) (all []Violation) {
 	if !set || lifted || f.Began.UTC().YearDay() != f.Began.UTC().Add(f.elapsed()).YearDay() {
 		return nil
 	}
-	spent := 0
-	for _, e := range f.Agents {
-		switch {
-		case !strings.HasPrefix(e.Agent, "claude"): // the others name no costs
-		case e.What == Got && spent >= most:
+	for i, e := range f.Agents {
+		if spent := f.spentBefore(i); e.What == Got && namesCosts(e) && spent >= most {
 			all = append(all, Violation{Token: e.Token, Detail: fmt.Sprintf("began when %d of %d cents were spent", spent, most)})
-		case e.What == Done:
-			spent += costOf(f.prompts[e.Token])
 		}
 	}
 	return all
 }
+
+// spentBefore adds up the costs of prompts that had ended at the i-th event. Of the end of a prompt in another conversation ductor
+// knows a moment later. It sees an end that it missed at its next start.
+func (f *facts) spentBefore(i int) (cents int) {
+	now := f.Agents[i]
+	for _, e := range f.Agents[:i] {
+		known := f.seen(e.At).Before(now.At) || f.sent[e.Token].In == f.sent[now.Token].In
+		if known && e.What == Done && namesCosts(e) {
+			cents += costOf(f.prompts[e.Token])
+		}
+	}
+	return cents
+}
+
+// seen returns the moment at which ductor can see an event: its next start if it was down.
+func (f *facts) seen(at time.Time) time.Time {
+	for _, s := range f.Stops {
+		if !at.Before(s.At) && at.Before(s.Up) {
+			return s.Up
+		}
+	}
+	return at
+}
+
+func namesCosts(e AgentEvent) bool { return strings.HasPrefix(e.Agent, "claude") }
 
 func costOf(p scenario.Prompt) (cents int) {
 	for _, act := range p.Acts {

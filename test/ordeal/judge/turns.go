@@ -13,12 +13,13 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// words are the numbers of the words of answers in a text, in order, by token. What stands in directives is a quote of a prompt.
+// words returns the numbers of the words of answers in a text, in order, by token. Directives quote a prompt, and a word right
+// before an ellipsis may be the beginning of another one.
 func words(text string) map[scenario.Token][]int {
 	all := map[scenario.Token][]int{}
 	text = directivePattern.ReplaceAllString(text, " ")
 	for _, m := range wordPattern.FindAllStringSubmatch(text, -1) {
-		if n, err := strconv.Atoi(m[2]); err == nil {
+		if n, err := strconv.Atoi(m[2]); err == nil && m[3] == "" {
 			all[scenario.Token(m[1])] = append(all[scenario.Token(m[1])], n)
 		}
 	}
@@ -26,7 +27,7 @@ func words(text string) map[scenario.Token][]int {
 }
 
 var (
-	wordPattern      = regexp.MustCompile(`\b(p\d+)w(\d+)\b`)
+	wordPattern      = regexp.MustCompile(`\b(p\d+)w(\d+)\b(…?)`)
 	directivePattern = regexp.MustCompile(`\[\[[^\]\n]*(\]\]|\n|$)`)
 )
 

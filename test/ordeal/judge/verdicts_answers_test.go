@@ -73,6 +73,17 @@ func verdictsOfAnswers() []verdict {
 			s.whole()
 			s.shows(ownerChat, 0, "Sessions of this chat\n[[start]] p1 [[text \"p1w0 p1…\nanother")
 		}},
+		{"a word that is cut, and a file that has all", "owner says p1: text 13\n", "", func(s *stage) {
+			id := s.says("owner", ownerChat, "p1")
+			begins := "p1w0 p1w1 p1w2 p1w3 p1w4 p1w5 p1w6 p1w7 p1w8 p1w9 p1w1"
+			s.shows(ownerChat, id, begins+"…\nThe whole answer comes as a file\np1w12")
+			s.Documents["file"] = begins + "0 p1w11 p1w12"
+			s.agent(Done, "p1", "")
+		}},
+		{"a word that is cut, and no file", plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w1…")
+			s.agent(Done, "p1", "")
+		}},
 		{"another chat shows an answer", plainPrompt, "here", func(s *stage) {
 			s.whole()
 			s.shows(annChat, 0, "p1w0 p1w1 p1w2")

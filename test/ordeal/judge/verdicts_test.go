@@ -250,7 +250,6 @@ func verdictsOfTheRest() []verdict {
 		s.agent(Effect, "p2", "p2.0")
 		s.Files["a.txt"] = content
 	}
-	costly := "set budget.day \"0.05\"\nowner says p1: cost 5\nowner says p2: run\n"
 	return []verdict{
 		{"a file as the last one left it", write, "", func(s *stage) { wrote(s, "p2.0\n") }},
 		{"a file as another one left it", write, "files", func(s *stage) { wrote(s, "p1.0\n") }},
@@ -270,32 +269,6 @@ func verdictsOfTheRest() []verdict {
 			s.calls(ownerChat, 30)
 			s.now = s.now.Add(time.Minute)
 			s.calls(ownerChat, 0)
-		}},
-		{"a budget that is spent", costly, "budget", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.agent(Done, "p1", "")
-			s.says("owner", ownerChat, "p2")
-			s.agent(Got, "p2", "")
-		}},
-		{"a budget and an agent that names no costs", costly, "", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.agent(Done, "p1", "")
-			s.Agents[0].Agent = "codex"
-			s.says("owner", ownerChat, "p2")
-			s.agent(Got, "p2", "")
-		}},
-		{"a budget of another day", costly, "", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.agent(Done, "p1", "")
-			s.now = s.now.Add(24 * time.Hour)
-			s.says("owner", ownerChat, "p2")
-			s.agent(Got, "p2", "")
-		}},
-		{"a budget that was spent in between", costly, "", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.says("owner", ownerChat, "p2")
-			s.agent(Got, "p2", "")
-			s.agent(Done, "p1", "")
 		}},
 		{"updates that nobody took", plainPrompt, "acknowledged", func(s *stage) {
 			s.whole()

@@ -1,6 +1,7 @@
 // Command replay writes an overlay for `go test -overlay` with which a bubble of synctest runs the same way each time: what the
 // runtime of Go decides by chance (which ready case of a select, the order of a map and of timers of one moment) it decides by a
-// sequence of the bubble's own, and no goroutine loses its turn because it took long. It needs GOMAXPROCS=1.
+// sequence of the bubble's own. Neither the time that passed nor goroutines outside of the bubble decide which of its goroutines
+// runs next. It needs GOMAXPROCS=1.
 //
 // It changes the source of the installed Go in a copy, and fails where that is not as it knows it.
 package main
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -29,13 +31,19 @@ func inBubble(do string) string {
 `
 }
 
-// changes are the changes. The bubble has a sequence for each purpose, so that what the library makes at its first use only does
-// not change which case of a select is taken. The order of all maps is the same.
-func changes() []change {
+// changes are the changes.
+func changes() []change { return slices.Concat(chances(), turns(), orders()) }
+
+// chances replace random numbers. The bubble has a sequence for each purpose: the first use of the library and the caches of threads
+// take numbers too, and would change which case of a select is taken. The order of all maps is the same, in all processes.
+func chances() []change {
 	return []change{
 		{"runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n", inBubble("b.chance(0)") + "	mp := getg().m\n	c := &mp.chacha8\n"},
-		{"runtime/rand.go", "	mp := getg().m\n	// Implement wyrand", inBubble("uint32(b.chance(1))") + "	mp := getg().m\n	// Implement wyrand"},
-		{"runtime/rand.go", "func maps_rand() uint64 {\n", "func maps_rand() uint64 {\n" + inBubble("0x5bd1e9955bd1e995")},
+		{"runtime/rand.go", "	mp.cheaprand = rand()\n", "	mp.cheaprand = bootstrapRand()\n"},
+		{"runtime/select.go", "cheaprandn(uint32(norder + 1))", "uint32(uint64(chosen(1)) * uint64(norder+1) >> 32)"},
+		{"runtime/time.go", "			t.rand = cheaprand()\n", "			t.rand = chosen(3)\n"},
+		{"runtime/rand.go", "maps_rand() uint64 {\n	return rand()\n", "maps_rand() uint64 {\n	return 0x5bd1e9955bd1e995\n"},
+		{"runtime/alg.go", "		key[i] = bootstrapRand()\n", "		key[i] = 0x9e3779b97f4a7c15 + uint64(i)\n"},
 		{"runtime/rand.go", "// mrandinit initializes", `// numbers is what package math/rand calls.
 //
 //go:linkname numbers
@@ -43,11 +51,16 @@ func numbers() uint64 {
 ` + inBubble("b.chance(2)") + `	return rand()
 }
 
+// chosen orders the cases of a select, and timers of one moment.
+func chosen(of int) uint32 {
+` + inBubble("uint32(b.chance(of))") + `	return cheaprand()
+}
+
 // mrandinit initializes`},
 		{"math/rand/v2/rand.go", "//go:linkname runtime_rand runtime.rand\n", "//go:linkname runtime_rand runtime.numbers\n"},
 		{"math/rand/rand.go", "//go:linkname runtime_rand runtime.rand\n", "//go:linkname runtime_rand runtime.numbers\n"},
 		{"runtime/synctest.go", "	active  int // other sources of activity\n}\n", `	active  int // other sources of activity
-	chances [3]uint64
+	chances [4]uint64
 }
 
 // bubblesRun counts bubbles that run.
@@ -64,8 +77,40 @@ func (b *synctestBubble) chance(of int) uint64 {
 	return z ^ z>>31
 }
 `},
+	}
+}
+
+// turns replace the reasons to run another goroutine that differ between two processes: the time that one ran, the count of turns
+// since the start, a goroutine outside of the bubble that wakes, and a wait for a lock of more than a millisecond.
+func turns() []change {
+	return []change{
 		{"runtime/synctest.go", "	gp.bubble = bubble\n	defer func() {\n", "	gp.bubble = bubble\n	bubblesRun.Add(1)\n	defer func() {\n		bubblesRun.Add(-1)\n"},
 		{"runtime/proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n	if bubblesRun.Load() > 0 {\n		return 0\n	}\n"},
+		{"runtime/proc.go", "	if pp.schedtick%61 == 0 && ", "	if pp.schedtick%61 == 0 && bubblesRun.Load() == 0 && "},
+		{"runtime/proc.go", "func ready(gp *g, traceskip int, next bool) {\n", `func ready(gp *g, traceskip int, next bool) {
+	if gp.bubble == nil && bubblesRun.Load() > 0 {
+		next = false
+	}
+`},
+		{"internal/sync/mutex.go", "starving || runtime_nanotime()-waitStartTime > starvationThresholdNs", "true"},
+	}
+}
+
+// orders replace the order in which a context cancels its children, which is that of their addresses.
+func orders() []change {
+	return []change{
+		{"context/context.go", "	children map[canceler]struct{} //", "	born     int\n	children map[canceler]int //"},
+		{"context/context.go", "p.children = make(map[canceler]struct{})", "p.children = make(map[canceler]int)"},
+		{"context/context.go", "p.children[child] = struct{}{}", "p.born++\n			p.children[child] = p.born"},
+		{"context/context.go", "	for child := range c.children {\n", `	for len(c.children) > 0 {
+		var child canceler
+		for other, born := range c.children {
+			if child == nil || born < c.children[child] {
+				child = other
+			}
+		}
+		delete(c.children, child)
+`},
 	}
 }
 

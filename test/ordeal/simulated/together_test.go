@@ -126,6 +126,14 @@ func (w *together) work() {
 	}
 }
 
+// processFor returns a process that plays seeds.
+func processFor(first, last uint64) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSeeds$", "-test.timeout=0", "-from", fmt.Sprint(first), "-seeds", fmt.Sprint(last-first),
+		"-steps", fmt.Sprint(*steps), "-agents", *only, fmt.Sprintf("-calm=%t", *calm))
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
+	return cmd
+}
+
 // run plays seeds in a process, and returns the first that it did not play.
 func (w *together) run(first, last uint64) uint64 {
 	r, out, err := os.Pipe()
@@ -134,9 +142,8 @@ func (w *together) run(first, last uint64) uint64 {
 		return last
 	}
 	defer r.Close()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestSeeds$", "-test.timeout=0", "-from", fmt.Sprint(first), "-seeds", fmt.Sprint(last-first),
-		"-steps", fmt.Sprint(*steps), "-agents", *only, fmt.Sprintf("-calm=%t", *calm))
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", linesTo+"=3")
+	cmd := processFor(first, last)
+	cmd.Env = append(cmd.Env, linesTo+"=3")
 	cmd.ExtraFiles = []*os.File{out}
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said

@@ -24,7 +24,7 @@ type hookCall struct {
 	send  func(hook.Answer) error
 }
 
-// event is the union of the CLIs' event formats, as far as it matters here.
+// event contains the fields that ductor reads from the events of all CLIs.
 type event struct {
 	claude.Permission
 	Name      string `json:"hook_event_name"`
@@ -53,7 +53,7 @@ func (h hookCall) handle(ctx context.Context, watch func()) {
 		h.s.waiting.release(h.session().ID)
 	}
 	if h.Since.IsZero() && !h.s.opts.Away(ctx) {
-		_ = h.send(hook.Answer{}) // fails if the hook has ended, which needs no answer
+		_ = h.send(hook.Answer{}) // fails if the hook has ended and needs no answer
 		return
 	}
 	if h.event.Name == "PermissionRequest" {
@@ -103,7 +103,7 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	case deciding.Err() == nil:
 		h.s.opts.Log.Error("ask the owner for a terminal; the CLI asks there instead", "err", err)
 	}
-	_ = h.send(answer) // fails if the hook has ended, which needs no answer
+	_ = h.send(answer) // fails if the hook has ended and needs no answer
 	watched.Wait()     // the hook exits after its answer
 }
 

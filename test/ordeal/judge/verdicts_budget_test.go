@@ -1,0 +1,69 @@
+package judge
+
+import (
+	"time"
+
+	"ductor/test/ordeal/scenario"
+)
+
+func verdictsOfBudgets() []verdict {
+	costly := "set budget.day \"0.05\"\nowner says p1: cost 5\nowner says p2: run\n"
+	return []verdict{
+		{"a budget that is spent", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Done, "p1", "")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
+		{"a budget and an agent that names no costs", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Done, "p1", "")
+			s.Agents[0].Agent = "codex"
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
+		{"a budget of another day", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Done, "p1", "")
+			s.now = s.now.Add(24 * time.Hour)
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
+		{"a budget that another conversation spent at the same moment", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.agent(Done, "p1", "")
+			s.agent(Got, "p2", "")
+			s.Agents[1].At = s.Agents[0].At
+		}},
+		{"a budget that the same conversation spent at the same moment", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Done, "p1", "")
+			s.agent(Got, "p2", "")
+			s.Agents[1].At = s.Agents[0].At
+		}},
+		{"a budget that another conversation spent while ductor was down", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.stops(scenario.Restart)
+			s.agent(Done, "p1", "")
+			s.Agents[0].At = s.Stops[0].At
+			s.agent(Got, "p2", "")
+			s.Agents[1].At = s.Stops[0].Up
+		}},
+		{"a budget that another conversation spent before ductor was down", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.agent(Done, "p1", "")
+			s.stops(scenario.Restart)
+			s.agent(Got, "p2", "")
+		}},
+		{"a budget that was spent in between", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+			s.agent(Done, "p1", "")
+		}},
+	}
+}

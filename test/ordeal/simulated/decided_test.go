@@ -1,0 +1,62 @@
+package simulated
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/lang"
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
+)
+
+// TestADecisionThatMeetsADeadAgent kills each agent at the moment at which a user decides. The answer to the press says so.
+func TestADecisionThatMeetsADeadAgent(t *testing.T) {
+	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
+		t.Run(agent, func(t *testing.T) {
+			press := scenario.Press{By: scenario.Owner, Button: scenario.AllowOnce, Of: "p1"}
+			o := playAsked(t, agent, killAgents, press)
+			if len(o.evidence.Presses) != 1 {
+				t.Fatalf("there are %d presses, want 1", len(o.evidence.Presses))
+			}
+			p, answer := lang.Language("en").Printer(), o.evidence.Presses[0].Answer
+			if answer != p.Text("approval.not-told") && answer != p.Text("approval.agent-gone") {
+				t.Errorf("the press was answered %q", answer)
+			}
+		})
+	}
+}
+
+// TestAReasonThatMeetsADeadAgent kills an agent that reads a reason as its next message, as the user sends one. It runs.
+func TestAReasonThatMeetsADeadAgent(t *testing.T) {
+	reason := scenario.Prompt{Token: "p2", Acts: []scenario.Act{scenario.Text{Words: 5}}}
+	o := playAsked(t, "gemini",
+		scenario.Press{By: scenario.Owner, Button: "approval.deny-with-reason", Of: "p1"},
+		scenario.Wait{For: 2 * time.Second}, killAgents,
+		scenario.Say{By: scenario.Owner, Prompt: reason})
+	ran := func(e judge.AgentEvent) bool { return e.Token == reason.Token && e.What == judge.Got }
+	if !slices.ContainsFunc(o.evidence.Agents, ran) {
+		t.Error("the reason did not run as the next message")
+	}
+}
+
+var killAgents = scenario.Kill{What: scenario.Agents}
+
+// playAsked plays a prompt with a request for approval, and then the steps. It fails if they violate a rule.
+func playAsked(t *testing.T, agent string, steps ...scenario.Step) outcome {
+	t.Helper()
+	s, err := scenario.Parse("agents " + agent + "\nowner says p1: ask; text 5\nwait 5s\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Steps = append(s.Steps, steps...)
+	o := playWhole(t, s)
+	for _, v := range o.found {
+		t.Error(v)
+	}
+	if t.Failed() {
+		t.Log(strings.Join(o.log, "\n"))
+	}
+	return o
+}
