@@ -87,15 +87,13 @@ func New(opts Options) (*Service, error) {
 // Registry returns the registry of running turns in all environments.
 func (s *Service) Registry() *Registry { return s.registry }
 
-// Abort ends everything that runs for conversation, including all child processes; false if nothing ran. It returns at
-// once: Run returns when all processes are dead.
+// Abort implements orchestrator.Gateway. It returns at once: Run returns when all processes are dead.
 func (s *Service) Abort(conversation cli.Conversation) bool { return s.registry.Abort(conversation) }
 
 // AbortTurn ends one turn; false if it is not running. It returns at once.
 func (s *Service) AbortTurn(turn cli.TurnID) bool { return s.registry.AbortTurn(turn) }
 
-// Release closes the idle session of conversation, if there is one, without waiting for it. A busy session is closed at
-// the end of its turn.
+// Release implements orchestrator.Gateway. A busy session is closed at the end of its turn.
 func (s *Service) Release(conversation cli.Conversation) { s.pool.release(conversation) }
 
 // Close ends every turn (their Results say that ductor stops) and every session, and waits for them until ctx is done.

@@ -150,7 +150,7 @@ func (e *Engine) side(ctx context.Context, at cli.Request, q orchestrator.Consul
 	return c, at, nil
 }
 
-// Find returns a side session of a conversation. It returns ErrNoConsult or ErrElsewhere if there is none.
+// Find returns a side session of a conversation, or ErrNoConsult or ErrElsewhere.
 func (e *Engine) Find(ctx context.Context, in orchestrator.ConversationID,
 	id orchestrator.ConsultID) (orchestrator.Consult, error) {
 	c, err := e.opts.Store.Consult(ctx, id)
@@ -163,7 +163,8 @@ func (e *Engine) Find(ctx context.Context, in orchestrator.ConversationID,
 	return c, nil
 }
 
-// The system prompts of a consulted agent, and of one that reads no files. They override what its read-only mode says about plans.
+// The system prompts of a consulted agent, with and without access to files. They override the plan instructions of its
+// read-only mode.
 const (
 	instructions = consulted + "With the tools that you have you may read the files of the project, and you change " +
 		"nothing. " + answering

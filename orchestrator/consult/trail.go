@@ -21,7 +21,7 @@ func (e *Engine) trail(of orchestrator.AuditEntry, hide func(string) string) *tr
 	return &trail{e: e, of: of, hide: hide, tools: map[cli.ToolID]cli.ToolStarted{}}
 }
 
-// call returns an ID for a tool call that cannot collide with those of the conversation's own agent.
+// call returns an ID for a tool call that no call of the conversation's own agent can have.
 func (t *trail) call(id cli.ToolID) cli.ToolID { return t.of.Call + "/" + id }
 
 // mostReason limits the error text of a failed tool in the audit, in bytes.

@@ -68,7 +68,7 @@ func (c *conversation) stopping(r *running) *orchestrator.Stopping {
 	return &orchestrator.Stopping{Over: r.over, Alive: c.e.opts.Gateway.Outliving(r.turn.ID)}
 }
 
-// Stopping returns the conversation's turn that the previous process was aborting, or nil if there is none.
+// Stopping implements bot.Desk.
 func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopping) {
 	c, err := e.conversation(id)
 	if err != nil {
@@ -135,7 +135,7 @@ func ids(queue []waiting) []cli.TurnID {
 	return out
 }
 
-// Runs reports whether a turn of the conversation is running. It does not block.
+// Runs implements bot.Desk. It does not block.
 func (e *Engine) Runs(id orchestrator.ConversationID) bool {
 	c, err := e.conversation(id)
 	return err == nil && c.running.Load() != nil

@@ -227,7 +227,7 @@ func again(w orchestrator.Wants) orchestrator.Wants {
 	return w
 }
 
-// ShowAgain sends the outcome of an ended turn again, as new messages.
+// ShowAgain implements bot.Desk.
 func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
 	t, err := e.ended(ctx, id, by)
 	if err != nil {

@@ -55,21 +55,18 @@ func TestWrite(t *testing.T) {
 	withFile := turn("look at this", "a cat")
 	withFile.Prompt.Attachments = []orchestrator.Attachment{{Path: "/up/cat.png", Name: "cat.png", MIME: "image/png"}}
 	for _, tc := range []struct {
-		name    string
-		turns   []orchestrator.Turn
-		summary string
-		budget  int
-		has     []string
-		hasNot  []string
-		told    int
-		leftOut int
+		name, summary         string
+		turns                 []orchestrator.Turn
+		has, hasNot           []string
+		budget, told, leftOut int
 	}{
 		{name: "nothing", budget: 8000},
 		{
 			name: "all of it", budget: 8000, told: 3,
 			turns: []orchestrator.Turn{turn("first?", "one"), withFile, aborted},
 			has: []string{
-				head + "User: first?\nAssistant (claude): one\nUser: look at this\n[Attached file \"cat.png\" (image/png): /up/cat.png]\nAssistant (claude): a cat\n",
+				head + "User: first?\nAssistant (claude): one\nUser: look at this\n" +
+					"[Attached file \"cat.png\" (image/png): /up/cat.png]\nAssistant (claude): a cat\n",
 				"Assistant (claude): I be\n[The user stopped this turn before its end.]\n" + tail,
 			},
 		},

@@ -60,7 +60,7 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 // lookPatience limits the time for reading the store.
 const lookPatience = 5 * time.Second
 
-// RoleOf returns the role of a user, or RoleNone for an unknown user. The configuration has priority over the store.
+// RoleOf implements updates.Users. The configuration has priority over the store.
 func (d *Directory) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	if role, ok := d.opts.Configured()[user]; ok {
 		return role
