@@ -90,6 +90,7 @@ func TestAJobIsChangedInTheChat(t *testing.T) {
 		if e := r.choose(t, "Close"); !strings.Contains(e.Text, "Model: Claude · opus · high") {
 			t.Errorf("after the menu is closed: %q", e.Text)
 		}
+		r.choose(t, "⚙️ More")
 		r.choose(t, "Name")
 		r.send(r.text("another name", replyTo(9)))
 		synctest.Wait()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"ductor/internal/config"
 	"ductor/internal/realagent"
@@ -236,7 +237,9 @@ func TestALongCaptionGoesOn(t *testing.T) {
 
 // A message ends where it has as many entities, or as long addresses, as Telegram keeps: no link of an answer is lost.
 func TestAnAnswerWithManyLinks(t *testing.T) {
-	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+	town := newTown(t, func(c *config.Config) {
+		c.Permissions.Mode, c.Queue.MergeWindow = "bypass", 10*time.Second // the prompt is four messages
+	})
 	answer := ""
 	for i := range 120 {
 		answer += fmt.Sprintf("**[n%d](https://a.example/%d?%s)** ", i, i, strings.Repeat("q", 100))

@@ -87,7 +87,7 @@ func refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
 		failed := has(m, again()...) || m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️")
 		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
-			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched", "updates.broke", "updates.gave-up"))
+			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched", "updates.broke", "updates.gave-up", "approval.agent-gone"))
 	})
 }
 
