@@ -70,8 +70,8 @@ func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 		lines = append(lines, sandboxLines(p, st.Sandbox)...)
 	}
 	lines = append(lines, p.Text("status.permissions", render.WithBypassLeft(p, st.Permission, st.BypassUntil, now)))
-	if st.Busy != "" && st.Busy != orchestrator.BusyQueue {
-		lines = append(lines, p.Text("status.busy", st.Busy))
+	if st.Settings.Busy != "" && st.Settings.Busy != orchestrator.BusyQueue {
+		lines = append(lines, p.Text("status.busy", st.Settings.Busy))
 	}
 	if st.Role != "" {
 		lines = append(lines, p.Text("status.role", st.Role))

@@ -75,8 +75,8 @@ type TurnChanges struct {
 	Checkpoint   bool
 	Undone       bool
 	Commit       string // that contains the changes; empty for none
-	Snapshot
-	Changed
+	Snapshot     Snapshot
+	Changed      Changed
 }
 
 // ChangeStore stores the changes of turns. internal/store implements it.

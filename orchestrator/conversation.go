@@ -57,7 +57,7 @@ type Conversation struct {
 	Dir         string // empty means the configured default
 	Role        string // name of a role, or NoRole; empty means the configured default
 	Tools       cli.ToolList
-	Settings
+	Settings    Settings
 }
 
 // Settings are a chat's preferences for its turns. Empty values mean the configured defaults.

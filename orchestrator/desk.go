@@ -88,11 +88,11 @@ type Status struct {
 	Dir          string
 	Sandbox      cli.Sandbox // where the next turn runs; empty for this host
 	Role         string
-	Settings
-	Session Session // zero if none was started
-	Running *RunningTurn
-	Queue   int        // turns waiting
-	Live    cli.Living // running agents of all conversations
+	Settings     Settings
+	Session      Session // zero if none was started
+	Running      *RunningTurn
+	Queue        int        // turns waiting
+	Live         cli.Living // running agents of all conversations
 }
 
 // Load counts the waiting work of all conversations.

@@ -19,9 +19,9 @@ type Session struct {
 	Dir          string         // where it was started: agents key their sessions by it
 	Created      time.Time
 	Used         time.Time // end of the last turn
-	Totals
-	Pinned   bool // listed before others
-	Archived bool // listed only if the user asks for it
+	Totals       Totals
+	Pinned       bool // listed before others
+	Archived     bool // listed only if the user asks for it
 	// AgentSessions holds the session of each agent in each environment: an ID is valid only in its own environment.
 	AgentSessions map[AgentEnv]AgentSession
 }
@@ -62,7 +62,7 @@ type ContextReport struct {
 
 // FoundSession is a search result: a session and its newest turn with the search words.
 type FoundSession struct {
-	Session
+	Session Session
 	Turn    cli.TurnID // empty if only the title has the words
 	Excerpt string     // one line of the match
 }

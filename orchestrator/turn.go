@@ -109,7 +109,7 @@ func (o Outcome) Shown() string { return cmp.Or(o.Short, o.Text) }
 
 // ActiveTurn is a running turn, for ductor's tools that its agent calls.
 type ActiveTurn struct {
-	Turn
+	Turn    Turn
 	Request cli.Request
 	// Life is cancelled when the turn has to end.
 	Life context.Context

@@ -66,11 +66,11 @@ func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (
 	default:
 		lines = append(lines, s.fillLines(p, f)...)
 	}
-	if r.Session.CostUSD > 0 {
-		lines = append(lines, p.Text("agent.cost", p.Cost(r.Session.CostUSD)))
+	if r.Session.Totals.CostUSD > 0 {
+		lines = append(lines, p.Text("agent.cost", p.Cost(r.Session.Totals.CostUSD)))
 	}
-	if r.Session.Tokens > 0 {
-		lines = append(lines, p.Text("agent.tokens", p.Tokens(r.Session.Tokens)))
+	if r.Session.Totals.Tokens > 0 {
+		lines = append(lines, p.Text("agent.tokens", p.Tokens(r.Session.Totals.Tokens)))
 	}
 	page := tgapi.Page{Text: strings.Join(lines, "\n")}
 	if r.Fill.Used > 0 {

@@ -123,7 +123,7 @@ func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, id string, s
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("changes.returned", before.Files, s.nameOf(to, side)), Keyboard: tgapi.Keyboard{
+	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("changes.returned", before.Changed.Files, s.nameOf(to, side)), Keyboard: tgapi.Keyboard{
 		{button(p.Text("changes.go-back"), opReturn, before.ID), button(p.Text("changes.list"), opPoints, "0")},
 	}}}, nil
 }

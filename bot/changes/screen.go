@@ -195,8 +195,8 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, wh
 		if err != nil {
 			return tgapi.Answer{}, err
 		}
-		text := p.Text("changes.undone", c.Files)
-		if c.Ignored {
+		text := p.Text("changes.undone", c.Changed.Files)
+		if c.Changed.Ignored {
 			text += "\n" + p.Text("changes.ignored")
 		}
 		if c.Commit != "" {
@@ -211,7 +211,7 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, wh
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, on, p.Text("changes.redone", c.Files), undo)}, Instead: &undo}, nil
+	return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, on, p.Text("changes.redone", c.Changed.Files), undo)}, Instead: &undo}, nil
 }
 
 func short(commit string) string { return commit[:min(len(commit), 10)] }
@@ -233,7 +233,7 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, i
 		return tgapi.Answer{}, orchestrator.ErrCommitted
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	m := s.say(by, on, p.Text("changes.ask-commit", c.Files, proposal(c)), button(p.Text("changes.commit"), opCommits, id), button(p.Text("common.cancel"), opCancel, id))
+	m := s.say(by, on, p.Text("changes.ask-commit", c.Changed.Files, proposal(c)), button(p.Text("changes.commit"), opCommits, id), button(p.Text("common.cancel"), opCancel, id))
 	m.Key = commitKey + id + "/" + fmt.Sprint(by.Updates)
 	return tgapi.Answer{Messages: []orchestrator.Message{m}}, nil
 }
@@ -260,7 +260,7 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, messag
 	if err != nil {
 		return "", err
 	}
-	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Files, short(c.Commit), message), nil
+	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), message), nil
 }
 
 // Replied handles a reply with a commit message. It returns false if the message replies to something else.

@@ -39,14 +39,14 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l lis
 	var keyboard tgapi.Keyboard
 	for i, f := range found {
 		name := fmt.Sprintf("%d. %s%s", l.page*perPage+i+1, pin(f.Session), render.Cut(s.title(p, f.Session), titleShown))
-		if f.ID == current {
+		if f.Session.ID == current {
 			name += " ✓"
 		}
 		text = append(text, "", name, "    "+s.about(p, f.Session))
 		if f.Excerpt != "" {
 			text = append(text, "    “"+render.Cut(f.Excerpt, excerptShown)+"”")
 		}
-		keyboard = append(keyboard, []tgapi.Button{newButton(name, opOpen, string(f.ID), "")})
+		keyboard = append(keyboard, []tgapi.Button{newButton(name, opOpen, string(f.Session.ID), "")})
 	}
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, s.navigation(p, l, more)...)}, nil
 }
@@ -216,14 +216,14 @@ func (s *Screen) ago(p lang.Printer, at time.Time) string {
 // messages.
 func Counts(p lang.Printer, of orchestrator.Session) string {
 	var counts []string
-	if of.Messages > 0 {
-		counts = append(counts, p.Text("sessions.messages", of.Messages))
+	if of.Totals.Messages > 0 {
+		counts = append(counts, p.Text("sessions.messages", of.Totals.Messages))
 	}
-	if of.CostUSD > 0 {
-		counts = append(counts, p.Cost(of.CostUSD))
+	if of.Totals.CostUSD > 0 {
+		counts = append(counts, p.Cost(of.Totals.CostUSD))
 	}
-	if of.Tokens > 0 {
-		counts = append(counts, p.Tokens(of.Tokens))
+	if of.Totals.Tokens > 0 {
+		counts = append(counts, p.Tokens(of.Totals.Tokens))
 	}
 	return p.List(counts...)
 }

@@ -210,7 +210,7 @@ func (s *Service) in(c orchestrator.TurnChanges) (found []*watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.watches {
-		if slices.ContainsFunc(c.Trees, func(tree orchestrator.SnapshotTree) bool { return w.worksIn(tree.Dir, c.Sandbox) }) {
+		if slices.ContainsFunc(c.Snapshot.Trees, func(tree orchestrator.SnapshotTree) bool { return w.worksIn(tree.Dir, c.Sandbox) }) {
 			found = append(found, w)
 		}
 	}
@@ -265,7 +265,7 @@ func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error
 			return n, err
 		}
 		for _, c := range old {
-			for _, tree := range c.Trees {
+			for _, tree := range c.Snapshot.Trees {
 				r, err := s.git.Open(ctx, git.Place{In: c.Sandbox, Dir: tree.Dir})
 				if err == nil {
 					err = r.Forget(ctx, beforeRef(cli.TurnID(c.ID)), afterRef(cli.TurnID(c.ID)))

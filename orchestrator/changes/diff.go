@@ -90,7 +90,7 @@ func (s *Service) sinceCommit(ctx context.Context, at git.Place, path string) (s
 func (s *Service) diff(ctx context.Context, c orchestrator.TurnChanges, path string,
 	trees func(*git.Repo, orchestrator.SnapshotTree) (from, to string, err error)) (string, error) {
 	var all strings.Builder
-	for i, t := range c.Trees {
+	for i, t := range c.Snapshot.Trees {
 		below := ""
 		if path != "" {
 			rel, err := filepath.Rel(t.Dir, path)
@@ -109,7 +109,7 @@ func (s *Service) diff(ctx context.Context, c orchestrator.TurnChanges, path str
 		}
 		prefix := ""
 		if i > 0 {
-			if prefix, err = filepath.Rel(c.Trees[0].Dir, t.Dir); err != nil {
+			if prefix, err = filepath.Rel(c.Snapshot.Trees[0].Dir, t.Dir); err != nil {
 				return "", err
 			}
 			prefix += "/"

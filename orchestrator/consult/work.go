@@ -36,7 +36,7 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.For.Life, func() { cancel(context.Cause(w.For.Life)) })()
-	w.Conversation = w.For.Prompt.Conversation
+	w.Conversation = w.For.Turn.Prompt.Conversation
 	told := workInstructions
 	if w.Instructions != "" {
 		told = w.Instructions + "\n\n" + told
@@ -65,12 +65,12 @@ func lent(w orchestrator.Work) cli.Request {
 // work runs the agent of a task once.
 func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.ActiveTurn, q side.Question) (cli.Result,
 	error) {
-	at.Turn, q.Person = cli.TurnID(e.opts.Side.NewID()), turn.Prompt.Person
+	at.Turn, q.Person = cli.TurnID(e.opts.Side.NewID()), turn.Turn.Prompt.Person
 	h := &helper{
 		e: e, turn: turn, work: at.Turn, who: orchestrator.Helper{Agent: q.Model.Agent, ToolLists: at.ToolLists},
 		asking: map[cli.ApprovalID]context.CancelFunc{},
 		trail: e.trail(orchestrator.AuditEntry{
-			Conversation: turn.Prompt.Conversation, Turn: turn.ID, Call: cli.ToolID(at.Turn), Agent: q.Model.Agent,
+			Conversation: turn.Turn.Prompt.Conversation, Turn: turn.Turn.ID, Call: cli.ToolID(at.Turn), Agent: q.Model.Agent,
 			Rule: string(at.Permission),
 		}, turn.Hide),
 	}
@@ -125,17 +125,17 @@ func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 	h.asking[id] = giveUp
 	h.wg.Go(func() {
 		defer giveUp()
-		d, err := h.e.opts.Works.AskFor(ctx, h.turn.ID, h.who, asked)
+		d, err := h.e.opts.Works.AskFor(ctx, h.turn.Turn.ID, h.who, asked)
 		if ctx.Err() != nil {
 			return // the agent no longer waits
 		}
 		if err != nil {
-			h.e.opts.Logger.Error("ask a user for a helper agent; its request is denied", "turn", h.turn.ID,
+			h.e.opts.Logger.Error("ask a user for a helper agent; its request is denied", "turn", h.turn.Turn.ID,
 				"agent", h.who.Agent, "err", err)
 			d = cli.Decision{Reason: undecided}
 		}
 		if err := h.e.opts.Works.Decide(ctx, h.work, id, d); err != nil && ctx.Err() == nil {
-			h.e.opts.Logger.Error("deliver a decision to a helper agent", "turn", h.turn.ID, "agent", h.who.Agent,
+			h.e.opts.Logger.Error("deliver a decision to a helper agent", "turn", h.turn.Turn.ID, "agent", h.who.Agent,
 				"err", err)
 		}
 	})

@@ -106,7 +106,7 @@ func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationI
 		return "", req, "", err
 	}
 	if now, err := e.ActiveTurn(in, who); err == nil {
-		return who, req, now.ID, nil
+		return who, req, now.Turn.ID, nil
 	}
 	return who, req, "", nil
 }

@@ -81,7 +81,7 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	}
 	r.turn.Outcome = outcome
 	r.conclude(changed)
-	r.c.last = turn.Last{Session: r.turn.Session, Messages: r.session.Messages + 1, Turn: r.turn.ID}
+	r.c.last = turn.Last{Session: r.turn.Session, Messages: r.session.Totals.Messages + 1, Turn: r.turn.ID}
 }
 
 // shorten returns the text that the chat shows in place of a long result of a job, or "" if it shows the whole result.

@@ -125,7 +125,7 @@ func (e *Engine) Display(ctx context.Context, id orchestrator.ConversationID) (o
 	if err != nil {
 		return "", fmt.Errorf("load the display mode of a chat: %w", err)
 	}
-	return cmp.Or(main.Display, e.turns().Settings.Display), nil
+	return cmp.Or(main.Settings.Display, e.turns().Settings.Display), nil
 }
 
 // displayOf is Display for a conversation that is already loaded.
@@ -133,7 +133,7 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 	if c.ID.Topic != 0 {
 		return e.Display(ctx, c.ID)
 	}
-	return cmp.Or(c.Display, e.turns().Settings.Display), nil
+	return cmp.Or(c.Settings.Display, e.turns().Settings.Display), nil
 }
 
 // SetDisplay sets the display mode of a conversation's chat for turns that start from now on. It returns ErrBadChoice
@@ -143,20 +143,20 @@ func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID,
 		return orchestrator.ErrBadChoice
 	}
 	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat},
-		func(c *orchestrator.Conversation) { c.Display = mode })
+		func(c *orchestrator.Conversation) { c.Settings.Display = mode })
 }
 
 // settingsOf returns the settings of a conversation, with the configured defaults.
 func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
-	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Notify, e.turns().Settings.Notify),
-		Think: cmp.Or(c.Think, e.turns().Settings.Think)}
+	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Settings.Notify, e.turns().Settings.Notify),
+		Think: cmp.Or(c.Settings.Think, e.turns().Settings.Think)}
 }
 
 func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
-	if !slices.Contains(orchestrator.SettingBusy.Words(), string(c.Busy)) {
+	if !slices.Contains(orchestrator.SettingBusy.Words(), string(c.Settings.Busy)) {
 		return orchestrator.BusyQueue
 	}
-	return c.Busy
+	return c.Settings.Busy
 }
 
 // permissionOf returns the permission mode of a conversation's turns in an environment.

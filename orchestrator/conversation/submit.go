@@ -144,7 +144,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 	if t.ID == "" {
 		t.ID = cli.TurnID(e.opts.NewID())
 	}
-	t.Wants.Card.Think = conv.Think
+	t.Wants.Card.Think = conv.Settings.Think
 	if t.Wants.Card.Display, err = e.displayOf(ctx, conv); err != nil {
 		return err
 	}

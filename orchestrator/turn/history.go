@@ -99,10 +99,10 @@ const mostMissed = 1000
 func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	store, s, who := a.runner.opts.Store, a.start.Session, a.turn.AgentEnv()
 	told := s.AgentSessions[who].Told
-	if s.Messages == 0 || told == a.turn.ID { // an earlier attempt included it
+	if s.Totals.Messages == 0 || told == a.turn.ID { // an earlier attempt included it
 		return nil, nil
 	}
-	if told != "" && a.start.Last == (Last{s.ID, s.Messages, told}) {
+	if told != "" && a.start.Last == (Last{s.ID, s.Totals.Messages, told}) {
 		return nil, nil
 	}
 	if told != "" {
