@@ -41,9 +41,9 @@ type AbortReport struct {
 	Dropped int  // removed queued turns
 	// Questions is the number of aborted questions to models beside turns.
 	Questions int
-	// Unshown is a finished turn whose answer the chat does not show completely; empty if there is none.
+	// Unshown is a finished turn whose answer the chat does not show completely; may be empty.
 	Unshown cli.TurnID
-	// Stopping is the turn that was running; nil if there was none.
+	// Stopping is the turn that was running; nil if no turn was.
 	Stopping *Stopping
 }
 

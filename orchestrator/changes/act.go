@@ -76,7 +76,7 @@ func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.
 	if err := plan.carryOut(ctx); err != nil {
 		return c, err
 	}
-	s.lookAgain(context.WithoutCancel(ctx), c)
+	s.repeatSnapshots(context.WithoutCancel(ctx), c)
 	c.Undone = undone
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
@@ -171,7 +171,7 @@ func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string, 
 	}
 	err = plan.carryOut(ctx)
 	if err == nil {
-		s.lookAgain(context.WithoutCancel(ctx), to)
+		s.repeatSnapshots(context.WithoutCancel(ctx), to)
 	}
 	return to, now, err
 }
@@ -192,7 +192,7 @@ func (s *Service) Checkpoint(ctx context.Context, by orchestrator.Press, name st
 func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.Place,
 	name string) (orchestrator.TurnChanges, error) {
 	ctx = context.WithoutCancel(ctx)
-	repos, trees, err := s.look(ctx, at, func(ctx context.Context, r *git.Repo) (string, error) { return r.Snapshot(ctx, git.AfterTurn) })
+	repos, trees, err := s.treesOf(ctx, at, func(ctx context.Context, r *git.Repo) (string, error) { return r.Snapshot(ctx, git.AfterTurn) })
 	if err != nil {
 		return orchestrator.TurnChanges{}, err
 	}

@@ -95,8 +95,8 @@ func inRepository(dir string) bool {
 // mostRepos limits the nested repositories in a snapshot.
 const mostRepos = 20
 
-// look returns the tree of a directory's repository and the trees of the repositories nested in it.
-func (s *Service) look(ctx context.Context, at git.Place, tree func(context.Context, *git.Repo) (string, error)) (repos []*git.Repo, trees []orchestrator.SnapshotTree, err error) {
+// treesOf returns the tree of a directory's repository and the trees of the repositories nested in it.
+func (s *Service) treesOf(ctx context.Context, at git.Place, tree func(context.Context, *git.Repo) (string, error)) (repos []*git.Repo, trees []orchestrator.SnapshotTree, err error) {
 	first, err := s.open(ctx, at)
 	if err != nil {
 		return nil, nil, err
@@ -158,7 +158,7 @@ func (s *Service) mix(w *watch) {
 // markBeside marks w if the other turn may have written since w started.
 func (w *watch) markBeside(other *watch) {
 	other.mu.Lock()
-	wrote := other.begun() && (other.to == 0 || w.from < other.to)
+	wrote := other.mayHaveWritten() && (other.to == 0 || w.from < other.to)
 	other.mu.Unlock()
 	if wrote {
 		w.share(other.turn.Prompt.Conversation)
@@ -205,8 +205,8 @@ func (s *Service) forget(w *watch) {
 	delete(s.watches, w.turn.ID)
 }
 
-// in lists the turns that work in one of a snapshot's repositories.
-func (s *Service) in(c orchestrator.TurnChanges) (found []*watch) {
+// watchesIn lists the turns that work in one of a snapshot's repositories.
+func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.watches {
@@ -219,9 +219,9 @@ func (s *Service) in(c orchestrator.TurnChanges) (found []*watch) {
 
 // busy returns a TurnWrites if a turn that works in one of a snapshot's repositories may have written something.
 func (s *Service) busy(c orchestrator.TurnChanges) error {
-	for _, w := range s.in(c) {
+	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()
-		writes := w.begun()
+		writes := w.mayHaveWritten()
 		w.mu.Unlock()
 		if writes {
 			return &orchestrator.TurnWrites{In: w.turn.Prompt.Conversation}
@@ -230,9 +230,9 @@ func (s *Service) busy(c orchestrator.TurnChanges) error {
 	return nil
 }
 
-// lookAgain takes a new snapshot for running turns that have written nothing, after a user changed their files.
-func (s *Service) lookAgain(ctx context.Context, c orchestrator.TurnChanges) {
-	for _, w := range s.in(c) {
+// repeatSnapshots takes a new snapshot for running turns that have written nothing, after a user changed their files.
+func (s *Service) repeatSnapshots(ctx context.Context, c orchestrator.TurnChanges) {
+	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()
 		repos, trees, err := w.repos, slices.Clone(w.trees), error(nil)
 		w.mu.Unlock()
@@ -246,7 +246,7 @@ func (s *Service) lookAgain(ctx context.Context, c orchestrator.TurnChanges) {
 			}
 		}
 		w.mu.Lock()
-		late := err != nil || !w.looked || w.begun()
+		late := err != nil || !w.looked || w.mayHaveWritten()
 		if !late {
 			w.trees = trees
 		}

@@ -23,14 +23,14 @@ const (
 
 // watch observes the file changes of one turn.
 type watch struct {
-	s     *Service
-	turn  orchestrator.Turn
-	began time.Time
-	end   context.CancelFunc
-	ready chan struct{} // closed once the snapshot is complete or has failed
+	s            *Service
+	turn         orchestrator.Turn
+	began        time.Time
+	stopSnapshot context.CancelFunc
+	ready        chan struct{} // closed once the snapshot is complete or has failed
 
-	at     git.Place // the turn's directory and environment
-	goesOn bool      // the previous process started the turn
+	at      git.Place // the turn's directory and environment
+	resumed bool      // the previous process started the turn
 
 	mu     sync.Mutex
 	open   map[cli.ToolID]bool // tools that may write and started before the snapshot was ready, without asking first
@@ -49,8 +49,8 @@ type writing struct {
 	shared *orchestrator.ConversationID // the conversation whose turn wrote at the same time; nil for none
 }
 
-// begun reports whether the turn may have written anything.
-func (w *writing) begun() bool {
+// mayHaveWritten reports whether the turn may have written anything.
+func (w *writing) mayHaveWritten() bool {
 	return w.wrote || slices.Contains(slices.Collect(maps.Values(w.tools)), true)
 }
 
@@ -64,17 +64,17 @@ type seen struct {
 // none is the TurnWatch of a turn outside of any repository.
 type none struct{}
 
-func (none) Take(cli.Event)                                  {}
+func (none) Observe(cli.Event)                               {}
 func (none) End() func(context.Context) orchestrator.Changed { return nil }
 func (none) Leave()                                          {}
 
-func (s *Service) Watch(t orchestrator.Turn, dir string, goesOn bool) orchestrator.TurnWatch {
+func (s *Service) Watch(t orchestrator.Turn, dir string, resumed bool) orchestrator.TurnWatch {
 	if t.Sandbox == "" && !inRepository(dir) {
 		return none{}
 	}
 	ctx, cancel := context.WithTimeout(s.life, lookMost)
-	w := &watch{s: s, turn: t, began: s.opts.Now(), end: cancel, at: git.Place{In: t.Sandbox, Dir: dir},
-		goesOn: goesOn, ready: make(chan struct{}), open: map[cli.ToolID]bool{}}
+	w := &watch{s: s, turn: t, began: s.opts.Now(), stopSnapshot: cancel, at: git.Place{In: t.Sandbox, Dir: dir},
+		resumed: resumed, ready: make(chan struct{}), open: map[cli.ToolID]bool{}}
 	w.tools, w.asks = map[cli.ToolID]bool{}, map[cli.ApprovalID]bool{}
 	w.from = s.order.Add(1)
 	s.mu.Lock()
@@ -82,15 +82,15 @@ func (s *Service) Watch(t orchestrator.Turn, dir string, goesOn bool) orchestrat
 	s.mu.Unlock()
 	s.wg.Go(func() {
 		defer close(w.ready)
-		w.begin(ctx)
+		w.takeBefore(ctx)
 	})
 	return w
 }
 
-// begin takes the snapshot before the turn, or loads the previous process's snapshot.
-func (w *watch) begin(ctx context.Context) {
-	repos, trees, err := w.s.look(ctx, w.at, func(ctx context.Context, r *git.Repo) (string, error) {
-		if w.goesOn {
+// takeBefore takes the snapshot before the turn, or loads the previous process's snapshot.
+func (w *watch) takeBefore(ctx context.Context) {
+	repos, trees, err := w.s.treesOf(ctx, w.at, func(ctx context.Context, r *git.Repo) (string, error) {
+		if w.resumed {
 			return r.Kept(ctx, beforeRef(w.turn.ID))
 		}
 		return r.Snapshot(ctx, git.BeforeTurn)
@@ -105,14 +105,14 @@ func (w *watch) begin(ctx context.Context) {
 	case err != nil:
 		w.s.opts.Log.Warn("take the snapshot before a turn", "turn", w.turn.ID, "err", err)
 		w.why = orchestrator.NoUndoFailed
-	case w.goesOn && trees[0].Before == "":
+	case w.resumed && trees[0].Before == "":
 		w.why = orchestrator.NoUndoLate
 	}
-	if w.goesOn { // the previous process took its snapshot before them
+	if w.resumed { // the previous process took its snapshot before them
 		clear(w.open)
 	}
 	w.repos, w.trees = repos, trees
-	keep := w.why == "" && !w.goesOn
+	keep := w.why == "" && !w.resumed
 	w.mu.Unlock()
 	for i, r := range repos {
 		if keep {
@@ -126,7 +126,7 @@ func (w *watch) begin(ctx context.Context) {
 func beforeRef(id cli.TurnID) string { return "turns/" + string(id) + "/before" }
 func afterRef(id cli.TurnID) string  { return "turns/" + string(id) + "/after" }
 
-func (w *watch) Take(ev cli.Event) {
+func (w *watch) Observe(ev cli.Event) {
 	switch ev.(type) {
 	case cli.ToolStarted, cli.ToolEnded, cli.FileChanged, cli.ApprovalAsked:
 	default: // most events need no lock
@@ -184,7 +184,7 @@ func onlyReads(tool string) bool {
 	return false
 }
 
-func (s *Service) Hold(ctx context.Context, turn cli.TurnID, id cli.ApprovalID) {
+func (s *Service) AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.ApprovalID) {
 	s.mu.Lock()
 	w := s.watches[turn]
 	s.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *Service) Hold(ctx context.Context, turn cli.TurnID, id cli.ApprovalID) 
 	}
 }
 
-func (s *Service) Looked(turn cli.TurnID) bool {
+func (s *Service) SnapshotTaken(turn cli.TurnID) bool {
 	s.mu.Lock()
 	w := s.watches[turn]
 	s.mu.Unlock()
@@ -229,7 +229,7 @@ func (w *watch) answered(id cli.ApprovalID) {
 }
 
 func (w *watch) Leave() {
-	w.end()
+	w.stopSnapshot()
 	<-w.ready
 	w.s.forget(w)
 }
@@ -237,14 +237,14 @@ func (w *watch) Leave() {
 func (w *watch) End() func(context.Context) orchestrator.Changed {
 	w.mu.Lock()
 	w.to = w.s.order.Add(1)
-	wrote := w.begun()
+	wrote := w.mayHaveWritten()
 	if wrote && !w.looked {
 		w.open["\x00"] = true
 	}
 	w.mu.Unlock()
 	if !wrote {
 		w.s.forget(w)
-		w.s.wg.Go(func() { <-w.ready; w.end(); w.drop() })
+		w.s.wg.Go(func() { <-w.ready; w.stopSnapshot(); w.drop() })
 		return nil
 	}
 	w.s.mix(w)
@@ -259,10 +259,10 @@ func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	select {
 	case <-w.ready:
 	case <-ctx.Done(): // it continues, so that the next snapshot is faster
-		w.s.wg.Go(func() { <-w.ready; w.end(); w.drop() })
+		w.s.wg.Go(func() { <-w.ready; w.stopSnapshot(); w.drop() })
 		return orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}
 	}
-	w.end()
+	w.stopSnapshot()
 	changed, err := w.compare(ctx)
 	if err != nil {
 		w.s.opts.Log.Warn("compute the changes of a turn", "turn", w.turn.ID, "err", err)
@@ -348,7 +348,7 @@ const clockSlack = 50 * time.Millisecond
 // touched reports whether any file may have been written since the turn started.
 func (w *watch) touched(ctx context.Context) bool {
 	since := w.began
-	if w.goesOn {
+	if w.resumed {
 		since = w.turn.Started
 	}
 	for _, r := range w.repos {

@@ -41,7 +41,7 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 	if w.Instructions != "" {
 		told = w.Instructions + "\n\n" + told
 	}
-	return e.inSide(ctx, lent(w), w.ConsultQuestion,
+	return e.askInSide(ctx, lent(w), w.ConsultQuestion,
 		approach{instructions: told, ask: func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error) {
 			return e.work(ctx, at, w.For, q)
 		}})
@@ -78,7 +78,7 @@ func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.Act
 	h.life = ctx
 	defer h.wg.Wait()
 	defer cancel()
-	q.Watch = h.take
+	q.Watch = h.observe
 	return e.opts.Side.Work(ctx, at, q)
 }
 
@@ -95,8 +95,8 @@ type helper struct {
 	trail  *trail
 }
 
-// take handles an event of the agent's stream.
-func (h *helper) take(ev cli.Event) {
+// observe handles an event of the agent's stream.
+func (h *helper) observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
 		id := ev.ID
@@ -112,7 +112,7 @@ func (h *helper) take(ev cli.Event) {
 			delete(h.asking, ev.ID)
 		}
 	default:
-		h.trail.take(ev)
+		h.trail.observe(ev)
 	}
 }
 

@@ -20,7 +20,7 @@ func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orc
 		return orchestrator.AbortReport{}, err
 	}
 	c.aborts.Add(1)
-	first := c.end(c.running.Load(), by)
+	first := c.abortTurn(c.running.Load(), by)
 	told(first)
 	var report orchestrator.AbortReport
 	c.do(func() {
@@ -40,7 +40,7 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	if !r.is(id) {
 		return e.notRunningError(ctx, id, by)
 	}
-	if c.end(r, by) == nil {
+	if c.abortTurn(r, by) == nil {
 		return orchestrator.ErrNotAllowed
 	}
 	c.do(func() {
@@ -54,8 +54,8 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return nil
 }
 
-// end aborts a turn if the user may end it. It does not block.
-func (c *conversation) end(r *running, by orchestrator.Press) *orchestrator.Stopping {
+// abortTurn aborts a turn if the user may end it. It does not block.
+func (c *conversation) abortTurn(r *running, by orchestrator.Press) *orchestrator.Stopping {
 	if r == nil || !by.MayEnd(r.turn) {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 	var ending cli.TurnID
 	report := orchestrator.AbortReport{Stopping: first}
 	now := c.running.Load() // possibly a turn that has just started
-	if s := c.end(now, by); s != nil {
+	if s := c.abortTurn(now, by); s != nil {
 		report.Stopping, ending = s, now.turn.ID
 	}
 	report.Running = report.Stopping != nil

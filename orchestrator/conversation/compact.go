@@ -101,7 +101,7 @@ func (e *Engine) RunCommand(ctx context.Context, p orchestrator.Prompt) (orchest
 // currentAgent returns the agent of the running turn, or otherwise the agent of the conversation's next turn.
 func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, cli.Request,
 	cli.TurnID, error) {
-	who, req, err := e.next(ctx, in)
+	who, req, err := e.nextRequest(ctx, in)
 	if err != nil {
 		return "", req, "", err
 	}

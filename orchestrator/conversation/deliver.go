@@ -229,10 +229,10 @@ func (e *Engine) retryUntilDone(log *slog.Logger, trouble string, f func() error
 const longestPause = 5 * time.Minute
 
 // ending stores the end of a turn. It does not change a turn whose end is already stored.
-func (e *Engine) ending(t orchestrator.Turn, begun bool) func(context.Context) error {
+func (e *Engine) ending(t orchestrator.Turn, promptSent bool) func(context.Context) error {
 	ended, id := e.now(), t.ID
 	return func(ctx context.Context) error {
-		if !begun { // no agent got it
+		if !promptSent { // no agent got it
 			if _, err := e.opts.Store.StartTurn(ctx, t, cli.Start{}); err != nil {
 				return fmt.Errorf("start turn: %w", err)
 			}

@@ -151,9 +151,9 @@ type Engine struct {
 	opts                   Options
 	log                    *slog.Logger
 
-	life context.Context // of every turn; cancelled with ErrShutdown
-	end  context.CancelCauseFunc
-	wg   sync.WaitGroup
+	life    context.Context // of every turn; cancelled with ErrShutdown
+	endLife context.CancelCauseFunc
+	wg      sync.WaitGroup
 
 	logins sync.Map // has an orchestrator.AgentEnv for each agent that is being logged in
 
@@ -174,7 +174,7 @@ func New(opts Options) *Engine {
 	life, end := context.WithCancelCause(context.Background())
 	e := &Engine{
 		opts: opts, log: opts.Logger,
-		life: life, end: end,
+		life: life, endLife: end,
 		conversations: make(map[orchestrator.ConversationID]*conversation),
 	}
 	e.approvals = approval.New(approval.Options{
@@ -203,17 +203,17 @@ func (e *Engine) Close(ctx context.Context) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		e.end(orchestrator.ErrShutdown)
+		e.endLife(orchestrator.ErrShutdown)
 		<-done
 	}
-	e.end(orchestrator.ErrShutdown)
+	e.endLife(orchestrator.ErrShutdown)
 }
 
 // Detach is Close for a restart: it detaches running turns at once. They continue, and Recover of the next process
 // takes them over. Until ctx ends, it waits for the chat to show the current state of the turns.
 func (e *Engine) Detach(ctx context.Context) {
 	done := e.shut()
-	e.end(cli.ErrDetached)
+	e.endLife(cli.ErrDetached)
 	select {
 	case <-done:
 	case <-ctx.Done():

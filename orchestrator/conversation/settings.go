@@ -41,7 +41,7 @@ func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mo
 	if err != nil {
 		return fmt.Errorf("load conversation: %w", err)
 	}
-	_, in, err := e.whereabouts(ctx, conv)
+	_, in, err := e.nextPlace(ctx, conv)
 	if err != nil {
 		return err
 	}
@@ -273,9 +273,9 @@ func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f fun
 	return nil
 }
 
-// choice returns the agent and model for an environment: the conversation's choice, otherwise its role's, otherwise the
+// chooseAgent returns the agent and model for an environment: the conversation's choice, otherwise its role's, otherwise the
 // configured default. A model chosen for one agent is never used with another.
-func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (turn.Choice, error) {
+func (e *Engine) chooseAgent(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (turn.Choice, error) {
 	role, _ := e.role(e.roleOf(conv))
 	who := turn.Choice{Agent: conv.Agent, Model: conv.Model, Effort: conv.Effort}
 	if who.Agent == "" {

@@ -19,13 +19,13 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	if err != nil {
 		return orchestrator.Status{}, fmt.Errorf("load conversation: %w", err)
 	}
-	_, in, err := e.whereabouts(ctx, conv)
+	_, in, err := e.nextPlace(ctx, conv)
 	if err != nil {
 		return orchestrator.Status{}, err
 	}
 	// Even without a usable agent, the rest is worth showing. This does not wait for agents that are still being
 	// checked.
-	who, _ := e.choice(cli.AtOnce(ctx), conv, in)
+	who, _ := e.chooseAgent(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
 		Permission: e.permissionOf(conv, in), Dir: e.dirOf(conv), Sandbox: in, Role: e.roleOf(conv),
@@ -87,7 +87,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 		return orchestrator.Permissions{}, fmt.Errorf("load rules: %w", err)
 	}
 	rules = slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Session != conv.Session })
-	session, at, err := e.whereabouts(ctx, conv)
+	session, at, err := e.nextPlace(ctx, conv)
 	if err != nil {
 		// Turns will report why.
 		return orchestrator.Permissions{Mode: e.permissionOf(conv, conv.GrantedIn), Rules: rules}, nil
@@ -99,7 +99,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	}
 	lists := e.toolLists(conv, session.Dir)
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
-	if who, err := e.choice(ctx, conv, at); err == nil { // otherwise no agent is usable, and turns will report why
+	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // otherwise no agent is usable, and turns will report why
 		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
 		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: p.Mode, ToolLists: lists})
 	}
@@ -135,7 +135,7 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 	if err != nil {
 		return nil, fmt.Errorf("load conversation: %w", err)
 	}
-	_, in, err := e.whereabouts(ctx, conv)
+	_, in, err := e.nextPlace(ctx, conv)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), warmLimit)
 		defer cancel()
 		defer context.AfterFunc(e.life, cancel)()
-		who, req, err := e.next(ctx, id)
+		who, req, err := e.nextRequest(ctx, id)
 		if err != nil {
 			e.log.Info("no agent is opened ahead", "chat", id.Chat, "topic", id.Topic, "err", err)
 			return
@@ -34,17 +34,17 @@ func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) {
 	}()
 }
 
-// next returns the agent and the request of the conversation's next turn, without a prompt.
-func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (cli.Agent, cli.Request, error) {
+// nextRequest returns the agent and the request of the conversation's next turn, without a prompt.
+func (e *Engine) nextRequest(ctx context.Context, id orchestrator.ConversationID) (cli.Agent, cli.Request, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return "", cli.Request{}, err
 	}
-	session, in, err := e.whereabouts(ctx, conv)
+	session, in, err := e.nextPlace(ctx, conv)
 	if err != nil {
 		return "", cli.Request{}, err
 	}
-	who, err := e.choice(ctx, conv, in)
+	who, err := e.chooseAgent(ctx, conv, in)
 	if err != nil {
 		return "", cli.Request{}, err
 	}
@@ -112,7 +112,7 @@ func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) str
 	conv, err := e.opts.Store.Conversation(e.life, id)
 	if err == nil {
 		var session orchestrator.Session
-		session, _, err = e.whereabouts(e.life, conv)
+		session, _, err = e.nextPlace(e.life, conv)
 		dir = session.Dir
 	}
 	if err != nil {

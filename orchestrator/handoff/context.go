@@ -28,7 +28,7 @@ func Context(dir string, files []string) (text string, left []LeftOut) {
 	for _, name := range files {
 		content, err := rooted.Read(dir, name, min(mostOfFile, max(int64(mostOfFiles-b.Len()), 0)))
 		if err == nil && !utf8.Valid(content) {
-			err = errors.New("it is no text")
+			err = errors.New("it is not text")
 		}
 		if err != nil {
 			left = append(left, LeftOut{name, plain(err)})
@@ -59,7 +59,7 @@ func plain(err error) error {
 		return fmt.Errorf("it is longer than %d KB, or all of them are longer than %d KB", mostOfFile>>10,
 			mostOfFiles>>10)
 	case rooted.Special, rooted.Directory:
-		return errors.New("it is no file")
+		return errors.New("it is not a regular file")
 	case rooted.Empty:
 		return errors.New("it is empty")
 	}

@@ -144,7 +144,7 @@ func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit 
 	}
 	trace := a.Tracer.Begin(agent, req)
 	result := a.Gateway.Run(ctx, agent, req, func(ev cli.Event) {
-		trace.Take(ev)
+		trace.Observe(ev)
 		emit(ev)
 	})
 	trace.End(result)

@@ -1,0 +1,159 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// feedback sends the inbound side's minor feedback, which may get lost, and edits. Everything passes the outbox.
+type feedback interface {
+	// React puts an emoji on a user's message after a delay, unless the chat shows something else before that. It does
+	// not wait.
+	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
+	// Answer answers a press with a short text or none, and waits for the call.
+	Answer(ctx context.Context, query, text string)
+	// Edit changes a message of the bot. Of several edits the newest counts. It does not wait.
+	Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
+	// EditRich is Edit for a text with formatting.
+	EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard)
+	// Unbutton removes the buttons from a message of the bot. It does not wait.
+	Unbutton(id orchestrator.ConversationID, message int)
+	// Rebutton replaces the buttons of a message of the bot. It does not wait.
+	Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard)
+	// Remove deletes a user's message that no other user may read, or asks the user to delete it if the bot may not. It
+	// does not wait.
+	Remove(id orchestrator.ConversationID, message int)
+	// Tidy deletes a message that no user needs, if the bot may. It does not wait.
+	Tidy(chat int64, message int)
+	// Say sends a text that cannot be stored first. It does not wait.
+	Say(id orchestrator.ConversationID, text string)
+	// Slowed returns how Telegram slows a chat down.
+	Slowed(chat int64) outbox.Slowdown
+}
+
+// feedbackClient is the part of a Client that feedback needs.
+type feedbackClient interface {
+	React(ctx context.Context, chat int64, message int, emoji string) error
+	AnswerCallback(ctx context.Context, query, text string) error
+	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
+	EditKeyboard(ctx context.Context, chat int64, message int, k tgapi.Keyboard) error
+	Delete(ctx context.Context, chat int64, message int) error
+	Send(ctx context.Context, m tgapi.Message) (int, error)
+}
+
+// outboxFeedback implements feedback with the outbox. Its calls end with the outbox and not with their caller, because
+// an update is finished before its reaction is sent.
+type outboxFeedback struct {
+	out    *outbox.Outbox
+	client feedbackClient
+	lang   *lang.Choices
+	log    *slog.Logger
+}
+
+func (v *outboxFeedback) React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration) {
+	v.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Optional, Priority: outbox.Indicator, Idempotent: true, Delay: delay,
+		Run: func(ctx context.Context) error { return v.client.React(ctx, id.Chat, message, emoji) },
+	}, v.missed("reaction", id))
+}
+
+// answerPatience is the longest time that a pressed button waits. Clients wait only a little longer.
+const answerPatience = 15 * time.Second
+
+// maxAnswer is Telegram's limit for the answer to a press, in characters.
+const maxAnswer = 200
+
+func (v *outboxFeedback) Answer(ctx context.Context, query, text string) {
+	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	err := v.out.Do(ctx, outbox.Call{
+		Priority: outbox.Awaited, Idempotent: true,
+		Run: func(ctx context.Context) error {
+			return v.client.AnswerCallback(ctx, query, render.ShortenPlain(text, maxAnswer))
+		},
+	})
+	v.missed("answer", orchestrator.ConversationID{})(err)
+}
+
+func (v *outboxFeedback) Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
+	v.EditRich(id, message, render.Unchanged(text), k)
+}
+
+func (v *outboxFeedback) EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard) {
+	// This edit sets the buttons. It may replace a waiting edit that is older than the removal of the buttons.
+	v.out.Retract(outbox.ChatOf(id.Chat), unbuttonKey(message))
+	v.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true, Key: "own/" + strconv.Itoa(message),
+		Run: func(ctx context.Context) error {
+			return v.client.Edit(ctx, id.Chat, message, t, k)
+		},
+	}, v.missed("edit", id))
+}
+
+func (v *outboxFeedback) Unbutton(id orchestrator.ConversationID, message int) {
+	v.Rebutton(id, message, nil)
+}
+
+func (v *outboxFeedback) Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard) {
+	v.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true, Key: unbuttonKey(message),
+		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, k) },
+	}, v.missed("buttons", id))
+}
+
+func unbuttonKey(message int) string { return "unbutton/" + strconv.Itoa(message) }
+
+func (v *outboxFeedback) Remove(id orchestrator.ConversationID, message int) {
+	post := func(idempotent bool, run func(context.Context) error, done func(error)) {
+		v.out.Go(context.Background(), outbox.Call{
+			Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: "remove/" + strconv.Itoa(message), Idempotent: idempotent, Run: run,
+		}, done)
+	}
+	post(true, func(ctx context.Context) error { return v.client.Delete(ctx, id.Chat, message) }, func(err error) {
+		if err == nil || errors.Is(err, outbox.ErrClosed) {
+			return
+		}
+		v.log.Warn("a secret answer could not be deleted from the chat", "chat", id.Chat, "topic", id.Topic, "err", err)
+		post(false, func(ctx context.Context) error {
+			_, err := v.client.Send(ctx, tgapi.Message{To: id, ReplyTo: message, Text: render.Unchanged(v.lang.Of(id.Chat).Text("bot.delete-secret"))})
+			return err
+		}, v.missed("deletion", id))
+	})
+}
+
+func (v *outboxFeedback) Tidy(chat int64, message int) {
+	v.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(chat), Priority: outbox.Housekeeping, Key: "tidy/" + strconv.Itoa(message), Idempotent: true,
+		Run: func(ctx context.Context) error { return v.client.Delete(ctx, chat, message) },
+	}, v.missed("deletion", orchestrator.ConversationID{Chat: chat}))
+}
+
+func (v *outboxFeedback) Say(id orchestrator.ConversationID, text string) {
+	v.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: "say",
+		Run: func(ctx context.Context) error {
+			_, err := v.client.Send(ctx, tgapi.Message{To: id, Text: render.Unchanged(text)})
+			return err
+		},
+	}, v.missed("message", id))
+}
+
+func (v *outboxFeedback) Slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
+
+// missed logs a sign that failed. None is important enough for more.
+func (v *outboxFeedback) missed(what string, id orchestrator.ConversationID) func(error) {
+	return func(err error) {
+		if err != nil && !errors.Is(err, outbox.ErrDropped) && !errors.Is(err, outbox.ErrReplaced) {
+			v.log.Debug("a sign was not shown", "what", what, "chat", id.Chat, "topic", id.Topic, "err", err)
+		}
+	}
+}
