@@ -246,13 +246,13 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	if b.opts.Consults != nil {
 		desk = consultDesk{desk, b.opts.Consults}
 	}
-	voice := &outVoice{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
+	voice := &outboxFeedback{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
 	o := updates.RouterOptions{
-		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
+		Me: me, Turns: desk, Feedback: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
 		Owner: b.opts.Owner, Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Names: b.chat.names, Lang: b.opts.Lang, Log: b.log, Now: time.Now, Lost: b.opts.Lost,
 	}
 	h := newHandlers(parts{
-		Options: b.opts, desk: desk, voice: voice, chat: b.chat, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,
+		Options: b.opts, desk: desk, feedback: voice, chat: b.chat, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,
 		tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
 	}, o)
 	small.Go(func() { b.prepare(ctx, h.menu) })
@@ -264,7 +264,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		r.Stop(last)
 	}()
 	p := updates.NewPoller(updates.PollerOptions{
-		API: b.api, Journal: b.opts.Journal, Router: r, Signs: voice, Timeout: PollTimeout, Owner: b.opts.Owner,
+		API: b.api, Journal: b.opts.Journal, Router: r, Feedback: voice, Timeout: PollTimeout, Owner: b.opts.Owner,
 		Conflict: b.notifyConflict, Polled: b.opts.Polled, Log: b.log, Now: time.Now,
 	})
 	return p.Run(ctx)

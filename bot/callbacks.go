@@ -68,14 +68,14 @@ func (b turnButtons) Cancel(turn cli.TurnID) tgapi.Button {
 // callbacks answers presses of buttons. Every press gets an answer. A press that is too late or comes from another chat
 // changes nothing.
 type callbacks struct {
-	desk    Desk
-	closer  *updates.Finisher
-	voice   voice
-	lang    *lang.Choices
-	log     *slog.Logger
-	queue   *queueCards
-	menus   *menu.Menus
-	buttons map[string]button // by action
+	desk     Desk
+	finisher *updates.Finisher
+	feedback feedback
+	lang     *lang.Choices
+	log      *slog.Logger
+	queue    *queueCards
+	menus    *menu.Menus
+	buttons  map[string]button // by action
 }
 
 // button is the handler for buttons of one action, and the right that they need. Screens that show and change things
@@ -122,8 +122,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		b.right = orchestrator.ChangeSettings
 	}
 	if !p.By.May(b.right) {
-		c.closer.Finish(ctx, p.By.Updates)
-		c.voice.Answer(ctx, p.Query, say.Text(updates.Refusal(p.By.Role)))
+		c.finisher.Finish(ctx, p.By.Updates)
+		c.feedback.Answer(ctx, p.Query, say.Text(updates.Refusal(p.By.Role)))
 		return
 	}
 	a, err := tgapi.Stale(say), error(nil)
@@ -136,15 +136,15 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	case err != nil:
 		a.Text = c.refusal(p, err)
 	case a.Formatted.Text != "":
-		c.voice.EditRich(p.By.Conversation, p.Message, a.Formatted, a.Edit.Keyboard)
+		c.feedback.EditRich(p.By.Conversation, p.Message, a.Formatted, a.Edit.Keyboard)
 	default:
 		c.edit(p, a.Edit)
 	}
 	if a.Instead != nil {
 		c.replace(p, *a.Instead)
 	}
-	c.closer.Finish(ctx, p.By.Updates, a.Messages...)
-	c.voice.Answer(ctx, p.Query, a.Text)
+	c.finisher.Finish(ctx, p.By.Updates, a.Messages...)
+	c.feedback.Answer(ctx, p.Query, a.Text)
 }
 
 // replace replaces the pressed button.
@@ -153,7 +153,7 @@ func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
 		for i := range row {
 			if row[i].Data == p.Data {
 				row[i] = by
-				c.voice.Rebutton(p.By.Conversation, p.Message, p.Buttons)
+				c.feedback.Rebutton(p.By.Conversation, p.Message, p.Buttons)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
-		c.voice.Unbutton(p.By.Conversation, p.Message)
+		c.feedback.Unbutton(p.By.Conversation, p.Message)
 		return say.Text("bot.again-already")
 	case errors.Is(err, orchestrator.ErrJobsFull):
 		return say.Text("bot.jobs-full")
@@ -202,7 +202,7 @@ func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID
 	case cancelled:
 		return say.Text("common.cancelled"), nil
 	}
-	c.voice.Unbutton(p.By.Conversation, p.Message)
+	c.feedback.Unbutton(p.By.Conversation, p.Message)
 	return say.Text("bot.cancel-too-late"), nil
 }
 
@@ -220,7 +220,7 @@ func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) 
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (tgapi.Answer, error) {
 	a, err := c.menus.Press(ctx, p.By, action, data)
 	if a.Expired {
-		c.voice.Unbutton(p.By.Conversation, p.Message)
+		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}
 	if err != nil {
 		c.edit(p, a.Edit)
@@ -232,7 +232,7 @@ func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data stri
 func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Press, what string) (tgapi.Answer, error) {
 	text, err := s.Press(ctx, p.By.Conversation, what)
 	if err == nil {
-		c.voice.Unbutton(p.By.Conversation, p.Message)
+		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}
 	return tgapi.Answer{Text: text}, err
 }
@@ -240,6 +240,6 @@ func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Pr
 // edit shows a page in the message of a press. A page without text changes nothing.
 func (c *callbacks) edit(p updates.Press, page tgapi.Page) {
 	if page.Text != "" {
-		c.voice.Edit(p.By.Conversation, p.Message, page.Text, page.Keyboard)
+		c.feedback.Edit(p.By.Conversation, p.Message, page.Text, page.Keyboard)
 	}
 }

@@ -45,7 +45,7 @@ var (
 func (c *Chat) ShowApproval(a orchestrator.Approval) {
 	c.approvals.Show(a)
 	if a.State != orchestrator.ApprovalOpen && c.approvals.Hint(a.Conversation) == "" {
-		c.queue.unhint(a.Conversation)
+		c.queue.removeHints(a.Conversation)
 	}
 }
 

@@ -24,8 +24,8 @@ import (
 // transaction, and then running it again changes nothing.
 type commands struct {
 	desk     Desk
-	closer   *updates.Finisher
-	voice    voice
+	finisher *updates.Finisher
+	feedback feedback
 	messages *message.Messages
 	now      func() time.Time
 	lang     *lang.Choices
@@ -73,7 +73,7 @@ func (c *commands) Command(name string) (updates.CommandSpec, bool) {
 }
 
 func (c *commands) answer(ctx context.Context, r updates.Request, text string) {
-	c.closer.Answer(ctx, r.In, text, nil)
+	c.finisher.Answer(ctx, r.In, text, nil)
 }
 
 // fail answers that a command failed. When ductor stops it does nothing: the command stays in the journal.
@@ -97,7 +97,7 @@ func (c *commands) start(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.not-found", err)
 		return
 	}
-	if c.closer.Finish(ctx, r.In.Updates(), append(notices, message.Compose(r.In.Conversation, hello))...) && greeted != nil {
+	if c.finisher.Finish(ctx, r.In.Updates(), append(notices, message.Compose(r.In.Conversation, hello))...) && greeted != nil {
 		if err := greeted(ctx); err != nil {
 			c.log.Error("record that a user was greeted", "user", r.In.User, "err", err)
 		}
@@ -133,14 +133,14 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, text)
 }
 
-// gone returns the handler of a removed command. It names the replacement.
-func (c *commands) gone(replacement lang.Key) updates.CommandFunc {
+// removedCommand returns the handler of a removed command. It names the replacement.
+func (c *commands) removedCommand(replacement lang.Key) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text(replacement))
 	}
 }
 
-func (c *commands) fresh(ctx context.Context, r updates.Request) {
+func (c *commands) newSession(ctx context.Context, r updates.Request) {
 	if err := c.desk.New(ctx, r.In.Conversation); err != nil {
 		c.fail(ctx, r, "bot.not-begun", err)
 		return
@@ -164,9 +164,9 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 	case err != nil:
 		c.fail(ctx, r, "bot.not-done", err)
 	case len(a.Messages) > 0:
-		c.closer.Finish(ctx, r.In.Updates(), a.Messages...)
+		c.finisher.Finish(ctx, r.In.Updates(), a.Messages...)
 	case a.Edit.Text != "":
-		c.closer.Answer(ctx, r.In, a.Edit.Text, a.Edit.Keyboard)
+		c.finisher.Answer(ctx, r.In, a.Edit.Text, a.Edit.Keyboard)
 	case a.Text != "":
 		c.answer(ctx, r, a.Text)
 	}
@@ -175,7 +175,7 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 // listSessions answers /sessions. Its removed import used the file that it was the caption of.
 func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 	if r.Args == "import" {
-		c.gone("sessions.import-is-gone")(ctx, r)
+		c.removedCommand("sessions.import-is-gone")(ctx, r)
 		return
 	}
 	c.page(c.sessions.Command)(ctx, r)
@@ -188,7 +188,7 @@ func (c *commands) terminal(ctx context.Context, r updates.Request) {
 		return
 	}
 	answer := message.Content{Text: text, ReplyTo: r.In.Quote()}
-	c.closer.Finish(ctx, r.In.Updates(), message.Compose(r.In.Conversation, answer))
+	c.finisher.Finish(ctx, r.In.Updates(), message.Compose(r.In.Conversation, answer))
 }
 
 func (c *commands) cwd(ctx context.Context, r updates.Request) {
@@ -232,7 +232,7 @@ func (c *commands) newTopic(ctx context.Context, r updates.Request) {
 	if o.First != "" {
 		answers = append(answers, message.Compose(o.In, message.Content{Text: render.Plain(o.First)}))
 	}
-	c.closer.Finish(ctx, r.In.Updates(), answers...)
+	c.finisher.Finish(ctx, r.In.Updates(), answers...)
 }
 
 func (c *commands) diff(ctx context.Context, r updates.Request) {

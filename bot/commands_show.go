@@ -24,7 +24,7 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.not-found", err)
 		return
 	}
-	c.answer(ctx, r, statusText(p, st, c.now())+slowedLine(p, c.voice.Slowed(r.In.Conversation.Chat)))
+	c.answer(ctx, r, statusText(p, st, c.now())+slowedLine(p, c.feedback.Slowed(r.In.Conversation.Chat)))
 }
 
 // ofAgent returns the handler of a command that the agent itself runs. If it starts a turn, the turn shows itself.

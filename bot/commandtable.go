@@ -18,13 +18,13 @@ func commandTable(c *commands) []updates.CommandSpec {
 		prompt   = updates.TakesPrompt
 		file     = updates.TakesFile
 	)
-	model := modelCommand{c.menus, c.messages, c.closer, c.reply}.do
+	model := modelCommand{c.menus, c.messages, c.finisher, c.reply}.do
 	language := c.page(language{c.lang}.command)
 	setting := func(s orchestrator.Setting) updates.CommandFunc { return c.page(c.menus.Setting(s)) }
 	consult, group := c.consultHandler(c.consults.Consult), c.consultHandler(c.consults.Group)
 	noFiles, noModels, noUsers := c.files == nil, !c.consults.Offered(), c.users.Directory == nil
 	return []updates.CommandSpec{
-		{Name: "new", Help: "bot.menu-new", Right: sessions, Do: c.fresh},
+		{Name: "new", Help: "bot.menu-new", Right: sessions, Do: c.newSession},
 		{Name: "model", Help: "bot.menu-model", Right: settings, Do: model},
 		{Name: "effort", Help: "bot.menu-effort", Right: settings, Do: c.page(c.menus.Effort)},
 		{Name: "context", Help: "bot.menu-context", Right: settings, Do: c.page(c.agent.Context)},
@@ -61,6 +61,6 @@ func commandTable(c *commands) []updates.CommandSpec {
 		{Name: "language", Help: "bot.menu-language", Right: settings, Do: language},
 		{Name: "help", Help: "bot.menu-help", Do: c.help},
 		{Name: "start", Do: c.start},
-		{Name: "summarize", Right: settings, Takes: prompt, Do: c.gone("bot.summarize-is-gone")},
+		{Name: "summarize", Right: settings, Takes: prompt, Do: c.removedCommand("bot.summarize-is-gone")},
 	}
 }

@@ -54,7 +54,7 @@ func (h *handlers) handleConsultReply(ctx context.Context, in *updates.Message) 
 	asks, err := h.consults.Reply(ctx, askedBy(in, in.Text), in.ReplyTo)
 	if err != nil && !errors.Is(err, orchestrator.ErrShutdown) {
 		h.commands.log.Error("ask a model on", "update", in.Update, "err", err)
-		h.closer.Answer(ctx, in, h.commands.lang.Of(in.Conversation.Chat).Text("bot.not-done"), nil)
+		h.finisher.Answer(ctx, in, h.commands.lang.Of(in.Conversation.Chat).Text("bot.not-done"), nil)
 		return true
 	}
 	return asks

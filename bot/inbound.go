@@ -35,25 +35,25 @@ import (
 // parts are the dependencies of the handlers, besides the ones shared with the router.
 type parts struct {
 	Options
-	desk   Desk
-	voice  voice
-	chat   *Chat
-	tables *tables.Screen
-	topics *topicOpener
-	spool  *message.Spool // for pictures; nil: there are none
+	desk     Desk
+	feedback feedback
+	chat     *Chat
+	tables   *tables.Screen
+	topics   *topicOpener
+	spool    *message.Spool // for pictures; nil: there are none
 }
 
 // handlers implements updates.Handler.
 type handlers struct {
 	*commands
-	callbacks *callbacks
-	approvals *approval.Screen
-	restarts  *restarts
-	jobs      *cron.Screen
-	heard     *transcript.Screen
-	journal   orchestrator.MessageStore
-	confirms  bool                            // users confirm transcripts of their speech
-	beside    func(func(ctx context.Context)) // the router's Beside
+	callbacks   *callbacks
+	approvals   *approval.Screen
+	restarts    *restarts
+	jobs        *cron.Screen
+	transcripts *transcript.Screen
+	journal     orchestrator.MessageStore
+	confirms    bool                            // users confirm transcripts of their speech
+	spawn       func(func(ctx context.Context)) // the router's Go
 }
 
 var _ updates.Handler = (*handlers)(nil)
@@ -61,15 +61,15 @@ var _ updates.Handler = (*handlers)(nil)
 func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	f := o.Finisher
 	h := &handlers{approvals: p.chat.approvals, confirms: p.Confirm, journal: p.Journal}
-	h.heard = transcript.New(transcript.Options{Journal: p.Journal, Submit: p.desk.Submit, Lang: o.Lang})
-	beside := func(f func(ctx context.Context)) { h.beside(f) }
+	h.transcripts = transcript.New(transcript.Options{Journal: p.Journal, Submit: p.desk.Submit, Lang: o.Lang})
+	spawn := func(f func(ctx context.Context)) { h.spawn(f) }
 	menus := menu.New(menu.Options{
-		Service: p.desk, Aliases: p.Aliases, Now: o.Now, Lang: o.Lang, Beside: beside,
+		Service: p.desk, Aliases: p.Aliases, Now: o.Now, Lang: o.Lang, Go: spawn,
 		Edit: func(in orchestrator.ConversationID, message int, page tgapi.Page) {
-			p.voice.Edit(in, message, page.Text, page.Keyboard)
+			p.feedback.Edit(in, message, page.Text, page.Keyboard)
 		},
 	})
-	h.restarts = &restarts{desk: p.desk, journal: p.Journal, closer: f, voice: p.voice, lang: o.Lang}
+	h.restarts = &restarts{desk: p.desk, journal: p.Journal, finisher: f, feedback: p.feedback, lang: o.Lang}
 	h.jobs = cron.New(cron.Options{Jobs: p.Jobs, Journal: p.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log})
 	all := pages{
 		menus: menus, jobs: h.jobs, files: files.NewScreen(p.chat.files), reload: p.Reload, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
@@ -88,18 +88,18 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		}),
 		consults: consult.New(consult.Options{
 			Consults: p.Consults, Models: menus, Group: p.Group, Most: p.chat.cards.MaxMessages, Messages: p.chat.messages, Journal: p.Journal, Finish: f.Finish,
-			Beside: beside, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
+			Beside: spawn, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 		}),
-		checks:  checks.New(checks.Options{Examiner: p.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: beside, Lang: o.Lang}),
+		checks:  checks.New(checks.Options{Examiner: p.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: spawn, Lang: o.Lang}),
 		changes: changes.New(changes.Options{Changes: p.Changes, Store: p.Journal, Spool: p.spool, Names: p.chat.names, Lang: o.Lang, Session: sessions.OpenButton}),
 	}
 	h.commands = &commands{
-		desk: p.desk, closer: f, voice: p.voice, messages: p.chat.messages, now: o.Now, lang: o.Lang, log: o.Log,
+		desk: p.desk, finisher: f, feedback: p.feedback, messages: p.chat.messages, now: o.Now, lang: o.Lang, log: o.Log,
 		pages: all, uploads: o.Uploads,
 	}
 	h.commands.table = commandTable(h.commands)
-	h.callbacks = &callbacks{desk: p.desk, closer: f, voice: p.voice, lang: o.Lang, log: o.Log, queue: p.chat.queue, menus: menus}
-	h.callbacks.register(p, all, h.heard, h.restarts)
+	h.callbacks = &callbacks{desk: p.desk, finisher: f, feedback: p.feedback, lang: o.Lang, log: o.Log, queue: p.chat.queue, menus: menus}
+	h.callbacks.register(p, all, h.transcripts, h.restarts)
 	return h
 }
 
@@ -167,7 +167,7 @@ func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 func (h *handlers) router(o updates.RouterOptions) *updates.Router {
 	o.Handler = h
 	r := updates.NewRouter(o)
-	h.beside = r.Beside
+	h.spawn = r.Go
 	return r
 }
 
@@ -225,7 +225,7 @@ func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) b
 		answer = p.Text("bot.log-says", p.Text("bot.not-done"))
 	}
 	if ok {
-		h.closer.Answer(ctx, in, answer, nil)
+		h.finisher.Answer(ctx, in, answer, nil)
 	}
 	return ok
 }
@@ -237,9 +237,9 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 		Files: in.Files, Private: in.Private, Arrived: in.Arrived(),
 	}
 	o := h.approvals.Reply(ctx, said)
-	f := h.closer
+	f := h.finisher
 	if o.Secret {
-		h.voice.Remove(in.Conversation, in.ID)
+		h.feedback.Remove(in.Conversation, in.ID)
 		f = f.Forgetting()
 	}
 	switch {
@@ -261,22 +261,22 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 // offerPrompt finishes updates with a notice that a message became the answer to a question. A button on the notice makes
 // the message a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
-	m, err := h.heard.Answered(ctx, orchestrator.Prompt{
+	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
 		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID, Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived(),
 	})
 	if err != nil {
 		h.commands.log.Error("offer to make a prompt of an answer", "update", in.Update, "err", err)
-		h.closer.Finish(ctx, finish)
+		h.finisher.Finish(ctx, finish)
 		return
 	}
-	h.closer.Finish(ctx, finish, m)
+	h.finisher.Finish(ctx, finish, m)
 }
 
 // handleJobReply handles a reply that changes a job. It reports whether the message was one, and finishes it then.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool {
-	state := h.jobs.Reply(ctx, cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}, func(p tgapi.Page) { h.closer.Answer(ctx, in, p.Text, p.Keyboard) })
+	state := h.jobs.Reply(ctx, cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}, func(p tgapi.Page) { h.finisher.Answer(ctx, in, p.Text, p.Keyboard) })
 	if state == cron.Done {
-		h.voice.Unbutton(in.Conversation, in.ReplyTo)
+		h.feedback.Unbutton(in.Conversation, in.ReplyTo)
 	}
 	return state != cron.Prompt
 }
@@ -289,17 +289,17 @@ func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, na
 
 // Edited offers to start the running turn over, if the edited message was its prompt.
 func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
-	shown, page, ok, err := h.heard.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
+	shown, page, ok, err := h.transcripts.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
 	}
 	switch {
 	case ok && shown == 0: // the offer is not in the chat yet
-		h.closer.Answer(ctx, in, page.Text, page.Keyboard)
+		h.finisher.Answer(ctx, in, page.Text, page.Keyboard)
 		return true
 	case ok:
-		h.voice.Edit(in.Conversation, shown, page.Text, page.Keyboard)
-		h.closer.Finish(ctx, in.Updates())
+		h.feedback.Edit(in.Conversation, shown, page.Text, page.Keyboard)
+		h.finisher.Finish(ctx, in.Updates())
 		return true
 	}
 	return h.restarts.offer(ctx, in, message, text)
@@ -310,26 +310,26 @@ func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrato
 	if !h.confirms {
 		return false
 	}
-	m, err := h.heard.Ask(ctx, p, in.Text)
+	m, err := h.transcripts.Ask(ctx, p, in.Text)
 	if err != nil {
 		h.commands.log.Error("ask about a transcript", "updates", p.Updates, "err", err)
-		h.closer.Tell(ctx, in.Conversation, in.ID, p.Updates, h.commands.lang.Of(in.Conversation.Chat).Text("updates.not-stored"), nil)
+		h.finisher.Tell(ctx, in.Conversation, in.ID, p.Updates, h.commands.lang.Of(in.Conversation.Chat).Text("updates.not-stored"), nil)
 		return true
 	}
-	h.closer.Finish(ctx, p.Updates, m)
+	h.finisher.Finish(ctx, p.Updates, m)
 	return true
 }
 
 // handleCorrection handles a reply that corrects a transcript. It reports whether the message was one, and finishes it
 // then.
 func (h *handlers) handleCorrection(ctx context.Context, in *updates.Message) bool {
-	page, ok, err := h.heard.Replied(ctx, in.Conversation, in.User, in.ReplyTo, in.Text)
+	page, ok, err := h.transcripts.Replied(ctx, in.Conversation, in.User, in.ReplyTo, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
 	}
 	if ok {
-		h.voice.Edit(in.Conversation, in.ReplyTo, page.Text, page.Keyboard)
-		h.closer.Finish(ctx, in.Updates())
+		h.feedback.Edit(in.Conversation, in.ReplyTo, page.Text, page.Keyboard)
+		h.finisher.Finish(ctx, in.Updates())
 	}
 	return ok
 }

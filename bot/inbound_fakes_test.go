@@ -147,7 +147,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	messages := stuckMessages(journal, slog.New(slog.DiscardHandler))
 	rig.options = updates.RouterOptions{
 		Me:    updates.Identity{ID: 42, Username: "ductor_bot"},
-		Turns: rig.desk, Signs: rig.voice, Finisher: updates.NewFinisher(journal, messagesFake{messages}, log),
+		Turns: rig.desk, Feedback: rig.voice, Finisher: updates.NewFinisher(journal, messagesFake{messages}, log),
 		Allow:       updates.Allow{Users: orchestrator.Roster{owner: orchestrator.RoleOwner}, Policy: always(updates.Policy{Groups: []int64{group}, AbortWords: []string{"stop", "wait"}})},
 		AlbumWindow: 700 * time.Millisecond, PasteWindow: 700 * time.Millisecond,
 		Log: log, Now: time.Now,
@@ -160,7 +160,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 			Aliases: func() map[string]string { return map[string]string{"fast": "claude/opus high"} },
 			Reload:  func(context.Context, orchestrator.ConversationID) string { return "reloaded" },
 		},
-		desk: rig.desk, voice: rig.voice, chat: &Chat{messages: messages, approvals: approvals, queue: newQueueCards(messages, nil)},
+		desk: rig.desk, feedback: rig.voice, chat: &Chat{messages: messages, approvals: approvals, queue: newQueueCards(messages, nil)},
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})
 	return rig

@@ -109,7 +109,7 @@ func (l *lostAnswers) offer(ctx context.Context, all []lostAnswer) (left []lostA
 		p := l.lang.Of(a.In.Chat)
 		content := message.Content{Text: render.Plain(p.Text("bot.lost")), Keyboard: tgapi.Keyboard{{turnButtons{p}.ShowAgain(a.Turn)}}}
 		if err := l.messages.Keep(ctx, message.Compose(a.In, content)); err != nil {
-			l.log.Warn("offer an answer that a chat did not take", "turn", a.Turn, "err", err)
+			l.log.Warn("offer an undelivered answer", "turn", a.Turn, "err", err)
 			left = append(left, a)
 		}
 	}
@@ -128,6 +128,6 @@ func (l *lostAnswers) change(ctx context.Context, chat int64, f func([]lostAnswe
 		}
 	}
 	if err != nil {
-		l.log.Warn("keep what a chat did not take", "chat", chat, "err", err)
+		l.log.Warn("store the undelivered answers of a chat", "chat", chat, "err", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 type modelCommand struct {
 	menus    *menu.Menus
 	messages *message.Messages
-	closer   *updates.Finisher
+	finisher *updates.Finisher
 	reply    func(ctx context.Context, r updates.Request, a tgapi.Answer, err error) // finishes the command
 }
 
@@ -28,7 +28,7 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 	}
 	page, sent, err := c.menus.Model(ctx, r.In.By())
 	if err == nil && sent != nil {
-		c.closer.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
+		c.finisher.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
 		return
 	}
 	c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
@@ -45,7 +45,7 @@ func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	}
 	var shown atomic.Pointer[message.Content]
 	show := func(page tgapi.Page) message.Content {
-		content := message.Content{Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: r.In.Quote(), Life: message.Changes}
+		content := message.Content{Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: r.In.Quote(), Lifecycle: message.Growing}
 		shown.Store(&content)
 		return content
 	}
@@ -63,7 +63,7 @@ func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	if owed {
 		rows = append(rows, row)
 	}
-	stored := c.closer.Finish(ctx, r.In.Updates(), rows...)
+	stored := c.finisher.Finish(ctx, r.In.Updates(), rows...)
 	if owed {
 		m.Kept(stored)
 	}

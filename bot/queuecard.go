@@ -75,15 +75,15 @@ func (q *queueCards) content(c *queueCard) message.Content {
 	}
 	switch c.turn.State {
 	case orchestrator.TurnCancelled:
-		return message.Content{Text: render.Unchanged(p.Text("bot.cancelled")), Life: message.OnlyEdits}
+		return message.Content{Text: render.Unchanged(p.Text("bot.cancelled")), Lifecycle: message.EditOnly}
 	case orchestrator.TurnSteered: // it has no card of its own
-		return message.Content{Text: render.Unchanged(p.Text("bot.steered-card")), Life: message.OnlyEdits}
+		return message.Content{Text: render.Unchanged(p.Text("bot.steered-card")), Lifecycle: message.EditOnly}
 	}
-	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Life: message.Goes}
+	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Lifecycle: message.DeleteWhenDone}
 }
 
-// queued shows that t waits. It calls hint with the lock held: then either unhint finds the card, or hint returns the
-// current state.
+// queued shows that t waits. It calls hint with the lock held, so that either removeHints finds the card, or hint
+// returns the current state.
 func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) {
 	q.mu.Lock()
 	if q.past[t.ID] {
@@ -162,8 +162,8 @@ func (q *queueCards) text(c *queueCard) string {
 	return text
 }
 
-// unhint removes the hints from the cards of a conversation, because they no longer apply.
-func (q *queueCards) unhint(id orchestrator.ConversationID) {
+// removeHints removes the hints from the cards of a conversation, because they no longer apply.
+func (q *queueCards) removeHints(id orchestrator.ConversationID) {
 	var changed []*queueCard
 	q.mu.Lock()
 	for _, c := range q.cards {

@@ -82,7 +82,7 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	}
 	// otherwise these may already be the buttons of the turn's end
 	if what != orchestrator.ActionDrop || receipt.Turn == "" {
-		c.voice.Unbutton(p.By.Conversation, p.Message)
+		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}
 	switch {
 	case what == orchestrator.ActionDrop:

@@ -36,7 +36,7 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 		handled.Updates = append(handled.Updates, in.Update)
 	}, func(report orchestrator.AbortReport) orchestrator.Handled {
 		report.Dropped += prompts
-		handled.Notices = reply.reported(report)
+		handled.Notices = reply.recordReport(report)
 		return handled
 	})
 	if errors.Is(err, orchestrator.ErrShutdown) {
@@ -44,13 +44,13 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 	}
 	if err != nil {
 		c.log.Error("abort", "update", in.Update, "err", err)
-		c.closer.Finish(ctx, handled.Updates)
+		c.finisher.Finish(ctx, handled.Updates)
 	}
-	reply.stored(err)
+	reply.recordStored(err)
 	if in.Role.May(orchestrator.EndAny) { // a member's own asides are withdrawn when the turn has ended
 		c.withdraw(ctx, in.Conversation)
 	}
-	a.Beside(reply.follow)
+	a.Go(reply.follow)
 }
 
 // withdraw drops unsent messages that agents wrote in a conversation while they worked.
@@ -101,9 +101,9 @@ func (r *stopReply) send() {
 	})
 }
 
-// reported records the stopped work and sends the reply if it is not sent yet. It returns the reply's row to store, if
+// recordReport records the stopped work and sends the reply if it is not sent yet. It returns the reply's row to store, if
 // the reply must still change.
-func (r *stopReply) reported(report orchestrator.AbortReport) []orchestrator.Message {
+func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator.Message {
 	r.mu.Lock()
 	r.report = &report
 	if report.Stopping != nil { // it may be a turn that started only then
@@ -121,8 +121,8 @@ func (r *stopReply) reported(report orchestrator.AbortReport) []orchestrator.Mes
 	return []orchestrator.Message{row}
 }
 
-// stored records whether the abort and the row of reported were stored.
-func (r *stopReply) stored(err error) {
+// recordStored records whether the abort and the row of reported were stored.
+func (r *stopReply) recordStored(err error) {
 	r.mu.Lock()
 	r.err = err
 	r.mu.Unlock()
@@ -139,7 +139,7 @@ func (r *stopReply) content() message.Content {
 	over := r.overLocked()
 	c := r.contentLocked(over)
 	if !over || r.report == nil {
-		c.Life = message.Changes
+		c.Lifecycle = message.Growing
 	}
 	return c
 }

@@ -220,9 +220,9 @@ func (c *card) Show(ev cli.Event) {
 		c.mu.Unlock()
 		return
 	}
-	c.hearLocked(ev, now)
+	c.noteReplayLocked(ev, now)
 	if w, ok := ev.(cli.ApprovalWithdrawn); ok && w.Pressed {
-		c.pace.seen = now
+		c.pace.lastLooked = now
 	}
 	c.doc.now = now
 	what := c.doc.applyEvent(ev)
@@ -232,12 +232,12 @@ func (c *card) Show(ev cli.Event) {
 	// Whitespace is invisible, so it must not spend the budget of the first call.
 	visible := what.urgent || what.text != "" && (c.pace.calls > 0 || strings.TrimSpace(what.text) != "")
 	if visible {
-		c.pace.add(what.news(), now)
+		c.pace.addNews(what.news(), now)
 		c.doc.wait.clock = 0
 	}
 	post := c.planLocked(now)
 	c.mu.Unlock()
-	c.post(post)
+	c.postCall(post)
 }
 
 // Finish implements orchestrator.Card.
@@ -254,7 +254,7 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	if err := c.cards.conclude(ctx, c.messages, content); err != nil {
 		return err
 	}
-	c.cards.remember(c)
+	c.cards.rememberFinished(c)
 	return nil
 }
 
@@ -272,7 +272,7 @@ func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	if err := c.cards.amend(ctx, c.messages, content); err != nil {
 		return err
 	}
-	if content.life == message.OnlyEdits && c.messages.gone() {
+	if content.lifecycle == message.EditOnly && c.messages.gone() {
 		return orchestrator.ErrCannotAmend
 	}
 	return nil
@@ -293,14 +293,14 @@ func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 		ending.end = c.cards.endOf(c.messages, o)
 	}
 	if more > 0 {
-		if on := ending.on(c.messages); on.file != "" || len(on.wants()) > c.messages.opened() {
+		if on := ending.forChat(c.messages); on.file != "" || len(on.perMessage()) > c.messages.opened() {
 			o.Text = o.Text[:len(o.Text)-more]
 			c.doc.withdraw(more)
 			c.doc.amend(o, footer)
 			c.turn.Outcome = o
 			return contents{}, false
 		}
-		ending.life = message.OnlyEdits
+		ending.lifecycle = message.EditOnly
 	}
 	c.ending = &ending
 	return ending, true

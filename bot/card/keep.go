@@ -16,8 +16,8 @@ type snapshot struct {
 	rich   richContent // its rich content, if it is rich
 }
 
-// keep stores a snapshot. It only logs an error, because the card works without it.
-func (s *messages) keep(ctx context.Context, snap snapshot) {
+// saveSnapshot stores a snapshot. It only logs an error, because the card works without it.
+func (s *messages) saveSnapshot(ctx context.Context, snap snapshot) {
 	s.writing.Lock() // so that it cannot overwrite the final content
 	defer s.writing.Unlock()
 	if s.final {
@@ -29,13 +29,13 @@ func (s *messages) keep(ctx context.Context, snap snapshot) {
 	for _, p := range snap.starts {
 		kept.Starts = append(kept.Starts, [2]int{p.segment, p.offset})
 	}
-	if err := s.storeKept(ctx, kept); err != nil {
+	if err := s.saveKept(ctx, kept); err != nil {
 		s.log.Warn("store a running card", "turn", s.turn, "err", err)
 	}
 }
 
-// disown deletes the stored content of a message from the journal, before it becomes outdated.
-func (s *messages) disown(ctx context.Context, part int) error {
+// forgetFingerprint deletes the stored content of a message from the journal, before it becomes outdated.
+func (s *messages) forgetFingerprint(ctx context.Context, part int) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if s.final || part >= len(s.kept.Prints) || s.kept.Prints[part] == "" {
@@ -44,10 +44,10 @@ func (s *messages) disown(ctx context.Context, part int) error {
 	kept := s.kept
 	kept.Prints = append([]string(nil), kept.Prints...)
 	kept.Prints[part] = ""
-	return s.storeKept(ctx, kept)
+	return s.saveKept(ctx, kept)
 }
 
-func (s *messages) storeKept(ctx context.Context, kept savedCard) error {
+func (s *messages) saveKept(ctx context.Context, kept savedCard) error {
 	kept.Topic = s.where().Topic
 	data, err := kept.encode()
 	if err != nil {
@@ -73,8 +73,8 @@ func (s *messages) fingerprints(part int) []string {
 	return out
 }
 
-// store saves the final content of the messages.
-func (s *messages) store(ctx context.Context, content contents) error {
+// saveFinal saves the final content of the messages.
+func (s *messages) saveFinal(ctx context.Context, content contents) error {
 	data, err := content.encode(s.where().Topic)
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func substitutedLine(p lang.Printer, ev cli.Substituted) *segment {
 	by, why := render.AgentName(p, ev.By), render.ShortLine(ev.Why.Sentence(p), 300)
 	return &segment{
 		kind: noteSegment, note: render.Styled(render.Italic, p.Text("card.substituted", by, why)),
-		vain: render.Styled(render.Italic, p.Text("card.substituted-in-vain", by, why)),
+		noteIfFailed: render.Styled(render.Italic, p.Text("card.substituted-in-vain", by, why)),
 	}
 }
 
@@ -77,8 +77,8 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 		if s.kind == planSegment {
 			s.plan.folded = true
 		}
-		if s.vain.Text != "" && o.State == orchestrator.TurnFailed {
-			s.note = s.vain
+		if s.noteIfFailed.Text != "" && o.State == orchestrator.TurnFailed {
+			s.note = s.noteIfFailed
 		}
 	}
 	d.addDenials(o.Denials)

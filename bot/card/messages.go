@@ -32,11 +32,11 @@ type messages struct {
 	all  *message.Messages
 	log  *slog.Logger
 
-	mu      sync.Mutex
-	conv    orchestrator.ConversationID
-	replyTo int
-	told    bool // Telegram's lack of rich messages was reported
-	parts   []*part
+	mu                  sync.Mutex
+	conv                orchestrator.ConversationID
+	replyTo             int
+	unsupportedReported bool // Telegram's lack of rich messages was reported
+	parts               []*part
 	beside
 	lost loss
 }
@@ -132,10 +132,10 @@ func (s *messages) before(a, b action) bool {
 }
 
 func (s *messages) actionFor(i int, wants []message.Content, final bool) action {
-	a := action{part: i, want: message.Content{Life: message.Goes}}
+	a := action{part: i, want: message.Content{Lifecycle: message.DeleteWhenDone}}
 	if i < len(wants) && (wants[i].Text.Text != "" || wants[i].Unknown) {
 		a.want = wants[i]
-		a.want.Life, a.want.Silent = cmp.Or(wants[i].Life, message.Returns), i > 0 // one message, one sound
+		a.want.Lifecycle, a.want.Silent = cmp.Or(wants[i].Lifecycle, message.ResendIfDeleted), i > 0 // one message, one sound
 		if i == 0 {
 			a.want.ReplyTo = s.replyTo
 		}
@@ -145,7 +145,7 @@ func (s *messages) actionFor(i int, wants []message.Content, final bool) action 
 	switch {
 	case i < len(s.parts):
 		a.step = s.parts[i].Next(a.want)
-	case a.want.Life != message.Goes:
+	case a.want.Lifecycle != message.DeleteWhenDone:
 		a.step = message.Send
 	}
 	return a
@@ -248,8 +248,8 @@ func (s *messages) setDraft(d draft) {
 	s.draft = d
 }
 
-// fades returns when the draft must be sent again, or false if the chat shows none.
-func (s *messages) fades() (at time.Time, ok bool) {
+// draftExpires returns when the draft must be sent again, or false if the chat shows none.
+func (s *messages) draftExpires() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.draft.at.Add(draftAgain), !s.draft.at.IsZero()
@@ -325,7 +325,7 @@ func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	}
 	for i, print := range saved.Prints {
 		if i < len(s.parts) && s.parts[i].State() == orchestrator.Sent {
-			s.parts[i].Believe(print)
+			s.parts[i].AssumeFingerprint(print)
 		}
 	}
 	return saved, nil

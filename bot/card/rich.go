@@ -14,11 +14,11 @@ import (
 
 // Displays records which chats see rich messages. Safe for concurrent use.
 type Displays interface {
-	// Gains reports that a rich message would show an answer better, in a chat that was not asked yet whether it sees
+	// RichWouldHelp reports that a rich message would show an answer better, in a chat that was not asked yet whether it sees
 	// them.
-	Gains(ctx context.Context, in orchestrator.ConversationID) error
-	// TooOld reports that the server of a chat does not support rich messages.
-	TooOld(ctx context.Context, in orchestrator.ConversationID) error
+	RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error
+	// RichUnsupported reports that the server of a chat does not support rich messages.
+	RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error
 }
 
 // keptOutput bounds the part of an output or a diff that a card stores, in UTF-16 units: its end.
@@ -165,31 +165,31 @@ func (s *messages) takesRich() bool {
 // reportTooOld reports to Displays that Telegram does not support rich messages, if that was its answer.
 func (c *Cards) reportTooOld(ctx context.Context, s *messages) {
 	s.mu.Lock()
-	old := len(s.parts) > 0 && s.parts[0].Richness() == message.KnowsNoRich && !s.told
-	s.told = s.told || old
+	old := len(s.parts) > 0 && s.parts[0].Richness() == message.KnowsNoRich && !s.unsupportedReported
+	s.unsupportedReported = s.unsupportedReported || old
 	s.mu.Unlock()
 	if !old || c.opts.Displays == nil {
 		return
 	}
-	if err := c.opts.Displays.TooOld(context.WithoutCancel(ctx), s.where()); err != nil {
+	if err := c.opts.Displays.RichUnsupported(context.WithoutCancel(ctx), s.where()); err != nil {
 		c.opts.Log.Warn("remember that a chat has no rich messages", "turn", s.turn, "err", err)
 	}
 }
 
-// gains reports whether a rich message would show an answer better than plain texts, in a chat that was not asked yet.
-func gains(t orchestrator.Turn, texts []render.Text) bool {
+// richWouldHelp reports whether a rich message would show an answer better than plain texts, in a chat that was not asked yet.
+func richWouldHelp(t orchestrator.Turn, texts []render.Text) bool {
 	if t.Wants.Card.Display != orchestrator.DisplayAsk || t.Outcome.State == orchestrator.TurnAborted {
 		return false
 	}
 	return len(texts) > 1 || strings.Contains(t.Outcome.Text, "|") && len(render.Tables(t.Outcome.Text)) > 0
 }
 
-// ask asks the chat whether it sees rich messages, if the answer would have gained from one.
-func (c *Cards) ask(ctx context.Context, s *messages, content contents) {
-	if !content.gains || c.opts.Displays == nil {
+// askAboutRich asks the chat whether it sees rich messages, if the answer would have gained from one.
+func (c *Cards) askAboutRich(ctx context.Context, s *messages, content contents) {
+	if !content.richWouldHelp || c.opts.Displays == nil {
 		return
 	}
-	if err := c.opts.Displays.Gains(ctx, s.where()); err != nil {
+	if err := c.opts.Displays.RichWouldHelp(ctx, s.where()); err != nil {
 		c.opts.Log.Warn("ask whether a chat sees rich messages", "turn", s.turn, "err", err)
 	}
 }

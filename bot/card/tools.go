@@ -41,8 +41,8 @@ const (
 	toolRunning toolState = iota
 	toolSucceeded
 	toolFailed
-	toolDenied // failed, because it was not allowed to run
-	toolUntold // continues, or the agent does not report its end
+	toolDenied     // failed, because it was not allowed to run
+	toolUnreported // continues, or the agent does not report its end
 )
 
 func (t *toolLine) ended() bool  { return t.state != toolRunning }
@@ -105,7 +105,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	case ev.Failed():
 		t.state = toolFailed
 	case ev.Err != "":
-		t.state = toolUntold
+		t.state = toolUnreported
 	default:
 		t.state = toolSucceeded
 	}
@@ -119,9 +119,9 @@ func toolName(p lang.Printer, name string) string {
 	return render.ShortLine(render.ToolName(p, name), render.NameLimit)
 }
 
-// hold shows that a tool waits for a user. For ductor's own tools the approval has only the tool's name, and may come
+// holdTool shows that a tool waits for a user. For ductor's own tools the approval has only the tool's name, and may come
 // before the agent shows the call.
-func (d *document) hold(id cli.ApprovalID, call cli.ToolID, tool string) bool {
+func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	ref := d.tools[call]
 	if cli.OwnTool(tool) != "" && ref.line == nil {
 		name := toolName(d.lang, tool)
@@ -152,9 +152,9 @@ func (d *document) runningTool(name string) *toolLine {
 	return nil
 }
 
-// release shows that an approval was answered or withdrawn. A tool that waited for it runs from now on, or is about to
+// releaseTool shows that an approval was answered or withdrawn. A tool that waited for it runs from now on, or is about to
 // end.
-func (d *document) release(id cli.ApprovalID) (seen bool) {
+func (d *document) releaseTool(id cli.ApprovalID) (seen bool) {
 	d.turn.early = slices.DeleteFunc(d.turn.early, func(a earlyAsk) bool { return a.id == id })
 	others := len(d.turn.early) > 0
 	for _, ref := range d.tools {
@@ -204,7 +204,7 @@ func (d *document) fold() {
 		if len(shown)-i <= foldAbove/2 {
 			return
 		}
-		if t.state != toolSucceeded && t.state != toolUntold {
+		if t.state != toolSucceeded && t.state != toolUnreported {
 			continue
 		}
 		if host == nil {
@@ -213,12 +213,12 @@ func (d *document) fold() {
 			}
 			continue
 		}
-		host.take(t)
+		host.absorb(t)
 	}
 }
 
-// take makes t's line represent other too.
-func (t *toolLine) take(other *toolLine) {
+// absorb makes t's line represent other too.
+func (t *toolLine) absorb(other *toolLine) {
 	if t.folded == nil {
 		t.folded = map[string]int{t.name: 1}
 	}
@@ -228,8 +228,8 @@ func (t *toolLine) take(other *toolLine) {
 	for name, n := range other.folded {
 		t.folded[name] += n
 	}
-	if other.state == toolUntold {
-		t.state = toolUntold
+	if other.state == toolUnreported {
+		t.state = toolUnreported
 	}
 	t.children += other.children
 	other.hidden, other.folded, other.children = true, nil, 0
@@ -270,7 +270,7 @@ func (t *toolLine) icon() string {
 	switch {
 	case t.state == toolSucceeded:
 		return "✓ "
-	case t.state == toolUntold:
+	case t.state == toolUnreported:
 		return "• "
 	case t.state == toolDenied:
 		return "⛔ "

@@ -40,8 +40,8 @@ func (d *document) setWait(state waitState, detail string) bool {
 	return was.state != state || was.detail != detail
 }
 
-// takeStatus records what the agent is busy with. A warning stays in the card.
-func (d *document) takeStatus(s cli.Status) bool {
+// applyStatus records what the agent is busy with. A warning stays in the card.
+func (d *document) applyStatus(s cli.Status) bool {
 	switch {
 	case s.Kind == cli.StatusWarning:
 		d.addNote(render.Plain("⚠️ " + render.ShortLine(s.Detail, 300)))

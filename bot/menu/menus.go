@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Service Service
 	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // edits the bot's message; does not wait
-	Beside  func(func(ctx context.Context))                                    // runs work that no command waits for
+	Go      func(func(ctx context.Context))                                    // runs work that no command waits for
 	Now     func() time.Time
 	Lang    *lang.Choices
 	Aliases func() map[string]string // aliases of models, now; see naming.Names
@@ -30,7 +30,7 @@ type Options struct {
 type Menus struct {
 	service Service
 	edit    func(in orchestrator.ConversationID, message int, page tgapi.Page)
-	beside  func(func(ctx context.Context))
+	spawn   func(func(ctx context.Context))
 	now     func() time.Time
 	lang    *lang.Choices
 	aliases func() map[string]string
@@ -41,7 +41,7 @@ type Menus struct {
 
 // New returns Menus.
 func New(o Options) *Menus {
-	return &Menus{service: o.Service, edit: o.Edit, beside: o.Beside, now: o.Now, lang: o.Lang, aliases: o.Aliases, byID: make(map[string]menu)}
+	return &Menus{service: o.Service, edit: o.Edit, spawn: o.Go, now: o.Now, lang: o.Lang, aliases: o.Aliases, byID: make(map[string]menu)}
 }
 
 // menu is one open menu. The lock of Menus guards it until it is done.
@@ -120,7 +120,7 @@ func (k *Menus) open(in orchestrator.ConversationID, m menu) tgapi.Page {
 func (k *Menus) openLoading(in orchestrator.ConversationID, m loading) (page tgapi.Page, sent func(message int)) {
 	page = k.open(in, m)
 	shown := make(chan int, 1)
-	k.beside(func(ctx context.Context) {
+	k.spawn(func(ctx context.Context) {
 		fill, err := m.load(ctx)
 		if err != nil {
 			return // the menu stays as it is; the user can open it again

@@ -41,7 +41,7 @@ func (m *Message) send(ctx context.Context, want Content) error {
 	m.all.flights.begin(chat)
 	defer m.all.flights.end(chat)
 	id, err := m.call(ctx, want)
-	m.reach(err)
+	m.noteReachable(err)
 	keep := context.WithoutCancel(ctx)
 	defer func() { m.forgetFiles(keep, want, m.State()) }()
 	switch f := tgapi.FaultOf(err); f.Kind {
@@ -50,7 +50,7 @@ func (m *Message) send(ctx context.Context, want Content) error {
 		m.all.arrived(m.spec.Key, id)
 		return m.save(keep, orchestrator.Sent, id)
 	case tgapi.UnknownFault:
-		if m.repeats(want) {
+		if m.mayResend(want) {
 			return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
 		}
 		m.log.Warn("a message may or may not have arrived; it is not sent again", "err", err)
@@ -75,11 +75,11 @@ func (m *Message) send(ctx context.Context, want Content) error {
 // maxRepeats limits the copies of a message whose outcome stays unknown.
 const maxRepeats = 6
 
-// repeats reports whether to send want again although it may have arrived, and counts that.
-func (m *Message) repeats(want Content) bool {
+// mayResend reports whether to send want again although it may have arrived, and counts that.
+func (m *Message) mayResend(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if want.Life != Repeats || m.trouble.repeats >= maxRepeats {
+	if want.Lifecycle != ResendIfUnknown || m.trouble.repeats >= maxRepeats {
 		return false
 	}
 	m.trouble.repeats++
@@ -182,20 +182,20 @@ func (m *Message) nextFallback(f tgapi.Fault, err error) bool {
 
 func (m *Message) edit(ctx context.Context, want Content) error {
 	err := m.callEdit(ctx, want)
-	m.reach(err)
+	m.noteReachable(err)
 	keep := context.WithoutCancel(ctx)
 	switch f := tgapi.FaultOf(err); f.Kind {
 	case tgapi.NoFault, tgapi.NotModified:
 		return m.finishEdits(keep, want)
 	case tgapi.ChatMoved: // bots cannot edit messages that a group had before it became a supergroup
-		if want.Life == OnlyEdits {
+		if want.Lifecycle == EditOnly {
 			return m.save(keep, orchestrator.Removed, 0)
 		}
 		m.moveTo(f.MovedTo)
 		return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 	case tgapi.MessageGone:
 		m.mu.Lock()
-		again := want.Life == Returns && m.fallbacks&sentTwice == 0
+		again := want.Lifecycle == ResendIfDeleted && m.fallbacks&sentTwice == 0
 		m.fallbacks |= sentTwice
 		m.mu.Unlock()
 		if !again {
@@ -225,7 +225,7 @@ func (m *Message) finishEdits(ctx context.Context, want Content) error {
 func (m *Message) updateEnd(shown Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	end := shown.Life == OnlyEdits
+	end := shown.Lifecycle == EditOnly
 	if end == (m.row.Mark == orchestrator.EndShown) {
 		return false
 	}
@@ -260,8 +260,8 @@ func (m *Message) renderText(t render.Text, limit int) render.Text {
 	if m.fallbacks&withoutFormatting != 0 {
 		t.Entities = nil
 	}
-	if m.trouble.said != "" {
-		t = render.AsMessage(render.Concat(render.Plain(m.trouble.said+"\n\n"), t))
+	if m.trouble.replacement != "" {
+		t = render.AsMessage(render.Concat(render.Plain(m.trouble.replacement+"\n\n"), t))
 	}
 	if m.fallbacks&inMainTopic != 0 {
 		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved")+"\n\n"), t); render.Fits(noted, limit) {
@@ -308,7 +308,7 @@ func (m *Message) rejectFiles(want Content, f tgapi.Fault, err error) bool {
 	}
 	m.fallbacks |= asText
 	p := m.all.lang.Of(m.spec.To.Chat)
-	m.trouble.said = p.Text("files.not-taken", namesOf(p, want.Files), cmp.Or(f.Description, string(f.Kind)))
+	m.trouble.replacement = p.Text("files.not-taken", namesOf(p, want.Files), cmp.Or(f.Description, string(f.Kind)))
 	return true
 }
 

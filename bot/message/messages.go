@@ -37,8 +37,8 @@ type Messages struct {
 	owed   owed
 	spool  *Spool // nil if no message uses spooled files
 
-	flights *flights
-	reached reached
+	flights   *flights
+	reachable reachability
 }
 
 // New creates Messages. Run sends the messages that the store has as owed.
@@ -93,8 +93,8 @@ func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID, of func(key str
 	return all, nil
 }
 
-// At returns the key of the message with a number in a conversation, or "" if there is none.
-func (s *Messages) At(ctx context.Context, in orchestrator.ConversationID, id int) (string, error) {
+// KeyAt returns the key of the message with a number in a conversation, or "" if there is none.
+func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id int) (string, error) {
 	row, err := s.store.MessageAt(ctx, in, id)
 	if err != nil {
 		return "", fmt.Errorf("find a message: %w", err)
@@ -125,7 +125,7 @@ func (m *Message) Update(p outbox.Priority) {
 	m.mu.Unlock()
 	m.all.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(m.spec.To.Chat), Priority: p, Key: fmt.Sprint("message/", m.spec.Order, "/", p), Delay: delay,
-		Beside:     m.spec.Uploads,
+		Parallel:   m.spec.Uploads,
 		Idempotent: true, Run: m.advance, // a send with an unknown outcome is no error
 	}, func(err error) { m.called(p, err) })
 }

@@ -68,7 +68,7 @@ func (p *pace) reservedTokens(priority Priority) int {
 		share = max(1, p.bucket.rate.Burst/4)
 	case Housekeeping:
 		share = max(1, p.bucket.rate.Burst/3)
-	case Sign:
+	case Indicator:
 		share = p.bucket.rate.Burst / 2
 	}
 	return min(share, p.bucket.rate.Burst-1)
@@ -107,11 +107,11 @@ func (p *pace) timeUntil(want, have float64) time.Duration {
 	return time.Duration((want-have)*float64(p.bucket.rate.Every)) + time.Microsecond
 }
 
-// take spends the token of a call.
-func (p *pace) take(now time.Time) { p.bucket.add(now, -1) }
+// spendToken spends the token of a call.
+func (p *pace) spendToken(now time.Time) { p.bucket.add(now, -1) }
 
-// giveBack returns the token of a call that was not made.
-func (p *pace) giveBack(now time.Time) { p.bucket.add(now, 1) }
+// returnToken returns the token of a call that was not made.
+func (p *pace) returnToken(now time.Time) { p.bucket.add(now, 1) }
 
 // betweenEdits returns the interval of streaming edits. It is longer while less than half of the burst is left, so that
 // the burst refills.

@@ -39,15 +39,15 @@ func end(entries []*entry, err error) {
 
 // queue contains the waiting calls of one chat. The mutex of the outbox guards it.
 type queue struct {
-	out     *Outbox
-	chat    Chat
-	pace    *pace
-	edit    time.Time       // no streaming edit before this time
-	waiting []*entry        // in the order of arrival
-	flying  *entry          // the call in flight; not in waiting
-	beside  map[string]bool // keys of calls in flight beside it
-	runs    bool
-	wake    chan struct{} // capacity 1: the queue changed
+	out      *Outbox
+	chat     Chat
+	pace     *pace
+	edit     time.Time       // no streaming edit before this time
+	waiting  []*entry        // in the order of arrival
+	flying   *entry          // the call in flight; not in waiting
+	parallel map[string]bool // keys of calls in flight beside it
+	runs     bool
+	wake     chan struct{} // capacity 1: the queue changed
 }
 
 // queueOf returns the queue of a chat. The caller holds the mutex.
@@ -57,7 +57,7 @@ func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	}
 	if len(o.queues) >= maxQueues {
 		for id, q := range o.queues {
-			if !q.runs && len(q.beside) == 0 && q.pace.usual(now) {
+			if !q.runs && len(q.parallel) == 0 && q.pace.usual(now) {
 				delete(o.queues, id)
 			}
 		}
@@ -66,7 +66,7 @@ func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	if chat.Group {
 		normal = o.opts.Group
 	}
-	q := &queue{out: o, chat: chat, beside: map[string]bool{}, pace: newPace(normal, chatDebt, now), wake: make(chan struct{}, 1)}
+	q := &queue{out: o, chat: chat, parallel: map[string]bool{}, pace: newPace(normal, chatDebt, now), wake: make(chan struct{}, 1)}
 	o.queues[chat.ID] = q
 	return q
 }
@@ -82,8 +82,8 @@ func (q *queue) wakeLocked() {
 
 // landLocked records that a call was made.
 func (q *queue) landLocked(e *entry) {
-	if e.Beside {
-		delete(q.beside, e.Key)
+	if e.Parallel {
+		delete(q.parallel, e.Key)
 		return
 	}
 	q.flying = nil
@@ -180,8 +180,8 @@ func (q *queue) endDelays() {
 
 // heads returns, for each priority, the first call that may be made, or nil. A waiting Ensured call delays those with
 // its key. wait is the time until one of the others may be made, or 0.
-func (q *queue) heads(now time.Time) (first [Sign - Urgent + 1]*entry, wait time.Duration) {
-	held := maps.Clone(q.beside)
+func (q *queue) heads(now time.Time) (first [Indicator - Urgent + 1]*entry, wait time.Duration) {
+	held := maps.Clone(q.parallel)
 	for _, e := range q.waiting {
 		if e.Delivery == Ensured {
 			if held[e.Key] {
@@ -220,7 +220,7 @@ func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []
 		lack := q.budget(now, e)
 		switch {
 		case lack == 0:
-			q.take(now, e.Priority)
+			q.spendTokens(now, e.Priority)
 			q.remove(e)
 			if e.Delivery != Optional {
 				dropped = append(dropped, q.drop(Optional)...)
@@ -245,9 +245,9 @@ func (q *queue) budget(now time.Time, e *entry) time.Duration {
 	return wait
 }
 
-func (q *queue) take(now time.Time, priority Priority) {
-	q.pace.take(now)
-	q.out.pace.take(now)
+func (q *queue) spendTokens(now time.Time, priority Priority) {
+	q.pace.spendToken(now)
+	q.out.pace.spendToken(now)
 	q.out.usage.add(now)
 	if priority == Streaming {
 		q.edit = now.Add(q.pace.betweenEdits(now))

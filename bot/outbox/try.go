@@ -23,15 +23,15 @@ func (q *queue) run() {
 		o.mu.Lock()
 		e, wait, dropped := q.next(time.Now())
 		q.flying, q.runs = e, e != nil || wait > 0
-		if e != nil && e.Beside {
-			q.flying, q.beside[e.Key] = nil, true
+		if e != nil && e.Parallel {
+			q.flying, q.parallel[e.Key] = nil, true
 		}
 		runs := q.runs
 		o.mu.Unlock()
 		end(dropped, ErrDropped)
 		switch {
-		case e != nil && e.Beside:
-			o.wg.Go(func() { q.makeBeside(e) })
+		case e != nil && e.Parallel:
+			o.wg.Go(func() { q.makeParallel(e) })
 			continue
 		case e != nil:
 			q.make(e)
@@ -72,9 +72,9 @@ func (o *Outbox) pause(tries int) time.Duration {
 	return time.Duration(float64(min(d, lastPause)) * (0.75 + o.opts.Jitter()/4))
 }
 
-// makeBeside makes a call while the queue makes others. Then it makes the queue continue with the calls that waited for
+// makeParallel makes a call while the queue makes others. Then it makes the queue continue with the calls that waited for
 // this one.
-func (q *queue) makeBeside(e *entry) {
+func (q *queue) makeParallel(e *entry) {
 	q.make(e)
 	q.out.mu.Lock()
 	q.wakeLocked()
@@ -123,8 +123,8 @@ func (q *queue) make(e *entry) {
 func (o *Outbox) settle(e *entry, now time.Time) {
 	o.mu.Lock()
 	e.queue.landLocked(e)
-	e.queue.pace.giveBack(now)
-	o.pace.giveBack(now)
+	e.queue.pace.returnToken(now)
+	o.pace.returnToken(now)
 	o.mu.Unlock()
 	end([]*entry{e}, nil)
 }
@@ -252,7 +252,7 @@ func (o *Outbox) admit(ctx context.Context, priority Priority, began time.Time) 
 		o.mu.Lock()
 		wait := o.pace.wait(now, priority, now.Sub(began))
 		if wait == 0 {
-			o.pace.take(now)
+			o.pace.spendToken(now)
 			o.usage.add(now)
 		}
 		o.mu.Unlock()

@@ -78,7 +78,7 @@ func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, bel
 		k.end(waited)
 		return tgapi.Answer{Text: p.Text("silence.waiting")}, nil
 	}
-	key, err := w.opts.Messages.At(ctx, in, below)
+	key, err := w.opts.Messages.KeyAt(ctx, in, below)
 	if err != nil || key != keyOf(turn) {
 		return tgapi.Stale(p), err
 	}
@@ -88,7 +88,7 @@ func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, bel
 
 // Forget removes the notice that a previous process may have left for a turn.
 func (w *Watcher) Forget(turn cli.TurnID, in orchestrator.ConversationID) {
-	w.open(turn, in, func() message.Content { return message.Content{Life: message.Goes} }).Update(outbox.Awaited)
+	w.open(turn, in, func() message.Content { return message.Content{Lifecycle: message.DeleteWhenDone} }).Update(outbox.Awaited)
 }
 
 // state is the reason why a turn has or has no notice.
@@ -191,7 +191,7 @@ func (k *Turn) content() message.Content {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state != silent {
-		return message.Content{Life: message.Goes}
+		return message.Content{Lifecycle: message.DeleteWhenDone}
 	}
 	o := k.watcher.opts
 	p := o.Lang.Of(k.turn.Prompt.Conversation.Chat)

@@ -53,8 +53,8 @@ type Listener interface {
 // ErrNothingHeard means that speech contains no words.
 var ErrNothingHeard = errors.New("nothing was said")
 
-// Signs shows minor feedback, which may get lost. No method waits.
-type Signs interface {
+// Feedback shows minor feedback, which may get lost. No method waits.
+type Feedback interface {
 	// React puts an emoji on a message after a delay, unless the chat shows something else before that.
 	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
 	// Say sends a text that cannot be stored first.

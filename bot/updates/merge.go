@@ -48,8 +48,8 @@ func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool
 	return 0, nil
 }
 
-// rest waits for the text that a client cut off a long command, merges it into the command's task, and returns it.
-func (w mergeWindows) rest(ctx context.Context, q *queue, t *task, in *Message) (text string) {
+// absorbRest waits for the text that a client cut off a long command, merges it into the command's task, and returns it.
+func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Message) (text string) {
 	for last := in; isPastePart(last) && w.paste > 0; {
 		next := q.absorb(ctx, t, w.paste, func(in *Message) bool { return continues(last, in) && in.file == nil && !in.forwarded })
 		if next == nil {
@@ -134,7 +134,7 @@ type mergeMemory struct {
 	recent [][]*Message
 }
 
-func (m *mergeMemory) keep(parts []*Message) {
+func (m *mergeMemory) remember(parts []*Message) {
 	if len(parts) < 2 {
 		return
 	}
@@ -182,8 +182,8 @@ func (p sentPrompt) message() int {
 	return p.parts[0].ID
 }
 
-// of returns the prompt that in belongs to, or none if in starts a prompt of its own.
-func (r *recent) of(in *Message) sentPrompt {
+// promptOf returns the prompt that in belongs to, or none if in starts a prompt of its own.
+func (r *recent) promptOf(in *Message) sentPrompt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, ok := r.prompts[in.by()]
@@ -193,7 +193,7 @@ func (r *recent) of(in *Message) sentPrompt {
 	return p
 }
 
-func (r *recent) keep(p sentPrompt) {
+func (r *recent) remember(p sentPrompt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.prompts) >= followed || r.prompts == nil {
@@ -230,8 +230,8 @@ func newFollower(w mergeWindows, now func() time.Time) *follower {
 	return &follower{windows: w, seen: newSeen(now), albums: make(map[albumKey]bool), last: make(map[senderKey]*Message)}
 }
 
-// read searches a batch for messages that may belong to the one before them.
-func (f *follower) read(updates []orchestrator.Update, me Identity) {
+// scanBatch searches a batch for messages that may belong to the one before them.
+func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 	clear(f.followed)
 	if len(updates) < 2 {
 		return
@@ -267,8 +267,8 @@ func (f *follower) inside(in *Message) bool {
 	return last != nil && isPastePart(last) && continues(last, in) && (!in.Private || in.ID == last.ID+1)
 }
 
-// add remembers a message that was meant for the bot.
-func (f *follower) add(in *Message) {
+// remember remembers a message that was meant for the bot.
+func (f *follower) remember(in *Message) {
 	if len(f.albums) >= followed {
 		clear(f.albums)
 	}

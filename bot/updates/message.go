@@ -42,9 +42,9 @@ type part struct {
 	file      *fileRef
 	reply     *reply // the message that it replies to; nil for none
 
-	follows bool    // more messages of the sender came with it, which may belong to it
-	unmeant bool    // for the bot only if another part of its album is
-	merged  []int64 // updates of merged messages
+	follows       bool    // more messages of the sender came with it, which may belong to it
+	onlyWithAlbum bool    // for the bot only if another part of its album is
+	merged        []int64 // updates of merged messages
 	// Files are the fetched files of the message and of the messages merged into it.
 	Files []orchestrator.Attachment
 }

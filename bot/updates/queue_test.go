@@ -22,10 +22,10 @@ func TestContentThatWasDroppedIsNotCommitted(t *testing.T) {
 			<-goOn // its event arrived at the same moment as the abort
 			committed = l.commit(t)
 		}
-		k.put(&task{class: classContent, updates: []int64{1}, content: &Message{}})
+		k.enqueue(&task{class: classContent, updates: []int64{1}, content: &Message{}})
 		<-slow
 		var dropped []int64
-		k.put(&task{class: classUrgent, do: func(ctx context.Context, l *queue, t *task) {
+		k.enqueue(&task{class: classUrgent, do: func(ctx context.Context, l *queue, t *task) {
 			dropped, _ = l.dropContent(ctx, t, func(*Message) bool { return true })
 		}})
 		synctest.Wait()
@@ -42,7 +42,7 @@ func TestAQueueIsForgottenWhenItIsEmpty(t *testing.T) {
 	k := newQueues(slog.New(slog.DiscardHandler), time.Minute)
 	for chat := range int64(3) {
 		done := make(chan struct{})
-		k.put(&task{conv: orchestrator.ConversationID{Chat: chat}, class: classControl, do: func(context.Context, *queue, *task) { close(done) }})
+		k.enqueue(&task{conv: orchestrator.ConversationID{Chat: chat}, class: classControl, do: func(context.Context, *queue, *task) { close(done) }})
 		<-done
 	}
 	k.stop(t.Context())

@@ -121,5 +121,5 @@ func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates 
 	return a.queue.dropContent(ctx, a.task, concerns)
 }
 
-// Beside runs f on a goroutine of its own. Its ctx ends when ductor stops.
-func (a Abort) Beside(f func(ctx context.Context)) { a.queue.all.beside(f) }
+// Go runs f on a goroutine of its own. Its ctx ends when ductor stops.
+func (a Abort) Go(f func(ctx context.Context)) { a.queue.all.spawn(f) }

@@ -21,7 +21,7 @@ type receiver struct {
 	listener Listener // nil: no content is speech
 	handler  Handler
 	finisher *Finisher
-	signs    Signs
+	feedback Feedback
 	uploads  *Uploads
 	windows  mergeWindows
 	merged   *mergeMemory
@@ -50,7 +50,7 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	if !ok {
 		return
 	}
-	if !slices.ContainsFunc(parts, func(p *Message) bool { return !p.unmeant }) {
+	if !slices.ContainsFunc(parts, func(p *Message) bool { return !p.onlyWithAlbum }) {
 		if q.commit(t) {
 			r.finisher.Finish(ctx, t.updates)
 		}
@@ -101,8 +101,8 @@ func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, file
 	return took
 }
 
-// name adds to a message's context which of the bot's messages it replies to, unless the agent knows.
-func (r *receiver) name(ctx context.Context, in *Message) {
+// addSubject adds to a message's context which of the bot's messages it replies to, unless the agent knows.
+func (r *receiver) addSubject(ctx context.Context, in *Message) {
 	if in.ReplyTo != 0 && in.reply != nil {
 		in.Context = subjectOf(in, r.handler.Subject(ctx, in)) + in.Context
 	}
@@ -147,7 +147,7 @@ func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, 
 		if !q.gather(t) {
 			return nil, false
 		}
-		if len(parts) == 1 && !parts[0].unmeant {
+		if len(parts) == 1 && !parts[0].onlyWithAlbum {
 			r.acknowledge(parts[0])
 		}
 		next := q.absorb(ctx, t, window, fits)
@@ -229,16 +229,16 @@ func isSpoken(parts []*Message) bool {
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
-	if _, _, begins := cutName(first.Text); begins { // the agent of the name may be slow to list its models
+	if _, _, begins := splitName(first.Text); begins { // the agent of the name may be slow to list its models
 		r.acknowledge(first)
 	}
-	wants, named := r.takeName(ctx, first)
+	wants, named := r.cutModelName(ctx, first)
 	if named && !first.Role.May(orchestrator.ChangeSettings) {
 		r.finisher.answerMerged(ctx, first, t.updates, p.Text("common.not-for-members"), nil)
 		return
 	}
-	r.name(ctx, first)
-	of := r.recent.of(first)
+	r.addSubject(ctx, first)
+	of := r.recent.promptOf(first)
 	if len(of.parts) > 0 {
 		wants = of.wants
 	}
@@ -271,18 +271,18 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	default:
 		r.acknowledge(first)
 		if receipt.Did == orchestrator.BusySteer && r.receipts() != NoReceipts {
-			r.signs.React(first.Conversation, first.ID, steerEmoji, 0)
+			r.feedback.React(first.Conversation, first.ID, steerEmoji, 0)
 		}
 		of.parts, of.wants = slices.Concat(of.parts, parts), wants
-		r.recent.keep(of)
-		r.merged.keep(of.parts)
+		r.recent.remember(of)
+		r.merged.remember(of.parts)
 	}
 }
 
-// takeName removes the name of a model from the start of a prompt, as in "@fast explain this", and returns the choice
+// cutModelName removes the name of a model from the start of a prompt, as in "@fast explain this", and returns the choice
 // it means. An unknown name is ordinary text: it stays, and named is false.
-func (r *receiver) takeName(ctx context.Context, in *Message) (wants orchestrator.Wants, named bool) {
-	name, rest, ok := cutName(in.Text)
+func (r *receiver) cutModelName(ctx context.Context, in *Message) (wants orchestrator.Wants, named bool) {
+	name, rest, ok := splitName(in.Text)
 	if !ok {
 		return orchestrator.Wants{}, false
 	}
@@ -292,8 +292,8 @@ func (r *receiver) takeName(ctx context.Context, in *Message) (wants orchestrato
 	return wants, named
 }
 
-// cutName splits a text that starts with @ and a word into that word and the rest, which must not be empty.
-func cutName(text string) (name, rest string, ok bool) {
+// splitName splits a text that starts with @ and a word into that word and the rest, which must not be empty.
+func splitName(text string) (name, rest string, ok bool) {
 	text, ok = strings.CutPrefix(text, "@")
 	i := strings.IndexFunc(text, unicode.IsSpace)
 	if !ok || i <= 0 {
@@ -317,7 +317,7 @@ func (r *receiver) acknowledge(in *Message) {
 		return
 	}
 	in.acknowledged = true
-	r.signs.React(in.Conversation, in.ID, receiptEmoji, ReceiptDelay)
+	r.feedback.React(in.Conversation, in.ID, receiptEmoji, ReceiptDelay)
 }
 
 // edit changes the prompt of a message that still waits in the queue. An edit that comes too late, or of a message that
@@ -327,8 +327,8 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 	if _, is := parseCommand(in.Plain); !is {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
-		_, _ = r.takeName(ctx, in) // the choice of the model stays
-		r.name(ctx, in)
+		_, _ = r.cutModelName(ctx, in) // the choice of the model stays
+		r.addSubject(ctx, in)
 		message, text := r.merged.edited(in)
 		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
 		switch {
@@ -342,7 +342,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			r.finisher.Answer(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"), nil)
 			return
 		case changed && r.receipts() != NoReceipts:
-			r.signs.React(in.Conversation, in.ID, editEmoji, 0)
+			r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
 		case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
 			return
 		}

@@ -16,7 +16,7 @@ type RouterOptions struct {
 	Me       Identity
 	Turns    Turns
 	Handler  Handler
-	Signs    Signs
+	Feedback Feedback
 	Uploads  *Uploads
 	Finisher *Finisher
 
@@ -57,7 +57,7 @@ const controlPatience = 45 * time.Second
 // NewRouter returns a Router. Stop ends it.
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
-		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, signs: o.Signs, uploads: o.Uploads,
+		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, feedback: o.Feedback, uploads: o.Uploads,
 		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, recent: &recent{}, receipts: func() Receipts { return o.Allow.Policy().Receipts }, lang: o.Lang, log: o.Log,
 	}
 	queues := newQueues(o.Log, controlPatience)
@@ -74,7 +74,7 @@ func NewRouter(o RouterOptions) *Router {
 func gateOf(o RouterOptions) *gate {
 	g := newGate(o.Allow, o.Now, o.Log)
 	g.me, g.names, g.lost = o.Me, o.Names, o.Lost
-	g.tidy = func(chat int64, message int) { o.Signs.Tidy(chat, message) }
+	g.tidy = func(chat int64, message int) { o.Feedback.Tidy(chat, message) }
 	return g
 }
 
@@ -82,13 +82,13 @@ func gateOf(o RouterOptions) *gate {
 // work stays in the journal.
 func (r *Router) Stop(ctx context.Context) { r.queues.stop(ctx) }
 
-// Beside runs f on a goroutine of its own, so that no handler waits for it. Its ctx ends when Stop is called.
-func (r *Router) Beside(f func(ctx context.Context)) { r.queues.beside(f) }
+// Go runs f on a goroutine of its own, so that no handler waits for it. Its ctx ends when Stop is called.
+func (r *Router) Go(f func(ctx context.Context)) { r.queues.spawn(f) }
 
 // Dispatch handles stored updates in order, and immediately finishes updates that need no action. Only one goroutine
 // may call it.
 func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
-	r.follower.read(updates, r.me)
+	r.follower.scanBatch(updates, r.me)
 	var ignored []int64
 	for _, u := range updates {
 		if r.route(ctx, u) == ignore {
@@ -154,7 +154,7 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 			Role: r.gate.allow.roleOf(orchestrator.PersonID(c.From.ID)),
 		},
 	}
-	return r.put(ctx, &task{
+	return r.enqueue(ctx, &task{
 		class: classControl, conv: p.By.Conversation, updates: p.By.Updates,
 		do: r.ifStillAllowed(c.Message.Chat, &c.From, func(ctx context.Context, _ *queue, _ *task) {
 			p.By.Role = r.gate.allow.roleOf(p.By.Person)
@@ -200,7 +200,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	}
 	if c, ok := r.commandOf(m, in); ok && !in.forwarded {
 		if spec, known := r.handler.Command(c.Name); spec.isAbort() || !r.follower.inside(in) {
-			r.follower.seen.keep(m, m.Text)
+			r.follower.seen.remember(m, m.Text)
 			r.noteLanguage(ctx, m.From, m)
 			if c.To != "" && !r.me.is(c.To) || !known && !in.Private && c.To == "" {
 				return ignore // a command for another bot
@@ -210,10 +210,10 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	}
 	in.follows = r.follower.followed[u.ID]
 	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
-	if !r.meant(m, in) {
+	if !r.isForBot(m, in) {
 		return r.queueAlbumPart(ctx, t)
 	}
-	r.follower.seen.keep(m, "")
+	r.follower.seen.remember(m, "")
 	r.noteLanguage(ctx, m.From, m)
 	if !in.Role.May(orchestrator.SendPrompts) {
 		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
@@ -224,14 +224,14 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if m.Text == "" && in.file == nil && unsupported(u.Raw) != "" { // a caption
 		return r.unsupported(ctx, u, m, in)
 	}
-	r.follower.add(in)
+	r.follower.remember(in)
 	if in.Private && !in.forwarded && in.file == nil && isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
 		t.class, t.do = classUrgent, r.abortIfRunning
 	}
 	if t.class == classContent && in.album == "" && r.queues.behindCommand(in.Conversation) {
 		r.receiver.acknowledge(in)
 	}
-	return r.put(ctx, t, in)
+	return r.enqueue(ctx, t, in)
 }
 
 // queueAlbumPart queues a part of an album that is for the bot only if another part mentions it: any part can have the
@@ -241,12 +241,12 @@ func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 	if in.album == "" || in.file == nil || !in.Role.May(orchestrator.SendPrompts) || in.file.kind == speech && r.receiver.listener == nil {
 		return ignore
 	}
-	in.unmeant = true
-	return r.put(ctx, t, nil)
+	in.onlyWithAlbum = true
+	return r.enqueue(ctx, t, nil)
 }
 
-// meant reports whether a message that is not a command is meant for the bot.
-func (r *Router) meant(m *wireMessage, in *Message) bool {
+// isForBot reports whether a message that is not a command is meant for the bot.
+func (r *Router) isForBot(m *wireMessage, in *Message) bool {
 	return in.Private || r.gate.allow.Policy().Trigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
 }
 
@@ -257,19 +257,19 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 	}
 	if spec.isAbort() {
-		return r.put(ctx, &task{class: classUrgent, conv: in.Conversation, updates: in.Updates(), content: in, do: r.abort}, in)
+		return r.enqueue(ctx, &task{class: classUrgent, conv: in.Conversation, updates: in.Updates(), content: in, do: r.abort}, in)
 	}
 	if spec.Takes == TakesPrompt {
 		if formatted, is := parseCommand(in.Text); is {
 			c.Args = formatted.Args
 		}
 	}
-	r.follower.add(in)
-	return r.put(ctx, &task{
+	r.follower.remember(in)
+	return r.enqueue(ctx, &task{
 		class: classControl, conv: in.Conversation, updates: in.Updates(),
 		do: r.ifStillAllowed(m.Chat, m.From, func(ctx context.Context, q *queue, t *task) {
 			in.Role = r.gate.allow.roleOf(in.User)
-			c.Args += r.follower.windows.rest(ctx, q, t, in)
+			c.Args += r.follower.windows.absorbRest(ctx, q, t, in)
 			spec.Do(ctx, c)
 		}),
 	}, in)
@@ -312,10 +312,10 @@ func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 // unsupported answers a message of a kind that agents cannot use. For an album it answers once.
 func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wireMessage, in *Message) fate {
 	kind := unsupported(u.Raw)
-	if kind == "" || !r.meant(m, in) || in.album != "" && r.follower.belongs(in) {
+	if kind == "" || !r.isForBot(m, in) || in.album != "" && r.follower.belongs(in) {
 		return ignore
 	}
-	r.follower.add(in)
+	r.follower.remember(in)
 	p := r.lang.Of(in.Conversation.Chat)
 	if kind == "updates.videos" || kind == "updates.animations" {
 		return r.say(ctx, in, p.Text("updates.only-as-file", p.Text(kind)))
@@ -328,14 +328,14 @@ func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 	if in.album != "" && r.follower.belongs(in) {
 		return ignore
 	}
-	r.follower.add(in)
+	r.follower.remember(in)
 	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
 // edit changes the prompt of a message that may still wait; only the domain knows. A message without a text is ignored:
 // a live location is edited every few seconds.
 func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
-	if r.follower.seen.anew(m) {
+	if r.follower.seen.isNew(m) {
 		return r.message(ctx, u, m)
 	}
 	in := r.read(u, m)
@@ -343,12 +343,12 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 	if m.Text == "" && m.Caption == "" || !in.Role.May(orchestrator.SendPrompts) {
 		return ignore
 	}
-	return r.put(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
+	return r.enqueue(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
 }
 
-// put appends a task to its queue. If there is no room, it answers in, unless in is nil.
-func (r *Router) put(ctx context.Context, t *task, in *Message) fate {
-	switch r.queues.put(t) {
+// enqueue appends a task to its queue. If there is no room, it answers in, unless in is nil.
+func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
+	switch r.queues.enqueue(t) {
 	case crowded:
 		r.log.Warn("too many messages wait in one conversation; some are not taken", "chat", t.conv.Chat, "topic", t.conv.Topic)
 		if in == nil {
