@@ -120,7 +120,9 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		}
 		o.Transport = t
 	}
-	client, err := tgapi.NewClient(tgapi.ClientOptions{Token: o.Token, APIBase: o.APIBase, Transport: o.Transport, Scrub: o.Scrub})
+	client, err := tgapi.NewClient(tgapi.ClientOptions{
+		Token: o.Token, APIBase: o.APIBase, Transport: o.Transport, Scrub: o.Scrub,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -141,25 +143,34 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	if err := b.openFiles(ctx); err != nil {
 		return nil, err
 	}
-	lost := &lostAnswers{messages: b.messages, journal: o.Journal, api: b.api, owner: o.Owner, lang: o.Lang, log: b.log, back: make(chan int64, 64)}
+	lost := &lostAnswers{
+		messages: b.messages, journal: o.Journal, api: b.api, owner: o.Owner, lang: o.Lang, log: b.log,
+		back: make(chan int64, 64),
+	}
 	b.messages.WhenReached(lost.reached)
 	cards := o.Cards
 	cards.Lost = lost.add
 	cards.FileMarks = b.files != nil && o.FileMarks
 	cards.Messages, cards.Typing, cards.Outbox, cards.Journal = b.messages, client.Typing, b.outbox, o.Journal
-	cards.Buttons, cards.Scrub, cards.Lang, cards.Log = func(p lang.Printer) card.Buttons { return turnButtons{p} }, client.Scrubber(), o.Lang, b.log
-	icons, err := project.NewIcons(ctx, project.IconOptions{Store: o.Journal, Client: client, All: b.api.TopicIcons, Outbox: b.outbox, Log: b.log})
+	cards.Buttons = func(p lang.Printer) card.Buttons { return turnButtons{p} }
+	cards.Scrub, cards.Lang, cards.Log = client.Scrubber(), o.Lang, b.log
+	icons, err := project.NewIcons(ctx, project.IconOptions{
+		Store: o.Journal, Client: client, All: b.api.TopicIcons, Outbox: b.outbox, Log: b.log,
+	})
 	if err != nil {
 		return nil, err
 	}
 	asks := display.New(b.messages, o.Lang)
 	cards.Displays, cards.Draft, cards.Names = asks, client.Draft, &tgapi.ChatNames{}
-	b.chat = &Chat{lost: lost, names: cards.Names, cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
+	b.chat = &Chat{lost: lost, names: cards.Names, cards: card.New(cards), files: b.files,
+		queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
-			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: time.Now,
+			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang,
+			Log: b.log, Now: time.Now,
 		}),
 		silence: silence.New(silence.Options{
-			Messages: b.messages, Stop: func(p lang.Printer, turn cli.TurnID) tgapi.Button { return turnButtons{p}.Stop(turn) }, After: o.Silence, Quiet: o.Quiet, Lang: o.Lang,
+			Messages: b.messages, After: o.Silence, Quiet: o.Quiet, Lang: o.Lang,
+			Stop: func(p lang.Printer, turn cli.TurnID) tgapi.Button { return turnButtons{p}.Stop(turn) },
 		})}
 	return b, nil
 }
@@ -174,7 +185,8 @@ func (b *Bot) openFiles(ctx context.Context) (err error) {
 		return err
 	}
 	b.files = files.NewSender(files.Options{
-		Files: o.Files, Messages: b.messages.WithSpool(b.spool), Spool: b.spool, Store: o.Journal, Marks: o.FileMarks, Lang: o.Lang, Log: b.log,
+		Files: o.Files, Messages: b.messages.WithSpool(b.spool), Spool: b.spool, Store: o.Journal, Marks: o.FileMarks,
+		Lang: o.Lang, Log: b.log,
 	})
 	return nil
 }
@@ -186,7 +198,8 @@ func (o Options) withDefaults() Options {
 	if o.Scrub == nil {
 		o.Scrub = tgapi.NewScrubber(o.Token)
 	}
-	o.AlbumWindow, o.PasteWindow = cmp.Or(o.AlbumWindow, 1500*time.Millisecond), cmp.Or(o.PasteWindow, 300*time.Millisecond)
+	o.AlbumWindow = cmp.Or(o.AlbumWindow, 1500*time.Millisecond)
+	o.PasteWindow = cmp.Or(o.PasteWindow, 300*time.Millisecond)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -248,12 +261,18 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}
 	voice := &outboxFeedback{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
 	o := updates.RouterOptions{
-		Me: me, Turns: desk, Feedback: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
-		Owner: b.opts.Owner, Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Names: b.chat.names, Lang: b.opts.Lang, Log: b.log, Now: time.Now, Lost: b.opts.Lost,
+		Me: me, Turns: desk, Feedback: voice, Uploads: b.uploads,
+		Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
+		Owner:    b.opts.Owner, Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow,
+		PasteWindow: b.opts.PasteWindow, Names: b.chat.names, Lang: b.opts.Lang, Log: b.log, Now: time.Now,
+		Lost: b.opts.Lost,
 	}
 	h := newHandlers(parts{
-		Options: b.opts, desk: desk, feedback: voice, chat: b.chat, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,
-		tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
+		Options: b.opts, desk: desk, feedback: voice, chat: b.chat,
+		topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,
+		tables: &tables.Screen{
+			Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang,
+		},
 	}, o)
 	small.Go(func() { b.prepare(ctx, h.menu) })
 	small.Go(func() { b.chat.lost.run(ctx) })

@@ -82,11 +82,13 @@ type callbacks struct {
 // check further rights where they change something.
 type button struct {
 	right orchestrator.Right
-	act   func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error)
+	act   pressFunc
 }
 
+type pressFunc func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error)
+
 // onTurn adapts a handler for buttons that name a turn and have a short answer.
-func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
+func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error)) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		text, err := act(ctx, p, cli.TurnID(what))
 		return tgapi.Answer{Text: text}, err
@@ -94,21 +96,25 @@ func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (str
 }
 
 // onScreen adapts a handler that needs only the user of the press.
-func onScreen(press func(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
+func onScreen(press func(context.Context, orchestrator.Press, string) (tgapi.Answer, error)) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		return press(ctx, p.By, what)
 	}
 }
 
 // onMessage adapts a handler that replies to the button's message.
-func onMessage(press func(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
+func onMessage(
+	press func(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error),
+) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		return press(ctx, p.By, p.Message, what)
 	}
 }
 
 // inChat adapts a handler that does the same for each user of a chat.
-func inChat(press func(ctx context.Context, in orchestrator.ConversationID, message int, data string) (tgapi.Answer, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
+func inChat(
+	press func(ctx context.Context, in orchestrator.ConversationID, message int, data string) (tgapi.Answer, error),
+) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		return press(ctx, p.By.Conversation, p.Message, what)
 	}
@@ -168,7 +174,8 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 		return say.Text("bot.again-already")
 	case errors.Is(err, orchestrator.ErrJobsFull):
 		return say.Text("bot.jobs-full")
-	case errors.Is(err, orchestrator.ErrBadChoice), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
+	case errors.Is(err, orchestrator.ErrBadChoice), errors.Is(err, orchestrator.ErrElsewhere),
+		errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
 		return say.Text("common.stale-button")
 	case errors.Is(err, orchestrator.ErrNotOwner):
 		return say.Text("bot.not-owner")
@@ -187,7 +194,9 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 func decide(ctx context.Context, s *approval.Screen, p updates.Press, what string) (a tgapi.Answer, err error) {
 	text, full, err := s.Press(ctx, approval.Press{By: p.By, Name: p.Name, Message: p.Message}, what)
 	for _, part := range full {
-		a.Messages = append(a.Messages, message.Compose(p.By.Conversation, message.Content{Text: part, ReplyTo: p.Message}))
+		a.Messages = append(a.Messages, message.Compose(p.By.Conversation, message.Content{
+			Text: part, ReplyTo: p.Message,
+		}))
 	}
 	a.Text = text
 	return a, err
@@ -229,7 +238,8 @@ func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data stri
 }
 
 // display handles the answer to the question about rich messages, which is asked once.
-func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Press, what string) (tgapi.Answer, error) {
+func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Press,
+	what string) (tgapi.Answer, error) {
 	text, err := s.Press(ctx, p.By.Conversation, what)
 	if err == nil {
 		c.feedback.Unbutton(p.By.Conversation, p.Message)

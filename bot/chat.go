@@ -79,7 +79,8 @@ func (c *Chat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 }
 
 // SendFiles sends files of projects; see orchestrator.FileSender.
-func (c *Chat) SendFiles(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string, files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
+func (c *Chat) SendFiles(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string,
+	files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
 	return c.files.SendFiles(ctx, to, at, key, files)
 }
 
@@ -101,7 +102,9 @@ func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) err
 
 // Say sends a message about a job that had no turn, in place of the turn's card, at most once; see Cards.Say.
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
-	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cron.ShowButton(c.lang.Of(never.Prompt.Conversation.Chat), job)}})
+	return c.cards.Say(ctx, never, text, tgapi.Keyboard{
+		{cron.ShowButton(c.lang.Of(never.Prompt.Conversation.Chat), job)},
+	})
 }
 
 // Composed returns a notice for its caller to store. Wake sends it.
@@ -112,7 +115,8 @@ func (c *Chat) Composed(id orchestrator.ConversationID, text string) *orchestrat
 
 // Report posts Markdown about a session of a terminal, with a button that continues the session here unless its id is
 // empty.
-func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text string, agent cli.Agent, session cli.AgentSessionID) error {
+func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text string, agent cli.Agent,
+	session cli.AgentSessionID) error {
 	content := message.Content{Text: render.Markdown(text)}
 	if b, ok := sessions.TakeOver(c.lang.Of(to.Chat), agent, session); ok && session != "" {
 		content.Keyboard = tgapi.Keyboard{{b}}

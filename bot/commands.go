@@ -91,13 +91,16 @@ func (c *commands) start(ctx context.Context, r updates.Request) {
 	if !r.In.Role.May(orchestrator.SendPrompts) {
 		greeting = "bot.hello-viewer"
 	}
-	hello := message.Content{Text: render.Plain(c.lang.Of(r.In.Conversation.Chat).Text(greeting)), ReplyTo: r.In.Quote()}
+	hello := message.Content{
+		Text: render.Plain(c.lang.Of(r.In.Conversation.Chat).Text(greeting)), ReplyTo: r.In.Quote(),
+	}
 	notices, greeted, err := c.users.Greeting(ctx, r.In.User)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-found", err)
 		return
 	}
-	if c.finisher.Finish(ctx, r.In.Updates(), append(notices, message.Compose(r.In.Conversation, hello))...) && greeted != nil {
+	if c.finisher.Finish(ctx, r.In.Updates(), append(notices, message.Compose(r.In.Conversation, hello))...) &&
+		greeted != nil {
 		if err := greeted(ctx); err != nil {
 			c.log.Error("record that a user was greeted", "user", r.In.User, "err", err)
 		}
@@ -150,7 +153,9 @@ func (c *commands) newSession(ctx context.Context, r updates.Request) {
 }
 
 // page returns the handler of a command that a screen answers with a page.
-func (c *commands) page(command func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error)) updates.CommandFunc {
+func (c *commands) page(
+	command func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error),
+) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		page, err := command(ctx, r.In.By(), r.Args)
 		c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
@@ -228,7 +233,9 @@ func (c *commands) newTopic(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.not-done", err)
 		return
 	}
-	answers := []orchestrator.Message{message.Compose(r.In.Conversation, message.Content{Text: render.Plain(o.Text), ReplyTo: r.In.Quote()})}
+	answers := []orchestrator.Message{
+		message.Compose(r.In.Conversation, message.Content{Text: render.Plain(o.Text), ReplyTo: r.In.Quote()}),
+	}
 	if o.First != "" {
 		answers = append(answers, message.Compose(o.In, message.Content{Text: render.Plain(o.First)}))
 	}
@@ -241,7 +248,9 @@ func (c *commands) diff(ctx context.Context, r updates.Request) {
 }
 
 // onFiles returns the handler of a command about files.
-func (c *commands) onFiles(do func(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error)) updates.CommandFunc {
+func (c *commands) onFiles(
+	do func(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error),
+) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		a, err := do(ctx, r, unquoted(r.Args))
 		c.reply(ctx, r, a, err)

@@ -28,9 +28,13 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 }
 
 // ofAgent returns the handler of a command that the agent itself runs. If it starts a turn, the turn shows itself.
-func (c *commands) ofAgent(do func(ctx context.Context, args string, p orchestrator.Prompt) (agent.Answer, error)) updates.CommandFunc {
+func (c *commands) ofAgent(
+	do func(ctx context.Context, args string, p orchestrator.Prompt) (agent.Answer, error),
+) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
-		a, err := do(ctx, r.Args, orchestrator.Prompt{Conversation: r.In.Conversation, Person: r.In.User, Message: r.In.ID, Updates: r.In.Updates()})
+		a, err := do(ctx, r.Args, orchestrator.Prompt{
+			Conversation: r.In.Conversation, Person: r.In.User, Message: r.In.ID, Updates: r.In.Updates(),
+		})
 		if err != nil || !a.Handled {
 			c.reply(ctx, r, a.Answer, err)
 		}

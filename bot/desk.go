@@ -65,7 +65,8 @@ type Desk interface {
 
 	// Choose carries out a user's choice after a turn that did not end well. It returns ErrRepeated if the prompt
 	// already ran again or will, and ErrBadChoice for a choice that was not offered.
-	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action, by orchestrator.Press) (orchestrator.Receipt, error)
+	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action,
+		by orchestrator.Press) (orchestrator.Receipt, error)
 	// ShowAgain sends the outcome of an ended turn as new messages.
 	ShowAgain(ctx context.Context, turn cli.TurnID, by orchestrator.Press) error
 

@@ -61,8 +61,9 @@ type outboxFeedback struct {
 
 func (v *outboxFeedback) React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration) {
 	v.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Optional, Priority: outbox.Indicator, Idempotent: true, Delay: delay,
-		Run: func(ctx context.Context) error { return v.client.React(ctx, id.Chat, message, emoji) },
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Optional, Priority: outbox.Indicator, Idempotent: true,
+		Delay: delay,
+		Run:   func(ctx context.Context) error { return v.client.React(ctx, id.Chat, message, emoji) },
 	}, v.missed("reaction", id))
 }
 
@@ -92,7 +93,8 @@ func (v *outboxFeedback) EditRich(id orchestrator.ConversationID, message int, t
 	// This edit sets the buttons. It may replace a waiting edit that is older than the removal of the buttons.
 	v.out.Retract(outbox.ChatOf(id.Chat), unbuttonKey(message))
 	v.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true, Key: "own/" + strconv.Itoa(message),
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true,
+		Key: "own/" + strconv.Itoa(message),
 		Run: func(ctx context.Context) error {
 			return v.client.Edit(ctx, id.Chat, message, t, k)
 		},
@@ -105,7 +107,8 @@ func (v *outboxFeedback) Unbutton(id orchestrator.ConversationID, message int) {
 
 func (v *outboxFeedback) Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard) {
 	v.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true, Key: unbuttonKey(message),
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true,
+		Key: unbuttonKey(message),
 		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, k) },
 	}, v.missed("buttons", id))
 }
@@ -115,7 +118,8 @@ func unbuttonKey(message int) string { return "unbutton/" + strconv.Itoa(message
 func (v *outboxFeedback) Remove(id orchestrator.ConversationID, message int) {
 	post := func(idempotent bool, run func(context.Context) error, done func(error)) {
 		v.out.Go(context.Background(), outbox.Call{
-			Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: "remove/" + strconv.Itoa(message), Idempotent: idempotent, Run: run,
+			Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: "remove/" + strconv.Itoa(message),
+			Idempotent: idempotent, Run: run,
 		}, done)
 	}
 	post(true, func(ctx context.Context) error { return v.client.Delete(ctx, id.Chat, message) }, func(err error) {
@@ -124,7 +128,9 @@ func (v *outboxFeedback) Remove(id orchestrator.ConversationID, message int) {
 		}
 		v.log.Warn("a secret answer could not be deleted from the chat", "chat", id.Chat, "topic", id.Topic, "err", err)
 		post(false, func(ctx context.Context) error {
-			_, err := v.client.Send(ctx, tgapi.Message{To: id, ReplyTo: message, Text: render.Unchanged(v.lang.Of(id.Chat).Text("bot.delete-secret"))})
+			_, err := v.client.Send(ctx, tgapi.Message{
+				To: id, ReplyTo: message, Text: render.Unchanged(v.lang.Of(id.Chat).Text("bot.delete-secret")),
+			})
 			return err
 		}, v.missed("deletion", id))
 	})
@@ -132,8 +138,9 @@ func (v *outboxFeedback) Remove(id orchestrator.ConversationID, message int) {
 
 func (v *outboxFeedback) Tidy(chat int64, message int) {
 	v.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(chat), Priority: outbox.Housekeeping, Key: "tidy/" + strconv.Itoa(message), Idempotent: true,
-		Run: func(ctx context.Context) error { return v.client.Delete(ctx, chat, message) },
+		Chat: outbox.ChatOf(chat), Priority: outbox.Housekeeping, Key: "tidy/" + strconv.Itoa(message),
+		Idempotent: true,
+		Run:        func(ctx context.Context) error { return v.client.Delete(ctx, chat, message) },
 	}, v.missed("deletion", orchestrator.ConversationID{Chat: chat}))
 }
 

@@ -70,9 +70,12 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		},
 	})
 	h.restarts = &restarts{desk: p.desk, journal: p.Journal, finisher: f, feedback: p.feedback, lang: o.Lang}
-	h.jobs = cron.New(cron.Options{Jobs: p.Jobs, Journal: p.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log})
+	h.jobs = cron.New(cron.Options{
+		Jobs: p.Jobs, Journal: p.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log,
+	})
 	all := pages{
-		menus: menus, jobs: h.jobs, files: files.NewScreen(p.chat.files), reload: p.Reload, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
+		menus: menus, jobs: h.jobs, files: files.NewScreen(p.chat.files), reload: p.Reload,
+		agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
 		users: &users.Screen{Directory: p.Users, Bot: o.Me.Username, Lang: o.Lang},
 		usage: &usage.Screen{Store: p.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
 		sessions: sessions.New(sessions.Options{
@@ -87,18 +90,27 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			Status: p.desk.Status,
 		}),
 		consults: consult.New(consult.Options{
-			Consults: p.Consults, Models: menus, Group: p.Group, Most: p.chat.cards.MaxMessages, Messages: p.chat.messages, Journal: p.Journal, Finish: f.Finish,
+			Consults: p.Consults, Models: menus, Group: p.Group, Most: p.chat.cards.MaxMessages,
+			Messages: p.chat.messages, Journal: p.Journal, Finish: f.Finish,
 			Beside: spawn, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 		}),
-		checks:  checks.New(checks.Options{Examiner: p.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: spawn, Lang: o.Lang}),
-		changes: changes.New(changes.Options{Changes: p.Changes, Store: p.Journal, Spool: p.spool, Names: p.chat.names, Lang: o.Lang, Session: sessions.OpenButton}),
+		checks: checks.New(checks.Options{
+			Examiner: p.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: spawn, Lang: o.Lang,
+		}),
+		changes: changes.New(changes.Options{
+			Changes: p.Changes, Store: p.Journal, Spool: p.spool, Names: p.chat.names, Lang: o.Lang,
+			Session: sessions.OpenButton,
+		}),
 	}
 	h.commands = &commands{
-		desk: p.desk, finisher: f, feedback: p.feedback, messages: p.chat.messages, now: o.Now, lang: o.Lang, log: o.Log,
+		desk: p.desk, finisher: f, feedback: p.feedback, messages: p.chat.messages, now: o.Now, lang: o.Lang,
+		log:   o.Log,
 		pages: all, uploads: o.Uploads,
 	}
 	h.commands.table = commandTable(h.commands)
-	h.callbacks = &callbacks{desk: p.desk, finisher: f, feedback: p.feedback, lang: o.Lang, log: o.Log, queue: p.chat.queue, menus: menus}
+	h.callbacks = &callbacks{
+		desk: p.desk, finisher: f, feedback: p.feedback, lang: o.Lang, log: o.Log, queue: p.chat.queue, menus: menus,
+	}
 	h.callbacks.register(p, all, h.transcripts, h.restarts)
 	return h
 }
@@ -115,9 +127,10 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 		actBoth:      {orchestrator.ChangeSettings, c.startOver},
 		actKeep:      {orchestrator.ChangeSettings, onTurn(r.keep)},
 		actLanguage:  {orchestrator.ChangeSettings, onScreen(language{c.lang}.press)},
-		approval.Action: {orchestrator.DecideRequests, func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
-			return decide(ctx, p.chat.approvals, press, what)
-		}},
+		approval.Action: {orchestrator.DecideRequests,
+			func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
+				return decide(ctx, p.chat.approvals, press, what)
+			}},
 		cron.Action:      {orchestrator.MakeSchedules, onMessage(all.jobs.Press)},
 		project.Action:   {orchestrator.ChangeSettings, onScreen(all.projects.Press)},
 		consult.Action:   {orchestrator.ChangeSettings, onScreen(all.consults.Press)},
@@ -131,25 +144,29 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 		files.Action:     {orchestrator.ReachFiles, onScreen(all.files.Press)},
 		tables.Action:    {orchestrator.ChangeSettings, inChat(p.tables.Press)},
 		silence.Action:   {orchestrator.ChangeSettings, inChat(p.chat.silence.Press)},
-		display.Action: {orchestrator.ChangeSettings, func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
-			return c.display(ctx, p.chat.display, press, what)
-		}},
+		display.Action: {orchestrator.ChangeSettings,
+			func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
+				return c.display(ctx, p.chat.display, press, what)
+			}},
 		transcript.Action: {orchestrator.SendPrompts, onScreen(heard.Press)},
 	}
 	if all.files == nil {
-		c.buttons[files.Action] = button{orchestrator.ReachFiles, func(_ context.Context, press updates.Press, _ string) (tgapi.Answer, error) {
-			return tgapi.Stale(c.lang.Of(press.By.Conversation.Chat)), nil
-		}}
+		c.buttons[files.Action] = button{orchestrator.ReachFiles,
+			func(_ context.Context, press updates.Press, _ string) (tgapi.Answer, error) {
+				return tgapi.Stale(c.lang.Of(press.By.Conversation.Chat)), nil
+			}}
 	}
 	for act, what := range recoveries() {
-		c.buttons[act] = button{orchestrator.ChangeSettings, onTurn(func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
-			return c.choose(ctx, p, what, turn)
-		})}
+		c.buttons[act] = button{orchestrator.ChangeSettings,
+			onTurn(func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+				return c.choose(ctx, p, what, turn)
+			})}
 	}
 	for _, act := range menu.Actions() {
-		c.buttons[act] = button{orchestrator.ChangeSettings, func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
-			return c.menu(ctx, p, act, what)
-		}}
+		c.buttons[act] = button{orchestrator.ChangeSettings,
+			func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
+				return c.menu(ctx, p, act, what)
+			}}
 	}
 }
 
@@ -233,7 +250,8 @@ func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) b
 // handleDecision passes a message to the approval or question that it answers. It returns false if there is none.
 func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool {
 	said := approval.Message{
-		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text, Plain: in.Plain, Updates: in.Updates(),
+		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text,
+		Plain: in.Plain, Updates: in.Updates(),
 		Files: in.Files, Private: in.Private, Arrived: in.Arrived(),
 	}
 	o := h.approvals.Reply(ctx, said)
@@ -262,7 +280,8 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 // the message a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
 	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
-		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID, Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived(),
+		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID,
+		Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived(),
 	})
 	if err != nil {
 		h.commands.log.Error("offer to make a prompt of an answer", "update", in.Update, "err", err)
@@ -274,7 +293,9 @@ func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish 
 
 // handleJobReply handles a reply that changes a job. It reports whether the message was one, and finishes it then.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool {
-	state := h.jobs.Reply(ctx, cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}, func(p tgapi.Page) { h.finisher.Answer(ctx, in, p.Text, p.Keyboard) })
+	state := h.jobs.Reply(ctx, cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}, func(p tgapi.Page) {
+		h.finisher.Answer(ctx, in, p.Text, p.Keyboard)
+	})
 	if state == cron.Done {
 		h.feedback.Unbutton(in.Conversation, in.ReplyTo)
 	}
@@ -313,7 +334,8 @@ func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrato
 	m, err := h.transcripts.Ask(ctx, p, in.Text)
 	if err != nil {
 		h.commands.log.Error("ask about a transcript", "updates", p.Updates, "err", err)
-		h.finisher.Tell(ctx, in.Conversation, in.ID, p.Updates, h.commands.lang.Of(in.Conversation.Chat).Text("updates.not-stored"), nil)
+		h.finisher.Tell(ctx, in.Conversation, in.ID, p.Updates,
+			h.commands.lang.Of(in.Conversation.Chat).Text("updates.not-stored"), nil)
 		return true
 	}
 	h.finisher.Finish(ctx, p.Updates, m)

@@ -45,13 +45,17 @@ func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	}
 	var shown atomic.Pointer[message.Content]
 	show := func(page tgapi.Page) message.Content {
-		content := message.Content{Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: r.In.Quote(), Lifecycle: message.Growing}
+		content := message.Content{
+			Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: r.In.Quote(), Lifecycle: message.Growing,
+		}
 		shown.Store(&content)
 		return content
 	}
 	show(page)
 	m := c.messages.Early(message.Spec{
-		Key: "model/" + rand.Text(), To: r.In.Conversation, Content: func(context.Context) (message.Content, error) { return *shown.Load(), nil },
+		Key: "model/" + rand.Text(), To: r.In.Conversation, Content: func(context.Context) (message.Content, error) {
+			return *shown.Load(), nil
+		},
 	})
 	if page, err = later(ctx); err != nil {
 		m.Kept(false)

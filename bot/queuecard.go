@@ -30,7 +30,9 @@ type queueCards struct {
 }
 
 func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
-	return &queueCards{messages: messages, lang: l, cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool)}
+	return &queueCards{
+		messages: messages, lang: l, cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool),
+	}
 }
 
 // queueCard is the card of one waiting turn. The lock of queueCards guards it.
@@ -71,7 +73,10 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
-		return message.Content{Text: render.Unchanged(q.text(c)), ReplyTo: c.turn.Prompt.Message, Keyboard: q.buttons(p, c.turn), Silent: true}
+		return message.Content{
+			Text: render.Unchanged(q.text(c)), ReplyTo: c.turn.Prompt.Message, Keyboard: q.buttons(p, c.turn),
+			Silent: true,
+		}
 	}
 	switch c.turn.State {
 	case orchestrator.TurnCancelled:

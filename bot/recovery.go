@@ -68,7 +68,8 @@ func (b turnButtons) EndRetries(turn cli.TurnID) tgapi.Button {
 }
 
 // choose carries out a user's choice after a turn.
-func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrator.Action, turn cli.TurnID) (string, error) {
+func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrator.Action,
+	turn cli.TurnID) (string, error) {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	receipt, err := c.desk.Choose(ctx, turn, what, p.By)
 	if err != nil {
@@ -99,8 +100,9 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 func recoveries() map[string]orchestrator.Action {
 	return map[string]orchestrator.Action{
 		actAgain: orchestrator.ActionAgain, actFresh: orchestrator.ActionFresh, actSummary: orchestrator.ActionSummary,
-		actCompact: orchestrator.ActionCompact, actLater: orchestrator.ActionLater, actHandOff: orchestrator.ActionHandOff,
-		actDrop: orchestrator.ActionDrop, actLogIn: orchestrator.ActionLogIn, actLift: orchestrator.ActionLift,
+		actCompact: orchestrator.ActionCompact, actLater: orchestrator.ActionLater,
+		actHandOff: orchestrator.ActionHandOff,
+		actDrop:    orchestrator.ActionDrop, actLogIn: orchestrator.ActionLogIn, actLift: orchestrator.ActionLift,
 	}
 }
 

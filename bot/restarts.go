@@ -53,7 +53,10 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 		r.finisher.Finish(ctx, in.Updates())
 	default:
 		r.finisher.Tell(ctx, in.Conversation, message, in.Updates(), p.Text("bot.edited"),
-			tgapi.Keyboard{{turnButton(p.Text("bot.start-over"), actRestart, turn), turnButton(p.Text("bot.keep-running"), actKeep, turn)}})
+			tgapi.Keyboard{{
+				turnButton(p.Text("bot.start-over"), actRestart, turn),
+				turnButton(p.Text("bot.keep-running"), actKeep, turn),
+			}})
 	}
 	return true
 }

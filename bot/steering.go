@@ -25,7 +25,8 @@ func (b turnButtons) Interrupt(turn cli.TurnID) tgapi.Button {
 // StartOver returns a button that stops the running turn and runs its prompt again, together with the waiting one that
 // belongs to it.
 func (b turnButtons) StartOver(waiting orchestrator.Turn) tgapi.Button {
-	return tgapi.NewButton(b.lang.Text("bot.start-over-both"), actBoth, strconv.Itoa(waiting.Prompt.PartOf)+":"+string(waiting.ID))
+	return tgapi.NewButton(b.lang.Text("bot.start-over-both"), actBoth,
+		strconv.Itoa(waiting.Prompt.PartOf)+":"+string(waiting.ID))
 }
 
 func (c *callbacks) startOver(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {

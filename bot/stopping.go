@@ -196,7 +196,8 @@ func (r *stopReply) textLocked(over bool) string {
 	if r.report != nil {
 		report = *r.report
 	}
-	if !r.in.Role.May(orchestrator.EndAny) && r.stopping == nil && report == (orchestrator.AbortReport{}) && r.err == nil {
+	if !r.in.Role.May(orchestrator.EndAny) && r.stopping == nil && report == (orchestrator.AbortReport{}) &&
+		r.err == nil {
 		return r.lang.Text("bot.nothing-of-yours")
 	}
 	switch {
@@ -217,7 +218,8 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 
 // resumeStops completes the replies to aborts that the previous process did not complete, once the stopped turns are
 // over.
-func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices, log *slog.Logger) error {
+func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices,
+	log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)
 	if err != nil {
 		return fmt.Errorf("load replies to aborts: %w", err)
@@ -231,7 +233,9 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 					return
 				}
 				if alive := s.Alive(ctx); len(alive) > 0 {
-					row.Content = message.Content{Text: render.Plain(notStopped(l.Of(row.Conversation.Chat), alive))}.Encode()
+					row.Content = message.Content{
+						Text: render.Plain(notStopped(l.Of(row.Conversation.Chat), alive)),
+					}.Encode()
 				}
 			}
 			if err := messages.Release(ctx, row); err != nil {

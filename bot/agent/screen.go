@@ -181,7 +181,9 @@ func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, 
 	if len(list) == 0 {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("agent.no-commands", render.AgentName(p, agent))}}
 	}
-	from, to, pager := tgapi.Paged(p, page, len(list), func(page int) string { return s.button("", opPage, strconv.Itoa(page)).Data })
+	from, to, pager := tgapi.Paged(p, page, len(list), func(page int) string {
+		return s.button("", opPage, strconv.Itoa(page)).Data
+	})
 	lines := []string{p.Text("agent.commands", render.AgentName(p, agent)), ""}
 	var keyboard tgapi.Keyboard
 	for _, c := range list[from:to] {
@@ -248,6 +250,7 @@ func (s *Screen) arguments(p lang.Printer, c cli.AgentCommand, at int) tgapi.Pag
 	run := s.button(p.Text("agent.run-without"), opRun, tgapi.Digest(c.Name))
 	back := s.button(p.Text("common.back"), opPage, strconv.Itoa(tgapi.PageOf(at)))
 	name := strings.TrimLeft(c.Name, "/$")
-	text := p.Text("agent.arguments", c.Name, render.Cut(render.OneLine(c.Arguments), 200), fmt.Sprintf("/cmd %s", name))
+	text := p.Text("agent.arguments", c.Name, render.Cut(render.OneLine(c.Arguments), 200),
+		fmt.Sprintf("/cmd %s", name))
 	return tgapi.Page{Text: text, Keyboard: tgapi.Keyboard{{run}, {back}}}
 }

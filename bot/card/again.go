@@ -38,7 +38,8 @@ const (
 
 // runExclusively runs f, which makes calls about a turn's card, to its end, and waits for it at most for patience. It returns
 // ErrNotYet if f needs longer, or if another activity is changing the card.
-func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration, f func(context.Context) error) error {
+func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration,
+	f func(context.Context) error) error {
 	switch busy := c.claim(turn, what); {
 	case busy == remarking && what == showing:
 		return ErrBusy
@@ -73,7 +74,9 @@ func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activi
 // takes long, it continues after the return; until it ends another call does nothing. It returns ErrBusy if a job is
 // changing the card.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
-	err := c.runExclusively(ctx, t.ID, showing, showPatience, func(ctx context.Context) error { return c.showAgain(ctx, t) })
+	err := c.runExclusively(ctx, t.ID, showing, showPatience, func(ctx context.Context) error {
+		return c.showAgain(ctx, t)
+	})
 	if errors.Is(err, ErrNotYet) {
 		return nil
 	}

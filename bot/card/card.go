@@ -86,7 +86,10 @@ func New(o Options) *Cards {
 	if o.Names == nil {
 		o.Names = &tgapi.ChatNames{}
 	}
-	return &Cards{opts: o, again: make(map[cli.TurnID]activity), finished: make(map[cli.TurnID]*card), noDrafts: make(map[int64]bool)}
+	return &Cards{
+		opts: o, again: make(map[cli.TurnID]activity), finished: make(map[cli.TurnID]*card),
+		noDrafts: make(map[int64]bool),
+	}
 }
 
 // MaxMessages returns the current maximum number of messages of an answer; 0 is no limit.
@@ -133,7 +136,8 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now, look := time.Now(), c.look()
 	k := &card{
-		cards: c, turn: t, messages: c.messagesOf(t), doc: c.documentOf(t, cmp.Or(t.Wants.Card.Think, look.Think) == orchestrator.ThinkOn),
+		cards: c, turn: t, messages: c.messagesOf(t),
+		doc:  c.documentOf(t, cmp.Or(t.Wants.Card.Think, look.Think) == orchestrator.ThinkOn),
 		pace: pace{growing: growing{Pacing: look.Pacing}, moved: now, saved: now, typing: now.Add(firstTyping)},
 	}
 	if c.draftsIn(t.Prompt.Conversation.Chat) {
@@ -182,7 +186,8 @@ const maxTitle = 200
 
 func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	s := &messages{
-		record: record{journal: c.opts.Journal}, turn: t.ID, all: c.opts.Messages, log: c.opts.Log, conv: t.Prompt.Conversation,
+		record: record{journal: c.opts.Journal}, turn: t.ID, all: c.opts.Messages, log: c.opts.Log,
+		conv: t.Prompt.Conversation,
 	}
 	s.notice, s.file, s.end = s.open(noticeName), s.open(fileName), s.open(endName)
 	s.prompt, s.asker = t.Prompt.Message, t.Prompt.Person

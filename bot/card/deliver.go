@@ -104,7 +104,8 @@ func (s contents) perMessage() []message.Content {
 
 func (s contents) encode(topic int) ([]byte, error) {
 	return savedCard{
-		Final: true, First: s.first, StripsButtons: s.stripsButtons, Texts: s.texts, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != "", End: s.end, Rich: s.rich,
+		Final: true, First: s.first, StripsButtons: s.stripsButtons, Texts: s.texts, Buttons: s.buttons, Topic: topic,
+		Remark: s.remark, File: s.file != "", End: s.end, Rich: s.rich,
 	}.encode()
 }
 
@@ -118,7 +119,10 @@ func (c savedCard) encode() ([]byte, error) {
 
 // contents returns the stored final content of a card.
 func (c savedCard) contents(file string) contents {
-	s := contents{first: c.First, stripsButtons: c.StripsButtons && c.First > 0, texts: c.Texts, buttons: c.Buttons, remark: c.Remark, end: c.End}
+	s := contents{
+		first: c.First, stripsButtons: c.StripsButtons && c.First > 0, texts: c.Texts, buttons: c.Buttons,
+		remark: c.Remark, end: c.End,
+	}
 	s.rich = c.Rich
 	if c.File {
 		s.file = file
@@ -173,7 +177,8 @@ func (c *Cards) strip(ctx context.Context, s *messages) {
 
 // showContents makes the calls after which the messages of a card show a content.
 func (c *Cards) showContents(ctx context.Context, s *messages, content contents) error {
-	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ { // later than any call before
+	// The number of the first call is higher than that of any call before.
+	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ {
 		priority := outbox.Awaited
 		if s.opened() == 0 { // the user has seen nothing of it yet
 			priority = outbox.Urgent
@@ -254,7 +259,8 @@ func decodeCard(data []byte) (savedCard, error) {
 	if err := json.Unmarshal(data, &saved); err != nil {
 		return savedCard{}, fmt.Errorf("decode a card: %w", err)
 	}
-	if saved.First < 0 || saved.First > maxParts || max(len(saved.Texts), len(saved.Starts), len(saved.Prints)) > maxParts {
+	if saved.First < 0 || saved.First > maxParts ||
+		max(len(saved.Texts), len(saved.Starts), len(saved.Prints)) > maxParts {
 		return savedCard{}, errors.New("decode a card: it has messages that cannot be")
 	}
 	return saved, nil
@@ -288,9 +294,10 @@ func (c *Cards) addReceipt(t orchestrator.Turn, s *messages, content contents) c
 	p := c.opts.Lang.Of(s.where().Chat)
 	if offered := c.offer(p, t.ID, t.Outcome); !reflect.DeepEqual(content.buttons, offered) {
 		content.buttons = offered
-		content.remark = footerLine(p, orchestrator.Outcome{Ending: orchestrator.Ending{Changed: t.Outcome.Changed}}, nil, func(other orchestrator.ConversationID) string {
-			return c.opts.Names.Where(p, s.where(), other)
-		})
+		content.remark = footerLine(p, orchestrator.Outcome{Ending: orchestrator.Ending{Changed: t.Outcome.Changed}},
+			nil, func(other orchestrator.ConversationID) string {
+				return c.opts.Names.Where(p, s.where(), other)
+			})
 	}
 	return content
 }
@@ -319,7 +326,10 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	}
 	d.finish(o, nil)
 	mark := d.slices([]position{{}}, position{})[0]
-	alone := contents{first: s.opened(), stripsButtons: !s.gone(), texts: []render.Text{mark}, buttons: c.offer(p, t.ID, o), end: c.endOf(s, o)}
+	alone := contents{
+		first: s.opened(), stripsButtons: !s.gone(), texts: []render.Text{mark}, buttons: c.offer(p, t.ID, o),
+		end: c.endOf(s, o),
+	}
 	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].State() != orchestrator.Sent {
 		return alone
 	}
@@ -328,13 +338,17 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	}
 	shown := saved.Texts[len(saved.Texts)-1]
 	if shown.Text == "" {
-		return contents{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons, end: alone.end, rich: alone.rich}
+		return contents{
+			first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons, end: alone.end, rich: alone.rich,
+		}
 	}
 	both, fits := below(shown, mark)
 	if !fits {
 		return alone
 	}
-	return contents{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons, end: alone.end, rich: alone.rich}
+	return contents{
+		first: saved.First, texts: []render.Text{both}, buttons: alone.buttons, end: alone.end, rich: alone.rich,
+	}
 }
 
 // contentsOf returns the final content of a card that has only the outcome of its turn.
@@ -350,7 +364,8 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text, cut bool) contents {
 	rich := d.richContent(t)
 	return contents{
-		texts: texts, rich: rich, buttons: c.offer(d.lang, t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut), whole: c.fileOf(t.Outcome, rich.Cut),
+		texts: texts, rich: rich, buttons: c.offer(d.lang, t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut),
+		whole:         c.fileOf(t.Outcome, rich.Cut),
 		richWouldHelp: richWouldHelp(t, texts),
 	}
 }

@@ -35,7 +35,9 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	if !slices.Contains(fields, FooterTime) {
 		fields = append(slices.Clone(fields), FooterTime)
 	}
-	text := joinFooter(line, footerLine(p, o, fields, func(other orchestrator.ConversationID) string { return c.opts.Names.Where(p, s.where(), other) }))
+	text := joinFooter(line, footerLine(p, o, fields, func(other orchestrator.ConversationID) string {
+		return c.opts.Names.Where(p, s.where(), other)
+	}))
 	return &ending{Text: c.opts.Scrub.Text(render.Plain(text)), Silent: o.Announce == orchestrator.Muted}
 }
 

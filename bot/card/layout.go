@@ -47,7 +47,8 @@ func (d *document) slices(starts []position, newest position) []render.Text {
 
 // unchanged reports whether part i is the same as at the previous cut.
 func (d *document) unchanged(starts []position, i int) bool {
-	if i+1 >= len(starts) || i+1 >= len(d.cut.starts) || starts[i] != d.cut.starts[i] || starts[i+1] != d.cut.starts[i+1] {
+	if i+1 >= len(starts) || i+1 >= len(d.cut.starts) || starts[i] != d.cut.starts[i] ||
+		starts[i+1] != d.cut.starts[i+1] {
 		return false
 	}
 	for n := starts[i].segment; n < starts[i+1].segment; n++ {

@@ -156,7 +156,8 @@ func (d *document) addDenials(denials []cli.Denial) {
 		case !marked:
 			lines = append(lines, denialLine(d.lang, denial))
 		case !told: // the tool's line has no room for the reason
-			lines = append(lines, render.Plain("⛔ "+toolName(d.lang, denial.Tool)+": "+render.ShortLine(denial.Reason, 120)))
+			reason := render.ShortLine(denial.Reason, 120)
+			lines = append(lines, render.Plain("⛔ "+toolName(d.lang, denial.Tool)+": "+reason))
 		}
 	}
 	rest := len(lines) - maxDenials
@@ -204,7 +205,8 @@ func denialLine(p lang.Printer, denial cli.Denial) render.Text {
 }
 
 // footerLine returns a line such as "opus · 12 s · $0.04 · 12k tokens", made of the known and wanted fields.
-func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField, where func(orchestrator.ConversationID) string) string {
+func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
+	where func(orchestrator.ConversationID) string) string {
 	var parts []string
 	add := func(s string, known bool) {
 		if known {

@@ -105,7 +105,8 @@ func (c *card) postCall(post bool) {
 		return
 	}
 	c.cards.opts.Outbox.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: c.priority(), Key: cardKey(c.turn.ID), Run: c.makeCall,
+		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: c.priority(),
+		Key: cardKey(c.turn.ID), Run: c.makeCall,
 	}, c.callEnded)
 }
 
@@ -147,7 +148,8 @@ func (c *card) makeCall(ctx context.Context) error {
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
-	if silent := now.Sub(c.pace.moved); c.pace.news == noNews && c.doc.running == 0 && silent >= c.cards.look().StatusAfter {
+	if silent := now.Sub(c.pace.moved); c.pace.news == noNews && c.doc.running == 0 &&
+		silent >= c.cards.look().StatusAfter {
 		c.doc.silence(silent, c.clockStep())
 	}
 	c.pace.growing.show()

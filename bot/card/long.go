@@ -78,5 +78,7 @@ func (c *Cards) deliverFile(ctx context.Context, s *messages, content contents) 
 	if !wanted {
 		return nil
 	}
-	return c.send(ctx, s, s.file, message.Content{Files: []message.File{{Name: "answer.md", Content: content.file}}, Lifecycle: message.Keep})
+	return c.send(ctx, s, s.file, message.Content{
+		Files: []message.File{{Name: "answer.md", Content: content.file}}, Lifecycle: message.Keep,
+	})
 }

@@ -135,7 +135,8 @@ func (s *messages) actionFor(i int, wants []message.Content, final bool) action 
 	a := action{part: i, want: message.Content{Lifecycle: message.DeleteWhenDone}}
 	if i < len(wants) && (wants[i].Text.Text != "" || wants[i].Unknown) {
 		a.want = wants[i]
-		a.want.Lifecycle, a.want.Silent = cmp.Or(wants[i].Lifecycle, message.ResendIfDeleted), i > 0 // one message, one sound
+		a.want.Lifecycle = cmp.Or(wants[i].Lifecycle, message.ResendIfDeleted)
+		a.want.Silent = i > 0 // only the first message makes a sound
 		if i == 0 {
 			a.want.ReplyTo = s.replyTo
 		}
@@ -220,12 +221,14 @@ func (s *messages) shows(first int, wants []message.Content) bool {
 }
 
 // showDraft shows a part as a draft, unless the chat shows that already. The fault is why it cannot be one.
-func (s *messages) showDraft(ctx context.Context, show Draft, part int, t render.Text) (refused tgapi.FaultKind, err error) {
+func (s *messages) showDraft(ctx context.Context, show Draft, part int,
+	t render.Text) (refused tgapi.FaultKind, err error) {
 	now := time.Now()
 	s.mu.Lock()
 	old, to := s.draft, s.conv
 	s.mu.Unlock()
-	if t.Text == "" || old.text.Text == t.Text && slices.Equal(old.text.Entities, t.Entities) && now.Sub(old.at) < draftAgain {
+	if t.Text == "" || old.text.Text == t.Text && slices.Equal(old.text.Entities, t.Entities) &&
+		now.Sub(old.at) < draftAgain {
 		return tgapi.NoFault, outbox.ErrNotNeeded
 	}
 	err = show(ctx, to, draftID(s.turn, part), t)
@@ -301,7 +304,9 @@ func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	}
 	to := s.conv
 	s.mu.Unlock()
-	rows, err := s.all.OpenAll(ctx, s.turn, func(key string) message.Spec { return message.Spec{Key: key, Turn: s.turn, To: to} })
+	rows, err := s.all.OpenAll(ctx, s.turn, func(key string) message.Spec {
+		return message.Spec{Key: key, Turn: s.turn, To: to}
+	})
 	if err != nil {
 		return savedCard{}, fmt.Errorf("load a card: %w", err)
 	}

@@ -34,7 +34,7 @@ type pace struct {
 	news       news
 	queued     bool      // a call is in the outbox or running
 	calls      int       // made so far
-	lastLooked time.Time // when the user last looked here for certain: the first message came, or the user decided something
+	lastLooked time.Time // when the user certainly looked: the first message arrived, or the user decided something
 	fails      int       // failures since the last successful call
 	last       time.Time
 	moved      time.Time // the last visible event

@@ -211,7 +211,8 @@ func (c *card) Leave(ctx context.Context) {
 // flush makes the pending call now instead of the scheduled one, and after the call in flight.
 func (c *card) flush(ctx context.Context) error {
 	err := c.cards.opts.Outbox.Do(ctx, outbox.Call{
-		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Key: cardKey(c.turn.ID),
+		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited,
+		Key: cardKey(c.turn.ID),
 		Run: func(ctx context.Context) error {
 			if err := c.recall(ctx); err != nil {
 				return err

@@ -26,7 +26,9 @@ const keptOutput = 2000
 
 // blocks renders the document for a rich message. cut reports that it leaves out a part of the answer.
 func (d *document) blocks() (blocks []render.Block, cut bool) {
-	follows := render.Block{Kind: render.Paragraph, Text: render.Styled(render.Italic, d.lang.Text("card.file-follows"))}
+	follows := render.Block{
+		Kind: render.Paragraph, Text: render.Styled(render.Italic, d.lang.Text("card.file-follows")),
+	}
 	left := false
 	for i, s := range d.segments {
 		if s.kind != textSegment {

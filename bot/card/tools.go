@@ -75,7 +75,9 @@ func (d *document) startTool(ev cli.ToolStarted) {
 		d.tools[ev.ID] = toolRef{parent.line, true}
 		return
 	}
-	t := &toolLine{lang: d.lang, name: toolName(d.lang, ev.Name), title: render.ShortLine(ev.Title, titleMax), began: d.now}
+	t := &toolLine{
+		lang: d.lang, name: toolName(d.lang, ev.Name), title: render.ShortLine(ev.Title, titleMax), began: d.now,
+	}
 	if !ev.At.IsZero() {
 		t.began = ev.At
 	}
@@ -181,7 +183,8 @@ func (d *document) addFile(ev cli.FileChanged) bool {
 			return t.diff != ""
 		}
 	}
-	d.addNote(render.Concat(render.Plain(render.ChangeSign(ev.Kind)+" "), render.Styled(render.Code, render.ShortLine(ev.Path, titleMax)),
+	d.addNote(render.Concat(render.Plain(render.ChangeSign(ev.Kind)+" "),
+		render.Styled(render.Code, render.ShortLine(ev.Path, titleMax)),
 		render.Plain(render.DiffCount(ev.Diff))))
 	d.last().diff = d.keepEnd(ev.Diff)
 	return true

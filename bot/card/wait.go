@@ -162,7 +162,8 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 // retryText explains why and when the agent asks its model again. It returns "" if that is unknown.
 func retryText(p lang.Printer, r cli.Retry) string {
 	key := map[cli.FailureKind]lang.Key{
-		cli.LimitReached: "card.retry-limit", cli.Overloaded: "card.retry-overloaded", cli.NotLoggedIn: "card.retry-log-in",
+		cli.LimitReached: "card.retry-limit", cli.Overloaded: "card.retry-overloaded",
+		cli.NotLoggedIn: "card.retry-log-in",
 		cli.NetworkDown: "card.retry-network",
 	}[r.Why]
 	switch key = cmp.Or(key, "card.retry-error"); {

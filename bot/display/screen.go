@@ -68,7 +68,8 @@ func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.Conversation
 	if err != nil || mode != orchestrator.DisplayAsk {
 		return err
 	}
-	if err := s.messages.PostOnce(ctx, in, fmt.Sprint("display/", in.Chat), s.question(s.lang.Of(in.Chat))); err != nil {
+	if err := s.messages.PostOnce(ctx, in, fmt.Sprint("display/", in.Chat),
+		s.question(s.lang.Of(in.Chat))); err != nil {
 		return fmt.Errorf("ask what a chat sees: %w", err)
 	}
 	return service.SetDisplay(ctx, in, orchestrator.DisplayAsked)

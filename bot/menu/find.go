@@ -11,7 +11,8 @@ import (
 
 // Find returns the model that a name means in a conversation, or a problem that explains why there is none. It waits
 // for agents to list their models only if the models known so far do not settle it.
-func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, *naming.Problem, error) {
+func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID,
+	name string) (naming.Choice, *naming.Problem, error) {
 	c, problem, err := k.find(ctx, in, name, "", nil)
 	if isUnsettled(problem) {
 		return k.find(ctx, in, name, "", problem)

@@ -18,7 +18,8 @@ type choices interface {
 	text(p lang.Printer, now string) string
 	stays(p lang.Printer, now string) string // describes what stays if the user chose nothing
 	// choose stores a choice. said replaces the menu; short answers the press.
-	choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, name string) (said, short string, err error)
+	choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
+		name string) (said, short string, err error)
 }
 
 // listMenu is one open menu with a single list and a button for each choice.
@@ -55,7 +56,9 @@ func (m *listMenu) view() tgapi.Page {
 	var keyboard tgapi.Keyboard
 	from, to, pager := m.paged(m.page, len(names))
 	for i, name := range names[from:to] {
-		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(m.of.label(m.lang, name), name == m.now), Data: m.data(opPick, from+i)}})
+		keyboard = append(keyboard, []tgapi.Button{
+			{Text: render.Marked(m.of.label(m.lang, name), name == m.now), Data: m.data(opPick, from+i)},
+		})
 	}
 	keyboard = append(keyboard, pager...)
 	return tgapi.Page{Text: m.of.text(m.lang, m.now), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}

@@ -41,7 +41,10 @@ type Menus struct {
 
 // New returns Menus.
 func New(o Options) *Menus {
-	return &Menus{service: o.Service, edit: o.Edit, spawn: o.Go, now: o.Now, lang: o.Lang, aliases: o.Aliases, byID: make(map[string]menu)}
+	return &Menus{
+		service: o.Service, edit: o.Edit, spawn: o.Go, now: o.Now, lang: o.Lang, aliases: o.Aliases,
+		byID: make(map[string]menu),
+	}
 }
 
 // menu is one open menu. The lock of Menus guards it until it is done.

@@ -82,7 +82,8 @@ func (m *modelMenu) enterOnly() {
 
 // ModelByName answers "/model" with a name by choosing that model. If an agent must list its models first, the page
 // says so, and later returns the page that replaces it.
-func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press, name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
+func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
+	name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
 	in := by.Conversation
 	st, err := k.service.Status(ctx, in)
 	if err != nil {
@@ -106,7 +107,8 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press, name str
 }
 
 // chooseFound stores the model that a name means, or explains why the name means none.
-func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
+func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, c naming.Choice,
+	problem *naming.Problem) (tgapi.Page, error) {
 	p := k.lang.Of(in.Chat)
 	text := chosenText(p, c)
 	switch {
@@ -192,7 +194,9 @@ func (m *modelMenu) enterCurrent() efforts {
 // if the name is ordinary text. It waits for agents to list their models only if the name is neither an alias nor an
 // agent.
 func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
-	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){k.service.MenuNow, k.Entries} {
+	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){
+		k.service.MenuNow, k.Entries,
+	} {
 		entries, err := list(ctx, in)
 		if err != nil {
 			return naming.Choice{}, false
@@ -238,7 +242,8 @@ type jobModelMenu struct {
 // conversation. It marks current as the current choice; if current has no agent, it marks the conversation's. The menu
 // ends with the page that back returns.
 func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
-	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page, error) {
+	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error,
+	back func() tgapi.Page) (tgapi.Page, error) {
 	entries, err := k.service.Menu(ctx, in)
 	if err != nil {
 		return tgapi.Page{}, err
@@ -248,7 +253,9 @@ func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID,
 			return tgapi.Page{}, err
 		}
 	}
-	return k.open(in, &jobModelMenu{modelMenu: newModelMenu(JobModelAction, entries, current), choose: choose, back: back}), nil
+	return k.open(in, &jobModelMenu{
+		modelMenu: newModelMenu(JobModelAction, entries, current), choose: choose, back: back,
+	}), nil
 }
 
 func (m *jobModelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {

@@ -63,7 +63,8 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	m := &permissionMenu{frame: frame{action: PermissionAction, lang: p}, service: k.service, current: now.Mode, until: now.BypassUntil,
+	m := &permissionMenu{
+		frame: frame{action: PermissionAction, lang: p}, service: k.service, current: now.Mode, until: now.BypassUntil,
 		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot,
 		tools: toolLists{own: now.Tools, others: now.OtherTools, agent: now.Agent, unheld: now.Unheld}}
 	if args == "" {
@@ -188,15 +189,20 @@ func (m *permissionMenu) view() tgapi.Page {
 
 func (m *permissionMenu) viewModes() tgapi.Page {
 	var b strings.Builder
-	b.WriteString(m.lang.Text("menu.now", render.WithBypassLeft(m.lang, m.current, m.until, time.Now())) + "\n\n" + m.lang.Text("menu.which-permission"))
+	b.WriteString(m.lang.Text("menu.now", render.WithBypassLeft(m.lang, m.current, m.until, time.Now())) + "\n\n" +
+		m.lang.Text("menu.which-permission"))
 	var keyboard tgapi.Keyboard
 	for i, mode := range cli.PermissionModes() {
 		b.WriteString("\n" + m.line(mode))
-		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
+		keyboard = append(keyboard, []tgapi.Button{
+			{Text: render.Marked(string(mode), mode == m.current), Data: m.data(opPick, i)},
+		})
 	}
 	if n := len(m.rules); n > 0 {
 		b.WriteString("\n\n" + m.lang.Text("menu.rules-beside", n))
-		keyboard = append(keyboard, []tgapi.Button{{Text: m.lang.Text("menu.rules-button", n), Data: m.data(opRules, 0)}})
+		keyboard = append(keyboard, []tgapi.Button{
+			{Text: m.lang.Text("menu.rules-button", n), Data: m.data(opRules, 0)},
+		})
 	}
 	keyboard = append(keyboard, []tgapi.Button{{Text: m.lang.Text("menu.tools-button"), Data: m.data(opTools, 0)}})
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}

@@ -68,5 +68,6 @@ func (m *permissionMenu) revoke(ctx context.Context, by orchestrator.Press) (sai
 	case err != nil:
 		return "", "", err
 	}
-	return m.lang.Text("menu.revoked", text) + "\n" + m.lang.Text("menu.revoked-next"), m.lang.Text("menu.revoked-short"), nil
+	said = m.lang.Text("menu.revoked", text) + "\n" + m.lang.Text("menu.revoked-next")
+	return said, m.lang.Text("menu.revoked-short"), nil
 }

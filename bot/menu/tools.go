@@ -25,7 +25,8 @@ type toolLists struct {
 
 // tools answers "/permissions tools". With "no shell web" or "only read search" it sets the list at once, with "all" it
 // removes the list, and without an argument it opens the page.
-func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionMenu, words []string) (tgapi.Page, error) {
+func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionMenu,
+	words []string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	var list cli.ToolList
 	switch {
@@ -87,7 +88,9 @@ func (m *permissionMenu) viewTools() tgapi.Page {
 		keyboard = append(keyboard, []tgapi.Button{{Text: label, Data: m.data(opPick, i)}})
 	}
 	if !l.own.Empty() {
-		keyboard = append(keyboard, []tgapi.Button{{Text: m.lang.Text("menu.tools-all-button"), Data: m.data(opConfirm, 0)}})
+		keyboard = append(keyboard, []tgapi.Button{
+			{Text: m.lang.Text("menu.tools-all-button"), Data: m.data(opConfirm, 0)},
+		})
 	}
 	text += "\n\n" + m.lang.Text("menu.tools-usage", m.lang.List(tools.Kinds()...))
 	return tgapi.Page{Text: text, Keyboard: append(keyboard, []tgapi.Button{m.backButton(), m.closeButton()})}

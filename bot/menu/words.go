@@ -23,11 +23,15 @@ type setting struct {
 func settings() map[orchestrator.Setting]setting {
 	return map[orchestrator.Setting]setting{
 		orchestrator.SettingBusy: {BusyAction, "menu.which-busy", "menu.no-such-busy",
-			map[string]lang.Key{"queue": "menu.busy-queue", "steer": "menu.busy-steer", "interrupt": "menu.busy-interrupt"},
+			map[string]lang.Key{
+				"queue": "menu.busy-queue", "steer": "menu.busy-steer", "interrupt": "menu.busy-interrupt",
+			},
 			func(p lang.Printer, meaning string) string { return p.Text("menu.busy-set", meaning) },
 			func(p lang.Printer, word string) string { return p.Text("menu.busy-short", word) }},
 		orchestrator.SettingNotify: {NotifyAction, "menu.which-notify", "menu.no-such-notify",
-			map[string]lang.Key{"always": "menu.notify-always", "long": "menu.notify-long", "never": "menu.notify-never"},
+			map[string]lang.Key{
+				"always": "menu.notify-always", "long": "menu.notify-long", "never": "menu.notify-never",
+			},
 			func(p lang.Printer, meaning string) string { return p.Text("menu.notify-set", meaning) },
 			func(p lang.Printer, word string) string { return p.Text("menu.notify-short", word) }},
 		orchestrator.SettingThink: {ThinkAction, "menu.which-think", "menu.no-such-think",
@@ -84,6 +88,7 @@ func (w words) text(p lang.Printer, now string) string {
 
 func (w words) stays(p lang.Printer, now string) string { return now + ": " + p.Text(w.meaning[now]) }
 
-func (w words) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, word string) (said, short string, err error) {
+func (w words) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
+	word string) (said, short string, err error) {
 	return w.said(p, p.Text(w.meaning[word])), w.short(p, word), w.service.Set(ctx, in, w.of, word)
 }

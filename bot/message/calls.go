@@ -124,7 +124,10 @@ func (m *Message) richContent(want Content) []render.Block {
 		return nil
 	}
 	if m.fallbacks&inMainTopic != 0 {
-		moved := render.Block{Kind: render.Paragraph, Text: render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved"))}
+		moved := render.Block{
+			Kind: render.Paragraph,
+			Text: render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved")),
+		}
 		fit, _ := render.FitBlocks(append([]render.Block{moved}, want.Rich...), render.Block{Kind: render.Divider})
 		return fit
 	}
@@ -245,7 +248,8 @@ func (m *Message) remove(ctx context.Context, want Content) error {
 			m.mu.Unlock()
 			return outbox.ErrOtherForm
 		}
-	case tgapi.NoFault, tgapi.ChatGone, tgapi.ChatMoved, tgapi.TopicGone, tgapi.NotModified, tgapi.TooLong, tgapi.Conflict:
+	case tgapi.NoFault, tgapi.ChatGone, tgapi.ChatMoved, tgapi.TopicGone, tgapi.NotModified, tgapi.TooLong,
+		tgapi.Conflict:
 	default:
 		return err
 	}
@@ -264,7 +268,8 @@ func (m *Message) renderText(t render.Text, limit int) render.Text {
 		t = render.AsMessage(render.Concat(render.Plain(m.trouble.replacement+"\n\n"), t))
 	}
 	if m.fallbacks&inMainTopic != 0 {
-		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved")+"\n\n"), t); render.Fits(noted, limit) {
+		if noted := render.Concat(render.Styled(render.Italic,
+			m.all.lang.Of(m.spec.To.Chat).Text("common.moved")+"\n\n"), t); render.Fits(noted, limit) {
 			return noted
 		}
 	}
@@ -276,11 +281,14 @@ func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
 	out := tgapi.Files{To: m.To(), Caption: m.renderText(want.Text, render.CaptionLimit),
 		Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent}
 	for _, f := range want.Files {
-		file := tgapi.File{Name: f.Name, Plain: f.Content, Caption: f.Caption, Picture: f.Picture && !m.has(asDocuments)}
+		file := tgapi.File{
+			Name: f.Name, Plain: f.Content, Caption: f.Caption, Picture: f.Picture && !m.has(asDocuments),
+		}
 		if f.Spooled != "" {
 			content, err := m.all.spool.root.Open(f.Spooled)
 			if err != nil {
-				return 0, tgapi.NewCallError("file", tgapi.Fault{Kind: tgapi.BadRequest}, fmt.Errorf("open a file to be sent: %w", err), nil)
+				return 0, tgapi.NewCallError("file", tgapi.Fault{Kind: tgapi.BadRequest},
+					fmt.Errorf("open a file to be sent: %w", err), nil)
 			}
 			defer content.Close()
 			if info, err := content.Stat(); err == nil {

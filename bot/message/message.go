@@ -224,7 +224,8 @@ func (m *Message) nextLocked(want Content) Step {
 	case m.row.State == orchestrator.Pending && m.storage == putting:
 	case m.row.State == orchestrator.Pending && want.Lifecycle != DeleteWhenDone && want.Lifecycle != EditOnly:
 		return Send
-	case m.row.State == orchestrator.Unknown && want.Lifecycle == ResendIfUnknown && m.trouble.repeats == 0: // ductor ended while it was sent
+	case m.row.State == orchestrator.Unknown && want.Lifecycle == ResendIfUnknown && m.trouble.repeats == 0:
+		// Ductor ended while the message was being sent.
 		return Send
 	case m.row.State == orchestrator.Sent && goes:
 		return Delete

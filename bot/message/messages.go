@@ -42,7 +42,8 @@ type Messages struct {
 }
 
 // New creates Messages. Run sends the messages that the store has as owed.
-func New(out *outbox.Outbox, client Client, store orchestrator.MessageStore, l *lang.Choices, log *slog.Logger) *Messages {
+func New(out *outbox.Outbox, client Client, store orchestrator.MessageStore, l *lang.Choices,
+	log *slog.Logger) *Messages {
 	return &Messages{out: out, client: client, store: store, lang: l, log: log, owed: newOwed(), flights: newFlights()}
 }
 
@@ -60,7 +61,7 @@ type Spec struct {
 	// Content returns the content to show now. Messages calls it before each Telegram call; ErrNotNeeded means that no
 	// call is needed. It is nil if the producer calls Begin and Do itself.
 	Content func(ctx context.Context) (Content, error)
-	Order   string         // messages with the same order are sent one after the other, in the order of their first Update
+	Order   string         // messages of one order are sent one after another, in the order of their first Update
 	Delay   time.Duration  // before the first call
 	Uploads bool           // its calls may take minutes, so they run beside the chat's other calls
 	Called  func(*Message) // called after each decided call, but not after a failure that is retried; may be nil
@@ -79,7 +80,8 @@ func (s *Messages) Open(spec Spec) *Message {
 }
 
 // OpenAll opens all messages that the store has of a turn, by key. of returns the spec of a key.
-func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID, of func(key string) Spec) (map[string]*Message, error) {
+func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
+	of func(key string) Spec) (map[string]*Message, error) {
 	rows, err := s.store.MessagesOf(ctx, turn)
 	if err != nil {
 		return nil, fmt.Errorf("load the messages of a turn: %w", err)
@@ -124,7 +126,8 @@ func (m *Message) Update(p outbox.Priority) {
 	m.calls.delayed, m.calls.waits, m.calls.urgency = true, true, p
 	m.mu.Unlock()
 	m.all.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(m.spec.To.Chat), Priority: p, Key: fmt.Sprint("message/", m.spec.Order, "/", p), Delay: delay,
+		Chat: outbox.ChatOf(m.spec.To.Chat), Priority: p, Key: fmt.Sprint("message/", m.spec.Order, "/", p),
+		Delay:      delay,
 		Parallel:   m.spec.Uploads,
 		Idempotent: true, Run: m.advance, // a send with an unknown outcome is no error
 	}, func(err error) { m.called(p, err) })

@@ -22,7 +22,8 @@ func (s *Messages) WhenReached(f func(in orchestrator.ConversationID)) { s.reach
 func (m *Message) noteReachable(err error) {
 	in := m.To()
 	kind := tgapi.FaultOf(err).Kind
-	if (kind == tgapi.NoFault || kind == tgapi.ChatGone) && m.all.reachable.becameReachable(in.Chat, kind == tgapi.NoFault) {
+	if (kind == tgapi.NoFault || kind == tgapi.ChatGone) &&
+		m.all.reachable.becameReachable(in.Chat, kind == tgapi.NoFault) {
 		m.all.reachable.onReached(in)
 	}
 }

@@ -67,7 +67,9 @@ type Outbox struct {
 func New(o Options) *Outbox {
 	o = o.withDefaults()
 	life, kill := context.WithCancel(context.Background())
-	return &Outbox{opts: o, life: life, kill: kill, queues: make(map[int64]*queue), pace: newPace(o.Overall, botDebt, time.Now())}
+	return &Outbox{
+		opts: o, life: life, kill: kill, queues: make(map[int64]*queue), pace: newPace(o.Overall, botDebt, time.Now()),
+	}
 }
 
 // Restore loads the budgets from the Store. Call it before the first call.

@@ -52,7 +52,9 @@ func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 
 // learned returns the rate for resume to restore after a restart.
 func (p *pace) learned(chat int64, now time.Time) orchestrator.SendRate {
-	return orchestrator.SendRate{Chat: chat, Every: p.bucket.rate.Every, Burst: p.bucket.rate.Burst, Until: p.silent, Told: now}
+	return orchestrator.SendRate{
+		Chat: chat, Every: p.bucket.rate.Every, Burst: p.bucket.rate.Burst, Until: p.silent, Told: now,
+	}
 }
 
 func (p *pace) set(r Rate, now time.Time) {
@@ -159,7 +161,10 @@ func (p *pace) refused(now time.Time, after time.Duration) {
 	r := Rate{Every: time.Duration(float64(p.bucket.rate.Every) * slower), Burst: p.bucket.rate.Burst * 3 / 4}
 	if left >= 1 {
 		// The calls before this one succeeded. Their number is the possible burst.
-		r = Rate{Every: time.Duration(float64(p.bucket.rate.Every) * littleSlower), Burst: p.bucket.rate.Burst - int(left) - 1}
+		r = Rate{
+			Every: time.Duration(float64(p.bucket.rate.Every) * littleSlower),
+			Burst: p.bucket.rate.Burst - int(left) - 1,
+		}
 	}
 	r.Every, r.Burst = min(r.Every, slowest*p.normal.Every), max(r.Burst, 1)
 	p.set(r, now)

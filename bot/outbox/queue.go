@@ -66,7 +66,10 @@ func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	if chat.Group {
 		normal = o.opts.Group
 	}
-	q := &queue{out: o, chat: chat, parallel: map[string]bool{}, pace: newPace(normal, chatDebt, now), wake: make(chan struct{}, 1)}
+	q := &queue{
+		out: o, chat: chat, parallel: map[string]bool{}, pace: newPace(normal, chatDebt, now),
+		wake: make(chan struct{}, 1),
+	}
 	o.queues[chat.ID] = q
 	return q
 }

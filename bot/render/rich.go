@@ -74,7 +74,9 @@ func Lay(t Text) []Block {
 		if kind == Paragraph {
 			part = trimLines(part)
 		}
-		part.Entities = slices.DeleteFunc(slices.Clone(part.Entities), func(e Entity) bool { return e.Kind == Pre || e.Kind.quote() })
+		part.Entities = slices.DeleteFunc(slices.Clone(part.Entities), func(e Entity) bool {
+			return e.Kind == Pre || e.Kind.quote()
+		})
 		switch {
 		case IsBlank(part.Text):
 		case kind == QuoteOf:

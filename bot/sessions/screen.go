@@ -82,7 +82,8 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	}
 	a, err := s.act(ctx, by, p)
 	switch {
-	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn):
+	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere),
+		errors.Is(err, orchestrator.ErrNoTurn):
 		page, err := s.list(ctx, by.Conversation, listed{})
 		return tgapi.Answer{Text: say.Text("sessions.gone"), Edit: page}, err
 	case errors.Is(err, orchestrator.ErrSessionInUse):
@@ -143,7 +144,8 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 }
 
 // change handles the operations after which the page of the session stays open.
-func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op, id orchestrator.SessionID) (a tgapi.Answer, err error) {
+func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op,
+	id orchestrator.SessionID) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	var now orchestrator.Session
 	switch op {
@@ -177,7 +179,8 @@ func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op, id or
 }
 
 // resumed shows the page of a session that became the current one.
-func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.Session, said string, err error) (tgapi.Answer, error) {
+func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.Session, said string,
+	err error) (tgapi.Answer, error) {
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
@@ -185,7 +188,8 @@ func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.S
 	return tgapi.Answer{Text: said, Edit: page}, err
 }
 
-func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (tgapi.Answer, error) {
+func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID,
+	id orchestrator.SessionID) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(in.Chat)
 	now, err := s.o.Sessions.Session(ctx, in, id)
 	if err != nil {

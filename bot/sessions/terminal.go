@@ -30,13 +30,15 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 	text := []string{p.Text("sessions.terminal-none")}
 	var keyboard tgapi.Keyboard
 	for _, f := range all {
-		b, ok := storedButton(render.AgentName(p, f.Agent)+": "+render.Cut(f.First, titleShown), opStored, f.Agent, f.ID)
+		b, ok := storedButton(render.AgentName(p, f.Agent)+": "+render.Cut(f.First, titleShown), opStored, f.Agent,
+			f.ID)
 		if !ok || len(keyboard) == perPage {
 			continue
 		}
 		keyboard = append(keyboard, []tgapi.Button{b})
 		text[0] = p.Text("sessions.terminal-list", f.Dir)
-		text = append(text, "", p.Text("sessions.terminal-entry", len(keyboard), render.AgentName(p, f.Agent), s.ago(p, f.Used)), "    “"+render.Cut(f.First, excerptShown)+"”")
+		text = append(text, "", p.Text("sessions.terminal-entry", len(keyboard), render.AgentName(p, f.Agent),
+			s.ago(p, f.Used)), "    “"+render.Cut(f.First, excerptShown)+"”")
 		if f.Last != f.First {
 			text = append(text, "    … “"+render.Cut(f.Last, excerptShown)+"”")
 		}
@@ -117,5 +119,6 @@ func (s *Screen) Terminal(ctx context.Context, by orchestrator.Press, args strin
 	case err != nil:
 		return render.Text{}, err
 	}
-	return render.Concat(render.Plain(p.Text("sessions.terminal", render.AgentName(p, agent))+"\n\n"), render.CodeBlock("", line)), nil
+	return render.Concat(render.Plain(p.Text("sessions.terminal", render.AgentName(p, agent))+"\n\n"),
+		render.CodeBlock("", line)), nil
 }

@@ -59,6 +59,8 @@ func missing(err error) error {
 // EditRich replaces the content of a message by rich content and a keyboard, whatever it showed before; see Edit.
 func (c *Client) EditRich(ctx context.Context, chat int64, message int, blocks []render.Block, k Keyboard) error {
 	content := c.rich(blocks)
-	p := &telegram.EditMessageTextParams{ChatID: chat, MessageID: message, RichMessage: &content, ReplyMarkup: markup(k)}
+	p := &telegram.EditMessageTextParams{
+		ChatID: chat, MessageID: message, RichMessage: &content, ReplyMarkup: markup(k),
+	}
 	return unchanged(call(ctx, c, "editMessageText", c.api.EditMessageText, p))
 }

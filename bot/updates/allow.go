@@ -91,7 +91,8 @@ func (a Allow) moves(m *wireMessage) bool {
 // is well-formed.
 func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	m := w.Message
-	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" || m.Chat.ID != m.From.ID || originOf(m) != "" {
+	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" ||
+		m.Chat.ID != m.From.ID || originOf(m) != "" {
 		return false
 	}
 	code, ok := paircode.Sent(m.Text)

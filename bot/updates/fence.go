@@ -21,7 +21,8 @@ func fencedName(name string) string {
 }
 
 // lineEnds replaces all characters that a reader of the text may treat as the end of a line.
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n",
+	"\u2028", "\n", "\u2029", "\n")
 
 // fencedText returns a text with "> " before each of its lines.
 func fencedText(text string) string {
@@ -159,7 +160,8 @@ func (m *wireMessage) textAndEntities() (string, []wireEntity) {
 func (m *wireMessage) describeContent() string {
 	switch {
 	case m.Contact != nil:
-		return "[Contact: " + fencedName(m.Contact.FirstName+" "+m.Contact.LastName) + ", phone " + fencedName(m.Contact.Phone) + "]"
+		return "[Contact: " + fencedName(m.Contact.FirstName+" "+m.Contact.LastName) + ", phone " +
+			fencedName(m.Contact.Phone) + "]"
 	case m.Location == nil:
 		return ""
 	}

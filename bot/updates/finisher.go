@@ -49,7 +49,8 @@ func (u *unfinished) add(ids []int64) {
 
 // ofDisk reports whether the disk caused an error. The diskGuard notifies the chats of such errors.
 func ofDisk(err error) bool {
-	return errors.Is(err, orchestrator.ErrDiskFull) || errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDamaged)
+	return errors.Is(err, orchestrator.ErrDiskFull) || errors.Is(err, orchestrator.ErrDiskFailed) ||
+		errors.Is(err, orchestrator.ErrDamaged)
 }
 
 func (u *unfinished) take() []int64 {
@@ -69,7 +70,8 @@ func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orche
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
 	defer cancel()
 	if err := f.journal.FinishUpdates(ctx, updates, notices...); err != nil {
-		f.log.Error("updates could not be marked handled; they are taken up again later", "updates", updates, "err", err)
+		f.log.Error("updates could not be marked handled; they are taken up again later",
+			"updates", updates, "err", err)
 		if ofDisk(err) {
 			f.unfinished.add(updates)
 		}
@@ -105,13 +107,17 @@ func (f *Finisher) answerMerged(ctx context.Context, in *Message, updates []int6
 
 // AnswerFollowed is Answer with a message that will change. It calls arrived with the message's number; see
 // Sender.Follow.
-func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard, arrived func(id int)) {
+func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard,
+	arrived func(id int)) {
 	m := message.Compose(in.Conversation, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: in.Quote()})
 	f.sender.Follow(m.Key, arrived)
 	f.Finish(ctx, in.Updates(), m)
 }
 
 // Tell finishes updates with a notice. The notice replies to a message, unless replyTo is 0.
-func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string, k tgapi.Keyboard) {
-	f.Finish(ctx, updates, message.Compose(id, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: replyTo}))
+func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string,
+	k tgapi.Keyboard) {
+	f.Finish(ctx, updates, message.Compose(id, message.Content{
+		Text: render.Plain(text), Keyboard: k, ReplyTo: replyTo,
+	}))
 }

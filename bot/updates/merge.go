@@ -51,7 +51,9 @@ func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool
 // absorbRest waits for the text that a client cut off a long command, merges it into the command's task, and returns it.
 func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Message) (text string) {
 	for last := in; isPastePart(last) && w.paste > 0; {
-		next := q.absorb(ctx, t, w.paste, func(in *Message) bool { return continues(last, in) && in.file == nil && !in.forwarded })
+		next := q.absorb(ctx, t, w.paste, func(in *Message) bool {
+			return continues(last, in) && in.file == nil && !in.forwarded
+		})
 		if next == nil {
 			break
 		}
@@ -227,7 +229,9 @@ func (in *Message) by() senderKey { return senderKey{in.Conversation, in.User} }
 const followed = 256
 
 func newFollower(w mergeWindows, now func() time.Time) *follower {
-	return &follower{windows: w, seen: newSeen(now), albums: make(map[albumKey]bool), last: make(map[senderKey]*Message)}
+	return &follower{
+		windows: w, seen: newSeen(now), albums: make(map[albumKey]bool), last: make(map[senderKey]*Message),
+	}
 }
 
 // scanBatch searches a batch for messages that may belong to the one before them.

@@ -18,7 +18,7 @@ type Message struct {
 	ReplyTo      int    // the bot's message that it replies to; 0 for none
 	Text         string // as Markdown, without the bot's mention
 	Plain        string // Text without Markdown for its formatting
-	Context      string // describes the message that the text replies to, or its origin; empty or ending in a line break
+	Context      string // describes the quoted message or the origin of the text; empty or ending in a line break
 	Private      bool
 
 	receipt
@@ -134,7 +134,9 @@ func parseMessage(update int64, m *wireMessage, me Identity) *Message {
 func markdownOf(text string, entities []wireEntity) string {
 	t := render.Text{Text: text}
 	for _, e := range entities {
-		t.Entities = append(t.Entities, render.Entity{Kind: render.Kind(e.Type), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language})
+		t.Entities = append(t.Entities, render.Entity{
+			Kind: render.Kind(e.Type), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language,
+		})
 	}
 	return render.Source(t)
 }
@@ -143,7 +145,9 @@ func fileOf(m *wireMessage) *fileRef {
 	if d := m.Document; d != nil {
 		return &fileRef{id: d.FileID, name: d.Name, mime: d.MIME, size: d.Size}
 	}
-	for name, f := range map[string]*wireFile{"voice.ogg": m.Voice, "audio.mp3": m.Audio, "video-note.mp4": m.VideoNote} {
+	for name, f := range map[string]*wireFile{
+		"voice.ogg": m.Voice, "audio.mp3": m.Audio, "video-note.mp4": m.VideoNote,
+	} {
 		if f != nil {
 			return &fileRef{id: f.FileID, name: cmp.Or(f.Name, name), mime: f.MIME, size: f.Size, kind: speech}
 		}

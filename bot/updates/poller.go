@@ -36,9 +36,11 @@ func NewPoller(o PollerOptions) *Poller {
 		o.Polled = func(error, time.Duration) {}
 	}
 	return &Poller{
-		api: o.API, journal: o.Journal, dispatch: o.Router.Dispatch, strip: o.Router.gate.strip, unfinished: o.Router.finisher.unfinished,
+		api: o.API, journal: o.Journal, dispatch: o.Router.Dispatch, strip: o.Router.gate.strip,
+		unfinished: o.Router.finisher.unfinished,
 		guard: &diskGuard{
-			journal: o.Journal, concerns: o.Router.concerns, say: o.Feedback.Say, owner: o.Owner, now: o.Now, lang: o.Router.lang, log: o.Log,
+			journal: o.Journal, concerns: o.Router.concerns, say: o.Feedback.Say, owner: o.Owner, now: o.Now,
+			lang: o.Router.lang, log: o.Log,
 		},
 		report: reports{o.Conflict, o.Polled}, timeout: o.Timeout, backoff: backoff{jitter: jitter}, log: o.Log,
 	}
@@ -306,7 +308,8 @@ func (p *Poller) conflicted(ctx context.Context, no *tgapi.AnswerError) time.Dur
 		return p.backoff.jitter(backoffBase)
 	}
 	wait := p.timeout + conflictRest + p.backoff.jitter(backoffBase)
-	p.log.Error("another program polls with the same bot token; stop it, or give ductor a token of its own", "again_in", wait)
+	p.log.Error("another program polls with the same bot token; stop it, or give ductor a token of its own",
+		"again_in", wait)
 	// A single conflict may come from the last poll of a process that was just replaced.
 	if p.last.conflicts == 2 {
 		p.report.conflict(ctx)

@@ -143,7 +143,9 @@ func (q *queue) becomeContent(t *task) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c := &task{seq: t.seq, class: classContent, conv: t.conv, updates: t.updates, content: t.content}
-	i, _ := slices.BinarySearchFunc(q.waiting[classContent], c.seq, func(o *task, seq uint64) int { return cmp.Compare(o.seq, seq) })
+	i, _ := slices.BinarySearchFunc(q.waiting[classContent], c.seq, func(o *task, seq uint64) int {
+		return cmp.Compare(o.seq, seq)
+	})
 	q.waiting[classContent] = slices.Insert(q.waiting[classContent], i, c)
 	q.wake(classContent)
 }

@@ -77,7 +77,8 @@ func (q *queue) arrived(c class, from, to uint64) bool {
 
 // dropContent removes the content that came before abort and that concerns accepts from the queue. It waits for
 // committed content: the domain has it then, or will not get it.
-func (q *queue) dropContent(ctx context.Context, abort *task, concerns func(*Message) bool) (updates []int64, prompts int) {
+func (q *queue) dropContent(ctx context.Context, abort *task,
+	concerns func(*Message) bool) (updates []int64, prompts int) {
 	k := q.all
 	k.mu.Lock()
 	defer k.mu.Unlock()

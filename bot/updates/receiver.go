@@ -251,7 +251,8 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	defer cancel()
 	prompt := orchestrator.Prompt{
 		Conversation: first.Conversation, Person: first.User, Text: text, Attachments: files,
-		Message: first.ID, PartOf: of.message(), Updates: t.updates, Rights: orchestrator.Rights{Of: first.Role.OfTurns()},
+		Message: first.ID, PartOf: of.message(), Updates: t.updates,
+		Rights:  orchestrator.Rights{Of: first.Role.OfTurns()},
 		Arrived: first.arrived,
 	}
 	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt) {

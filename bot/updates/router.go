@@ -57,8 +57,10 @@ const controlPatience = 45 * time.Second
 // NewRouter returns a Router. Stop ends it.
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
-		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, feedback: o.Feedback, uploads: o.Uploads,
-		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, recent: &recent{}, receipts: func() Receipts { return o.Allow.Policy().Receipts }, lang: o.Lang, log: o.Log,
+		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, feedback: o.Feedback,
+		uploads: o.Uploads,
+		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, recent: &recent{},
+		receipts: func() Receipts { return o.Allow.Policy().Receipts }, lang: o.Lang, log: o.Log,
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
@@ -67,7 +69,8 @@ func NewRouter(o RouterOptions) *Router {
 	}
 	return &Router{
 		me: o.Me, queues: queues, receiver: receiver, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
-		gate: gateOf(o), owner: o.Owner, follower: newFollower(receiver.windows, o.Now), uploads: o.Uploads, lang: o.Lang, log: o.Log,
+		gate: gateOf(o), owner: o.Owner, follower: newFollower(receiver.windows, o.Now), uploads: o.Uploads,
+		lang: o.Lang, log: o.Log,
 	}
 }
 
@@ -164,7 +167,8 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 }
 
 // ifStillAllowed does something for a user, unless the user was removed while it waited in the queue.
-func (r *Router) ifStillAllowed(chat wireChat, from *wireUser, do func(context.Context, *queue, *task)) func(context.Context, *queue, *task) {
+func (r *Router) ifStillAllowed(chat wireChat, from *wireUser,
+	do func(context.Context, *queue, *task)) func(context.Context, *queue, *task) {
 	return func(ctx context.Context, q *queue, t *task) {
 		if r.gate.allow.permits(chat, from, nil) {
 			do(ctx, q, t)
@@ -238,7 +242,8 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 // caption.
 func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 	in := t.content
-	if in.album == "" || in.file == nil || !in.Role.May(orchestrator.SendPrompts) || in.file.kind == speech && r.receiver.listener == nil {
+	if in.album == "" || in.file == nil || !in.Role.May(orchestrator.SendPrompts) ||
+		in.file.kind == speech && r.receiver.listener == nil {
 		return ignore
 	}
 	in.onlyWithAlbum = true
@@ -257,7 +262,9 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 	}
 	if spec.isAbort() {
-		return r.enqueue(ctx, &task{class: classUrgent, conv: in.Conversation, updates: in.Updates(), content: in, do: r.abort}, in)
+		return r.enqueue(ctx, &task{
+			class: classUrgent, conv: in.Conversation, updates: in.Updates(), content: in, do: r.abort,
+		}, in)
 	}
 	if spec.Takes == TakesPrompt {
 		if formatted, is := parseCommand(in.Text); is {
@@ -350,7 +357,8 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 	switch r.queues.enqueue(t) {
 	case crowded:
-		r.log.Warn("too many messages wait in one conversation; some are not taken", "chat", t.conv.Chat, "topic", t.conv.Topic)
+		r.log.Warn("too many messages wait in one conversation; some are not taken",
+			"chat", t.conv.Chat, "topic", t.conv.Topic)
 		if in == nil {
 			return ignore
 		}
