@@ -16,7 +16,7 @@ type RuleKind string
 const (
 	RuleSame    RuleKind = "same"    // Value is the digest of the whole input
 	RuleCommand RuleKind = "command" // Value is the whole command
-	RulePrefix  RuleKind = "prefix"  // Value is the first words of a command; plain words may follow, see approval.plainWord
+	RulePrefix  RuleKind = "prefix"  // Value is how a command begins; approval.plainWord allows more words after it
 	RuleEdits   RuleKind = "edits"   // Value is a directory: matches files below it, but no hidden ones
 )
 

@@ -192,7 +192,9 @@ func (s *Service) Checkpoint(ctx context.Context, by orchestrator.Press, name st
 func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.Place,
 	name string) (orchestrator.TurnChanges, error) {
 	ctx = context.WithoutCancel(ctx)
-	repos, trees, err := s.treesOf(ctx, at, func(ctx context.Context, r *git.Repo) (string, error) { return r.Snapshot(ctx, git.AfterTurn) })
+	repos, trees, err := s.treesOf(ctx, at, func(ctx context.Context, r *git.Repo) (string, error) {
+		return r.Snapshot(ctx, git.AfterTurn)
+	})
 	if err != nil {
 		return orchestrator.TurnChanges{}, err
 	}
@@ -261,7 +263,9 @@ func (s *Service) Commit(ctx context.Context, by orchestrator.Press, turn cli.Tu
 	}
 	ctx = context.WithoutCancel(ctx)
 	c.Snapshot.Trees = c.Snapshot.Trees[:1]
-	p, err := s.plan(ctx, c, func(_ *git.Repo, t orchestrator.SnapshotTree) (string, string, error) { return t.Before, t.After, nil })
+	p, err := s.plan(ctx, c, func(_ *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
+		return t.Before, t.After, nil
+	})
 	if err != nil {
 		return c, err
 	}

@@ -96,7 +96,9 @@ func inRepository(dir string) bool {
 const mostRepos = 20
 
 // treesOf returns the tree of a directory's repository and the trees of the repositories nested in it.
-func (s *Service) treesOf(ctx context.Context, at git.Place, tree func(context.Context, *git.Repo) (string, error)) (repos []*git.Repo, trees []orchestrator.SnapshotTree, err error) {
+func (s *Service) treesOf(ctx context.Context, at git.Place,
+	tree func(context.Context, *git.Repo) (string, error),
+) (repos []*git.Repo, trees []orchestrator.SnapshotTree, err error) {
 	first, err := s.open(ctx, at)
 	if err != nil {
 		return nil, nil, err
@@ -210,7 +212,9 @@ func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.watches {
-		if slices.ContainsFunc(c.Snapshot.Trees, func(tree orchestrator.SnapshotTree) bool { return w.worksIn(tree.Dir, c.Sandbox) }) {
+		if slices.ContainsFunc(c.Snapshot.Trees, func(tree orchestrator.SnapshotTree) bool {
+			return w.worksIn(tree.Dir, c.Sandbox)
+		}) {
 			found = append(found, w)
 		}
 	}

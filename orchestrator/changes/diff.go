@@ -19,7 +19,9 @@ func (s *Service) Diff(ctx context.Context, in orchestrator.ConversationID, turn
 	if err != nil {
 		return "", err
 	}
-	return s.diff(ctx, c, "", func(_ *git.Repo, t orchestrator.SnapshotTree) (string, string, error) { return t.Before, t.After, nil })
+	return s.diff(ctx, c, "", func(_ *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
+		return t.Before, t.After, nil
+	})
 }
 
 func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince,
@@ -79,7 +81,9 @@ func (s *Service) sinceCommit(ctx context.Context, at git.Place, path string) (s
 		return "", err
 	}
 	tree := orchestrator.SnapshotTree{Dir: r.Top, Before: head}
-	c := orchestrator.TurnChanges{Sandbox: at.In, Snapshot: orchestrator.Snapshot{Trees: []orchestrator.SnapshotTree{tree}}}
+	c := orchestrator.TurnChanges{
+		Sandbox: at.In, Snapshot: orchestrator.Snapshot{Trees: []orchestrator.SnapshotTree{tree}},
+	}
 	return s.diff(ctx, c, path, func(r *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
 		now, err := r.Snapshot(ctx, git.AfterTurn)
 		return t.Before, now, err

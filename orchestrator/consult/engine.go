@@ -81,8 +81,9 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 				put.Instructions = withoutFiles
 			}
 			put.Asks, put.Watch = q.Asks, e.trail(orchestrator.AuditEntry{
-				Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()), Agent: put.Model.Agent,
-				Rule: string(cli.Plan),
+				Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()),
+				Agent: put.Model.Agent,
+				Rule:  string(cli.Plan),
 			}, hide).observe
 			return e.opts.Side.Ask(ctx, at, put)
 		}})

@@ -20,9 +20,10 @@ type Works struct {
 	Audit func(ctx context.Context, entries ...orchestrator.AuditEntry) error
 }
 
-const workInstructions = "Another agent has you work on a task for its user, and gets your last answer. Do the task, and no more than it. You cannot ask that " +
-	"agent anything. End with a short report: what you did, which files you changed, how you checked it, and what is open. If the " +
-	"report has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
+const workInstructions = "Another agent has you work on a task for its user, and gets your last answer. " +
+	"Do the task, and no more than it. You cannot ask that agent anything. " +
+	"End with a short report: what you did, which files you changed, how you checked it, and what is open. " +
+	"If the report has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
 
 // Work lets an agent work for a turn, with the turn's rights and directory, and waits for its report. The turn's users
 // and the rules of its conversation decide the agent's requests. Work ends with ctx, with the turn, with Abort and with
@@ -42,7 +43,8 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 		told = w.Instructions + "\n\n" + told
 	}
 	return e.askInSide(ctx, lent(w), w.ConsultQuestion,
-		approach{instructions: told, ask: func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error) {
+		approach{instructions: told, ask: func(ctx context.Context, at cli.Request,
+			q side.Question) (cli.Result, error) {
 			return e.work(ctx, at, w.For, q)
 		}})
 }
@@ -70,8 +72,9 @@ func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.Act
 		e: e, turn: turn, work: at.Turn, who: orchestrator.Helper{Agent: q.Model.Agent, ToolLists: at.ToolLists},
 		asking: map[cli.ApprovalID]context.CancelFunc{},
 		trail: e.trail(orchestrator.AuditEntry{
-			Conversation: turn.Turn.Prompt.Conversation, Turn: turn.Turn.ID, Call: cli.ToolID(at.Turn), Agent: q.Model.Agent,
-			Rule: string(at.Permission),
+			Conversation: turn.Turn.Prompt.Conversation, Turn: turn.Turn.ID, Call: cli.ToolID(at.Turn),
+			Agent: q.Model.Agent,
+			Rule:  string(at.Permission),
 		}, turn.Hide),
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -71,7 +71,9 @@ func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool,
 		if err != nil || conv.Permission != cli.Bypass {
 			return
 		}
-		err = c.e.save(ctx, c.id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = cli.Ask, time.Time{} },
+		err = c.e.save(ctx, c.id, func(c *orchestrator.Conversation) {
+			c.Permission, c.BypassUntil = cli.Ask, time.Time{}
+		},
 			orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(cli.Ask), Reason: "expired"})
 		ended = err == nil
 	})
@@ -123,7 +125,9 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 		case t.Bypass.IsZero():
 		case t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun:
 			turns[i].Bypass = e.now() // it is over, and the agent does not know yet
-			over = slices.DeleteFunc(over, func(id orchestrator.ConversationID) bool { return id == t.Prompt.Conversation })
+			over = slices.DeleteFunc(over, func(id orchestrator.ConversationID) bool {
+				return id == t.Prompt.Conversation
+			})
 		default:
 			turns[i].Bypass = time.Time{}
 		}

@@ -137,7 +137,8 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 
 // scheduleLater creates the job that runs the prompt of a turn at a time; it returns ErrRepeated if there is one. most limits
 // the mode of the chat for the job; if empty, the job has rights of its own.
-func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time, most cli.PermissionMode) (time.Time,
+func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
+	most cli.PermissionMode) (time.Time,
 	error) {
 	in := t.Prompt.Conversation
 	if _, err := e.waitingJob(ctx, t.ID, in); !errors.Is(err, orchestrator.ErrNoJob) {
@@ -174,7 +175,8 @@ func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at tim
 }
 
 // deleteFinishedLater deletes the jobs of earlier limits that have run.
-func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.ConversationID, person orchestrator.PersonID) error {
+func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.ConversationID,
+	person orchestrator.PersonID) error {
 	all, err := e.opts.Jobs.Jobs(ctx, in)
 	if err != nil {
 		return err

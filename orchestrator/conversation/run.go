@@ -201,8 +201,12 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 			return e.opts.Chat.Redeliver(ctx, ended)
 		}
 	} else {
-		d.show = func(ctx context.Context, o orchestrator.Outcome) error { return r.running.Events.Card().Finish(ctx, o) }
-		d.amend = func(ctx context.Context, o orchestrator.Outcome) error { return r.running.Events.Card().Amend(ctx, o) }
+		d.show = func(ctx context.Context, o orchestrator.Outcome) error {
+			return r.running.Events.Card().Finish(ctx, o)
+		}
+		d.amend = func(ctx context.Context, o orchestrator.Outcome) error {
+			return r.running.Events.Card().Amend(ctx, o)
+		}
 	}
 	r.c.deliver(r.record, d)
 	e.warnOfBudgets(r.record, t)

@@ -45,7 +45,9 @@ func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mo
 	if err != nil {
 		return err
 	}
-	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Permission, c.GrantedIn, c.BypassUntil = mode, in, until }, audit)
+	return e.change(ctx, id, func(c *orchestrator.Conversation) {
+		c.Permission, c.GrantedIn, c.BypassUntil = mode, in, until
+	}, audit)
 }
 
 // SetTools limits the tools of the conversation's agents, in addition to the configuration, for turns that start from

@@ -86,7 +86,9 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	if err != nil {
 		return orchestrator.Permissions{}, fmt.Errorf("load rules: %w", err)
 	}
-	rules = slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Session != conv.Session })
+	rules = slices.DeleteFunc(rules, func(r orchestrator.Rule) bool {
+		return r.Session != "" && r.Session != conv.Session
+	})
 	session, at, err := e.nextPlace(ctx, conv)
 	if err != nil {
 		// Turns will report why.

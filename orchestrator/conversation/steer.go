@@ -61,7 +61,8 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	if r.req == nil || !r.promptSent.Load() || isSeparate(r.turn) { // its agent has no prompt yet, or works on another matter
+	// Its agent has no prompt yet, or works on another matter.
+	if r.req == nil || !r.promptSent.Load() || isSeparate(r.turn) {
 		if err := c.promote(ctx, id); err != nil {
 			return handover{}, err
 		}

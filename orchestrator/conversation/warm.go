@@ -64,7 +64,8 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	}
 	text := r.Text
 	if r.Task != "" {
-		text = strings.TrimSpace(e.opts.Lang.Of(id.Chat).Text("turn.background", "`"+strings.ReplaceAll(r.Task, "`", "'")+"`") + "\n\n" + text)
+		text = strings.TrimSpace(e.opts.Lang.Of(id.Chat).Text("turn.background",
+			"`"+strings.ReplaceAll(r.Task, "`", "'")+"`") + "\n\n" + text)
 	}
 	go func() {
 		defer e.wg.Done()

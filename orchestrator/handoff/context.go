@@ -39,7 +39,8 @@ func Context(dir string, files []string) (text string, left []LeftOut) {
 	if b.Len() == 0 {
 		return "", left
 	}
-	return "<project-files>\nEvery session in this project begins with these files of it.\n" + b.String() + "</project-files>\n\n", left
+	return "<project-files>\nEvery session in this project begins with these files of it.\n" + b.String() +
+		"</project-files>\n\n", left
 }
 
 // plain returns an error with a plain-language reason for a refused file.

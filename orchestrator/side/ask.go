@@ -52,7 +52,8 @@ const mostAnswer = 1 << 20
 var (
 	ErrTooLate = errors.New("it took too long")
 	ErrNoText  = errors.New("the model said nothing")
-	ErrNotHeld = errors.New("this agent cannot be kept from a shell of its own, so only a user can ask it, with /consult")
+	ErrNotHeld = errors.New("this agent cannot be kept from a shell of its own, " +
+		"so only a user can ask it, with /consult")
 	errTooLong = errors.New("its answer is too long")
 )
 

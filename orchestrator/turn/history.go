@@ -120,7 +120,9 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	}
 	turns = turns[slices.IndexFunc(turns, func(h orchestrator.Turn) bool { return h.ID == told })+1:]
 	if told != "" { // otherwise a forgotten session had them
-		turns = slices.DeleteFunc(turns, func(h orchestrator.Turn) bool { return h.AgentEnv() == who && knownWithoutPrompt(h) })
+		turns = slices.DeleteFunc(turns, func(h orchestrator.Turn) bool {
+			return h.AgentEnv() == who && knownWithoutPrompt(h)
+		})
 	}
 	return withoutRepeats(slices.DeleteFunc(turns, isCompaction), repeats(turns, a.turn)), nil
 }

@@ -71,7 +71,9 @@ func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, co
 	}
 	d.open.Lock()
 	defer d.open.Unlock()
-	d.open.all = slices.DeleteFunc(d.open.all, func(o orchestrator.Invitation) bool { return string(o.Hash) == string(i.Hash) })
+	d.open.all = slices.DeleteFunc(d.open.all, func(o orchestrator.Invitation) bool {
+		return string(o.Hash) == string(i.Hash)
+	})
 	if joined {
 		d.opts.Log.Info("a user joined", "user", id, "name", name, "role", i.Role, "invited_by", i.By)
 	}
