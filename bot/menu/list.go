@@ -66,6 +66,6 @@ func (m *listMenu) view() tgapi.Page {
 
 func (m *listMenu) unchanged() string { return m.of.stays(m.lang, m.now) }
 
-func (m *listMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
-	return m.of.choose(ctx, m.lang, m.conv, m.chosen)
+func (m *listMenu) store(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
+	return m.of.choose(ctx, m.lang, by.Conversation, m.chosen)
 }

@@ -15,7 +15,7 @@ import (
 
 // This file has the pages of the model menu for each step, and the effect of a press.
 
-// press moves the menu. It ignores a press that makes no sense at this step.
+// press implements menu.
 func (m *modelMenu) press(o op) state {
 	switch string(o.kind) {
 	case opClose:

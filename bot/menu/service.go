@@ -24,12 +24,15 @@ type Service interface {
 
 	// Permissions returns what the agents of a conversation may do without asking.
 	Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error)
-	// SetPermission sets what the agent may do without asking, from the next turn on.
+	// SetPermission sets what the agent may do without asking, from the next turn on. Bypass lasts for DefaultBypass.
+	// It returns ErrNoPermissionMode for a mode that cli.PermissionModes does not list.
 	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
 		by orchestrator.PersonID) error
-	// Bypass allows everything from the next turn on, for a while or until a restart.
+	// Bypass allows everything from the next turn on, for the given time or until a restart; then the conversation is
+	// in ask mode. It returns ErrBadChoice if the time is too long or not positive.
 	Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration, by orchestrator.PersonID) error
-	// SetTools limits the tools of the agents from the next turn on. It returns ErrBadChoice for an unknown name.
+	// SetTools limits the tools of the agents from the next turn on, in addition to the configuration. It returns
+	// ErrBadChoice for an unknown name.
 	SetTools(ctx context.Context, id orchestrator.ConversationID, list cli.ToolList, by orchestrator.PersonID) error
 	// Revoke deletes a rule. It returns ErrNoRule if the conversation has no such rule.
 	Revoke(ctx context.Context, id orchestrator.RuleID, by orchestrator.Press) error
