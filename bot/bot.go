@@ -17,7 +17,6 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/project"
-	"ductor/bot/sessions"
 	"ductor/bot/silence"
 	"ductor/bot/tables"
 	"ductor/bot/tgapi"
@@ -65,7 +64,9 @@ type Options struct {
 	Changes  orchestrator.FileChanges // for the buttons of receipts, /diff and /checkpoint; nil: not available
 	Usage    usage.Store              // for /usage and /audit
 	Checks   checks.Examiner          // for /doctor; nil: not available
-	Away     sessions.Away            // for /terminal on and off; nil: terminals do not ask in chats
+
+	// SetAway is for /terminal on and off; see sessions.Options. nil: terminals do not ask in chats.
+	SetAway func(by orchestrator.Press, choice string) error
 
 	FileMarks bool // answers may name files to send
 

@@ -79,7 +79,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		users: &users.Screen{Directory: p.Users, Bot: o.Me.Username, Lang: o.Lang},
 		usage: &usage.Screen{Store: p.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
 		sessions: sessions.New(sessions.Options{
-			Sessions: p.Sessions, Away: p.Away, Now: o.Now, Lang: o.Lang, Files: sessionFiles(p.Changes),
+			Sessions: p.Sessions, SetAway: p.SetAway, Now: o.Now, Lang: o.Lang, Files: sessionFiles(p.Changes),
 			Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
 				st, err := p.desk.Status(ctx, in)
 				return st.Session.ID, err
@@ -170,7 +170,7 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 	}
 }
 
-// Moved moves everything of a group to its new id, including its language and its open approvals.
+// Moved implements updates.Handler. The language and the open approvals of the group move too.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
 	if chosen := h.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
@@ -188,10 +188,10 @@ func (h *handlers) router(o updates.RouterOptions) *updates.Router {
 	return r
 }
 
-// Press answers a press of a button.
+// Press implements updates.Handler.
 func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.handle(ctx, p) }
 
-// Reply passes a message to the approval, question or job that it answers. It returns false if the message is a prompt.
+// Reply implements updates.Handler. It passes a message to the approval, question or job that it answers.
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 	if in.ReplyTo != 0 {
 		h.awaitSent(ctx, in)
@@ -206,7 +206,7 @@ func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 		h.handleCommitReply(ctx, in) || h.handleConsultReply(ctx, in)
 }
 
-// Subject describes the bot's message that in replies to. For the zero Subject the receiver quotes the message itself.
+// Subject implements updates.Handler.
 func (h *handlers) Subject(ctx context.Context, in *updates.Message) (s orchestrator.Subject) {
 	h.awaitSent(ctx, in)
 	m, err := h.journal.MessageAt(ctx, in.Conversation, in.ReplyTo)
@@ -302,7 +302,7 @@ func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool
 	return state != cron.Prompt
 }
 
-// Named returns the choice that a name before a prompt means, or false if the name is ordinary text.
+// Named implements updates.Handler.
 func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool) {
 	c, ok := h.menus.Named(ctx, in, name)
 	return orchestrator.Wants{Agent: c.Agent, Model: c.Model, Effort: c.Effort}, ok
@@ -326,7 +326,7 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 	return h.restarts.offer(ctx, in, message, text)
 }
 
-// Heard asks the sender of a spoken prompt to confirm the transcript, if the owner configured that.
+// Heard implements updates.Handler. Senders confirm only if the owner configured that.
 func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt) bool {
 	if !h.confirms {
 		return false

@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configures a Screen. Files and Away may be nil; all other fields are required.
+// Options configures a Screen. Files and SetAway may be nil; all other fields are required.
 type Options struct {
 	Sessions orchestrator.Sessions
 	// returns the session that a chat's next message continues, or ""
@@ -23,14 +23,10 @@ type Options struct {
 	Lang    *lang.Choices
 	// lists the turns that files can return to; nil if no file changes are recorded
 	Files func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
-	Away  Away // nil: terminals do not ask in the chat
-}
-
-// Away records whether the owner is away from the machine's terminals.
-type Away interface {
-	// SetAway accepts "on", "off" or "auto". It returns ErrNotOwner if the user is not an owner, ErrBadChoice for any
-	// other word, and ErrNoHooks if no agent would ask in this chat.
-	SetAway(by orchestrator.Press, choice string) error
+	// SetAway records whether the owner is away from the machine's terminals: "on", "off" or "auto". It returns
+	// ErrNotOwner if the user is not an owner, ErrBadChoice for any other word, and ErrNoHooks if no agent would ask in
+	// this chat. nil: terminals do not ask in the chat.
+	SetAway func(by orchestrator.Press, choice string) error
 }
 
 // ErrNoHooks means that no agent in a terminal is configured to ask ductor.

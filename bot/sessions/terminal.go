@@ -84,8 +84,8 @@ func TakeOver(p lang.Printer, agent cli.Agent, id cli.AgentSessionID) (tgapi.But
 func (s *Screen) setAway(by orchestrator.Press, choice string) (render.Text, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	err := orchestrator.ErrBadChoice
-	if s.o.Away != nil {
-		err = s.o.Away.SetAway(by, choice)
+	if s.o.SetAway != nil {
+		err = s.o.SetAway(by, choice)
 	}
 	said := map[string]lang.Key{"on": "terminal.away-on", "off": "terminal.away-off", "auto": "terminal.away-auto"}
 	switch {
