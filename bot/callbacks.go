@@ -42,15 +42,15 @@ func (b turnButtons) ShowAgain(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.show-again"), actShow, turn)
 }
 
-// Steps returns a button that lists the agent's steps.
+// Steps implements card.Buttons.
 func (b turnButtons) Steps(turn cli.TurnID) tgapi.Button { return steps.Button(b.lang, turn) }
 
-// Tables returns buttons that draw the tables of an answer.
+// Tables implements card.Buttons.
 func (b turnButtons) Tables(turn cli.TurnID, answer string) []tgapi.Button {
 	return tables.Row(b.lang, turn, answer)
 }
 
-// Changes returns buttons that show, undo and commit the turn's changes.
+// Changes implements card.Buttons.
 func (b turnButtons) Changes(turn cli.TurnID, c orchestrator.Changed) []tgapi.Button {
 	return changes.Buttons(b.lang, string(turn), c)
 }

@@ -27,7 +27,7 @@ const (
 // perRow is the number of buttons of an offer in a row.
 const perRow = 2
 
-// Offer returns the buttons for a user's choices after a turn.
+// Offer implements card.Buttons.
 func (b turnButtons) Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard {
 	var k tgapi.Keyboard
 	for i, what := range r.Offer {

@@ -23,7 +23,7 @@ const Action = "K"
 
 // Service is the part of the domain that the screen needs. *conversation.Engine implements it.
 type Service interface {
-	// Context returns how full the context of a conversation's agent is.
+	// Context returns how full the context of a conversation's agent is, if the agent reports it.
 	Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error)
 	// Compact shortens the agent's context in a turn of its own. The agent keeps the content that hint describes.
 	Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error)

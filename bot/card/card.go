@@ -22,7 +22,7 @@ import (
 
 // Buttons creates the buttons below a card. The card does not know what they do.
 type Buttons interface {
-	// Offer returns a user's options after a turn.
+	// Offer returns buttons for a user's options after a turn.
 	Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard
 	EndRetries(turn cli.TurnID) tgapi.Button // ends a pause before a retry
 	ShowAgain(turn cli.TurnID) tgapi.Button

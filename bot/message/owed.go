@@ -145,8 +145,7 @@ func (s *Messages) Keep(ctx context.Context, m orchestrator.Message) error {
 	return nil
 }
 
-// Follow calls arrived with the message's number once it is in the chat, unless ductor restarts first. arrived must not
-// block.
+// Follow implements updates.Sender. arrived must not block.
 func (s *Messages) Follow(key string, arrived func(id int)) {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()
@@ -169,7 +168,7 @@ func (s *Messages) arrived(key string, id int) {
 	}
 }
 
-// Wake reports that messages were stored.
+// Wake implements updates.Sender.
 func (s *Messages) Wake() { signal(s.owed.wake) }
 
 // signal wakes the reader of c, which has capacity 1. It does nothing if a signal is pending.

@@ -25,7 +25,8 @@ type Handler interface {
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
 	// Heard handles a spoken prompt that its sender must confirm. It returns false if the prompt is submitted at once.
 	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
-	// Subject returns the subject of the bot's message that in replies to.
+	// Subject describes the bot's message that in replies to. For the zero Subject the receiver quotes the message
+	// itself.
 	Subject(ctx context.Context, in *Message) orchestrator.Subject
 	// Edited handles an edit of a prompt that no longer waits, with its message and its new text. It returns false if
 	// the edit has no effect.
