@@ -138,7 +138,7 @@ func ParseUserRole(name string) (UserRole, bool) {
 // Roster maps the users of a list to their roles.
 type Roster map[PersonID]UserRole
 
-// RoleOf returns RoleNone for a user whom the roster does not contain.
+// RoleOf implements updates.Users.
 func (l Roster) RoleOf(user PersonID) UserRole {
 	if role, ok := l[user]; ok {
 		return role

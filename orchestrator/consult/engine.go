@@ -62,10 +62,7 @@ func New(o Options) *Engine {
 	return &Engine{opts: o, asking: map[orchestrator.ConversationID]map[*question]bool{}}
 }
 
-// Ask asks a model and waits for its answer. It ends with ctx, with Abort and with Close. It returns ErrNoConsult or
-// ErrElsewhere for an unknown side session, ErrConsultBusy or ErrTooManyConsults if there are too many simultaneous
-// questions, side.ErrTooLate, a *cli.Failure, cli.ErrAborted, or ErrShutdown. If a question fails, the stored side
-// session stays unchanged.
+// Ask implements orchestrator.Consults.
 func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error) {
 	at, err := e.opts.SideRequest(ctx, q.Conversation)
 	if err != nil {

@@ -8,11 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop aborts the running turn with everything it started and empties the queue; a member stops only their own turns.
-//
-// It first aborts the running turn and calls told, with nil if nothing ran; neither waits for a commit. Then it records
-// the abort, in one commit with the updates and notices that answer returns. No queued turn starts before that commit.
-// The card shows when the turn has ended. If Stop fails, the result of answer is not stored.
+// Stop implements bot.Desk. No queued turn starts before its commit. The card shows when the turn has ended.
 func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	c, err := e.conversation(by.Conversation)

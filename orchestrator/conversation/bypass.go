@@ -12,8 +12,7 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Bypass switches a conversation to bypass from the next turn on, for the given time or until ductor restarts. After
-// that the conversation is in ask mode. It returns ErrBadChoice if the time is too long or not positive.
+// Bypass implements menu.Service.
 func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration,
 	by orchestrator.PersonID) error {
 	if lasts <= 0 || lasts > orchestrator.MostBypass {

@@ -14,10 +14,7 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Choose performs the action that a user chose after a turn that did not succeed. Of the actions that run the prompt
-// again, only one can be chosen, and only once: after that it returns ErrRepeated. It may also return ErrElsewhere,
-// ErrStillOpen, and ErrBadChoice for an action that was not offered. ActionDrop ends the pause before a retry of a
-// running turn, and deletes the job that ActionLater created.
+// Choose implements bot.Desk.
 func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Action,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	if what == orchestrator.ActionDrop {

@@ -57,7 +57,7 @@ func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 	return nil
 }
 
-// Context reports how full the context of a conversation's agent is, if the agent reports it.
+// Context implements agent.Service.
 func (e *Engine) Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error) {
 	who, req, turn, err := e.currentAgent(ctx, in)
 	if err != nil {
@@ -77,8 +77,7 @@ func (e *Engine) Context(ctx context.Context, in orchestrator.ConversationID) (o
 	return r, nil
 }
 
-// AgentCommands lists the commands and skills of a conversation's agent. It returns errors.ErrUnsupported if the agent
-// has none.
+// AgentCommands implements agent.Service.
 func (e *Engine) AgentCommands(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand,
 	error) {
 	who, req, turn, err := e.currentAgent(ctx, in)
@@ -92,7 +91,7 @@ func (e *Engine) AgentCommands(ctx context.Context, in orchestrator.Conversation
 	return who, list, nil
 }
 
-// RunCommand runs one of the agent's own commands in a separate turn.
+// RunCommand implements agent.Service.
 func (e *Engine) RunCommand(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	return e.enqueue(ctx, orchestrator.Turn{Prompt: p,
 		Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCommand}}})

@@ -84,8 +84,7 @@ func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID
 	}, err
 }
 
-// Directory returns an absolute path, or ErrOutsideRoot or ErrNotADir if jobs and sessions may not work in the
-// directory.
+// Directory implements sessions.Engine, projects.Engine and changes.Engine.
 func (e *Engine) Directory(path string) (string, error) { return e.resolveDir(e.opts.Dir, path) }
 
 // resolveDir resolves all links before it compares, so that no link leads out of the roots.

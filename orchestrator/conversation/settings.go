@@ -14,9 +14,7 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// SetPermission sets what the agent may do without asking. It applies to turns that start from now on, including queued
-// ones, but not to the running turn. Bypass lasts for DefaultBypass. It returns ErrNoPermissionMode for a mode that
-// cli.PermissionModes does not list.
+// SetPermission implements menu.Service.
 func (e *Engine) SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
 	by orchestrator.PersonID) error {
 	if !slices.Contains(cli.PermissionModes(), mode) {
@@ -50,8 +48,7 @@ func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mo
 	}, audit)
 }
 
-// SetTools limits the tools of the conversation's agents, in addition to the configuration, for turns that start from
-// now on. It returns ErrBadChoice for an unknown name.
+// SetTools implements menu.Service.
 func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, list cli.ToolList,
 	by orchestrator.PersonID) error {
 	if err := tools.CheckList(list); err != nil {
@@ -72,9 +69,7 @@ func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, l
 	return err
 }
 
-// SetRole sets the agent's role for turns that start from now on; an empty name is no role. The session stays: if an
-// agent accepts a system prompt only at its start, it is restarted and resumed. It returns ErrNoRole for a role that is
-// not configured.
+// SetRole implements menu.Service. An agent that accepts a system prompt only at its start is restarted and resumed.
 func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error {
 	if name == "" {
 		name = orchestrator.NoRole
@@ -88,8 +83,7 @@ func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, na
 	return err
 }
 
-// Roles lists the names of the roles, sorted. It omits roles that cannot be chosen because they have no name or are
-// called NoRole.
+// Roles implements menu.Service. It omits roles that cannot be chosen because they have no name or are called NoRole.
 func (e *Engine) Roles() []string {
 	if e.opts.Roles == nil {
 		return nil
@@ -109,8 +103,7 @@ func (e *Engine) role(name string) (orchestrator.Role, bool) {
 	return e.opts.Roles.Role(name)
 }
 
-// Set changes a setting for turns that start from now on. It returns ErrBadChoice if word is not one of the setting's
-// words.
+// Set implements menu.Service.
 func (e *Engine) Set(ctx context.Context, id orchestrator.ConversationID, of orchestrator.Setting, word string) error {
 	if !slices.Contains(of.Words(), word) {
 		return orchestrator.ErrBadChoice
@@ -222,8 +215,7 @@ func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, a
 	return err
 }
 
-// SetDir sets the working directory and starts a new session there. path is absolute or relative to the current
-// directory, and must be inside the configured roots. It returns the resolved directory.
+// SetDir implements bot.Desk.
 func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, path string,
 	by orchestrator.PersonID) (string, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Status returns the choices and the work of a conversation.
+// Status implements menu.Service.
 func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
@@ -76,7 +76,7 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 	return nil
 }
 
-// Permissions returns what the agents of a conversation may do without asking.
+// Permissions implements menu.Service.
 func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error) {
 	conv, err := e.opts.Store.Conversation(ctx, in)
 	if err != nil {
@@ -119,13 +119,12 @@ func (e *Engine) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]
 	return limits
 }
 
-// MenuNow is Menu without waiting for agents: the Err of an agent that is still loading is cli.ErrLoading.
+// MenuNow implements menu.Service.
 func (e *Engine) MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error) {
 	return e.menu(ctx, id, cli.AtOnce(ctx))
 }
 
-// Menu lists the agents and their models in the environment of the conversation's next turn. If only is not empty, it
-// waits only for those agents.
+// Menu implements menu.Service.
 func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID, only ...cli.Agent) ([]cli.MenuEntry, error) {
 	return e.menu(ctx, id, ctx, only...)
 }

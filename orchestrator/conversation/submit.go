@@ -12,10 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Submit appends a prompt to its conversation's queue and starts it if no turn is running. It marks the prompt's
-// updates handled in the same transaction. If the queue is full, it stores nothing and marks nothing.
-//
-// The turn uses the conversation's choices, except for those that w overrides. If a turn is running, the conversation's
+// Submit implements bot.Desk. If the queue is full, it stores nothing. If a turn is running, the conversation's
 // BusyMode decides what happens to the prompt, and Receipt.Did reports it.
 func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt,
 	error) {

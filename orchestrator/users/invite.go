@@ -50,9 +50,8 @@ func (d *Directory) expire() {
 	d.open.all = slices.DeleteFunc(d.open.all, func(i orchestrator.Invitation) bool { return !now.Before(i.Expires) })
 }
 
-// Join accepts an invitation for an unknown user. It returns false if no invitation has this code. It does nothing
-// unless an invitation is open and the text has the shape of a code. After paircode.MostWrong wrong codes it closes all
-// invitations.
+// Join implements updates.Joins. It does nothing unless an invitation is open and the text has the shape of a code.
+// After paircode.MostWrong wrong codes it closes all invitations.
 func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, code string) bool {
 	if !paircode.Shaped(code) {
 		return false
