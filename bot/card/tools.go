@@ -17,22 +17,15 @@ import (
 type toolLine struct {
 	lang        lang.Printer
 	name, title string
-	began       time.Time     // zero if unknown
-	elapsed     time.Duration // the shown running time
 	state       toolState
+	ran         stopwatch
 	held        cli.ApprovalID // waits for this approval
-	waited      bool           // waited for a user until began
 	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
 	hidden      bool           // an earlier tool's line represents it
 	folded      map[string]int // by name, the tools that this line represents, including its own
-	inside
-}
-
-// inside is the content below a tool's line.
-type inside struct {
-	children int    // tools used by the sub-agent that this one started
-	output   string // its end, in a rich card
-	diff     string // the end of the changed file's diff, in a rich card
+	children    int            // tools used by the sub-agent that this one started
+	output      string         // its end, in a rich card
+	diff        string         // the end of the changed file's diff, in a rich card
 }
 
 type toolState int
@@ -76,10 +69,11 @@ func (d *document) startTool(ev cli.ToolStarted) {
 		return
 	}
 	t := &toolLine{
-		lang: d.lang, name: toolName(d.lang, ev.Name), title: render.ShortLine(ev.Title, titleMax), began: d.now,
+		lang: d.lang, name: toolName(d.lang, ev.Name), title: render.ShortLine(ev.Title, titleMax),
+		ran: stopwatch{since: d.now},
 	}
 	if !ev.At.IsZero() {
-		t.began = ev.At
+		t.ran.since = ev.At
 	}
 	d.tools[ev.ID] = toolRef{line: t}
 	if i := slices.IndexFunc(d.turn.early, func(a earlyAsk) bool { return a.name == t.name }); i >= 0 {
@@ -97,9 +91,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	}
 	t := ref.line
 	d.running--
-	if t.waited { // the waiting time does not count
-		ev.Duration = min(ev.Duration, max(d.now.Sub(t.began), 0))
-	}
+	ev.Duration = t.ran.withoutWait(ev.Duration, d.now)
 	if t.held != "" { // no event reported that it may run
 		ev.Duration, t.held = 0, ""
 	}
@@ -134,7 +126,7 @@ func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) boo
 	if ref.line == nil || ref.child || ref.line.ended() {
 		return false
 	}
-	ref.line.held, ref.line.elapsed = id, 0
+	ref.line.held, ref.line.ran.shown = id, 0
 	return true
 }
 
@@ -163,7 +155,8 @@ func (d *document) releaseTool(id cli.ApprovalID) (seen bool) {
 		switch t := ref.line; {
 		case ref.child || t.held == "":
 		case t.held == id:
-			t.held, t.waited, t.began, seen = "", true, d.now, true
+			t.held, seen = "", true
+			t.ran.restart(d.now)
 		default:
 			others = true
 		}
@@ -257,8 +250,8 @@ func (t *toolLine) rendered() render.Text {
 	switch {
 	case t.ended():
 		result = suffix(t.result)
-	case t.held == "" && t.elapsed > 0:
-		result = suffix(t.lang.Elapsed(t.elapsed))
+	case t.held == "" && t.ran.shown > 0:
+		result = suffix(t.lang.Elapsed(t.ran.shown))
 	}
 	parts := []render.Text{render.Plain(icon + t.name)}
 	if t.title != "" {
