@@ -117,7 +117,8 @@ func (c *Cards) draftsIn(chat int64) bool {
 }
 
 // refuseDrafts makes the cards of a chat messages from their start.
-func (c *Cards) refuseDrafts(chat int64) {
+func (c *Cards) refuseDrafts(chat int64, reason error) {
+	c.opts.Log.Warn("Telegram refuses drafts; this chat gets messages that grow by edits", "chat", chat, "err", reason)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.noDrafts[chat] = true
@@ -186,14 +187,9 @@ const maxTitle = 200
 
 func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	s := &messages{
-		record: record{journal: c.opts.Journal}, turn: t.ID, all: c.opts.Messages, log: c.opts.Log,
-		conv: t.Prompt.Conversation,
+		record: &record{journal: c.opts.Journal, turn: t.ID}, turn: t, all: c.opts.Messages, conv: t.Prompt.Conversation,
 	}
 	s.notice, s.file, s.end = s.open(noticeName), s.open(fileName), s.open(endName)
-	s.prompt, s.asker = t.Prompt.Message, t.Prompt.Person
-	if outbox.ChatOf(s.conv.Chat).Group || t.Wants.Card.Quote || t.Again != "" {
-		s.replyTo = t.Prompt.Message // in a group several users ask at once
-	}
 	return s
 }
 

@@ -170,7 +170,7 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 func (c *Cards) strip(ctx context.Context, s *messages) {
 	if n := s.opened(); n > 0 {
 		if err := c.showContents(ctx, s, contents{first: n, stripsButtons: true}); err != nil {
-			c.opts.Log.Warn("remove the buttons of a card", "turn", s.turn, "err", err)
+			c.opts.Log.Warn("remove the buttons of a card", "turn", s.turn.ID, "err", err)
 		}
 	}
 }
@@ -221,7 +221,7 @@ func (c *Cards) postDelivery(
 	ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error,
 ) error {
 	return c.opts.Outbox.Do(ctx, outbox.Call{
-		Chat: outbox.ChatOf(s.where().Chat), Priority: priority, Key: cardKey(s.turn), Idempotent: true, Run: run,
+		Chat: outbox.ChatOf(s.where().Chat), Priority: priority, Key: cardKey(s.turn.ID), Idempotent: true, Run: run,
 	})
 }
 
@@ -234,10 +234,10 @@ func (c *Cards) sendLossNotice(ctx context.Context, s *messages) error {
 	if !unknown && !refused {
 		return nil
 	}
-	n := message.Content{ReplyTo: s.replyTo, Lifecycle: message.ResendIfUnknown}
+	n := message.Content{ReplyTo: s.replyTo(), Lifecycle: message.ResendIfUnknown}
 	if unknown {
 		n.Text = render.Plain(p.Text("card.part-unknown"))
-		n.Keyboard = tgapi.Keyboard{{c.opts.Buttons(p).ShowAgain(s.turn)}}
+		n.Keyboard = tgapi.Keyboard{{c.opts.Buttons(p).ShowAgain(s.turn.ID)}}
 	} else {
 		n.Text = render.Plain(p.Text("card.part-refused"))
 	}

@@ -45,7 +45,7 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 func (c *Cards) sendEnd(ctx context.Context, s *messages, content contents, state orchestrator.SendState) error {
 	s.mu.Lock()
 	wanted := content.end != nil && s.lost != chatGone && s.end.State() == state
-	n := message.Content{Keyboard: content.buttons, ReplyTo: s.prompt}
+	n := message.Content{Keyboard: content.buttons, ReplyTo: s.turn.Prompt.Message}
 	if n.ReplyTo == 0 && len(s.parts) > 0 { // no user wrote the prompt
 		n.ReplyTo = s.parts[0].ID()
 	}

@@ -183,7 +183,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	p := c.messages.begin(act, c.pace.calls) // before Finish can ask which calls are in flight
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
-		c.messages.saveSnapshot(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: starts})
+		c.saveSnapshot(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: starts})
 	}
 	if act.step == message.Edit {
 		if err := c.messages.forgetFingerprint(ctx, act.part); err != nil {
@@ -204,7 +204,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	keep := act.part == last && c.pace.snapshot(last, time.Now())
 	c.mu.Unlock()
 	if keep {
-		c.messages.saveSnapshot(ctx, newest)
+		c.saveSnapshot(ctx, newest)
 	}
 	return nil
 }
@@ -242,18 +242,18 @@ func (c *card) draftExpiresLocked() (at time.Time, ok bool) {
 func (c *card) draftUnlock(ctx context.Context, newest snapshot, t render.Text) error {
 	c.mu.Unlock()
 	refused, err := c.messages.showDraft(ctx, c.cards.opts.Draft, newest.part, t)
-	if err != nil {
+	if err != nil && refused == tgapi.NoFault {
 		return err
 	}
 	c.mu.Lock()
 	if refused != tgapi.NoFault {
-		c.cards.refuseDrafts(c.turn.Prompt.Conversation.Chat)
+		c.cards.refuseDrafts(c.turn.Prompt.Conversation.Chat, err)
 		c.pace.news = urgentNews
 	}
 	keep := c.pace.snapshot(newest.part, time.Now())
 	c.mu.Unlock()
 	if keep {
-		c.messages.saveSnapshot(ctx, newest)
+		c.saveSnapshot(ctx, newest)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type Lost struct {
 // reportLost reports a card that the chat rejects.
 func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	s.mu.Lock()
-	l := Lost{Turn: s.turn, In: s.conv, Asker: s.asker, Ended: ended}
+	l := Lost{Turn: s.turn.ID, In: s.conv, Asker: s.turn.Prompt.Person, Ended: ended}
 	gone := s.lost == chatGone
 	s.mu.Unlock()
 	for _, m := range []*message.Message{s.notice, s.file, s.end} {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
-	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -27,37 +25,19 @@ import (
 // The fields are guarded by mu, which is never held during I/O; perform is called by one goroutine at a time, since all
 // calls of a chat are.
 type messages struct {
-	record
-	turn cli.TurnID
-	all  *message.Messages
-	log  *slog.Logger
+	record *record
+	turn   orchestrator.Turn
+	all    *message.Messages
 
 	mu                  sync.Mutex
-	conv                orchestrator.ConversationID
-	replyTo             int
-	unsupportedReported bool // Telegram's lack of rich messages was reported
+	conv                orchestrator.ConversationID // its topic can change while ductor is not running
+	unsupportedReported bool                        // Telegram's lack of rich messages was reported
 	parts               []*part
-	beside
-	lost loss
-}
-
-// beside are the card's messages that are not parts.
-type beside struct {
-	notice *message.Message // says that a part may be missing
-	file   *message.Message // the whole answer
-	end    *message.Message // announces the end of the turn
-	prompt int              // the message that end replies to; 0 for none
-	asker  orchestrator.PersonID
-	draft  draft // shows the newest part until it is sent
-}
-
-// record is the state of the content in the journal.
-type record struct {
-	journal orchestrator.CardStore
-
-	writing sync.Mutex // held during a write, so that the journal gets the newest state
-	final   bool       // the journal has the final content
-	kept    savedCard  // otherwise the last snapshot
+	draft               draft            // shows the newest part until it is sent
+	notice              *message.Message // warns that a part may be missing
+	file                *message.Message // the whole answer
+	end                 *message.Message // announces the end of the turn
+	lost                loss
 }
 
 // part is one message of a card.
@@ -85,10 +65,19 @@ type action struct {
 }
 
 func (s *messages) open(name string) *message.Message {
-	return s.all.Open(message.Spec{Key: s.prefix() + name, Turn: s.turn, To: s.conv})
+	return s.all.Open(message.Spec{Key: s.prefix() + name, Turn: s.turn.ID, To: s.conv})
 }
 
-func (s *messages) prefix() string { return "card/" + string(s.turn) + "/" }
+// replyTo returns the message that the first part replies to, or 0.
+func (s *messages) replyTo() int {
+	t := s.turn
+	if outbox.ChatOf(t.Prompt.Conversation.Chat).Group || t.Wants.Card.Quote || t.Again != "" {
+		return t.Prompt.Message // in a group several users ask at once
+	}
+	return 0
+}
+
+func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
 
 // next chooses the call that brings the chat closer to wants, from part first on. more reports that further calls
 // follow. In a final state it deletes messages without content; before that it leaves them, because text may still
@@ -138,7 +127,7 @@ func (s *messages) actionFor(i int, wants []message.Content, final bool) action 
 		a.want.Lifecycle = cmp.Or(wants[i].Lifecycle, message.ResendIfDeleted)
 		a.want.Silent = i > 0 // only the first message makes a sound
 		if i == 0 {
-			a.want.ReplyTo = s.replyTo
+			a.want.ReplyTo = s.replyTo()
 		}
 	} else if !final {
 		return action{}
@@ -220,7 +209,8 @@ func (s *messages) shows(first int, wants []message.Content) bool {
 	return !flying && act.step == message.None
 }
 
-// showDraft shows a part as a draft, unless the chat shows that already. The fault is why it cannot be one.
+// showDraft shows a part as a draft, unless the chat shows that already. If Telegram refuses drafts, it also returns the
+// fault.
 func (s *messages) showDraft(ctx context.Context, show Draft, part int,
 	t render.Text) (refused tgapi.FaultKind, err error) {
 	now := time.Now()
@@ -231,7 +221,7 @@ func (s *messages) showDraft(ctx context.Context, show Draft, part int,
 		now.Sub(old.at) < draftAgain {
 		return tgapi.NoFault, outbox.ErrNotNeeded
 	}
-	err = show(ctx, to, draftID(s.turn, part), t)
+	err = show(ctx, to, draftID(s.turn.ID, part), t)
 	switch kind := tgapi.FaultOf(err).Kind; kind {
 	case tgapi.NoFault:
 		s.setDraft(draft{t, now})
@@ -239,9 +229,8 @@ func (s *messages) showDraft(ctx context.Context, show Draft, part int,
 	case tgapi.RateLimited, tgapi.ServerFault, tgapi.NotSent, tgapi.UnknownFault, tgapi.Cancelled, tgapi.OtherFault:
 		return tgapi.NoFault, err
 	default:
-		s.log.Warn("Telegram refuses drafts; this chat gets messages that grow by edits", "chat", to.Chat, "err", err)
 		s.setDraft(draft{})
-		return kind, nil
+		return kind, err
 	}
 }
 
@@ -283,29 +272,18 @@ func (s *messages) missing() (unknown, refused bool) {
 
 // recall reads the messages of the previous process from the journal, and returns their stored content.
 func (s *messages) recall(ctx context.Context) (savedCard, error) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	data, err := s.journal.LoadCard(ctx, string(s.turn))
+	saved, stored, err := s.record.load(ctx)
 	if err != nil {
-		return savedCard{}, fmt.Errorf("load a card: %w", err)
-	}
-	var saved savedCard
-	if len(data) > 0 {
-		if saved, err = decodeCard(data); err != nil {
-			return savedCard{}, err
-		}
+		return savedCard{}, err
 	}
 	s.mu.Lock()
-	if len(data) > 0 {
+	if stored {
 		s.conv.Topic = saved.Topic
-	}
-	if !saved.Final {
-		s.kept = saved
 	}
 	to := s.conv
 	s.mu.Unlock()
-	rows, err := s.all.OpenAll(ctx, s.turn, func(key string) message.Spec {
-		return message.Spec{Key: key, Turn: s.turn, To: to}
+	rows, err := s.all.OpenAll(ctx, s.turn.ID, func(key string) message.Spec {
+		return message.Spec{Key: key, Turn: s.turn.ID, To: to}
 	})
 	if err != nil {
 		return savedCard{}, fmt.Errorf("load a card: %w", err)

@@ -3,8 +3,11 @@ package card
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	"ductor/bot/render"
+	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -16,48 +19,92 @@ type snapshot struct {
 	rich   richContent // its rich content, if it is rich
 }
 
+// record is the stored content of a card. The journal has either a snapshot or the final content.
+type record struct {
+	journal orchestrator.CardStore
+	turn    cli.TurnID
+
+	mu       sync.Mutex // held during a write, so that the journal gets the newest state
+	final    bool
+	snapshot savedCard
+}
+
+// load reads the stored content. It returns false if the journal has none.
+func (r *record) load(ctx context.Context) (saved savedCard, stored bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	data, err := r.journal.LoadCard(ctx, string(r.turn))
+	if err != nil {
+		return savedCard{}, false, fmt.Errorf("load a card: %w", err)
+	}
+	if len(data) > 0 {
+		if saved, err = decodeCard(data); err != nil {
+			return savedCard{}, false, err
+		}
+	}
+	if !saved.Final {
+		r.snapshot = saved
+	}
+	return saved, len(data) > 0, nil
+}
+
+// update stores a changed snapshot, unless the journal has the final content or change returns false.
+func (r *record) update(ctx context.Context, change func(snapshot *savedCard) bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed := r.snapshot
+	if r.final || !change(&changed) {
+		return nil
+	}
+	data, err := changed.encode()
+	if err != nil {
+		return err
+	}
+	if err := r.journal.SaveCard(context.WithoutCancel(ctx), string(r.turn), data); err != nil {
+		return err
+	}
+	r.snapshot = changed
+	return nil
+}
+
+// finish stores the final content.
+func (r *record) finish(ctx context.Context, data []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.journal.SaveCard(ctx, string(r.turn), data); err != nil {
+		return fmt.Errorf("store a card: %w", err)
+	}
+	r.final = true
+	return nil
+}
+
 // saveSnapshot stores a snapshot. It only logs an error, because the card works without it.
-func (s *messages) saveSnapshot(ctx context.Context, snap snapshot) {
-	s.writing.Lock() // so that it cannot overwrite the final content
-	defer s.writing.Unlock()
-	if s.final {
-		return
-	}
-	kept := savedCard{
-		First: snap.part, Texts: []render.Text{snap.text}, Prints: s.fingerprints(snap.part), Rich: snap.rich,
-	}
-	for _, p := range snap.starts {
-		kept.Starts = append(kept.Starts, [2]int{p.segment, p.offset})
-	}
-	if err := s.saveKept(ctx, kept); err != nil {
-		s.log.Warn("store a running card", "turn", s.turn, "err", err)
+func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
+	err := c.messages.record.update(ctx, func(saved *savedCard) bool {
+		*saved = savedCard{
+			First: snap.part, Texts: []render.Text{snap.text}, Prints: c.messages.fingerprints(snap.part),
+			Rich: snap.rich, Topic: c.messages.where().Topic,
+		}
+		for _, p := range snap.starts {
+			saved.Starts = append(saved.Starts, [2]int{p.segment, p.offset})
+		}
+		return true
+	})
+	if err != nil {
+		c.cards.opts.Log.Warn("store a running card", "turn", c.turn.ID, "err", err)
 	}
 }
 
 // forgetFingerprint deletes the stored content of a message from the journal, before it becomes outdated.
 func (s *messages) forgetFingerprint(ctx context.Context, part int) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	if s.final || part >= len(s.kept.Prints) || s.kept.Prints[part] == "" {
-		return nil
-	}
-	kept := s.kept
-	kept.Prints = append([]string(nil), kept.Prints...)
-	kept.Prints[part] = ""
-	return s.saveKept(ctx, kept)
-}
-
-func (s *messages) saveKept(ctx context.Context, kept savedCard) error {
-	kept.Topic = s.where().Topic
-	data, err := kept.encode()
-	if err != nil {
-		return err
-	}
-	if err := s.journal.SaveCard(context.WithoutCancel(ctx), string(s.turn), data); err != nil {
-		return err
-	}
-	s.kept = kept
-	return nil
+	return s.record.update(ctx, func(saved *savedCard) bool {
+		if part >= len(saved.Prints) || saved.Prints[part] == "" {
+			return false
+		}
+		saved.Prints = slices.Clone(saved.Prints)
+		saved.Prints[part], saved.Topic = "", s.where().Topic
+		return true
+	})
 }
 
 // fingerprints returns the fingerprints of the messages before part, as far as their content is known.
@@ -73,17 +120,11 @@ func (s *messages) fingerprints(part int) []string {
 	return out
 }
 
-// saveFinal saves the final content of the messages.
+// saveFinal stores the final content of the messages.
 func (s *messages) saveFinal(ctx context.Context, content contents) error {
 	data, err := content.encode(s.where().Topic)
 	if err != nil {
 		return err
 	}
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	if err := s.journal.SaveCard(ctx, string(s.turn), data); err != nil {
-		return fmt.Errorf("store a card: %w", err)
-	}
-	s.final = true
-	return nil
+	return s.record.finish(ctx, data)
 }

@@ -174,7 +174,7 @@ func (c *Cards) reportTooOld(ctx context.Context, s *messages) {
 		return
 	}
 	if err := c.opts.Displays.RichUnsupported(context.WithoutCancel(ctx), s.where()); err != nil {
-		c.opts.Log.Warn("remember that a chat has no rich messages", "turn", s.turn, "err", err)
+		c.opts.Log.Warn("remember that a chat has no rich messages", "turn", s.turn.ID, "err", err)
 	}
 }
 
@@ -192,7 +192,7 @@ func (c *Cards) askAboutRich(ctx context.Context, s *messages, content contents)
 		return
 	}
 	if err := c.opts.Displays.RichWouldHelp(ctx, s.where()); err != nil {
-		c.opts.Log.Warn("ask whether a chat sees rich messages", "turn", s.turn, "err", err)
+		c.opts.Log.Warn("ask whether a chat sees rich messages", "turn", s.turn.ID, "err", err)
 	}
 }
 
