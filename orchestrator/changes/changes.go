@@ -160,7 +160,7 @@ func (s *Service) mix(w *watch) {
 // markBeside marks w if the other turn may have written since w started.
 func (w *watch) markBeside(other *watch) {
 	other.mu.Lock()
-	wrote := other.mayHaveWritten() && (other.to == 0 || w.from < other.to)
+	wrote := other.writes.possible() && (other.to == 0 || w.from < other.to)
 	other.mu.Unlock()
 	if wrote {
 		w.share(other.turn.Prompt.Conversation)
@@ -187,15 +187,15 @@ func overlap(a, b *watch) bool {
 // the turn might.
 func (w *watch) worksIn(top string, in cli.Sandbox) bool {
 	w.mu.Lock()
-	looked := w.looked
+	known := w.writes.snapshotDone
 	w.mu.Unlock()
-	return w.at.In == in && (slices.Contains(w.tops(), top) || !looked && cli.Lies(w.at.Dir, top))
+	return w.at.In == in && (slices.Contains(w.tops(), top) || !known && cli.Lies(w.at.Dir, top))
 }
 
 func (w *watch) tops() (dirs []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, r := range w.repos {
+	for _, r := range w.before.repos {
 		dirs = append(dirs, r.Top)
 	}
 	return dirs
@@ -225,7 +225,7 @@ func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 func (s *Service) busy(c orchestrator.TurnChanges) error {
 	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()
-		writes := w.mayHaveWritten()
+		writes := w.writes.possible()
 		w.mu.Unlock()
 		if writes {
 			return &orchestrator.TurnWrites{In: w.turn.Prompt.Conversation}
@@ -238,7 +238,7 @@ func (s *Service) busy(c orchestrator.TurnChanges) error {
 func (s *Service) repeatSnapshots(ctx context.Context, c orchestrator.TurnChanges) {
 	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()
-		repos, trees, err := w.repos, slices.Clone(w.trees), error(nil)
+		repos, trees, err := w.before.repos, slices.Clone(w.before.trees), error(nil)
 		w.mu.Unlock()
 		for i, r := range repos[:len(trees)] {
 			if trees[i].Before, err = r.Snapshot(ctx, git.BeforeTurn); err == nil {
@@ -250,9 +250,9 @@ func (s *Service) repeatSnapshots(ctx context.Context, c orchestrator.TurnChange
 			}
 		}
 		w.mu.Lock()
-		late := err != nil || !w.looked || w.mayHaveWritten()
+		late := err != nil || !w.writes.snapshotDone || w.writes.possible()
 		if !late {
-			w.trees = trees
+			w.before.trees = trees
 		}
 		w.mu.Unlock()
 		if late {
