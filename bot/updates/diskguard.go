@@ -130,7 +130,7 @@ func (r *Router) concerns(u orchestrator.Update) (concern, bool) {
 	}
 	in := parseMessage(u.ID, m, r.me)
 	c, command := r.commandOf(m, in)
-	if !command || in.forwarded {
+	if !command || in.sent.forwarded {
 		return it, r.isForBot(m, in)
 	}
 	it.status = c.Name == "status"

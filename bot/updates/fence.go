@@ -81,11 +81,11 @@ const (
 // subjectOf returns the context of a reply to a message of the bot. It returns "" if the agent knows what the reply
 // refers to.
 func subjectOf(in *Message, s orchestrator.Subject) string {
-	text, limit, whom := in.reply.words, quoteLimit, "you"
+	text, limit, whom := in.sent.reply.words, quoteLimit, "you"
 	switch {
 	case s.Job != "":
 		text, limit, whom = s.Text, reportLimit, "the report of the job "+fencedName(s.Title)
-	case s.Newest || in.reply.quoted:
+	case s.Newest || in.sent.reply.quoted:
 		return ""
 	case !s.Said:
 		whom = "a message of ductor"

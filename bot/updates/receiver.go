@@ -42,7 +42,7 @@ const (
 // receive runs one content task. If it returns without finishing the updates, either an abort took them over, or ductor
 // is stopping and handles them after the restart.
 func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
-	if t.content.edited {
+	if t.content.sent.edited {
 		r.edit(ctx, t)
 		return
 	}
@@ -66,10 +66,10 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 		return
 	}
 	first := parts[0]
-	if !first.forwarded && first.Role.May(orchestrator.ActAsChat) && r.answered(ctx, t, parts, files) {
+	if !first.sent.forwarded && first.Role.May(orchestrator.ActAsChat) && r.answered(ctx, t, parts, files) {
 		return
 	}
-	if first.reply != nil && first.reply.file != nil {
+	if first.sent.reply != nil && first.sent.reply.file != nil {
 		if !q.goSlow(t) {
 			return
 		}
@@ -96,14 +96,14 @@ func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, file
 	}
 	took := r.handler.Reply(ctx, &whole)
 	if whole.Context != parts[0].Context { // the context describes the message it replies to
-		parts[0].Context, parts[0].reply = whole.Context, nil
+		parts[0].Context, parts[0].sent.reply = whole.Context, nil
 	}
 	return took
 }
 
 // addSubject adds to a message's context which of the bot's messages it replies to, unless the agent knows.
 func (r *receiver) addSubject(ctx context.Context, in *Message) {
-	if in.ReplyTo != 0 && in.reply != nil {
+	if in.ReplyTo != 0 && in.sent.reply != nil {
 		in.Context = subjectOf(in, r.handler.Subject(ctx, in)) + in.Context
 	}
 }
@@ -113,20 +113,20 @@ func (r *receiver) addSubject(ctx context.Context, in *Message) {
 func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
 	r.acknowledge(in)
 	of := *in
-	of.ID, of.file = in.reply.id, in.reply.file
+	of.ID, of.sent.file = in.sent.reply.id, in.sent.reply.file
 	file, err := r.uploads.fetch(ctx, &of)
 	switch {
 	case err != nil:
 		r.log.Warn("fetch the file of a message that is replied to", "update", in.Update, "err", err)
-		in.Context += lostFile(of.file.name)
+		in.Context += lostFile(of.sent.file.name)
 		return nil
-	case of.file.kind != speech:
+	case of.sent.file.kind != speech:
 		in.Context += broughtFile(file.Name)
 		return []orchestrator.Attachment{file}
 	case r.listener == nil:
 		return nil
 	}
-	of.Text, of.forwarded = "", false
+	of.Text, of.sent.forwarded = "", false
 	if err := r.listen(ctx, &of, file.Path); err == nil {
 		in.Context += broughtSpeech(of.Text)
 	}
@@ -164,7 +164,7 @@ func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, 
 func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Message) ([]orchestrator.Attachment, error) {
 	var files []orchestrator.Attachment
 	for _, p := range parts {
-		if p.file == nil {
+		if p.sent.file == nil {
 			continue
 		}
 		if !q.goSlow(t) {
@@ -174,7 +174,7 @@ func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Messag
 			r.acknowledge(p)
 		}
 		a, err := r.uploads.fetch(ctx, p)
-		if err == nil && p.file.kind == speech {
+		if err == nil && p.sent.file.kind == speech {
 			if err := r.listen(ctx, p, a.Path); err != nil {
 				return nil, err
 			}
@@ -199,7 +199,7 @@ func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
 	if err != nil {
 		return unheard{err}
 	}
-	if in.forwarded {
+	if in.sent.forwarded {
 		said = fencedText(said)
 	}
 	if in.Text != "" {
@@ -222,7 +222,7 @@ func (r *receiver) sentence(p lang.Printer, err error) string {
 
 // isSpoken reports whether a part of a prompt is speech.
 func isSpoken(parts []*Message) bool {
-	return slices.ContainsFunc(parts, func(p *Message) bool { return p.file != nil && p.file.kind == speech })
+	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
 }
 
 // submit stores the prompt as a turn, and marks the updates as handled in the same transaction.

@@ -199,10 +199,10 @@ func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 
 func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	in := r.read(u, m)
-	if words, _ := m.textAndEntities(); words == "" && in.file == nil {
+	if words, _ := m.textAndEntities(); words == "" && in.sent.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}
-	if c, ok := r.commandOf(m, in); ok && !in.forwarded {
+	if c, ok := r.commandOf(m, in); ok && !in.sent.forwarded {
 		if spec, known := r.handler.Command(c.Name); spec.isAbort() || !r.follower.inside(in) {
 			r.follower.seen.remember(m, m.Text)
 			r.noteLanguage(ctx, m.From, m)
@@ -222,17 +222,17 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if !in.Role.May(orchestrator.SendPrompts) {
 		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 	}
-	if in.file != nil && in.file.kind == speech && r.receiver.listener == nil {
+	if in.sent.file != nil && in.sent.file.kind == speech && r.receiver.listener == nil {
 		return r.explainSpeech(ctx, in)
 	}
-	if m.Text == "" && in.file == nil && unsupported(u.Raw) != "" { // a caption
+	if m.Text == "" && in.sent.file == nil && unsupported(u.Raw) != "" { // a caption
 		return r.unsupported(ctx, u, m, in)
 	}
 	r.follower.remember(in)
-	if in.Private && !in.forwarded && in.file == nil && isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
+	if in.Private && !in.sent.forwarded && in.sent.file == nil && isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
 		t.class, t.do = classUrgent, r.abortIfRunning
 	}
-	if t.class == classContent && in.album == "" && r.queues.behindCommand(in.Conversation) {
+	if t.class == classContent && in.sent.album == "" && r.queues.behindCommand(in.Conversation) {
 		r.receiver.acknowledge(in)
 	}
 	return r.enqueue(ctx, t, in)
@@ -242,8 +242,8 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 // caption.
 func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 	in := t.content
-	if in.album == "" || in.file == nil || !in.Role.May(orchestrator.SendPrompts) ||
-		in.file.kind == speech && r.receiver.listener == nil {
+	if in.sent.album == "" || in.sent.file == nil || !in.Role.May(orchestrator.SendPrompts) ||
+		in.sent.file.kind == speech && r.receiver.listener == nil {
 		return ignore
 	}
 	in.onlyWithAlbum = true
@@ -319,7 +319,7 @@ func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 // unsupported answers a message of a kind that agents cannot use. For an album it answers once.
 func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wireMessage, in *Message) fate {
 	kind := unsupported(u.Raw)
-	if kind == "" || !r.isForBot(m, in) || in.album != "" && r.follower.belongs(in) {
+	if kind == "" || !r.isForBot(m, in) || in.sent.album != "" && r.follower.belongs(in) {
 		return ignore
 	}
 	r.follower.remember(in)
@@ -332,7 +332,7 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 
 // explainSpeech explains how to enable speech. For an album it answers once.
 func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
-	if in.album != "" && r.follower.belongs(in) {
+	if in.sent.album != "" && r.follower.belongs(in) {
 		return ignore
 	}
 	r.follower.remember(in)
@@ -346,7 +346,7 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 		return r.message(ctx, u, m)
 	}
 	in := r.read(u, m)
-	in.edited = true
+	in.sent.edited = true
 	if m.Text == "" && m.Caption == "" || !in.Role.May(orchestrator.SendPrompts) {
 		return ignore
 	}
