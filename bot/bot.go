@@ -269,13 +269,13 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		Lost: b.opts.Lost,
 	}
 	h := newHandlers(parts{
-		Options: b.opts, desk: desk, feedback: voice, chat: b.chat,
+		opts: b.opts, desk: desk, feedback: voice, chat: b.chat,
 		topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,
 		tables: &tables.Screen{
 			Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang,
 		},
 	}, o)
-	small.Go(func() { b.prepare(ctx, h.menu) })
+	small.Go(func() { b.prepare(ctx, h.commands.menu) })
 	small.Go(func() { b.chat.lost.run(ctx) })
 	r := h.router(o)
 	defer func() {

@@ -31,7 +31,7 @@ type commands struct {
 	lang     *lang.Choices
 	log      *slog.Logger
 
-	pages
+	screens screens
 	uploads *updates.Uploads
 	table   []updates.CommandSpec
 }
@@ -62,8 +62,8 @@ func menuOf(table []updates.CommandSpec, p lang.Printer, offers func(updates.Com
 	return items
 }
 
-// Command implements updates.Handler.
-func (c *commands) Command(name string) (updates.CommandSpec, bool) {
+// find returns the command with a name, or one that reports an unknown name and false.
+func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	for _, s := range c.table {
 		if !s.Absent && (s.Name == name || slices.Contains(s.Aliases, name)) {
 			return s, true
@@ -94,7 +94,7 @@ func (c *commands) start(ctx context.Context, r updates.Request) {
 	hello := message.Content{
 		Text: render.Plain(c.lang.Of(r.In.Conversation.Chat).Text(greeting)), ReplyTo: r.In.Quote(),
 	}
-	notices, greeted, err := c.users.Greeting(ctx, r.In.User)
+	notices, greeted, err := c.screens.users.Greeting(ctx, r.In.User)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-found", err)
 		return
@@ -183,11 +183,11 @@ func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 		c.removedCommand("sessions.import-is-gone")(ctx, r)
 		return
 	}
-	c.page(c.sessions.Command)(ctx, r)
+	c.page(c.screens.sessions.Command)(ctx, r)
 }
 
 func (c *commands) terminal(ctx context.Context, r updates.Request) {
-	text, err := c.sessions.Terminal(ctx, r.In.By(), r.Args)
+	text, err := c.screens.sessions.Terminal(ctx, r.In.By(), r.Args)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-done", err)
 		return
@@ -228,7 +228,7 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 
 // newTopic handles /newtopic. If ductor dies before the update is finished, the next process opens another topic.
 func (c *commands) newTopic(ctx context.Context, r updates.Request) {
-	o, err := c.projects.NewTopic(ctx, r.In.By(), r.Args)
+	o, err := c.screens.projects.NewTopic(ctx, r.In.By(), r.Args)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-done", err)
 		return
@@ -243,7 +243,7 @@ func (c *commands) newTopic(ctx context.Context, r updates.Request) {
 }
 
 func (c *commands) diff(ctx context.Context, r updates.Request) {
-	a, err := c.changes.Diff(ctx, r.In.By(), r.Args)
+	a, err := c.screens.changes.Diff(ctx, r.In.By(), r.Args)
 	c.reply(ctx, r, a, err)
 }
 
@@ -258,11 +258,11 @@ func (c *commands) onFiles(
 }
 
 func (c *commands) browse(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
-	return c.files.Browse(ctx, r.In.By(), path)
+	return c.screens.files.Browse(ctx, r.In.By(), path)
 }
 
 func (c *commands) get(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
-	return c.files.Get(ctx, r.In.By(), path)
+	return c.screens.files.Get(ctx, r.In.By(), path)
 }
 
 func (c *commands) put(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
@@ -275,7 +275,7 @@ func (c *commands) put(ctx context.Context, r updates.Request, path string) (tga
 		c.log.Warn("fetch a file", "update", r.In.Update, "err", err)
 		return tgapi.Answer{Text: c.uploads.Sentence(p, err)}, nil
 	}
-	return c.files.Put(ctx, r.In.By(), path, name, content)
+	return c.screens.files.Put(ctx, r.In.By(), path, name, content)
 }
 
 // unquoted removes the quotes that a shell needs around a path with spaces.

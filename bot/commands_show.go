@@ -104,9 +104,9 @@ func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 
 // reloadConfig reads the configuration again. The answer contains no values, because others may read it in a group.
 func (c *commands) reloadConfig(ctx context.Context, r updates.Request) {
-	c.answer(ctx, r, c.reload(ctx, r.In.Conversation))
+	c.answer(ctx, r, c.screens.reload(ctx, r.In.Conversation))
 }
 
 func (c *commands) doctor(ctx context.Context, r updates.Request) {
-	c.checks.Doctor(ctx, r.In.By(), r.In.Quote())
+	c.screens.checks.Doctor(ctx, r.In.By(), r.In.Quote())
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"time"
 
 	"ductor/bot/agent"
@@ -34,7 +35,7 @@ import (
 
 // parts are the dependencies of the handlers, besides the ones shared with the router.
 type parts struct {
-	Options
+	opts     Options
 	desk     Desk
 	feedback feedback
 	chat     *Chat
@@ -45,7 +46,10 @@ type parts struct {
 
 // handlers implements updates.Handler.
 type handlers struct {
-	*commands
+	desk        Desk
+	finisher    *updates.Finisher
+	feedback    feedback
+	commands    *commands
 	callbacks   *callbacks
 	approvals   *approval.Screen
 	restarts    *restarts
@@ -58,66 +62,76 @@ type handlers struct {
 
 var _ updates.Handler = (*handlers)(nil)
 
+// Command implements updates.Handler.
+func (h *handlers) Command(name string) (updates.CommandSpec, bool) { return h.commands.find(name) }
+
+// Stop implements updates.Handler.
+func (h *handlers) Stop(ctx context.Context, a updates.Abort) { h.commands.stop(ctx, a) }
+
 func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	f := o.Finisher
-	h := &handlers{approvals: p.chat.approvals, confirms: p.Confirm, journal: p.Journal}
-	h.transcripts = transcript.New(transcript.Options{Journal: p.Journal, Submit: p.desk.Submit, Lang: o.Lang})
+	h := &handlers{
+		desk: p.desk, finisher: f, feedback: p.feedback, approvals: p.chat.approvals, confirms: p.opts.Confirm,
+		journal: p.opts.Journal,
+	}
+	h.transcripts = transcript.New(transcript.Options{Journal: p.opts.Journal, Submit: p.desk.Submit, Lang: o.Lang})
 	spawn := func(f func(ctx context.Context)) { h.spawn(f) }
 	menus := menu.New(menu.Options{
-		Service: p.desk, Aliases: p.Aliases, Now: o.Now, Lang: o.Lang, Go: spawn,
+		Service: p.desk, Aliases: p.opts.Aliases, Now: o.Now, Lang: o.Lang, Go: spawn,
 		Edit: func(in orchestrator.ConversationID, message int, page tgapi.Page) {
 			p.feedback.Edit(in, message, page.Text, page.Keyboard)
 		},
 	})
-	h.restarts = &restarts{desk: p.desk, journal: p.Journal, finisher: f, feedback: p.feedback, lang: o.Lang}
+	h.restarts = &restarts{desk: p.desk, journal: p.opts.Journal, finisher: f, feedback: p.feedback, lang: o.Lang}
 	h.jobs = cron.New(cron.Options{
-		Jobs: p.Jobs, Journal: p.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log,
+		Jobs: p.opts.Jobs, Journal: p.opts.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log,
 	})
-	all := pages{
-		menus: menus, jobs: h.jobs, files: files.NewScreen(p.chat.files), reload: p.Reload,
+	all := screens{
+		menus: menus, jobs: h.jobs, files: files.NewScreen(p.chat.files), reload: p.opts.Reload,
 		agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
-		users: &users.Screen{Directory: p.Users, Bot: o.Me.Username, Lang: o.Lang},
-		usage: &usage.Screen{Store: p.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
+		users: &users.Screen{Directory: p.opts.Users, Bot: o.Me.Username, Lang: o.Lang},
+		usage: &usage.Screen{Store: p.opts.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
 		sessions: sessions.New(sessions.Options{
-			Sessions: p.Sessions, SetAway: p.SetAway, Now: o.Now, Lang: o.Lang, Files: sessionFiles(p.Changes),
+			Sessions: p.opts.Sessions, SetAway: p.opts.SetAway, Now: o.Now, Lang: o.Lang,
+			Files: sessionFiles(p.opts.Changes),
 			Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
 				st, err := p.desk.Status(ctx, in)
 				return st.Session.ID, err
 			},
 		}),
 		projects: project.New(project.Options{
-			Projects: p.Projects, Topics: newTopics{p.topics, h.Named, p.desk}, Lang: o.Lang,
+			Projects: p.opts.Projects, Topics: newTopics{p.topics, h.Named, p.desk}, Lang: o.Lang,
 			Status: p.desk.Status,
 		}),
 		consults: consult.New(consult.Options{
-			Consults: p.Consults, Models: menus, Group: p.Group, Most: p.chat.cards.MaxMessages,
-			Messages: p.chat.messages, Journal: p.Journal, Finish: f.Finish,
+			Consults: p.opts.Consults, Models: menus, Group: p.opts.Group, Most: p.chat.cards.MaxMessages,
+			Messages: p.chat.messages, Journal: p.opts.Journal, Finish: f.Finish,
 			Beside: spawn, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 		}),
 		checks: checks.New(checks.Options{
-			Examiner: p.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: spawn, Lang: o.Lang,
+			Examiner: p.opts.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: spawn, Lang: o.Lang,
 		}),
 		changes: changes.New(changes.Options{
-			Changes: p.Changes, Store: p.Journal, Spool: p.spool, Names: p.chat.names, Lang: o.Lang,
+			Changes: p.opts.Changes, Store: p.opts.Journal, Spool: p.spool, Names: p.chat.names, Lang: o.Lang,
 			Session: sessions.OpenButton,
 		}),
 	}
 	h.commands = &commands{
 		desk: p.desk, finisher: f, feedback: p.feedback, messages: p.chat.messages, now: o.Now, lang: o.Lang,
-		log:   o.Log,
-		pages: all, uploads: o.Uploads,
+		log: o.Log, screens: all, uploads: o.Uploads,
 	}
 	h.commands.table = commandTable(h.commands)
 	h.callbacks = &callbacks{
 		desk: p.desk, finisher: f, feedback: p.feedback, lang: o.Lang, log: o.Log, queue: p.chat.queue, menus: menus,
+		buttons: all.buttons(o.Lang),
 	}
-	h.callbacks.register(p, all, h.transcripts, h.restarts)
+	h.callbacks.register(p, h.transcripts, h.restarts)
 	return h
 }
 
-// register assigns the buttons of all screens to their actions.
-func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *restarts) {
-	c.buttons = map[string]button{
+// register adds the handlers of all buttons besides those of the screens.
+func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
+	maps.Copy(c.buttons, map[string]button{
 		actShow:      {orchestrator.ChangeSettings, onTurn(c.show)},
 		actCancel:    {orchestrator.EndOwn, onTurn(c.cancel)},
 		actStop:      {orchestrator.EndOwn, onTurn(c.stop)},
@@ -131,31 +145,15 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 			func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
 				return decide(ctx, p.chat.approvals, press, what)
 			}},
-		cron.Action:      {orchestrator.MakeSchedules, onMessage(all.jobs.Press)},
-		project.Action:   {orchestrator.ChangeSettings, onScreen(all.projects.Press)},
-		consult.Action:   {orchestrator.ChangeSettings, onScreen(all.consults.Press)},
-		steps.Action:     {orchestrator.Read, inChat((&steps.Screen{Steps: p.Steps, Lang: c.lang}).Press)},
-		changes.Action:   {orchestrator.Read, onMessage(all.changes.Press)},
-		sessions.Action:  {orchestrator.Read, onScreen(all.sessions.Press)},
-		agent.Action:     {orchestrator.ChangeSettings, onScreen(all.agent.Press)},
-		usage.Action:     {orchestrator.Read, onScreen(all.usage.Press)},
-		usage.PlotAction: {orchestrator.ChangeSettings, onMessage(all.usage.Plot)},
-		users.Action:     {orchestrator.ManageUsers, onScreen(all.users.Press)},
-		files.Action:     {orchestrator.ReachFiles, onScreen(all.files.Press)},
-		tables.Action:    {orchestrator.ChangeSettings, inChat(p.tables.Press)},
-		silence.Action:   {orchestrator.ChangeSettings, inChat(p.chat.silence.Press)},
+		steps.Action:   {orchestrator.Read, inChat((&steps.Screen{Steps: p.opts.Steps, Lang: c.lang}).Press)},
+		tables.Action:  {orchestrator.ChangeSettings, inChat(p.tables.Press)},
+		silence.Action: {orchestrator.ChangeSettings, inChat(p.chat.silence.Press)},
 		display.Action: {orchestrator.ChangeSettings,
 			func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
 				return c.display(ctx, p.chat.display, press, what)
 			}},
 		transcript.Action: {orchestrator.SendPrompts, onScreen(heard.Press)},
-	}
-	if all.files == nil {
-		c.buttons[files.Action] = button{orchestrator.ReachFiles,
-			func(_ context.Context, press updates.Press, _ string) (tgapi.Answer, error) {
-				return tgapi.Stale(c.lang.Of(press.By.Conversation.Chat)), nil
-			}}
-	}
+	})
 	for act, what := range recoveries() {
 		c.buttons[act] = button{orchestrator.ChangeSettings,
 			onTurn(func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
@@ -173,8 +171,8 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 // Moved implements updates.Handler. The language and the open approvals of the group move too.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
-	if chosen := h.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
-		err = h.lang.Choose(ctx, to, chosen)
+	if chosen := h.commands.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
+		err = h.commands.lang.Choose(ctx, to, chosen)
 	}
 	h.approvals.Moved(from)
 	return err
@@ -227,7 +225,7 @@ const sentWithin = 2 * time.Second
 func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 	ctx, cancel := context.WithTimeout(ctx, sentWithin)
 	defer cancel()
-	if err := h.messages.Await(ctx, in.Conversation, in.ReplyTo); err != nil {
+	if err := h.commands.messages.Await(ctx, in.Conversation, in.ReplyTo); err != nil {
 		h.commands.log.Warn("find what a message replies to", "update", in.Update, "err", err)
 	}
 }
@@ -236,7 +234,7 @@ func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 // then.
 func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) bool {
 	p := h.commands.lang.Of(in.Conversation.Chat)
-	answer, ok, err := h.commands.changes.Replied(ctx, in.By(), in.ReplyTo, in.Text)
+	answer, ok, err := h.commands.screens.changes.Replied(ctx, in.By(), in.ReplyTo, in.Text)
 	if err != nil {
 		h.commands.log.Error("commit what a turn changed", "update", in.Update, "err", err)
 		answer = p.Text("bot.log-says", p.Text("bot.not-done"))
@@ -304,7 +302,7 @@ func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool
 
 // Named implements updates.Handler.
 func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool) {
-	c, ok := h.menus.Named(ctx, in, name)
+	c, ok := h.commands.screens.menus.Named(ctx, in, name)
 	return orchestrator.Wants{Agent: c.Agent, Model: c.Model, Effort: c.Effort}, ok
 }
 

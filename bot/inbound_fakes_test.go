@@ -155,7 +155,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	approvals := approval.New(approval.Options{Messages: messages, Journal: journal, Log: log, Now: time.Now})
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
-		Options: Options{
+		opts: Options{
 			Jobs: jobs, Journal: journal, Group: func() []string { return nil },
 			Aliases: func() map[string]string { return map[string]string{"fast": "claude/opus high"} },
 			Reload:  func(context.Context, orchestrator.ConversationID) string { return "reloaded" },
@@ -194,7 +194,7 @@ func (r *inboundRig) settle() {
 func (r *inboundRig) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	r.Stop(ctx)
+	r.Router.Stop(ctx)
 }
 
 // text returns a private message of the owner. fields override its fields.

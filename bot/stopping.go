@@ -20,9 +20,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop aborts the work of the desk and drops the prompts that wait here. The reply is sent before anything is stored.
+// stop aborts the work of the desk and drops the prompts that wait here. The reply is sent before anything is stored.
 // The commit that records the abort also stores the reply's last content and marks the updates as handled.
-func (c *commands) Stop(ctx context.Context, a updates.Abort) {
+func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	in := a.In
 	mine := func(other *updates.Message) bool {
 		return in.Role.May(orchestrator.EndAny) || other.User == in.User

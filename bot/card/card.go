@@ -187,7 +187,8 @@ const maxTitle = 200
 
 func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	s := &messages{
-		record: &record{journal: c.opts.Journal, turn: t.ID}, turn: t, all: c.opts.Messages, conv: t.Prompt.Conversation,
+		record: &record{journal: c.opts.Journal, turn: t.ID}, turn: t, all: c.opts.Messages,
+		conv: t.Prompt.Conversation,
 	}
 	s.notice, s.file, s.end = s.open(noticeName), s.open(fileName), s.open(endName)
 	return s

@@ -23,14 +23,14 @@ func (q *queue) run() {
 		o.mu.Lock()
 		e, wait, dropped := q.next(time.Now())
 		q.flying, q.runs = e, e != nil || wait > 0
-		if e != nil && e.Parallel {
-			q.flying, q.parallel[e.Key] = nil, true
+		if e != nil && e.call.Parallel {
+			q.flying, q.parallel[e.call.Key] = nil, true
 		}
 		runs := q.runs
 		o.mu.Unlock()
 		end(dropped, ErrDropped)
 		switch {
-		case e != nil && e.Parallel:
+		case e != nil && e.call.Parallel:
 			o.wg.Go(func() { q.makeParallel(e) })
 			continue
 		case e != nil:
@@ -85,21 +85,21 @@ func (q *queue) makeParallel(e *entry) {
 // make tries e once and handles the outcome.
 func (q *queue) make(e *entry) {
 	o := q.out
-	err := o.try(e.ctx, e.Call)
+	err := o.try(e.ctx, e.call)
 	now := time.Now()
 	if errors.Is(err, ErrNotNeeded) {
 		o.settle(e, now)
 		return
 	}
 	trouble := o.opts.Trouble(err)
-	v := judge(e.Call, err, trouble)
+	v := judge(e.call, err, trouble)
 	learned := o.learn(q, trouble, now)
 	o.mu.Lock()
 	q.landLocked(e)
 	switch {
 	case v != decided && o.life.Err() != nil:
 		v, err = decided, ErrClosed
-	case v != decided && o.closed && e.Delivery == Newest: // like the calls that waited when Drain came
+	case v != decided && o.closed && e.call.Delivery == Newest: // like the calls that waited when Drain came
 		v, err = decided, ErrClosed
 	case v != decided && e.ctx.Err() != nil:
 		v, err = decided, context.Cause(e.ctx)
@@ -114,7 +114,7 @@ func (q *queue) make(e *entry) {
 	if v == decided {
 		end([]*entry{e}, err)
 	} else {
-		o.opts.Log.Debug("call waits", "chat", e.Chat.ID, "err", err)
+		o.opts.Log.Debug("call waits", "chat", e.call.Chat.ID, "err", err)
 	}
 	o.save(learned)
 }

@@ -229,7 +229,8 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 		return r.unsupported(ctx, u, m, in)
 	}
 	r.follower.remember(in)
-	if in.Private && !in.sent.forwarded && in.sent.file == nil && isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
+	if in.Private && !in.sent.forwarded && in.sent.file == nil &&
+		isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
 		t.class, t.do = classUrgent, r.abortIfRunning
 	}
 	if t.class == classContent && in.sent.album == "" && r.queues.behindCommand(in.Conversation) {
