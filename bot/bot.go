@@ -44,15 +44,15 @@ type Options struct {
 
 	Allow updates.Allow
 	Users users.Directory       // for /pair and /users; nil: all users are in the configuration
-	Owner orchestrator.PersonID // notified privately of polling trouble; 0: nobody is
+	Owner orchestrator.PersonID // gets private notices of polling trouble; 0: no user does
 
 	Lost        time.Time                           // earlier messages may have been handled without a trace
 	Polled      func(err error, wait time.Duration) // gets the result of each poll; see updates.PollerOptions
 	AlbumWindow time.Duration                       // wait for further files of an album; 1.5 s; negative: none
 	PasteWindow time.Duration                       // wait for the next part of a split message; 300 ms; negative: none
 
-	Aliases func() map[string]string // returns the current aliases for /model; nil: there are none
-	Reload  Reload                   // for /reload; nil: there is nothing to reload
+	Aliases func() map[string]string // returns the current aliases for /model; nil: none
+	Reload  Reload                   // for /reload; nil: not available
 
 	Jobs     orchestrator.Jobs        // for /cron; nil: not available
 	Sessions orchestrator.Sessions    // for /sessions

@@ -225,7 +225,7 @@ func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	return say.Text("bot.stopping"), err
 }
 
-// menu handles a button of a menu. If the choice is not stored, the message says so too.
+// menu handles a button of a menu. If the choice cannot be stored, the message reports that.
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (tgapi.Answer, error) {
 	a, err := c.menus.Press(ctx, p.By, action, data)
 	if a.Expired {

@@ -22,13 +22,15 @@ func commandTable(c *commands) []updates.CommandSpec {
 	language := c.page(language{c.lang}.command)
 	setting := func(s orchestrator.Setting) updates.CommandFunc { return c.page(c.screens.menus.Setting(s)) }
 	consult, group := c.consultHandler(c.screens.consults.Consult), c.consultHandler(c.screens.consults.Group)
-	noFiles, noModels, noUsers := c.screens.files == nil, !c.screens.consults.Offered(), c.screens.users.Directory == nil
+	noFiles, noModels := c.screens.files == nil, !c.screens.consults.Offered()
+	noUsers := c.screens.users.Directory == nil
 	return []updates.CommandSpec{
 		{Name: "new", Help: "bot.menu-new", Right: sessions, Do: c.newSession},
 		{Name: "model", Help: "bot.menu-model", Right: settings, Do: model},
 		{Name: "effort", Help: "bot.menu-effort", Right: settings, Do: c.page(c.screens.menus.Effort)},
 		{Name: "context", Help: "bot.menu-context", Right: settings, Do: c.page(c.screens.agent.Context)},
-		{Name: "compact", Help: "bot.menu-compact", Right: settings, Takes: prompt, Do: c.ofAgent(c.screens.agent.Compact)},
+		{Name: "compact", Help: "bot.menu-compact", Right: settings, Takes: prompt,
+			Do: c.ofAgent(c.screens.agent.Compact)},
 		{Name: "cmd", Help: "bot.menu-cmd", Right: settings, Takes: prompt, Do: c.ofAgent(c.screens.agent.Commands)},
 		{Name: "usage", Help: "bot.menu-usage", Right: read, Do: c.page(c.screens.usage.Usage)},
 		{Name: "audit", Help: "bot.menu-audit", Right: read, Do: c.page(c.screens.usage.Audit)},

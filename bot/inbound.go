@@ -41,7 +41,7 @@ type parts struct {
 	chat     *Chat
 	tables   *tables.Screen
 	topics   *topicOpener
-	spool    *message.Spool // for pictures; nil: there are none
+	spool    *message.Spool // for pictures; nil: no pictures
 }
 
 // handlers implements updates.Handler.
@@ -245,7 +245,7 @@ func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) b
 	return ok
 }
 
-// handleDecision passes a message to the approval or question that it answers. It returns false if there is none.
+// handleDecision passes a message to the approval or question that it answers. It returns false if it answers none.
 func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool {
 	said := approval.Message{
 		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text,

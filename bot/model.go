@@ -34,9 +34,9 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 	c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
 }
 
-// byName chooses a model. If agents are still listing their models, a message says so at once and changes later. Only
-// that change finishes the command. So the next process runs the command again if ductor stops before, and later
-// messages of the user are handled after it.
+// byName chooses a model. If agents are still listing their models, it sends a message at once and edits it later. Only
+// the edit finishes the command: if ductor stops before, the next process runs the command again, and later messages of
+// the user wait for it.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	page, later, err := c.menus.ModelByName(ctx, r.In.By(), r.Args)
 	if err != nil || later == nil {

@@ -33,8 +33,8 @@ type editedPrompt struct {
 // editKey returns the journal key of the new text.
 func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 
-// offer offers to start over with text, if message is the prompt of the running turn and its words changed. The newest
-// text counts. It returns false if there is nothing to offer; otherwise it has finished the task.
+// offer offers to start over with text, if message is the prompt of the running turn and its words changed. Of several
+// edits the newest counts. If it returns false, it has done nothing; otherwise it has finished the updates.
 func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)

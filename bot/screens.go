@@ -20,7 +20,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// screens are what commands open.
+// screens are the parts of the chat that commands open.
 type screens struct {
 	menus    *menu.Menus
 	jobs     *cron.Screen
@@ -33,7 +33,7 @@ type screens struct {
 	users    *users.Screen
 	consults *consult.Screen
 	checks   *checks.Screen
-	reload   Reload // nil: there is nothing to reload
+	reload   Reload // nil: not available
 }
 
 // buttons returns the handlers of the buttons of the screens, by action.

@@ -64,9 +64,9 @@ func (c *commands) withdraw(ctx context.Context, in orchestrator.ConversationID)
 // seconds.
 const stillAlive = cli.DefaultGrace + 5*time.Second
 
-// stopReply is the message that answers an abort. It says "Stopping…" from the moment the turn is told to end. It says
-// "Stopped." once the whole turn is dead and its card shows how it ended; if that is already so, it says that at once.
-// The store has its last content, which the next process shows if this one dies before.
+// stopReply is the answer to an abort. It shows "Stopping…" once the turn was told to end, and "Stopped." once the
+// whole turn is dead and its card shows the end. The store has its last content from the beginning, and the next
+// process shows that if this one dies before.
 type stopReply struct {
 	messages *message.Messages
 	lang     lang.Printer
@@ -246,7 +246,7 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 	return nil
 }
 
-// aliveSentence names processes. It returns "" if there are none.
+// aliveSentence names processes. It returns "" for none.
 func aliveSentence(p lang.Printer, alive []cli.ProcessName) string {
 	if len(alive) == 0 {
 		return ""

@@ -82,7 +82,7 @@ func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (
 // barWidth is the width of the bar in characters.
 const barWidth = 20
 
-// fillLines describes how full a context is and what fills it.
+// fillLines describes how full a context is, and its largest parts.
 func (s *Screen) fillLines(p lang.Printer, f cli.Fill) []string {
 	percent, known := f.Percent()
 	if !known {
@@ -109,7 +109,7 @@ func (s *Screen) fillLines(p lang.Printer, f cli.Fill) []string {
 	return lines
 }
 
-// Compact answers "/compact". The rest of the message describes what to keep.
+// Compact answers "/compact". The rest of the message describes the content to keep.
 func (s *Screen) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (Answer, error) {
 	receipt, err := s.Service.Compact(ctx, hint, p)
 	return s.turnAnswer(s.Lang.Of(p.Conversation.Chat), receipt, err)

@@ -176,7 +176,7 @@ func (s *messages) assumeShown(content contents) {
 	}
 }
 
-// withRemark appends a line to a message, if there is room.
+// withRemark appends a line to a message that has room for it.
 func withRemark(t render.Text, line string) render.Text {
 	if t.Text != "" {
 		t, _ = below(t, remarkText(line))

@@ -20,7 +20,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Buttons creates the buttons below a card. The card does not know what they do.
+// Buttons creates the buttons below a card. The card does not know their effect.
 type Buttons interface {
 	// Offer returns buttons for a user's options after a turn.
 	Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard
@@ -57,11 +57,11 @@ type Options struct {
 type Look struct {
 	IntervalPrivate time.Duration          // shortest time between two edits; 1 s
 	IntervalGroup   time.Duration          // 3 s
-	StatusAfter     time.Duration          // silence after which the card says what the turn waits for; 2 s
+	StatusAfter     time.Duration          // silence after which the card shows why the turn waits; 2 s
 	Think           orchestrator.ThinkMode // for turns without a mode of their own; ThinkOff
 	Footer          []FooterField          // nil for none
 	Places          bool                   // sandboxes exist, so the footer names the place where a turn ran
-	Drafts          bool                   // cards in private chats start as drafts, if there is a Draft
+	Drafts          bool                   // cards in private chats start as drafts; needs Draft
 	// MaxMessages is the maximum number of messages of an answer; 0 is no limit. The messages of a longer answer show
 	// its beginning and its end, and a file contains all of it.
 	MaxMessages int
@@ -260,8 +260,7 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	return nil
 }
 
-// Amend updates the shown outcome with what the turn changed, or with text at the end of its answer, that came after
-// Finish.
+// Amend adds to the shown outcome what came after Finish: the changes of the turn, or text at the end of its answer.
 func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	if c.cards.claim(c.turn.ID, remarking) != idle {
 		return ErrNotYet

@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// savedCard is what the journal keeps of a card's content.
+// savedCard is the form of a card's content in the journal.
 type savedCard struct {
 	Final         bool           `json:"final"` // the outcome; otherwise the last snapshot of the running turn
 	First         int            `json:"first"` // the messages before it stay unchanged
@@ -41,7 +41,7 @@ type contents struct {
 	stripsButtons bool // the message before first loses its buttons; its other content is unknown
 	texts         []render.Text
 	buttons       tgapi.Keyboard
-	remark        string // below the last message, if there is room
+	remark        string // below the last message, if it has room
 	end           *ending
 	file          string // the whole answer if the messages leave out a part of it; otherwise empty
 	rich          richContent

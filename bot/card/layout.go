@@ -96,7 +96,7 @@ func (p *piece) add(kind segmentKind, segment int, t render.Text) {
 
 func (p *piece) message() render.Text { return render.AsMessage(render.Concat(p.texts...)) }
 
-// extend adds starts until the rest of the document fits into one message, or until there are most; then cut reports
+// extend adds starts until the rest of the document fits into one message, or until most messages exist; cut reports
 // that the rest does not fit. limit bounds the last message. most is 0 for no limit.
 func (d *document) extend(starts []position, limit, most int) (all []position, cut bool) {
 	for {

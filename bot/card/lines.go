@@ -280,7 +280,7 @@ func (d *document) bypassLine(now time.Time) string {
 	return render.BypassLeft(d.lang, d.turn.bypass, now)
 }
 
-// liveLines returns the end of a running card: what the turn waits for, and whether it runs in bypass.
+// liveLines returns the end of a running card: why the turn waits, and whether it runs in bypass.
 func (d *document) liveLines(now time.Time) render.Text {
 	line := d.wait.text(d.lang, d.turn.agent)
 	bypass := d.bypassLine(now)

@@ -62,7 +62,8 @@ func (c *card) dueLocked() (time.Time, bool) {
 	return at, ok
 }
 
-// changesLocked returns when the card's content changes by itself, if it does.
+// changesLocked returns when the content of the card changes without an event, such as the running time of a tool. It
+// returns false if it does not.
 func (c *card) changesLocked() (time.Time, bool) {
 	switch {
 	case c.past.replaying:
@@ -99,7 +100,7 @@ func (c *card) newestLocked() int {
 	return c.starts[len(c.starts)-1].segment
 }
 
-// postCall hands a call to the outbox, which runs it when there is budget.
+// postCall gives a call to the outbox, which makes it when the chat has budget.
 func (c *card) postCall(post bool) {
 	if !post {
 		return
@@ -286,7 +287,7 @@ func (c *card) liveButtonsLocked() tgapi.Keyboard {
 	return tgapi.Keyboard{{buttons.Stop(c.turn.ID)}}
 }
 
-// withLive appends the live lines to the newest message, if there is room.
+// withLive appends the live lines to the newest message, if it has room for them.
 func withLive(t, line render.Text) render.Text {
 	if t.Text == "" {
 		return line
@@ -295,7 +296,7 @@ func withLive(t, line render.Text) render.Text {
 	return t
 }
 
-// below appends a line to a message, if the line is not empty and there is room.
+// below appends a line to a message that has room for it. It ignores an empty line.
 func below(t, line render.Text) (all render.Text, fits bool) {
 	if line.Text == "" {
 		return t, true

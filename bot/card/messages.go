@@ -255,7 +255,7 @@ func (s *messages) where() orchestrator.ConversationID {
 }
 
 // missing reports whether a part of the content may be missing in the chat (unknown) or was rejected (refused), if no
-// notice says so yet.
+// notice reports that yet.
 func (s *messages) missing() (unknown, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

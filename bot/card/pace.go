@@ -173,7 +173,7 @@ func (g *growing) show() {
 	g.chars, g.end = 0, ""
 }
 
-// due returns when the text is worth an edit if nothing more comes. It returns false if there is no text.
+// due returns when the text is worth an edit if nothing more comes. It returns false without a text.
 func (g *growing) due() (at time.Time, ok bool) {
 	if g.ripe() {
 		return g.last, g.chars > 0

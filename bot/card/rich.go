@@ -102,7 +102,7 @@ func code(language, text string) render.Block {
 	return render.Block{Kind: render.PreBlock, Language: language, Text: render.Plain(text)}
 }
 
-// fold returns a folded block with a content, or nothing if there is no content.
+// fold returns a folded block with a content, or nothing for an empty content.
 func fold(summary render.Text, inside ...render.Block) []render.Block {
 	if len(inside) == 0 {
 		return nil

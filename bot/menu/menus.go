@@ -61,7 +61,7 @@ type menu interface {
 	view() tgapi.Page
 	// press applies one press. It ignores presses that this step of the menu does not have.
 	press(o op) state
-	// unchanged describes what stays as it is if the user chose nothing.
+	// unchanged describes the current choice, which stays if the user chose nothing.
 	unchanged() string
 	// store stores the user's choice. said replaces the menu; short answers the press.
 	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)

@@ -77,7 +77,7 @@ func (m *modelMenu) enterOnly() {
 }
 
 // ModelByName answers "/model" with a name by choosing that model. If an agent must list its models first, the page
-// says so, and later returns the page that replaces it.
+// asks to wait, and later returns the page that replaces it.
 func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
 	in := by.Conversation

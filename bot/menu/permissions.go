@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// permissionMenu is one open menu for what the agent may do without asking.
+// permissionMenu is one open menu for permission modes, rules and tools.
 type permissionMenu struct {
 	frame
 	service Service
@@ -106,7 +106,7 @@ func (m *permissionMenu) setText(mode cli.PermissionMode) string {
 	return text
 }
 
-// line explains a mode, including what the conversation's agent does not support of it.
+// line explains a mode, and which part of it the conversation's agent does not support.
 func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	line := m.modeLine(mode)
 	if why := m.now.Cannot[mode]; why != "" {

@@ -115,8 +115,7 @@ func (m *Message) callEdit(ctx context.Context, want Content) error {
 	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.renderText(want.Text, render.MessageLimit), want.Keyboard)
 }
 
-// richContent returns the rich content that the message is to show. It returns nil if there is none or Telegram
-// rejected it.
+// richContent returns the rich content to show: nil for a plain message, or if Telegram rejected it.
 func (m *Message) richContent(want Content) []render.Block {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -67,7 +67,7 @@ type Spec struct {
 	Called  func(*Message) // called after each decided call, but not after a failure that is retried; may be nil
 }
 
-// Open returns the message of a spec. It continues with the stored message if there is one.
+// Open returns the message of a spec. It continues a stored message.
 func (s *Messages) Open(spec Spec) *Message {
 	if spec.Order == "" {
 		spec.Order = spec.Key
@@ -95,7 +95,7 @@ func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
 	return all, nil
 }
 
-// KeyAt returns the key of the message with a number in a conversation, or "" if there is none.
+// KeyAt returns the key of the message with a number in a conversation, or "" for an unknown message.
 func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id int) (string, error) {
 	row, err := s.store.MessageAt(ctx, in, id)
 	if err != nil {

@@ -211,9 +211,9 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// next removes and returns the call to make next, together with its budget. If there is none, wait is the time until
-// the next check, or 0 if no call waits. It drops Optional calls without budget, and all Optional calls if it returns
-// another call.
+// next removes and returns the call to make next, together with its budget. If no call may be made yet, wait is the
+// time until the next check, or 0 if no call waits. It drops Optional calls without budget, and all Optional calls if
+// it returns another call.
 func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
 	first, wait := q.heads(now)
 	for _, e := range first {

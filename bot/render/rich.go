@@ -185,7 +185,7 @@ func headOf(blocks []Block, room extent) (out []Block) {
 	return out
 }
 
-// head returns the beginning of a block, or nothing if there is no room for it.
+// head returns the beginning of a block, as much as the room allows.
 func (b Block) head(room extent) []Block {
 	const least = 64 // fewest units worth a block
 	if room.units < least || room.blocks < 2 {

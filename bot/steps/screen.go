@@ -48,10 +48,10 @@ func data(turn cli.TurnID, op rune, n int) string {
 	return d
 }
 
-// Press handles a press on a message of in. what is the button's data without the action.
-func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, what string) (tgapi.Answer, error) {
+// Press handles a press on a message of in. data is the button's data without the action.
+func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, data string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
-	id, rest, _ := strings.Cut(what, ":")
+	id, rest, _ := strings.Cut(data, ":")
 	turn := cli.TurnID(id)
 	op, n := rune(0), 0
 	if rest != "" {

@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// ClientOptions say how to reach Telegram.
+// ClientOptions configure a Client.
 type ClientOptions struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org

@@ -44,8 +44,8 @@ func (c *Client) sendRich(ctx context.Context, m Message) (int, error) {
 	return id, missing(err)
 }
 
-// missing turns the error into NoMethod if Telegram answered that there is no such method. The token is valid, because
-// other calls succeed with it.
+// missing turns the error into NoMethod if Telegram does not know the method. The token is valid, because other calls
+// succeed with it.
 func missing(err error) error {
 	call, ok := err.(*CallError)
 	if !ok || call.Fault.Code != http.StatusNotFound {

@@ -67,8 +67,8 @@ func keyOf(in orchestrator.ConversationID, spoken int) string {
 	return fmt.Sprint(keyPrefix, in.Key(), "/", spoken)
 }
 
-// Answered stores a text that was used as the answer to a question, and returns a message that says so. The message's
-// button makes the text a prompt.
+// Answered stores a text that was used as the answer to a question, and returns a message that reports this use. The
+// message's button makes the text a prompt.
 func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Text: p.Text, Arrived: p.Arrived}
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)

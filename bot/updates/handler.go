@@ -11,7 +11,7 @@ import (
 
 // Handler carries out the requests of updates. It finishes the updates that it handles.
 type Handler interface {
-	// Command returns the command with a name. For an unknown name it returns a command that says so, and false.
+	// Command returns the command with a name. For an unknown name it returns a command that reports that, and false.
 	Command(name string) (CommandSpec, bool)
 	// Press handles a press of a button.
 	Press(ctx context.Context, p Press)

@@ -109,7 +109,7 @@ func (r *receiver) addSubject(ctx context.Context, in *Message) {
 }
 
 // fetchRepliedFile fetches the file of the message that in replies to. If that fails, the prompt goes without the file
-// and says so.
+// and mentions it.
 func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
 	r.acknowledge(in)
 	of := *in

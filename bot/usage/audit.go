@@ -115,7 +115,7 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 	return line
 }
 
-// grounds explains who or what decided, and why, or how it ended. It rephrases ductor's own reasons, because those are
+// grounds explains a decision: its author, its reason, or its end. It rephrases ductor's own reasons, because those are
 // written for agents.
 func grounds(p lang.Printer, e orchestrator.AuditEntry) (all []string) {
 	rule, reason := short(render.Rule(p, e.Rule)), short(e.Reason)
