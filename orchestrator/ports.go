@@ -111,9 +111,9 @@ type Gateway interface {
 	// Outliving returns a function that names the processes of a running turn and those that outlive it; see
 	// service.Service.
 	Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName
-	// Release closes the idle session of a conversation, if there is one, without waiting for it.
+	// Release closes the idle session of a conversation, without waiting for it.
 	Release(conversation cli.Conversation)
-	// Warm opens the session that req will need ahead of its turn, if there is room, and returns at once.
+	// Warm opens the session that req will need before its turn starts, if the pool has room, and returns at once.
 	Warm(agent cli.Agent, req cli.Request)
 	// Live returns the running agents and the resources that they hold.
 	Live(ctx context.Context) cli.Living
@@ -122,11 +122,11 @@ type Gateway interface {
 	// ShowSkill adds the text of a skill to the request of an agent to use that skill; see service.Service.
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 	// Cannot explains in one sentence which part of a permission mode an agent does not support in an environment. It
-	// returns "" if there is no known limit.
+	// returns "" if no limit is known.
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
 	// CannotHold explains why ductor cannot enforce the tool lists of a request for an agent, or returns "" if it can.
 	CannotHold(agent cli.Agent, req cli.Request) string
-	// Fill reports how full the context of a session is, and with what; see service.Service.
+	// Fill reports how full the context of a session is, and its parts; see service.Service.
 	Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (cli.Fill, error)
 	// Commands lists the commands and skills of an agent; see service.Service.
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
@@ -140,8 +140,8 @@ type Gateway interface {
 	// LogIn logs in an agent. It passes the address and code for the user to show. It returns once the agent is logged
 	// in or the login failed.
 	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error
-	// Substitute returns a usable agent of an environment that is not among others, or "" if there is none. configured
-	// reports whether the configuration names it as a substitute.
+	// Substitute returns a usable agent of an environment that is not among others, or "". configured reports whether
+	// the configuration names it as a substitute.
 	Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (agent cli.Agent, configured bool)
 }
 

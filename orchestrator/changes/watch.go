@@ -41,7 +41,7 @@ type before struct {
 	ready chan struct{} // closed once the snapshot is complete or has failed
 	repos []*git.Repo
 	trees []orchestrator.SnapshotTree
-	why   orchestrator.NoUndo // why there is no undo; empty if there is
+	why   orchestrator.NoUndo // why the turn has no undo; empty if it has one
 }
 
 // isReady reports whether the snapshot is complete or has failed.

@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// writes records what a turn may have written so far.
+// writes records the possible writes of a turn so far.
 type writes struct {
 	wrote bool
 	tools map[cli.ToolID]bool     // unfinished tools that may write; false while waiting for an answer

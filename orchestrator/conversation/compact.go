@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// Compact lets the agent of a conversation shorten its context, in a separate turn. hint says what to keep and may be
-// empty. An agent without this feature gets a new session and a short form of the history.
+// Compact lets the agent of a conversation shorten its context, in a separate turn. hint describes the content to keep
+// and may be empty. An agent without this feature gets a new session and a short form of the history.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint
 	return e.enqueue(ctx, e.compaction(orchestrator.Turn{Prompt: p}))
@@ -115,8 +115,7 @@ func spender(t orchestrator.Turn) spending.Spender {
 	return spending.Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
 }
 
-// withinBudget returns how much a turn may cost, or 0 if there is no limit. It returns a *cli.Failure if a budget is
-// spent.
+// withinBudget returns how much a turn may cost, or 0 for no limit. It returns a *cli.Failure if a budget is spent.
 func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64, error) {
 	if e.opts.Budgets == nil {
 		return 0, nil

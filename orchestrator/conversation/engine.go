@@ -37,7 +37,7 @@ type Options struct {
 	Dir         string   // for conversations that chose none; absolute
 	Roots       []string // directories that /cwd may enter, and everything below them; absolute
 	AddDirs     []string // further directories that agents may use; absolute
-	Roles       Roles    // nil: there are none
+	Roles       Roles    // nil: none
 	Instruction string   // appended to the system prompt of every turn; may be empty
 	UploadsDir  string   // has a folder for each conversation, which its agent may read; may be empty
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
@@ -124,7 +124,7 @@ func (e *Engine) turnSettings() turn.Settings {
 	}
 }
 
-// OnFailure configures what ductor offers after a turn failed before the agent ran anything.
+// OnFailure configures the reaction to a turn that failed before its agent ran anything.
 type OnFailure struct {
 	// Gets the codes for agent log-ins in the private chat; 0: agents cannot be logged in from the chat.
 	Owner    orchestrator.PersonID

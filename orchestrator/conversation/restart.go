@@ -141,8 +141,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 }
 
 // changesOf returns a function that computes the file changes of a turn that ended under the previous process, which
-// died before it could do so. It returns nil if there is nothing to compare. The steps of the turn show which tools
-// wrote.
+// died before it could do so. It returns nil if the turn changed no file. The steps of the turn show which tools wrote.
 func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
 	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
 		t.Outcome.Changed != (orchestrator.Changed{}) {

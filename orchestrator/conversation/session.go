@@ -14,7 +14,7 @@ import (
 )
 
 // sessionFor returns the session for a turn: the one that was current when the turn was queued, or otherwise the
-// current one. If the reset rules have ended it, or there is none, it creates a new session.
+// current one. It creates a new session if the reset rules have ended that one, or if none exists.
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id := t.Session

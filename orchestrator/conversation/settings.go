@@ -170,8 +170,8 @@ func elsewhere(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return orchestrator.Grants(c.Permission) && c.GrantedIn != in
 }
 
-// endElsewhere ends a mode that was granted in another environment than the turn's, and returns the mode, or "" if
-// there was none.
+// endElsewhere ends a mode that was granted in another environment than the turn's, and returns it, or "" if it ended
+// none.
 func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversation,
 	t orchestrator.Turn) (ended cli.PermissionMode) {
 	if !t.Prompt.Rights.OfChat() || !elsewhere(*conv, t.Sandbox) {
@@ -301,9 +301,8 @@ func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.Too
 	return []cli.ToolList{{Denied: e.turns().DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
 }
 
-// grant adds to a request the tools that a turn may use, and what it may do without asking. Tools that the
-// configuration allows to every chat are not allowed to a turn with rights of its own. Tools that it denies are denied
-// to all.
+// grant adds to a request the tools and the permission mode of a turn. Tools that the configuration allows to every
+// chat are not allowed to a turn with rights of its own. Tools that it denies are denied to all.
 func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
 	req.Permission = e.modeFor(conv, r, req.Sandbox)
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)

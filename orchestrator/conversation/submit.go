@@ -267,7 +267,7 @@ func isSeparate(t orchestrator.Turn) bool {
 	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }
 
-// ownSession returns the session with the name in Wants.Own. It creates a new one if there is none, if the reset rules
+// ownSession returns the session with the name in Wants.Own. It creates a new one if none exists, if the reset rules
 // have ended it, or if the turn needs another directory.
 func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {

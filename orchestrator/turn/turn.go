@@ -116,7 +116,7 @@ type Turn struct {
 	// ctx ends with the turn. An abort cancels it with cli.ErrAborted, the end of ductor with ErrShutdown, or with
 	// cli.ErrDetached if the turn continues without ductor.
 	ctx    context.Context
-	record context.Context // never ends: ductor records what happened even if the turn was aborted
+	record context.Context // never ends: the end of a turn is recorded even after an abort
 
 	start  Start
 	turn   orchestrator.Turn
