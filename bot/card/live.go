@@ -145,7 +145,7 @@ func (c *card) makeCall(ctx context.Context) error {
 	return c.advanceUnlock(ctx)
 }
 
-// advanceUnlock is step for a caller that holds the card's lock. It releases the lock.
+// advanceUnlock is makeCall for a caller that holds the card's lock. It releases the lock.
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
@@ -180,11 +180,10 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	if act.step == message.Send {
 		act.want.Mark = pack(c.doc.reach(c.starts, act.part))
 	}
-	starts := newest.starts
 	p := c.messages.begin(act, c.pace.calls) // before Finish can ask which calls are in flight
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
-		c.saveSnapshot(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: starts})
+		c.saveSnapshot(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: newest.starts})
 	}
 	if act.step == message.Edit {
 		if err := c.messages.forgetFingerprint(ctx, act.part); err != nil {

@@ -117,7 +117,8 @@ func (t tx) recordRun(r orchestrator.JobRun) (int64, error) {
 
 func runFields(r *orchestrator.JobRun) []any {
 	return []any{&r.ID, &r.Job, &r.Cause, moment{&r.Due}, &r.StandsFor, &r.Prompt, &r.Attempt, moment{&r.NotBefore}, &r.State,
-		moment{&r.Asked}, moment{&r.Ended}, &r.Result.Text, &r.Result.Reason, &r.Result.Changed, &r.Result.Notified, &r.Result.CostUSD}
+		moment{&r.Asked}, moment{&r.Ended}, &r.Result.Text, &r.Result.Reason, &r.Result.Changed, &r.Result.Notified,
+		&r.Result.CostUSD}
 }
 
 // MoveRun stores the changed fields of an open run. It does not change a run that ended, and ignores an unknown id.
@@ -131,7 +132,8 @@ func (db *DB) MoveRun(ctx context.Context, r orchestrator.JobRun) error {
 func (t tx) moveRun(r orchestrator.JobRun) (int64, error) {
 	return t.Exec(`UPDATE job_runs SET attempt = ?, not_before = ?, state = ?, asked = ?, ended = ?, text = ?, reason = ?,
 		changed = ?, told = ?, cost_usd = ? WHERE id = ? AND `+openRun,
-		r.Attempt, millis(r.NotBefore), string(r.State), millis(r.Asked), millis(r.Ended), r.Result.Text, r.Result.Reason,
+		r.Attempt, millis(r.NotBefore), string(r.State), millis(r.Asked), millis(r.Ended), r.Result.Text,
+		r.Result.Reason,
 		r.Result.Changed, r.Result.Notified, r.Result.CostUSD, string(r.ID))
 }
 

@@ -134,7 +134,8 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 	s := orchestrator.Session{AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{}}
 	var own []agentSessionRow
 	err := row.Scan(append([]any{&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Title, &s.Dir,
-		moment{&s.Created}, moment{&s.Used}, &s.Totals.Messages, &s.Totals.CostUSD, &s.Totals.Tokens, &s.Pinned, &s.Archived, list[agentSessionRow]{&own}}, more...)...)
+		moment{&s.Created}, moment{&s.Used}, &s.Totals.Messages, &s.Totals.CostUSD, &s.Totals.Tokens, &s.Pinned,
+		&s.Archived, list[agentSessionRow]{&own}}, more...)...)
 	for _, r := range own {
 		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox}] = orchestrator.AgentSession{ID: r.ID, Told: r.Told, Terminal: r.Terminal != 0}
 	}

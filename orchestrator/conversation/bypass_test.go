@@ -42,6 +42,13 @@ func (h *house) bypass(t *testing.T, lasts time.Duration) {
 	}
 }
 
+func (h *house) permit(t *testing.T, mode cli.PermissionMode) {
+	t.Helper()
+	if err := h.SetPermission(t.Context(), here, mode, owner); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (h *house) mode(t *testing.T) cli.PermissionMode {
 	t.Helper()
 	st, err := h.Status(t.Context(), here)
@@ -123,9 +130,7 @@ func TestATurnLeavesABypassThatItsChatLeft(t *testing.T) {
 	h.bypass(t, time.Hour)
 	h.submit(t, here, "running")
 	h.awaitAsked(t, 1)
-	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits, owner); err != nil {
-		t.Fatal(err)
-	}
+	h.permit(t, cli.AcceptEdits)
 	h.clock.advance(time.Hour)
 	h.clock.ring()
 	h.await(t, "done running")

@@ -27,9 +27,7 @@ func TestAModeEndsWhereItsEnvironmentChanges(t *testing.T) {
 			for _, from := range []string{"web", "plain"} {
 				to := map[string]string{"web": "plain", "plain": "db"}[from]
 				h.in(t, root, from, "before in "+from)
-				if err := h.SetPermission(t.Context(), here, mode, owner); err != nil {
-					t.Fatal(err)
-				}
+				h.permit(t, mode)
 				if got := h.in(t, root, from, "granted in "+from); got != mode {
 					t.Errorf("where it was chosen a turn runs in %s", got)
 				}
@@ -46,9 +44,7 @@ func TestAModeEndsWhereItsEnvironmentChanges(t *testing.T) {
 					}
 				}
 			}
-			if err := h.SetPermission(t.Context(), here, cli.Plan, owner); err != nil {
-				t.Fatal(err)
-			}
+			h.permit(t, cli.Plan)
 			if got := h.in(t, root, "web", "to plan"); got != cli.Plan {
 				t.Errorf("plan becomes %s", got)
 			}
@@ -66,9 +62,7 @@ func TestRightsOutliveNoChangeOfTheConfiguration(t *testing.T) {
 	if !h.turnWith(t, here, "one", bash("1", "git status"), lasting) || h.turnWith(t, here, "two", bash("2", "git status"), allow()) {
 		t.Fatal("a rule does not count where it was made")
 	}
-	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits, owner); err != nil {
-		t.Fatal(err)
-	}
+	h.permit(t, cli.AcceptEdits)
 	h.shut()
 	h.db.Close()
 
