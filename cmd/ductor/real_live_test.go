@@ -186,7 +186,7 @@ func (l *liveTown) isReplaced() string {
 }
 
 func (l *liveTown) isInterrupted() string {
-	l.say(`[[start]] [[text "on and on " ]] [[text n=2000 delay=20ms]]`)
+	l.say(`[[start]] [[text "on and on "]] [[words on n=2000 delay=20ms]]`)
 	l.awaitWord("on and on")
 	began := time.Now()
 	l.say("/abort")
