@@ -241,8 +241,8 @@ func TestAnAbortThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 	})
 }
 
-// An abort and its answer are stored together or not at all. A prompt that was submitted before the abort and is stored
-// during it does not run.
+// An abort is stored together with the updates and notices of its answer, or later without the notices. A prompt that was
+// submitted before the abort and is stored during it does not run.
 func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
 	h, f, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
 	if _, err := h.db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 77, Raw: []byte("/abort")}}); err != nil {
@@ -278,7 +278,7 @@ func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
 			return err == nil && turn.State == orchestrator.TurnCancelled
 		})
 	}
-	if got := stored(); got != "1 updates, 0 notices" {
+	if got := stored(); got != "0 updates, 0 notices" {
 		t.Errorf("after an abort that was not stored at once: %s", got)
 	}
 	if dropped, err = stop(func(*orchestrator.Stopping) {}); err != nil || dropped != 0 {
@@ -286,6 +286,34 @@ func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
 	}
 	if got := stored(); got != "0 updates, 1 notices" {
 		t.Errorf("after an abort: %s", got)
+	}
+}
+
+// TestAnAbortSparesWhatCameAfterIt: a process that takes up an old abort may find newer turns.
+func TestAnAbortSparesWhatCameAfterIt(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		before  int64 // how far its update is before that of the waiting turn
+		arrived time.Time
+		running bool
+		dropped int
+	}{
+		{"before both turns", 1 << 40, time.Time{}, false, 0},
+		{"between the turns", 1, time.Time{}, true, 0},
+		{"behind both turns, with a lower update", 1 << 40, time.Now().Add(time.Hour), true, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, _, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
+			turn, err := h.db.Turn(t.Context(), waiting.Turn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser, Updates: []int64{turn.Prompt.Updates[0] - c.before}, Arrived: c.arrived}
+			report, err := h.Stop(t.Context(), stop, func(*orchestrator.Stopping) {}, storeNothing)
+			if err != nil || report.Running != c.running || report.Dropped != c.dropped {
+				t.Errorf("aborted %+v, %v; want running %v, dropped %d", report, err, c.running, c.dropped)
+			}
+		})
 	}
 }
 
