@@ -169,10 +169,11 @@ func TestAnAbortEndsADelivery(t *testing.T) {
 			}
 			h.submit(t, here, "second")
 			h.await(t, "showing second")
-			turn, err := h.db.Turn(t.Context(), first.Turn)
-			if err != nil || turn.State != orchestrator.TurnDone || !turn.Delivered {
-				t.Errorf("the first turn is %s, delivered %v, %v", turn.State, turn.Delivered, err)
-			}
+			h.await(t, "withdrawn first")
+			h.eventually(t, "the first turn to be delivered", func() bool {
+				turn, err := h.db.Turn(t.Context(), first.Turn)
+				return err == nil && turn.State == orchestrator.TurnDone && turn.Outcome.Unwanted && turn.Delivered
+			})
 			close(h.chat.stuck)
 			h.await(t, "done second")
 		})
