@@ -258,6 +258,13 @@ func (f *facts) powerWindow() time.Duration {
 	return lazyWindow
 }
 
+// tookBack reports whether a power failure before some moment took back what an agent did just before: the prompt waited again.
+func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
+		return s.How == scenario.Power && !s.At.Before(e.At) && s.At.Sub(e.At) < f.powerWindow() && !s.At.After(before)
+	})
+}
+
 // lazyWindow is how long a lazy write may wait for the disk, and some more.
 const lazyWindow = 3 * time.Second
 

@@ -172,7 +172,7 @@ func edited(f *facts) (all []Violation) {
 		if s.Old == "" || !f.tookEdit(s) {
 			continue
 		}
-		if len(f.events[s.Old]) > 0 {
+		if slices.ContainsFunc(f.events[s.Old], func(e AgentEvent) bool { return !f.tookBack(e, s.At) }) {
 			all = append(all, Violation{Token: s.Old, Detail: "ran, although it was changed while it waited"})
 		}
 		if len(f.events[s.Token]) == 0 && !f.stopped(s.Token) && !f.hurt(s.In) && len(f.prompts[s.Token].Effects()) > 0 && len(f.replies(s)) == 0 {

@@ -101,6 +101,14 @@ func verdictsOfTurns() []verdict {
 
 func verdictsOfEdits() []verdict {
 	text := "owner says p1: run\nowner edits p1 into p2: run\n"
+	powerThenEdit := func(s *stage) {
+		id := s.says("owner", ownerChat, "p1")
+		s.agent(Effect, "p1", "p1.0")
+		s.stops(scenario.Power)
+		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
+		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
+		s.agent(Effect, "p2", "p2.0")
+	}
 	edit := func(s *stage) {
 		id := s.says("owner", ownerChat, "p1")
 		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
@@ -110,6 +118,11 @@ func verdictsOfEdits() []verdict {
 		{"an edit in time", text, "", func(s *stage) {
 			edit(s)
 			s.agent(Effect, "p2", "p2.0")
+		}},
+		{"an edit behind a power failure that took the begin back", text, "", powerThenEdit},
+		{"an edit that is lost behind a power failure", text, "edited", func(s *stage) {
+			powerThenEdit(s)
+			s.agent(Effect, "p1", "p1.0")
 		}},
 		{"an edit that came too late", text, "", func(s *stage) {
 			edit(s)
