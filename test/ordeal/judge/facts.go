@@ -249,6 +249,16 @@ func (f *facts) failedFlush() bool {
 	})
 }
 
+// fullDisk is how long the disk is full at most. What is sent meanwhile cannot be noted.
+func (f *facts) fullDisk() (most time.Duration) {
+	for _, step := range f.Scenario.Steps {
+		if d, ok := step.(scenario.Disk); ok && d.Fault == scenario.DiskFull {
+			most = max(most, d.For)
+		}
+	}
+	return most
+}
+
 // powerWindow is how long before a power failure a turn may have begun that then runs again: docs/invariants.md allows it for a
 // turn that began in the last second. A disk in trouble makes that longer.
 func (f *facts) powerWindow() time.Duration {

@@ -82,10 +82,11 @@ func isReason(m telegram.Message, token scenario.Token) bool {
 	return strings.HasPrefix(m.Text, "⛔") && mentions(m.Text, token)
 }
 
-// refused reports whether the chat says of some message, at that time or later, that it was not taken, or did not go well.
+// refused reports whether the chat says of some message, at that time or later, that it was not taken, or did not go well. What is
+// said of the disk promises that nothing is lost.
 func refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
-		failed := has(m, again()...) || m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️")
+		failed := has(m, again()...) || m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") && !says(m.Text, "updates.disk-full", "updates.disk-failed")
 		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
 			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched", "updates.broke", "updates.gave-up", "approval.agent-gone"))
 	})
@@ -298,7 +299,7 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 			return true
 		}
 		return f.diedBetween(c.At, c.Done.Add(time.Second+f.latest())) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
-			f.failedFlush() && f.diedBetween(c.At, c.Done.Add(lazyWindow)) || f.latest() >= 10*time.Second
+			f.failedFlush() && f.diedBetween(c.At, c.Done.Add(lazyWindow)) || f.diedBetween(c.At, c.At.Add(f.fullDisk())) || f.latest() >= 10*time.Second
 	})
 }
 

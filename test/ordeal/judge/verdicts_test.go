@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ductor/internal/sim/telegram"
+	"ductor/lang"
 	"ductor/test/ordeal/scenario"
 )
 
@@ -65,6 +66,10 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p1", "p1.0")
 		}},
 		{"a prompt of which nothing is heard", plainPrompt, "ran", func(s *stage) { s.says("owner", ownerChat, "p1") }},
+		{"a prompt of which only is said that the disk is full", plainPrompt, "ran", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.shows(ownerChat, 0, lang.Language("en").Printer().Text("updates.disk-full"))
+		}},
 		{"a prompt that became the reason of a denial", plainPrompt, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.shows(ownerChat, 0, "⛔ Denied: p1 · echo p0.0")
