@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -110,6 +111,7 @@ type Options struct {
 	Watch    Watch // of turns; nil for none
 	// Transport makes the calls to Telegram; nil: as the configuration says.
 	Transport http.RoundTripper
+	Webhooks  net.Listener // accepts the calls of webhooks; nil: at the address of the configuration
 	// Examine checks the configuration that runs, with its agents on this machine, for /doctor; nil: there is no such command.
 	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
 	// Load reads the configuration again; nil: it stays as it is.

@@ -62,7 +62,9 @@ func buildTimers(ctx context.Context, a *App) error {
 	b.sweep = heartbeat.Sweep{Runs: a.service.Registry(), Now: time.Now, Logger: a.Log, Every: min(sweepEvery, stale/4), Age: stale}
 	b.retention = retention(func() config.Config { return a.now().Config }, a.db, &a.envs, a.Log)
 	if len(a.cfg.Webhooks.Hooks) > 0 {
-		b.listener, err = webhook.Listen(ctx, webhook.ServerOptions{Addr: a.cfg.Webhooks.Listen, Remote: a.cfg.Webhooks.Remote})
+		b.listener, err = webhook.Listen(ctx, webhook.ServerOptions{
+			Addr: a.cfg.Webhooks.Listen, Remote: a.cfg.Webhooks.Remote, Listener: a.Webhooks,
+		})
 	}
 	return err
 }

@@ -57,6 +57,11 @@ func gather(e Evidence) *facts {
 			f.tokens = append(f.tokens, s.Token)
 		}
 	}
+	for _, d := range e.Deliveries {
+		if _, again := f.sent[d.Token]; !again {
+			f.sent[d.Token] = Sent{By: scenario.Owner, In: scenario.Place(scenario.Owner), Token: d.Token, At: d.At}
+		}
+	}
 	for _, a := range e.Agents {
 		f.events[a.Token] = append(f.events[a.Token], a)
 		if a.What == Effect {

@@ -65,16 +65,26 @@ func ran(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
 		_, job := f.jobs[token]
-		if !listed(s.By) || s.Old != "" || job || s.ID == 0 || f.hurt(s.In) || len(f.events[token]) > 0 || f.stopped(token) {
-			continue
+		if listed(s.By) && s.Old == "" && !job && s.ID != 0 && f.vanished(s) {
+			all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
 		}
-		c, _ := f.chat(s.In)
-		if f.waits(c)[s.In] || len(f.replies(s)) > 0 || refused(c, s) || f.asked(c, s) || slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, token) || isReason(m, token) }) {
-			continue
+	}
+	for _, d := range f.Deliveries {
+		if d.Accepted && f.vanished(f.sent[d.Token]) {
+			all = append(all, Violation{Token: d.Token, Detail: "the delivery was accepted, nothing of it ran, and no message says so"})
 		}
-		all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
 	}
 	return all
+}
+
+// vanished reports whether nothing was seen of a prompt that nobody stopped.
+func (f *facts) vanished(s Sent) bool {
+	if f.hurt(s.In) || len(f.events[s.Token]) > 0 || f.stopped(s.Token) {
+		return false
+	}
+	c, _ := f.chat(s.In)
+	return !f.waits(c)[s.In] && len(f.replies(s)) == 0 && !refused(c, s) && !f.asked(c, s) &&
+		!slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, s.Token) || isReason(m, s.Token) })
 }
 
 // isReason reports whether a prompt became the reason of a denial: the card quotes it.

@@ -65,6 +65,17 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p1", "p1.0")
 			s.agent(Effect, "p1", "p1.0")
 		}},
+		{"a delivery of which nothing is heard", "webhook delivers p1: run\n", "ran", func(s *stage) {
+			s.Deliveries = []Delivery{{Token: "p1", At: s.pass(), Accepted: true}}
+		}},
+		{"a delivery that was refused", "webhook delivers p1: run\n", "", func(s *stage) {
+			s.Deliveries = []Delivery{{Token: "p1", At: s.pass()}}
+		}},
+		{"a delivery that came twice", "webhook delivers p1: run\nwebhook repeats p1\n", "once", func(s *stage) {
+			s.Deliveries = []Delivery{{Token: "p1", At: s.pass(), Accepted: true}, {Token: "p1", At: s.pass(), Accepted: true}}
+			s.agent(Effect, "p1", "p1.0")
+			s.agent(Effect, "p1", "p1.0")
+		}},
 		{"a prompt of which nothing is heard", plainPrompt, "ran", func(s *stage) { s.says("owner", ownerChat, "p1") }},
 		{"a prompt of which only is said that the disk is full", plainPrompt, "ran", func(s *stage) {
 			s.says("owner", ownerChat, "p1")

@@ -28,6 +28,7 @@ type life struct {
 	world    *World
 	number   int
 	launcher *launcher
+	hooks    *hookListener
 	alive    context.Context // done at the death
 	end      context.CancelFunc
 	stopping chan struct{} // closed when it is to end, or died
@@ -186,7 +187,7 @@ func (w *World) open() error {
 		world: w, number: w.lives, ran: make(chan struct{}), stopping: make(chan struct{}), counts: map[scenario.Point]int{},
 	}
 	l.alive, l.end = context.WithCancel(context.Background())
-	l.launcher = newLauncher(l)
+	l.launcher, l.hooks = newLauncher(l), newHookListener()
 	w.log.note("begin", "life %d", l.number)
 	w.setLife(l)
 	var ctx context.Context
@@ -194,7 +195,7 @@ func (w *World) open() error {
 	var err error
 	l.app, err = app.Build(ctx, w.cfg, app.Options{
 		Log:   slog.New(slog.NewTextHandler(ductorLog{l}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})),
-		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher, Transport: l, Store: w.disk.options(), Started: func() error { return nil },
+		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher, Transport: l, Webhooks: l.hooks, Store: w.disk.options(), Started: func() error { return nil },
 	})
 	if err != nil {
 		l.cancel()

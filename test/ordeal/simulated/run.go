@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type run struct {
 
 	mu      sync.Mutex
 	deaf    bool // to SIGTERM
+	unseen  bool // its runner was killed: nobody sees its exit
 	by      cli.Terminator
 	ended   bool
 	exit    cli.ExitStatus
@@ -150,6 +152,9 @@ func (r *run) end(how cli.ExitStatus) {
 		r.exit = how
 		if r.exit.By == "" {
 			r.exit.By = r.by
+		}
+		if r.unseen {
+			r.exit.Code, r.exit.Signal, r.exit.By = cli.CodeUnknown, false, cmp.Or(r.exit.By, cli.EndedUnseen)
 		}
 		r.note("end", "%+v", r.exit)
 		close(r.done)
