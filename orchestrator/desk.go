@@ -29,7 +29,8 @@ func (p Press) MayEnd(t Turn) bool {
 // Precedes reports whether a turn is a prompt that came after the press. Usually the IDs of updates ascend; after a
 // quiet week Telegram starts anywhere.
 func (p Press) Precedes(t Turn) bool {
-	return len(p.Updates) > 0 && len(t.Prompt.Updates) > 0 && t.Prompt.Updates[0] > p.Updates[0] && !t.Queued.Before(p.Arrived)
+	of := t.Prompt.Updates
+	return len(p.Updates) > 0 && len(of) > 0 && of[0] > p.Updates[0] && !t.Queued.Before(p.Arrived)
 }
 
 // Receipt reports how a prompt was accepted.

@@ -142,10 +142,9 @@ type Helper struct {
 // Ending is shown below the answer of an ended turn.
 type Ending struct {
 	Announce Announcement `json:"announce,omitempty"`
-	Short    string       `json:"short,omitempty"`    // the part of a long answer that the chat shows; empty: all of it
-	Unwanted bool         `json:"unwanted,omitempty"` // a user does not want the rest: the card loses its buttons
-	Steps    int          `json:"steps,omitempty"`    // number of stored steps
-	Fill     cli.Fill     `json:"fill,omitzero"`      // of the agent's context after the turn
+	Short    string       `json:"short,omitempty"` // the part of a long answer that the chat shows; empty: all of it
+	Steps    int          `json:"steps,omitempty"` // number of stored steps
+	Fill     cli.Fill     `json:"fill,omitzero"`   // of the agent's context after the turn
 	Changed  `json:"changed,omitzero"`
 }
 
@@ -157,6 +156,7 @@ const (
 	NotAnnounced Announcement = ""
 	Announced    Announcement = "sound"
 	Muted        Announcement = "silent" // in quiet hours
+	Unwanted     Announcement = "none"   // a user does not want to see the outcome: its card only loses its buttons
 )
 
 // Step is one action of an agent in a turn: a tool call or a file change.

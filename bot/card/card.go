@@ -249,7 +249,7 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	if err := c.recall(ctx); err != nil {
 		return fmt.Errorf("show a turn's outcome: %w", err)
 	}
-	if o.Unwanted {
+	if o.Announce == orchestrator.Unwanted {
 		return c.cards.strip(ctx, c.messages)
 	}
 	content := c.outcome(o)

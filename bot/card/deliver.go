@@ -273,7 +273,7 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	if err != nil {
 		return err
 	}
-	if t.Outcome.Unwanted {
+	if t.Outcome.Announce == orchestrator.Unwanted {
 		return c.strip(ctx, s)
 	}
 	if interrupted(t) {

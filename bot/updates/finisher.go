@@ -95,7 +95,8 @@ func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orche
 }
 
 // finish is Finish for the updates of a prompt, or of something else if prompt is nil.
-func (f *Finisher) finish(ctx context.Context, prompt *Message, updates []int64, notices ...orchestrator.Message) (done bool) {
+func (f *Finisher) finish(ctx context.Context, prompt *Message, updates []int64,
+	notices ...orchestrator.Message) (done bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
 	defer cancel()
 	if err := f.journal.FinishUpdates(ctx, updates, notices...); err != nil {
@@ -130,7 +131,8 @@ func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi
 
 // answerPrompt is Answer for a prompt that does not run. It may contain other messages.
 func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updates []int64, text string) {
-	f.finish(ctx, in, updates, message.Compose(in.Conversation, message.Content{Text: render.Plain(text), ReplyTo: in.Quote()}))
+	content := message.Content{Text: render.Plain(text), ReplyTo: in.Quote()}
+	f.finish(ctx, in, updates, message.Compose(in.Conversation, content))
 }
 
 // AnswerFollowed is Answer with a message that will change. It calls arrived with the message's number; see

@@ -63,7 +63,7 @@ func buildTimers(ctx context.Context, a *App) error {
 	b.retention = retention(func() config.Config { return a.now().Config }, a.db, &a.envs, a.Log)
 	if len(a.cfg.Webhooks.Hooks) > 0 {
 		b.listener, err = webhook.Listen(ctx, webhook.ServerOptions{
-			Addr: a.cfg.Webhooks.Listen, Remote: a.cfg.Webhooks.Remote, Listener: a.Webhooks,
+			Addr: a.cfg.Webhooks.Listen, Remote: a.cfg.Webhooks.Remote, Listener: a.Network.Webhooks,
 		})
 	}
 	return err

@@ -124,7 +124,7 @@ func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil { // with its file changes
 		o = t.Outcome
 	}
-	o.Unwanted = true
+	o.Announce = orchestrator.Unwanted
 	if err := e.opts.Store.AmendOutcome(ctx, d.turn.ID, o); err != nil {
 		log.Error("store that an outcome is not wanted", "err", err)
 	}

@@ -14,14 +14,12 @@ type Evidence struct {
 	Ended    time.Time
 
 	// What Telegram has and did.
-	Chats   []Chat
-	Sent    []Sent
-	Presses []Press
-	// Deliveries are the calls of the webhook, which asks in the chat of the owner.
-	Deliveries []Delivery
-	Calls      []telegram.Call
-	Documents  map[string]string // the content of documents that the bot sent, by the FileID of their Media
-	Pending    int               // updates that the bot did not acknowledge
+	Chats     []Chat
+	Sent      []Sent
+	Presses   []Press
+	Calls     []telegram.Call
+	Documents map[string]string // the content of documents that the bot sent, by the FileID of their Media
+	Pending   int               // updates that the bot did not acknowledge
 
 	// What agents did, in order of time.
 	Agents []AgentEvent
@@ -57,6 +55,9 @@ type Chat struct {
 	Hurt bool
 }
 
+// Webhook sends deliveries to ductor's webhook. Evidence has those that it accepted; they have no ID.
+const Webhook scenario.Person = "webhook"
+
 // Sent is a message of a user. Prompts that came in several messages have several; the first one counts.
 type Sent struct {
 	Step  int
@@ -68,13 +69,6 @@ type Sent struct {
 	Chat  telegram.ChatID
 	ID    telegram.MessageID
 	At    time.Time
-}
-
-// Delivery is a call of the webhook.
-type Delivery struct {
-	Token    scenario.Token
-	At       time.Time
-	Accepted bool
 }
 
 // Press is a press of a button.

@@ -57,11 +57,6 @@ func gather(e Evidence) *facts {
 			f.tokens = append(f.tokens, s.Token)
 		}
 	}
-	for _, d := range e.Deliveries {
-		if _, again := f.sent[d.Token]; !again {
-			f.sent[d.Token] = Sent{By: scenario.Owner, In: scenario.Place(scenario.Owner), Token: d.Token, At: d.At}
-		}
-	}
 	for _, a := range e.Agents {
 		f.events[a.Token] = append(f.events[a.Token], a)
 		if a.What == Effect {
@@ -254,7 +249,7 @@ func (f *facts) failedFlush() bool {
 	})
 }
 
-// fullDisk is how long the disk is full at most. What is sent meanwhile cannot be noted.
+// fullDisk is how long the disk is full at most. ductor cannot store the numbers of messages that it sends meanwhile.
 func (f *facts) fullDisk() (most time.Duration) {
 	for _, step := range f.Scenario.Steps {
 		if d, ok := step.(scenario.Disk); ok && d.Fault == scenario.DiskFull {
@@ -273,7 +268,7 @@ func (f *facts) powerWindow() time.Duration {
 	return lazyWindow
 }
 
-// tookBack reports whether a power failure before some moment took back what an agent did just before: the prompt waited again.
+// tookBack reports whether a power failure before a moment took an event back that came just before: the prompt waited again.
 func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		return s.How == scenario.Power && !s.At.Before(e.At) && s.At.Sub(e.At) < f.powerWindow() && !s.At.After(before)

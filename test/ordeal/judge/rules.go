@@ -65,13 +65,9 @@ func ran(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
 		_, job := f.jobs[token]
-		if listed(s.By) && s.Old == "" && !job && s.ID != 0 && f.vanished(s) {
+		said := listed(s.By) && s.Old == "" && !job && s.ID != 0
+		if (said || s.By == Webhook) && f.vanished(s) {
 			all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
-		}
-	}
-	for _, d := range f.Deliveries {
-		if d.Accepted && f.vanished(f.sent[d.Token]) {
-			all = append(all, Violation{Token: d.Token, Detail: "the delivery was accepted, nothing of it ran, and no message says so"})
 		}
 	}
 	return all
@@ -83,8 +79,9 @@ func (f *facts) vanished(s Sent) bool {
 		return false
 	}
 	c, _ := f.chat(s.In)
+	heard := func(m telegram.Message) bool { return f.shows(m, s.Token) || isReason(m, s.Token) }
 	return !f.waits(c)[s.In] && len(f.replies(s)) == 0 && !refused(c, s) && !f.asked(c, s) &&
-		!slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, s.Token) || isReason(m, s.Token) })
+		!slices.ContainsFunc(c.said(), heard)
 }
 
 // isReason reports whether a prompt became the reason of a denial: the card quotes it.
@@ -92,11 +89,12 @@ func isReason(m telegram.Message, token scenario.Token) bool {
 	return strings.HasPrefix(m.Text, "⛔") && mentions(m.Text, token)
 }
 
-// refused reports whether the chat says of some message, at that time or later, that it was not taken, or did not go well. What is
-// said of the disk promises that nothing is lost.
+// refused reports whether the chat says of some message, at that time or later, that it was not taken, or did not go well. Notices
+// about the disk do not count: they promise that no message is lost.
 func refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
-		failed := has(m, again()...) || m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") && !says(m.Text, "updates.disk-full", "updates.disk-failed")
+		warns := m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") && !says(m.Text, "updates.disk-full", "updates.disk-failed")
+		failed := warns || has(m, again()...)
 		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
 			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched", "updates.broke", "updates.gave-up", "approval.agent-gone"))
 	})
@@ -308,8 +306,9 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
 			return true
 		}
-		return f.diedBetween(c.At, c.Done.Add(time.Second+f.latest())) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
-			f.failedFlush() && f.diedBetween(c.At, c.Done.Add(lazyWindow)) || f.diedBetween(c.At, c.At.Add(f.fullDisk())) || f.latest() >= 10*time.Second
+		died := func(within time.Duration) bool { return f.diedBetween(c.At, c.Done.Add(within)) }
+		return died(time.Second+f.latest()) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
+			f.failedFlush() && died(lazyWindow) || died(f.fullDisk()) || f.latest() >= 10*time.Second
 	})
 }
 

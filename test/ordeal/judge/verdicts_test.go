@@ -65,22 +65,7 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p1", "p1.0")
 			s.agent(Effect, "p1", "p1.0")
 		}},
-		{"a delivery of which nothing is heard", "webhook delivers p1: run\n", "ran", func(s *stage) {
-			s.Deliveries = []Delivery{{Token: "p1", At: s.pass(), Accepted: true}}
-		}},
-		{"a delivery that was refused", "webhook delivers p1: run\n", "", func(s *stage) {
-			s.Deliveries = []Delivery{{Token: "p1", At: s.pass()}}
-		}},
-		{"a delivery that came twice", "webhook delivers p1: run\nwebhook repeats p1\n", "once", func(s *stage) {
-			s.Deliveries = []Delivery{{Token: "p1", At: s.pass(), Accepted: true}, {Token: "p1", At: s.pass(), Accepted: true}}
-			s.agent(Effect, "p1", "p1.0")
-			s.agent(Effect, "p1", "p1.0")
-		}},
 		{"a prompt of which nothing is heard", plainPrompt, "ran", func(s *stage) { s.says("owner", ownerChat, "p1") }},
-		{"a prompt of which only is said that the disk is full", plainPrompt, "ran", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.shows(ownerChat, 0, lang.Language("en").Printer().Text("updates.disk-full"))
-		}},
 		{"a prompt that became the reason of a denial", plainPrompt, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.shows(ownerChat, 0, "⛔ Denied: p1 · echo p0.0")
@@ -111,6 +96,31 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p2", "p2.0")
 			s.agent(Effect, "p1", "p1.1")
 			s.shows(ownerChat, 0, "p1w0 p1w1")
+		}},
+	}
+}
+
+func verdictsOfLostPrompts() []verdict {
+	const twice = "webhook delivers p1: run\nwebhook repeats p1\n"
+	delivers := func(s *stage) {
+		s.Sent = append(s.Sent, Sent{By: Webhook, In: "owner", Token: "p1", At: s.pass()})
+	}
+	return []verdict{
+		{"a prompt of which only is said that the disk is full", plainPrompt, "ran", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.shows(ownerChat, 0, lang.Language("en").Printer().Text("updates.disk-full"))
+		}},
+		{"a delivery of which nothing is heard", twice, "ran", delivers},
+		{"a delivery that was not accepted", twice, "", func(*stage) {}},
+		{"a delivery that came twice", twice, "", func(s *stage) {
+			delivers(s)
+			delivers(s)
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"a delivery that runs twice", twice, "once", func(s *stage) {
+			delivers(s)
+			s.agent(Effect, "p1", "p1.0")
+			s.agent(Effect, "p1", "p1.0")
 		}},
 	}
 }

@@ -227,7 +227,7 @@ func (g *generator) disk() {
 		d.Skip, d.Times = g.IntN(20), 1+g.IntN(3)
 	}
 	g.add(d)
-	if d.Fault == DiskFull && g.chance(60) { // what is sent now is stored nowhere, so nobody may take it for received
+	if d.Fault == DiskFull && g.chance(60) { // a message that comes now cannot be stored: it must not be acknowledged
 		g.begin(pick(g, Owner, Owner, Ann), g.place(), Run{})
 		g.pause()
 		g.add(Stop{How: pick(g, Crash, Crash, Power, Restart)})

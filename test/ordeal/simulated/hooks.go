@@ -66,17 +66,21 @@ func (l *hookListener) dial(ctx context.Context) (net.Conn, error) {
 // hookPatience is how long the sender waits for an answer.
 const hookPatience = 10 * time.Second
 
-// deliver calls the webhook, and notes whether ductor takes the delivery.
+// deliver calls the webhook, and notes the delivery if ductor accepts it.
 func (p *player) deliver(prompt scenario.Prompt) {
 	l := p.current()
-	i := len(p.evidence.Deliveries)
-	p.evidence.Deliveries = append(p.evidence.Deliveries, judge.Delivery{Token: prompt.Token, At: time.Now()})
+	sent := judge.Sent{
+		Step: p.number, By: judge.Webhook, In: scenario.Place(scenario.Owner), Token: prompt.Token, At: time.Now(),
+	}
 	p.answered.Go(func() {
 		code, err := l.deliver(prompt)
 		p.log.note("webhook", "%s: %d, %v", prompt.Token, code, err)
+		if code != http.StatusAccepted {
+			return
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.evidence.Deliveries[i].Accepted = code == http.StatusAccepted
+		p.notes = append(p.notes, func() { p.evidence.Sent = append(p.evidence.Sent, sent) })
 	})
 }
 
@@ -84,13 +88,15 @@ func (p *player) deliver(prompt scenario.Prompt) {
 func (l *life) deliver(prompt scenario.Prompt) (code int, err error) {
 	ctx, cancel := context.WithTimeout(l.alive, hookPatience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://ductor.invalid/hooks/"+hookName, strings.NewReader(prompt.Script(effect)))
+	body := strings.NewReader(prompt.Script(effect))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://ductor.invalid/hooks/"+hookName, body)
 	if err != nil {
 		return 0, err
 	}
 	r.Header.Set("Authorization", "Bearer "+hookSecret)
 	r.Header.Set("Idempotency-Key", string(prompt.Token))
-	wire := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.hooks.dial(ctx) }}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return l.launcher.hooks.dial(ctx) }
+	wire := &http.Transport{DisableKeepAlives: true, DialContext: dial}
 	answer, err := wire.RoundTrip(r)
 	if err != nil {
 		return 0, fmt.Errorf("call the webhook: %w", err)

@@ -28,7 +28,6 @@ type life struct {
 	world    *World
 	number   int
 	launcher *launcher
-	hooks    *hookListener
 	alive    context.Context // done at the death
 	end      context.CancelFunc
 	stopping chan struct{} // closed when it is to end, or died
@@ -187,7 +186,7 @@ func (w *World) open() error {
 		world: w, number: w.lives, ran: make(chan struct{}), stopping: make(chan struct{}), counts: map[scenario.Point]int{},
 	}
 	l.alive, l.end = context.WithCancel(context.Background())
-	l.launcher, l.hooks = newLauncher(l), newHookListener()
+	l.launcher = newLauncher(l)
 	w.log.note("begin", "life %d", l.number)
 	w.setLife(l)
 	var ctx context.Context
@@ -195,7 +194,8 @@ func (w *World) open() error {
 	var err error
 	l.app, err = app.Build(ctx, w.cfg, app.Options{
 		Log:   slog.New(slog.NewTextHandler(ductorLog{l}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})),
-		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher, Transport: l, Webhooks: l.hooks, Store: w.disk.options(), Started: func() error { return nil },
+		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher, Network: app.Network{Telegram: l, Webhooks: l.launcher.hooks},
+		Store: w.disk.options(), Started: func() error { return nil },
 	})
 	if err != nil {
 		l.cancel()

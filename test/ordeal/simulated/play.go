@@ -63,7 +63,7 @@ type player struct {
 	spoiled  *spoil.Telegram
 	release  map[int]func(int) // updates that lag, by the step that ends it
 	answered sync.WaitGroup    // presses, and deliveries to the webhook
-	answers  []given           // to presses; under the world's mu
+	notes    []func()          // of answers, for the evidence; under the world's mu
 }
 
 func (p *player) trouble(what string, err error) {
@@ -237,7 +237,9 @@ func (p *player) kill(s scenario.Kill) {
 	for _, r := range p.machine.list() {
 		r.mu.Lock()
 		meant := s.What == scenario.Agents || r.prompt == s.Of && s.Of != ""
-		r.unseen = r.unseen || s.What == scenario.Runner
+		if s.What == scenario.Runner && r.by == "" {
+			r.by = cli.EndedUnseen
+		}
 		r.mu.Unlock()
 		if meant {
 			r.killBy(cli.EndedByItself)
@@ -291,7 +293,9 @@ func (p *player) tap(by scenario.Person, on telegram.Message, b telegram.Button)
 		answer, err := tap.Answer(context.Background())
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.answers = append(p.answers, given{i, answer.Text, err == nil})
+		p.notes = append(p.notes, func() {
+			p.evidence.Presses[i].Answer, p.evidence.Presses[i].Answered = answer.Text, err == nil
+		})
 	})
 }
 

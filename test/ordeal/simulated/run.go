@@ -1,7 +1,6 @@
 package simulated
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +34,6 @@ type run struct {
 
 	mu      sync.Mutex
 	deaf    bool // to SIGTERM
-	unseen  bool // its runner was killed: nobody sees its exit
 	by      cli.Terminator
 	ended   bool
 	exit    cli.ExitStatus
@@ -153,8 +151,8 @@ func (r *run) end(how cli.ExitStatus) {
 		if r.exit.By == "" {
 			r.exit.By = r.by
 		}
-		if r.unseen {
-			r.exit.Code, r.exit.Signal, r.exit.By = cli.CodeUnknown, false, cmp.Or(r.exit.By, cli.EndedUnseen)
+		if r.by == cli.EndedUnseen { // its runner was killed
+			r.exit.Code, r.exit.Signal = cli.CodeUnknown, false
 		}
 		r.note("end", "%+v", r.exit)
 		close(r.done)

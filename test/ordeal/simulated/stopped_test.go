@@ -27,14 +27,16 @@ func TestAStopOnAFullDisk(t *testing.T) {
 		t.Error(v)
 	}
 	for token, wanted := range map[scenario.Token]bool{"p2": false, "p3": true, "p4": true} {
-		ran := slices.ContainsFunc(o.evidence.Agents, func(e judge.AgentEvent) bool { return e.Token == token && e.What == judge.Got })
+		got := func(e judge.AgentEvent) bool { return e.Token == token && e.What == judge.Got }
+		ran := slices.ContainsFunc(o.evidence.Agents, got)
 		if ran != wanted {
 			t.Errorf("%s ran: %v", token, ran)
 		}
 	}
 	var answers []string
 	for _, m := range o.evidence.Chats[0].History {
-		if m.From.Bot && slices.ContainsFunc(m.Versions, func(v telegram.Version) bool { return strings.Contains(strings.ToLower(v.Text), "stop") }) {
+		stops := func(v telegram.Version) bool { return strings.Contains(strings.ToLower(v.Text), "stop") }
+		if m.From.Bot && slices.ContainsFunc(m.Versions, stops) {
 			answers = append(answers, m.Text)
 		}
 	}
