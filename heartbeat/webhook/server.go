@@ -18,8 +18,6 @@ type ServerOptions struct {
 	Addr string // such as "127.0.0.1:8787"; default: DefaultAddr
 	// Remote allows an address that other machines can reach. A TLS proxy before ductor is safer.
 	Remote bool
-	// Listener accepts the connections, instead of one at Addr; may be nil.
-	Listener net.Listener
 }
 
 const (
@@ -51,11 +49,9 @@ func Listen(ctx context.Context, opts ServerOptions) (net.Listener, error) {
 	if ip, err := netip.ParseAddr(host); !opts.Remote && (err != nil || !ip.IsLoopback()) {
 		return nil, fmt.Errorf("%s: %w", opts.Addr, ErrNotLoopback)
 	}
-	l := opts.Listener
-	if l == nil {
-		if l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", opts.Addr); err != nil {
-			return nil, fmt.Errorf("listen for webhooks: %w", err)
-		}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", opts.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
 	return &limitedListener{Listener: l, freed: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }

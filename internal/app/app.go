@@ -123,7 +123,7 @@ type Options struct {
 	Started func() error
 }
 
-// Network is what an App uses of the network, besides what its agents do.
+// Network contains the connections of an App. Agents have their own.
 type Network struct {
 	Telegram http.RoundTripper // makes the calls to Telegram
 	Webhooks net.Listener      // accepts the calls of webhooks
