@@ -156,7 +156,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	c.pace.growing.show()
 	texts, rich := c.liveLocked(now)
 	last := len(texts) - 1
-	newest := snapshot{part: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
+	newest := snapshot{part: last, unchanged: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
 	texts[last] = withLive(newest.text, c.doc.liveLines(now))
 	wants := contents{texts: texts, buttons: c.liveButtonsLocked(), rich: rich.with(c.doc.liveLines(now))}.perMessage()
 	drafts := c.draftsLocked()
@@ -183,7 +183,8 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	p := c.messages.begin(act, c.pace.calls) // before Finish can ask which calls are in flight
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
-		c.saveSnapshot(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: newest.starts})
+		done := act.part - 1
+		c.saveSnapshot(ctx, snapshot{part: done, unchanged: done, text: texts[done], starts: newest.starts})
 	}
 	if act.step == message.Edit {
 		if err := c.messages.forgetFingerprint(ctx, act.part); err != nil {
@@ -195,12 +196,11 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	}
 	c.cards.reportTooOld(ctx, c.messages)
 	c.cards.reportLost(ctx, c.messages, false)
-	if left, _ := c.messages.next(0, wants, false); left.step != message.None {
-		c.mu.Lock()
-		c.pace.news = urgentNews // the next call sends it in another way
-		c.mu.Unlock()
-	}
+	left, _ := c.messages.next(0, wants, false)
 	c.mu.Lock()
+	if left.step != message.None {
+		c.pace.news = urgentNews // the next call sends it in another way
+	}
 	keep := act.part == last && c.pace.snapshot(last, time.Now())
 	c.mu.Unlock()
 	if keep {

@@ -13,10 +13,11 @@ import (
 
 // snapshot is the state of a running card in the journal. The process after a crash reads it.
 type snapshot struct {
-	part   int         // the newest message
-	text   render.Text // its text, without the live line
-	starts []position  // where the messages start
-	rich   richContent // its rich content, if it is rich
+	part      int         // the newest message
+	unchanged int         // number of messages whose content is stored because it does not change any more
+	text      render.Text // the text of the newest message, without the live line
+	starts    []position  // where the messages start
+	rich      richContent // its rich content, if it is rich
 }
 
 // record is the stored content of a card. The journal has either a snapshot or the final content.
@@ -82,7 +83,7 @@ func (r *record) finish(ctx context.Context, data []byte) error {
 func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
 	err := c.messages.record.update(ctx, func(saved *savedCard) bool {
 		*saved = savedCard{
-			First: snap.part, Texts: []render.Text{snap.text}, Prints: c.messages.fingerprints(snap.part),
+			First: snap.part, Texts: []render.Text{snap.text}, Prints: c.messages.fingerprints(snap.unchanged),
 			Rich: snap.rich, Topic: c.messages.where().Topic,
 		}
 		for _, p := range snap.starts {
@@ -107,11 +108,11 @@ func (s *messages) forgetFingerprint(ctx context.Context, part int) error {
 	})
 }
 
-// fingerprints returns the fingerprints of the messages before part, as far as their content is known.
-func (s *messages) fingerprints(part int) []string {
+// fingerprints returns the fingerprints of the first n messages, as far as their content is known.
+func (s *messages) fingerprints(n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]string, min(part, len(s.parts)))
+	out := make([]string, min(n, len(s.parts)))
 	for i := range out {
 		if p := s.parts[i]; p.State() == orchestrator.Sent {
 			out[i] = p.Shown()

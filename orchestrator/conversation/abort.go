@@ -50,9 +50,9 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return nil
 }
 
-// abortTurn aborts a turn if the user may end it. It does not block.
+// abortTurn aborts a turn if the user may end it and it did not come after by. It does not block.
 func (c *conversation) abortTurn(r *running, by orchestrator.Press) *orchestrator.Stopping {
-	if r == nil || !by.MayEnd(r.turn) {
+	if r == nil || !by.MayEnd(r.turn) || by.Precedes(r.turn) {
 		return nil
 	}
 	s := c.stopping(r)
@@ -95,14 +95,14 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 	report.Running = report.Stopping != nil
 	var kept, dropped []waiting
 	for _, w := range c.queue {
-		if by.MayEnd(w.turn) {
+		if by.MayEnd(w.turn) && !by.Precedes(w.turn) {
 			dropped = append(dropped, w)
 		} else {
 			kept = append(kept, w)
 		}
 	}
 	c.queue, report.Dropped = kept, len(dropped)
-	if by.May(orchestrator.EndAny) {
+	if by.May(orchestrator.EndAny) && (now == nil || !by.Precedes(now.turn)) {
 		c.cleared++
 		report.Unshown = c.giveUpShowing()
 		report.Running = c.e.opts.Gateway.Abort(c.id.Key()) || report.Running
@@ -110,7 +110,7 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 	handled := answer(report)
 	// If the store cannot record the abort now, it must later: otherwise the next process would run these turns.
 	_, err := c.e.record(ctx, c.e.log, func(ctx context.Context) error {
-		defer func() { handled = orchestrator.Handled{} }() // the caller knows that answer's result was not stored
+		defer func() { handled.Notices = nil }() // the caller knows that they were not stored
 		return c.e.opts.Store.AbortTurns(ctx, ending, ids(dropped), handled)
 	})
 	for _, w := range dropped {
