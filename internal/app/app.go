@@ -108,8 +108,8 @@ type Options struct {
 	Runner  runner.Options // how the runner is started; without a command as environment.HostRunner says
 	// Launcher starts the agents of this machine, and is closed with the App; nil: the one over Runner.
 	Launcher Launcher
-	Watch    Watch   // of turns; nil for none
-	Network  Network // a nil field follows the configuration
+	Tracer   orchestrator.Tracer // of turns; nil: the one that the configuration wants
+	Network  Network             // a nil field follows the configuration
 	// Examine checks the configuration that runs, with its agents on this machine, for /doctor; nil: there is no such command.
 	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
 	// Load reads the configuration again; nil: it stays as it is.

@@ -125,38 +125,6 @@ func (a *App) forMonitors() http.Handler {
 	return mux
 }
 
-// Watch gets every event of every turn, in the turn's goroutine: it must not block.
-type Watch func(req cli.Request, ev cli.Event)
-
-// watched is a gateway of which the Watch gets the events, if there is one.
-func (a *App) watched(g orchestrator.Gateway) orchestrator.Gateway {
-	if a.Watch == nil {
-		return g
-	}
-	return watchedGateway{g, a.Watch}
-}
-
-// watchedGateway tells of the events of turns.
-type watchedGateway struct {
-	orchestrator.Gateway
-	watch Watch
-}
-
-func (g watchedGateway) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
-	return g.Gateway.Run(ctx, agent, req, g.tee(req, emit))
-}
-
-func (g watchedGateway) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
-	return g.Gateway.Resume(ctx, agent, req, g.tee(req, emit))
-}
-
-func (g watchedGateway) tee(req cli.Request, emit func(cli.Event)) func(cli.Event) {
-	return func(ev cli.Event) {
-		g.watch(req, ev)
-		emit(ev)
-	}
-}
-
 // Live says which agents run, and measures them.
 func (a *App) Live(ctx context.Context) cli.Living { return a.service.Live(ctx) }
 
@@ -177,13 +145,13 @@ func (a *App) openTracer() {
 
 // gateway returns the gateway to agents, with the models of the configuration.
 func (a *App) gateway() orchestrator.Gateway {
-	return a.watched(knowing{a.service, func() map[string]config.Alias { return a.now().Models }})
+	return knowing{a.service, func() map[string]config.Alias { return a.now().Models }}
 }
 
-// turnTracer returns the Tracer of turns; nil if the configuration wants none.
+// turnTracer returns the Tracer of turns, or nil.
 func (a *App) turnTracer() orchestrator.Tracer {
-	if a.tracer == nil {
-		return nil
+	if a.Tracer == nil && a.tracer != nil {
+		return a.tracer
 	}
-	return a.tracer
+	return a.Tracer
 }
