@@ -132,7 +132,7 @@ func (c *card) postTyping() {
 	}, nil)
 }
 
-// makeCall makes one call that brings the chat closer to the current document.
+// makeCall makes one call that shows more of the current document.
 func (c *card) makeCall(ctx context.Context) error {
 	if err := c.recall(ctx); err != nil {
 		return err
