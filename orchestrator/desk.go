@@ -134,7 +134,7 @@ type ProjectPolicy struct {
 	Tools   cli.ToolList
 }
 
-// AgentDefaults apply to an agent if neither the conversation nor its role says otherwise.
+// AgentDefaults apply to an agent unless the conversation or its role sets another value.
 type AgentDefaults struct {
 	Model  cli.ModelID
 	Effort cli.Effort
