@@ -64,7 +64,8 @@ func (e *Engine) describe(what string, err error) error {
 		return nil
 	case errors.As(err, &own):
 		return own
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, os.ErrDeadlineExceeded):
 		return &Error{Reason: fmt.Sprintf("Docker at %s did not %s in time", e.host, what),
 			Fix: "look whether it works: `docker info`", Err: err}
 	case errors.Is(err, syscall.EACCES):

@@ -21,7 +21,8 @@ func Describe(p lang.Printer, schedule string) string {
 		}
 	case "at":
 		if plan, err := parseAt(strings.TrimSpace(rest), time.UTC); err == nil {
-			return p.Text("schedule.once", strings.TrimSuffix(plan.Next(time.Time{}).Format(p.Text("schedule.moment")), ":00"))
+			return p.Text("schedule.once", strings.TrimSuffix(plan.Next(time.Time{}).Format(p.Text("schedule.moment")),
+				":00"))
 		}
 	}
 	if said := cronWords(p, line); said != "" {

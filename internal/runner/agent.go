@@ -74,13 +74,14 @@ const (
 	perhapsPaused      // its runner died, and did not record whether it was paused
 )
 
-// reattachWithin is how long an agent of a dead runner stays as it is until its client returns. Without a client the journal loses
-// what does not fit, so an agent that was paused stays paused until then.
+// reattachWithin is how long an agent of a dead runner stays as it is until its client returns. Without a client the
+// journal loses what does not fit, so an agent that was paused stays paused until then.
 const reattachWithin = 10 * time.Second
 
 func (s *server) newAgent(rec record) *agent {
 	now := sinceBoot()
-	a := &agent{record: rec, s: s, in: &input{}, dead: make(chan struct{}), over: make(chan struct{}), life: life{ageFrom: now, idleFrom: now}}
+	a := &agent{record: rec, s: s, in: &input{}, dead: make(chan struct{}), over: make(chan struct{}),
+		life: life{ageFrom: now, idleFrom: now}}
 	a.terminator.Tree = func() *proctree.Tree { return proctree.New(a.root, Mark(a.ID)).Within(a.group(s.dir)) }
 	return a
 }
@@ -101,7 +102,8 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 		}
 	}()
 	a = s.newAgent(record{
-		Version: Version, ID: spec.ID, Boot: proctree.BootID(), Started: time.Now(), Command: spec.shown(), Dir: spec.Dir,
+		Version: Version, ID: spec.ID, Boot: proctree.BootID(), Started: time.Now(), Command: spec.shown(),
+		Dir:    spec.Dir,
 		Labels: spec.Labels, Limits: spec.Limits.withDefaults(), Group: group.Path, OOMKills: proctree.OOMKills(),
 	})
 	a.owner, a.runFiles = owner, files
@@ -234,8 +236,8 @@ func (a *agent) kill(sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// pause stops an agent that is far ahead of its reader, and lets it continue once the reader has caught up. It pauses no agent
-// without a client: there the bound of the journal holds.
+// pause stops an agent that is far ahead of its reader, and lets it continue once the reader has caught up. It pauses
+// no agent without a client: there the bound of the journal holds.
 func (a *agent) pause() {
 	lag := a.out.lag()
 	a.mu.Lock()
@@ -314,7 +316,8 @@ func (a *agent) info(processes bool) Info {
 	end := a.out.end()
 	a.mu.Lock()
 	i := Info{
-		ID: a.ID, Labels: a.Labels, Runner: os.Getpid(), Command: a.Command, Dir: a.Dir, PID: a.root.PID, Started: a.Started, Limits: a.Limits,
+		ID: a.ID, Labels: a.Labels, Runner: os.Getpid(), Command: a.Command, Dir: a.Dir, PID: a.root.PID,
+		Started: a.Started, Limits: a.Limits,
 		Alive: a.life.phase == running, Attached: a.owner != nil, OutputEnd: end, Freed: a.out.from(),
 	}
 	if a.owner != nil {

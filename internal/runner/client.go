@@ -20,10 +20,11 @@ import (
 
 // Options of a Client. The zero value is good.
 type Options struct {
-	// Command starts a runner: a program that calls Main, and its arguments. Default: this very program, also when its file
-	// was replaced after the start, with the argument "runner". root=DIR is added.
+	// Command starts a runner: a program that calls Main, and its arguments. Default: this very program, also when its
+	// file was replaced after the start, with the argument "runner". root=DIR is added.
 	Command []string
-	// Program is the file by which a runner of an earlier build is told from one of this build. Default: the command's program.
+	// Program is the file by which a runner of an earlier build is told from one of this build. Default: the command's
+	// program.
 	Program string
 	// Upgrade has a runner of another build replaced by one of this build, in place, at the first connection.
 	Upgrade bool
@@ -113,9 +114,9 @@ func newClient() *Client {
 	return c
 }
 
-// Close detaches from every run. The runs and the runner go on. A start that is under way is given up: Close waits until
-// the runner has ended its agent, 10 seconds at most. It also waits, for leaveWait at most, until the runner has done what it
-// was asked: then a runner without another client makes no files any more. Idempotent.
+// Close detaches from every run. The runs and the runner go on. A start that is under way is given up: Close waits
+// until the runner has ended its agent, 10 seconds at most. It also waits, for leaveWait at most, until the runner has
+// done what it was asked: then a runner without another client makes no files any more. Idempotent.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.shut()
@@ -193,8 +194,8 @@ func (c *Client) expect(id string) (held func()) {
 	}
 }
 
-// Attach makes this client the owner of a run, from the offset up to which it has processed the output. A run that is not
-// there gives an error matching fs.ErrNotExist.
+// Attach makes this client the owner of a run, from the offset up to which it has processed the output. A run that is
+// not there gives an error matching fs.ErrNotExist.
 func (c *Client) Attach(ctx context.Context, id string, offset int64) (*Run, error) {
 	return c.join(ctx, request{Op: opAttach, Run: id, Offset: offset})
 }
@@ -303,8 +304,8 @@ func (c *Client) isEmpty() (bool, error) {
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.IsDir() && checkID(e.Name()) == nil }), err
 }
 
-// Kill ends a run's agent and every descendant: TERM, the run's own grace, KILL. What it printed stays to be collected. A
-// run that is not there has ended, so that is no error.
+// Kill ends a run's agent and every descendant: TERM, the run's own grace, KILL. What it printed stays to be collected.
+// A run that is not there has ended, so that is no error.
 func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, id, opStop) }
 
 // Collect ends what is left of a run and removes it from the disk. No client needs to be attached.
@@ -330,9 +331,9 @@ const (
 	versionWait = 5 * time.Second
 )
 
-// Small gives the options that start runners of this machine by the small program in a file, which takes a quarter of the
-// memory that ductor's own does. They name it by a descriptor that stays open, so that they start that very program also
-// when the file was replaced. A file that is not there or speaks another version gives an error.
+// Small gives the options that start runners of this machine by the small program in a file, which takes a quarter of
+// the memory that ductor's own does. They name it by a descriptor that stays open, so that they start that very program
+// also when the file was replaced. A file that is not there or speaks another version gives an error.
 func Small(ctx context.Context, path string) (Options, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -345,7 +346,8 @@ func Small(ctx context.Context, path string) (Options, error) {
 	return Options{Command: []string{program, run}, file: f}, nil
 }
 
-// Speaks says why a program of Inside does not speak Version: with a *VersionError if it speaks another, nil if it does.
+// Speaks says why a program of Inside does not speak Version: with a *VersionError if it speaks another, nil if it
+// does.
 func Speaks(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()

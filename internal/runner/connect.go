@@ -189,7 +189,8 @@ func (c *Client) spawn(ctx context.Context) error {
 	defer null.Close()
 	args := append(titled(c.opts.Command[1:]), "root="+c.dir)
 	pid, err := syscall.ForkExec(c.opts.Command[0], args, &syscall.ProcAttr{
-		Dir: "/", Env: runnerEnv(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: "/", Env: runnerEnv(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd()},
+		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err = errors.Join(err, theirs.Close()); err != nil {
 		return fmt.Errorf("start %s: %w", c.opts.Command[0], err)
@@ -252,7 +253,8 @@ func (c *Client) receive(l *link) {
 	_ = l.conn.Close()
 	close(l.lost)
 	c.tools.lose(l)
-	for broke := time.Now(); c.uses(l) && c.life.Err() == nil && slices.ContainsFunc(c.held(), func(r *Run) bool { return r.at() < runEnded }); {
+	for broke := time.Now(); c.uses(l) && c.life.Err() == nil &&
+		slices.ContainsFunc(c.held(), func(r *Run) bool { return r.at() < runEnded }); {
 		_, err := c.connect(c.life, c.least())
 		switch {
 		case err == nil:
@@ -293,8 +295,8 @@ func (c *Client) uses(l *link) bool {
 	return c.link == l
 }
 
-// await waits for the end of the connection to a runner that said it leaves; not long, as one that tries to become another
-// program may stay.
+// await waits for the end of the connection to a runner that said it leaves; not long, as one that tries to become
+// another program may stay.
 func (l *link) await(ctx context.Context) {
 	select {
 	case <-l.lost:

@@ -113,7 +113,8 @@ func TestAPausedAgentContinuesWithoutItsClient(t *testing.T) {
 	}
 	at := sizeOf(r)
 	began := time.Now()
-	if _, err := reopen(t, c.dir, Options{}).List(t.Context()); err != nil { // which starts a runner, and attaches to nothing
+	// which starts a runner, and attaches to nothing
+	if _, err := reopen(t, c.dir, Options{}).List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "it continues", func() bool { return sizeOf(r) > at+resumeLag })
@@ -138,7 +139,8 @@ func TestAProgramCutsItsOutputShort(t *testing.T) {
 
 func TestStandardErrorIsBounded(t *testing.T) {
 	c := open(t)
-	r := start(t, c, sh(`for i in 1 2 3 4; do yes 0123456789abcde | head -c 4000000 >&2; sleep 0.3; done; echo the end >&2; echo ready; sleep 600`))
+	r := start(t, c,
+		sh(`for i in 1 2 3 4; do yes 0123456789abcde | head -c 4000000 >&2; sleep 0.3; done; echo the end >&2; echo ready; sleep 600`))
 	line(t, r)
 	var st unix.Stat_t
 	eventually(t, "its head is freed", func() bool {
@@ -197,7 +199,8 @@ func TestAFullDisk(t *testing.T) {
 		c := reopen(t, dir, Options{})
 		r := start(t, c, sh(`echo before; read go; yes 0123456789abcde | head -c 8388608; sleep 600`))
 		line(t, r)
-		if out, err := exec.Command("sh", "-c", "yes | dd bs=65536 of="+dir+"/filler 2>/dev/null; true").CombinedOutput(); err != nil {
+		if out, err := exec.Command("sh", "-c",
+			"yes | dd bs=65536 of="+dir+"/filler 2>/dev/null; true").CombinedOutput(); err != nil {
 			t.Fatal(string(out), err)
 		}
 		_, err := io.WriteString(r.Stdin(), "go\n")
@@ -225,7 +228,10 @@ func TestInputIsTorn(t *testing.T) {
 			t.Errorf("%d bytes were written", n)
 		}
 	})
-	eventually(t, "the write began", func() bool { return strings.Contains(readFile(t, c.dir, r.ID(), logFile), lineBegin) })
+	eventually(t, "the write began", func() bool {
+		return strings.Contains(readFile(t, c.dir, r.ID(), logFile),
+			lineBegin)
+	})
 	kill9(t, c)
 	await(t, "its end", r.Done())
 	sent.Wait()
@@ -234,7 +240,8 @@ func TestInputIsTorn(t *testing.T) {
 	}
 }
 
-// roomAhead is how much the output of a run can grow in what is allocated for it, or less, if its head is freed meanwhile.
+// roomAhead is how much the output of a run can grow in what is allocated for it, or less, if its head is freed
+// meanwhile.
 func roomAhead(t *testing.T, r *Run) int64 {
 	t.Helper()
 	f, err := os.Open(r.c.pathOf(r.ID(), outFile))

@@ -72,7 +72,8 @@ func TestForkBombEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := reopen(t, t.TempDir(), tc.options)
 			r := start(t, c, Spec{
-				Path: "setpriv", Args: []string{"--reuid=54321", "--clear-groups", "prlimit", "--nproc=150", "sh", "-c", tc.script, bomb}, Env: os.Environ(),
+				Path: "setpriv", Args: []string{"--reuid=54321", "--clear-groups", "prlimit", "--nproc=150", "sh", "-c",
+					tc.script, bomb}, Env: os.Environ(),
 			})
 			line(t, r)
 			eventually(t, "the bomb goes off", func() bool {
@@ -213,7 +214,10 @@ func TestCgroupsOfOthersAreLeftAlone(t *testing.T) {
 	if err := others.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what is left of a run that was removed ends", func() bool { return !left.Running() && len(groupsOf(t, others.dir)) == 0 })
+	eventually(t, "what is left of a run that was removed ends", func() bool {
+		return !left.Running() &&
+			len(groupsOf(t, others.dir)) == 0
+	})
 	if !running.Running() || len(groupsOf(t, mine.dir)) != 1 {
 		t.Error("ours was touched")
 	}
@@ -305,7 +309,8 @@ func TestACgroupIsKilledInOneStep(t *testing.T) {
 		}
 	})
 	pid := forked(t, Spec{ID: "x", Path: "/bin/sleep", Args: []string{"600"}}, group)
-	if got := group.PIDs(); !slices.Equal(got, []int{pid}) || !group.Populated() || !errors.Is(group.Remove(), unix.EBUSY) {
+	if got := group.PIDs(); !slices.Equal(got, []int{pid}) || !group.Populated() ||
+		!errors.Is(group.Remove(), unix.EBUSY) {
 		t.Errorf("%v are in it, and should be %d", got, pid)
 	}
 	if err := group.Kill(); err != nil {
@@ -313,7 +318,8 @@ func TestACgroupIsKilledInOneStep(t *testing.T) {
 		t.Errorf("by the kernel: %v", err)
 	}
 	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || status.Signal() != syscall.SIGKILL || group.Populated() {
+	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || status.Signal() != syscall.SIGKILL ||
+		group.Populated() {
 		t.Errorf("%v, %v", status, err)
 	}
 }

@@ -50,9 +50,9 @@ type cloneArgs struct {
 	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// fork starts a program in a session of its own. It is in the group from its first moment, where the kernel can do that. An
-// agent without one becomes the reaper of its own orphans, so that all that it starts stays below it. os/exec cannot do that:
-// see docs/performance.md for the time that a detour through another program costs.
+// fork starts a program in a session of its own. It is in the group from its first moment, where the kernel can do
+// that. An agent without one becomes the reaper of its own orphans, so that all that it starts stays below it. os/exec
+// cannot do that: see docs/performance.md for the time that a detour through another program costs.
 func fork(s Spec, in proctree.Group, fds [4]int, l kernelLimits) (pid int, err error) {
 	st, err := newStub(s, l)
 	if err != nil {
@@ -167,8 +167,8 @@ func rawFork(trap, a1, a2 uintptr) (r1, errno uintptr) {
 	return r1, uintptr(e)
 }
 
-// vforkFlags have the parent wait until the child is the program, in the parent's memory, as Go itself does: nothing is copied. Where there
-// is no rawVfork the child gets a copy.
+// vforkFlags have the parent wait until the child is the program, in the parent's memory, as Go itself does: nothing is
+// copied. Where there is no rawVfork the child gets a copy.
 func vforkFlags() uint64 {
 	if runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" {
 		return unix.CLONE_VFORK | unix.CLONE_VM
@@ -197,7 +197,8 @@ func (st *stub) child(args *cloneArgs) (pid, errno uintptr) {
 	} else {
 		pid, errno = rawFork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args))
 	}
-	if errno == uintptr(unix.ENOSYS) && args.flags&unix.CLONE_INTO_CGROUP == 0 { // before Linux 5.3, or a sandbox that does not know it
+	// before Linux 5.3, or a sandbox that does not know it
+	if errno == uintptr(unix.ENOSYS) && args.flags&unix.CLONE_INTO_CGROUP == 0 {
 		flags := uintptr(args.flags) | uintptr(unix.SIGCHLD)
 		if args.flags&unix.CLONE_VM != 0 {
 			pid, errno = rawVfork(unix.SYS_CLONE, flags, 0)
@@ -223,16 +224,19 @@ func (st *stub) exec() {
 		_, _, errno = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	}
 	if errno == 0 { // so that the next runner may take the other end of our input from us
-		_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0, 0) // not every kernel has it
+		// not every kernel has it
+		_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0, 0)
 	}
 	if errno == 0 && st.dir != nil {
 		_, _, errno = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(st.dir)), 0, 0)
 	}
 	if errno == 0 && st.files != nil {
-		_, _, _ = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(st.files)), 0, 0, 0)
+		_, _, _ = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE,
+			uintptr(unsafe.Pointer(st.files)), 0, 0, 0)
 	}
 	if errno == 0 && len(st.oom) > 0 {
-		fd, _, failed := syscall.RawSyscall6(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(st.oomFile)), unix.O_WRONLY|unix.O_CLOEXEC, 0, 0, 0)
+		fd, _, failed := syscall.RawSyscall6(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(st.oomFile)),
+			unix.O_WRONLY|unix.O_CLOEXEC, 0, 0, 0)
 		if failed == 0 {
 			_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(&st.oom[0])), uintptr(len(st.oom)))
 		}
@@ -245,7 +249,8 @@ func (st *stub) exec() {
 		_, _, errno = syscall.RawSyscall(unix.SYS_DUP3, st.fds[i], to, 0)
 	}
 	if errno == 0 {
-		_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(st.path)), uintptr(unsafe.Pointer(st.argv)), uintptr(unsafe.Pointer(st.env)))
+		_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(st.path)),
+			uintptr(unsafe.Pointer(st.argv)), uintptr(unsafe.Pointer(st.env)))
 	}
 	code := uint32(errno)
 	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, st.failed, uintptr(unsafe.Pointer(&code)), 4)

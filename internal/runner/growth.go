@@ -223,8 +223,8 @@ func newWatcher() (*watcher, error) {
 	return &watcher{file: os.NewFile(uintptr(fd), "inotify"), armed: map[int32]map[any]func(){}}, nil
 }
 
-// arm calls f once when something is written to the file at path, in place of the function that who gave for it before. A file
-// system that says nothing of that is no error.
+// arm calls f once when something is written to the file at path, in place of the function that who gave for it before.
+// A file system that says nothing of that is no error.
 func (w *watcher) arm(path string, who any, f func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -235,7 +235,8 @@ func (w *watcher) arm(path string, who any, f func()) error {
 	var armErr error
 	err = raw.Control(func(fd uintptr) {
 		var wd int
-		if wd, armErr = unix.InotifyAddWatch(int(fd), path, unix.IN_MODIFY|unix.IN_ONESHOT|unix.IN_DONT_FOLLOW); armErr == nil {
+		if wd, armErr = unix.InotifyAddWatch(int(fd), path,
+			unix.IN_MODIFY|unix.IN_ONESHOT|unix.IN_DONT_FOLLOW); armErr == nil {
 			if w.armed[int32(wd)] == nil {
 				w.armed[int32(wd)] = map[any]func(){}
 			}

@@ -27,23 +27,24 @@ const (
 	storeFD = 4
 	// connectFor is how long Connect looks for a runner: the one before it may have been killed.
 	connectFor = 10 * time.Second
-	// readyThreads is how many threads a held runner has from the start: it must not die where there is no room for more.
+	// readyThreads is how many threads a held runner has from the start: it must not die where there is no room for
+	// more.
 	readyThreads = 12
 )
 
 // The verbs of Inside.
 const (
-	// Hold is the first process of a container, with which the kernel ends all others: it starts a runner, and another when
-	// that dies, and takes the exit of all that is left to it, until it is told to end.
+	// Hold is the first process of a container, with which the kernel ends all others: it starts a runner, and another
+	// when that dies, and takes the exit of all that is left to it, until it is told to end.
 	Hold = "hold"
-	// Connect is the process by which a client reaches the runner from outside: it carries bytes between its standard input
-	// and output and the runner.
+	// Connect is the process by which a client reaches the runner from outside: it carries bytes between its standard
+	// input and output and the runner.
 	Connect = "connect"
 	run     = "run" // Main
 )
 
-// Inside does what a program inside of a container is for, and what Small wants of one beside ductor. args are a verb and root=DIR; Hold takes program=ID too, see Main. It
-// returns an exit code.
+// Inside does what a program inside of a container is for, and what Small wants of one beside ductor. args are a verb
+// and root=DIR; Hold takes program=ID too, see Main. It returns an exit code.
 func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
 	small()
 	err := fmt.Errorf("%q is no verb", args[0])
@@ -116,9 +117,11 @@ func startHeld(args []string, inputs *keptInputs) (pid int, err error) {
 		return 0, fmt.Errorf("make a socket: %w", err)
 	}
 	defer unix.Close(pair[1])
-	pid, err = syscall.ForkExec("/proc/self/exe", append(append(titled([]string{run}), args...), storeArg(storeFD)), &syscall.ProcAttr{
-		Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), null.Fd(), uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true},
-	})
+	pid, err = syscall.ForkExec("/proc/self/exe", append(append(titled([]string{run}), args...), storeArg(storeFD)),
+		&syscall.ProcAttr{
+			Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), null.Fd(), uintptr(pair[1])},
+			Sys: &syscall.SysProcAttr{Setsid: true},
+		})
 	if err != nil {
 		return 0, errors.Join(fmt.Errorf("start a runner: %w", err), unix.Close(pair[0]))
 	}
@@ -170,8 +173,9 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// In a container, which may have little memory, the kernel is to take anything before the runner, which can say what was
-// taken. So agents are worth more to it, by this many thousandths of the memory there is. See proc_pid_oom_score_adj(5).
+// In a container, which may have little memory, the kernel is to take anything before the runner, which can say what
+// was taken. So agents are worth more to it, by this many thousandths of the memory there is. See
+// proc_pid_oom_score_adj(5).
 const (
 	expendableBy = 50
 	oomMost      = 1000
@@ -191,8 +195,8 @@ func expendable() []byte {
 	return strconv.AppendInt(nil, int64(min(own+expendableBy, oomMost)), 10)
 }
 
-// standHeld prepares a runner for a container: clients there cannot open files, and a thread that is not to be had would be
-// its end.
+// standHeld prepares a runner for a container: clients there cannot open files, and a thread that is not to be had
+// would be its end.
 func (s *server) standHeld() {
 	if w, err := newWatcher(); err == nil { // else outputs are looked at all the time
 		s.files.watcher = w

@@ -41,8 +41,8 @@ func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	return pair, &input{end: os.NewFile(uintptr(ours), "input")}, inode, nil
 }
 
-// takeInput takes our end of the socket back: the one that was kept, or else the agent's. It has none where the kernel does
-// not allow that.
+// takeInput takes our end of the socket back: the one that was kept, or else the agent's. It has none where the kernel
+// does not allow that.
 func takeInput(pid int, inode uint64, kept int) *input {
 	fd := kept
 	if fd == 0 {

@@ -53,8 +53,8 @@ const (
 	released      // the files are closed, and their numbers may be those of others by now
 )
 
-// openJournal opens or makes the files of a run. A new journal has room ahead before its agent writes: one that fills the disk at once must
-// not break its own output.
+// openJournal opens or makes the files of a run. A new journal has room ahead before its agent writes: one that fills
+// the disk at once must not break its own output.
 func openJournal(dir string, flags int) (j *journal, err error) {
 	j = &journal{every: timeEvery}
 	if j.out, err = os.OpenFile(dir+"/"+outFile, flags|os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
@@ -69,8 +69,8 @@ func openJournal(dir string, flags int) (j *journal, err error) {
 	return j, nil
 }
 
-// keep bounds the journal to most bytes, beside what the client that owns the run has not read, and allocates room ahead.
-// It says whether the disk is full and nothing can be freed.
+// keep bounds the journal to most bytes, beside what the client that owns the run has not read, and allocates room
+// ahead. It says whether the disk is full and nothing can be freed.
 func (j *journal) keep(most int64, owned bool) (full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -89,7 +89,8 @@ func (j *journal) keep(most int64, owned bool) (full bool) {
 		return false
 	}
 	err := j.reserve(ahead)
-	if err != nil && (owned && j.read > j.freed || !owned && j.size > j.freed) { // what may be read again goes before what is not written yet
+	// what may be read again goes before what is not written yet
+	if err != nil && (owned && j.read > j.freed || !owned && j.size > j.freed) {
 		if owned {
 			j.free(j.read)
 		} else {
@@ -114,7 +115,8 @@ func (j *journal) reserve(room int64) error {
 	return err
 }
 
-// reserveSome allocates what there is on a disk that does not have all that is to be ahead, if that is enough for an agent to run.
+// reserveSome allocates what there is on a disk that does not have all that is to be ahead, if that is enough for an
+// agent to run.
 func (j *journal) reserveSome() {
 	for room := int64(ahead / 2); room >= aheadLow/4 && j.reserve(room) != nil; room /= 2 {
 	}
@@ -125,7 +127,8 @@ func (j *journal) free(offset int64) { j.freed = punch(j.out, j.freed, offset) }
 
 // punch makes a hole in a file up to offset, and says how far that is done.
 func punch(f *os.File, from, to int64) (done int64) {
-	if to <= from || unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, to-from) != nil {
+	if to <= from || unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from,
+		to-from) != nil {
 		return from
 	}
 	return to
@@ -214,7 +217,8 @@ func (j *journal) isScarce() bool {
 const (
 	// preparedDir is where the files of the next run wait. It is no id of a run.
 	preparedDir = ".next"
-	// prepareAfter is how long after a start the files of the next run are made: later than an agent needs a processor most.
+	// prepareAfter is how long after a start the files of the next run are made: later than an agent needs a processor
+	// most.
 	prepareAfter = 50 * time.Millisecond
 )
 
@@ -226,7 +230,8 @@ type runFiles struct {
 
 // openRunFiles opens the files in dir, or makes them.
 func openRunFiles(dir string, flags int) (f runFiles, err error) {
-	if f.log, err = os.OpenFile(filepath.Join(dir, logFile), flags|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
+	if f.log, err = os.OpenFile(filepath.Join(dir, logFile), flags|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW,
+		0o600); err != nil {
 		return f, err
 	}
 	if f.out, err = openJournal(dir, flags); err != nil {
@@ -258,8 +263,8 @@ func makeRunFiles(dir string) (runFiles, error) {
 	return f, nil
 }
 
-// prepared is the directory of the next run, with its files, made before that run starts: some file systems take a millisecond for
-// each new file, which is longer than the rest of a start. Safe for concurrent use.
+// prepared is the directory of the next run, with its files, made before that run starts: some file systems take a
+// millisecond for each new file, which is longer than the rest of a start. Safe for concurrent use.
 type prepared struct {
 	mu    sync.Mutex
 	state preparing
@@ -274,7 +279,8 @@ type preparing int
 const (
 	notPrepared preparing = iota
 	isPrepared
-	cannotPrepare // or must not; the file system may give a directory no other name without a risk for what has that name
+	// or must not; the file system may give a directory no other name without a risk for what has that name
+	cannotPrepare
 )
 
 // linked says whether all files still have their names: somebody may have tidied up.
@@ -288,8 +294,8 @@ func (f runFiles) linked() bool {
 	return true
 }
 
-// take gives the prepared directory the name of a run, or makes one of that name. A run of its name that is there already gives an error
-// matching fs.ErrExist.
+// take gives the prepared directory the name of a run, or makes one of that name. A run of its name that is there
+// already gives an error matching fs.ErrExist.
 func (p *prepared) take(root, id string) (runFiles, error) {
 	dir := filepath.Join(root, id)
 	files, err := p.rename(root, dir)
@@ -305,7 +311,8 @@ func (p *prepared) take(root, id string) (runFiles, error) {
 // errNotPrepared says that there is no directory to rename.
 var errNotPrepared = errors.New("no run is prepared")
 
-// rename gives the prepared directory a name. EEXIST says that the name is taken; after any other error nothing is prepared.
+// rename gives the prepared directory a name. EEXIST says that the name is taken; after any other error nothing is
+// prepared.
 func (p *prepared) rename(root, dir string) (runFiles, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -332,8 +339,8 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 	return p.files, nil
 }
 
-// tend prepares the directory once that is due and wanted, and says when to ask again. On a disk without all the room that a
-// journal has ahead nothing is prepared, and it is tried again later: a start finds out what room there is then.
+// tend prepares the directory once that is due and wanted, and says when to ask again. On a disk without all the room
+// that a journal has ahead nothing is prepared, and it is tried again later: a start finds out what room there is then.
 func (p *prepared) tend(root string, now time.Duration, wanted func() bool) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

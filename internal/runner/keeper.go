@@ -98,7 +98,8 @@ func (s *server) keep(signals <-chan os.Signal) {
 // restAfter is how long there must be no agent until the runner gives memory back.
 const restAfter = 500 * time.Millisecond
 
-// rest gives memory back once in every time without an agent, and says when to ask again. The last such time began at from.
+// rest gives memory back once in every time without an agent, and says when to ask again. The last such time began at
+// from.
 func (s *server) rest(now time.Duration, from *time.Duration) time.Duration {
 	s.mu.Lock()
 	idleFrom, busy := s.idleFrom, len(s.runs)+len(s.starting) > 0
@@ -114,8 +115,8 @@ func (s *server) rest(now time.Duration, from *time.Duration) time.Duration {
 	return now + lookEvery
 }
 
-// prepare has the files of the next run made while a client is there, and says when to ask again. Without one nothing starts, and who
-// removes the directory of the runs must not find new files in it.
+// prepare has the files of the next run made while a client is there, and says when to ask again. Without one nothing
+// starts, and who removes the directory of the runs must not find new files in it.
 func (s *server) prepare(now time.Duration) (again time.Duration) {
 	return s.next.tend(s.dir, now, func() bool {
 		s.mu.Lock()
@@ -124,12 +125,12 @@ func (s *server) prepare(now time.Duration) (again time.Duration) {
 	})
 }
 
-// desertedIdle is how long a runner stays without an agent once its last client has left: a client that starts it takes less time
-// to connect.
+// desertedIdle is how long a runner stays without an agent once its last client has left: a client that starts it takes
+// less time to connect.
 const desertedIdle = time.Second
 
-// mayLeave reports whether the runner may end: nothing has run for long, or no client uses it and nothing is left of its agents. Nothing
-// starts then. Otherwise it returns when to ask again.
+// mayLeave reports whether the runner may end: nothing has run for long, or no client uses it and nothing is left of
+// its agents. Nothing starts then. Otherwise it returns when to ask again.
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	busy, left := false, false
 	for _, a := range s.all() {
@@ -185,7 +186,8 @@ func (s *server) orphans() (ids []proctree.ID) {
 	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.facts().phase != gone }) {
 		return nil
 	}
-	if s.store == 0 && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD) {
+	if s.store == 0 && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil),
+		unix.ECHILD) {
 		return nil // to look at every process takes longer than the end of an agent
 	}
 	ids, err := proctree.Children(os.Getpid())

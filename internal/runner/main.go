@@ -53,11 +53,11 @@ const (
 	readyFD    = 3 // written to once the socket is there
 )
 
-// Main is a whole runner: it serves the directory in args (root=DIR) until no agent has run for 15 minutes, or nothing runs and
-// no client is left, and returns an exit code. Where another runner serves it, it returns at once. args may hold another time than
-// that (idle=DURATION), what to call this program (program=ID), where Hold keeps inputs (store=FD) and, after an upgrade, the lock and
-// the listener (lock=FD, listen=FD).
-// complaints gets what no client can be told.
+// Main is a whole runner: it serves the directory in args (root=DIR) until no agent has run for 15 minutes, or nothing
+// runs and no client is left, and returns an exit code. Where another runner serves it, it returns at once. args may
+// hold another time than that (idle=DURATION), what to call this program (program=ID), where Hold keeps inputs
+// (store=FD) and, after an upgrade, the lock and the listener (lock=FD, listen=FD). complaints gets what no client can
+// be told.
 func Main(args []string, complaints io.Writer) int {
 	small()
 	if err := serve(args); err != nil {
@@ -120,7 +120,9 @@ func serve(args []string) error {
 		return err
 	}
 	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // what we inherited is not for agents
-	s := &server{setup: setup{dir: a.root, idle: a.idle, program: a.program, store: a.store}, children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{}, starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
+	s := &server{setup: setup{dir: a.root, idle: a.idle, program: a.program, store: a.store},
+		children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{},
+		starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
 	if ok, err := s.own(a); err != nil || !ok {
 		return err
 	}
@@ -228,9 +230,9 @@ func programID(path string) (string, error) {
 // quiesce is how long a write to an agent may hold up an upgrade.
 const quiesce = 2 * time.Second
 
-// upgrade makes this process another program, with all its children and files. Clients lose their connections and find the new
-// program at the same socket. It waits for writes to agents; one that lasts is an error, and nothing changes. Without a path
-// the program itself is given.
+// upgrade makes this process another program, with all its children and files. Clients lose their connections and find
+// the new program at the same socket. It waits for writes to agents; one that lasts is an error, and nothing changes.
+// Without a path the program itself is given.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)

@@ -48,7 +48,8 @@ func (c *Client) newOutput(r *Run, offset int64) (*Output, error) {
 		return nil, fmt.Errorf("open the output of run %s: %w", r.ID(), err)
 	}
 	o.from = &openFile{reader{
-		file: f, path: path, files: &c.files, freed: r.info.Freed, gone: r.life.Done(), over: r.ended, end: r.outputEnd, wakes: make(chan struct{}, 1),
+		file: f, path: path, files: &c.files, freed: r.info.Freed, gone: r.life.Done(), over: r.ended, end: r.outputEnd,
+		wakes: make(chan struct{}, 1),
 	}}
 	o.from.stir()
 	return o, nil
@@ -119,8 +120,8 @@ const (
 	// paceEvery is how far apart the reads of a busy stream are. It is far below the rhythm in which people
 	// are shown anything, and the moments are the same for all streams, so that many wake the machine once.
 	paceEvery = 50 * time.Millisecond
-	// paceFull is how many reads in a row of paceBig, or that fill what the client reads into, are no talk word by word, but
-	// a file that somebody waits for. For paceBulk after it reads come at full speed.
+	// paceFull is how many reads in a row of paceBig, or that fill what the client reads into, are no talk word by
+	// word, but a file that somebody waits for. For paceBulk after it reads come at full speed.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second

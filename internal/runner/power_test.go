@@ -10,8 +10,8 @@ import (
 	"ductor/internal/proctree"
 )
 
-// A power failure leaves any file of a run as it was not, cut or empty: nothing of a run is synced, as no agent outlives it. The next
-// runner starts, and what it can tell of each run it tells.
+// A power failure leaves any file of a run as it was not, cut or empty: nothing of a run is synced, as no agent
+// outlives it. The next runner starts, and what it can tell of each run it tells.
 func TestARunnerStartsAfterAPowerFailure(t *testing.T) {
 	damages := map[string]func(path string) error{
 		"gone":  os.Remove,
@@ -26,7 +26,8 @@ func TestARunnerStartsAfterAPowerFailure(t *testing.T) {
 		},
 		"of the last start of the machine": func(path string) error {
 			text, err := os.ReadFile(path)
-			return errors.Join(err, os.WriteFile(path, bytes.ReplaceAll(text, []byte(proctree.BootID()), []byte("another")), 0o600))
+			return errors.Join(err, os.WriteFile(path, bytes.ReplaceAll(text, []byte(proctree.BootID()),
+				[]byte("another")), 0o600))
 		},
 	}
 	c := open(t)

@@ -45,8 +45,8 @@ type reader struct {
 // stir notes that something goes on: looks are frequent again.
 func (r *reader) stir() { r.active.Store(time.Now().UnixNano()) }
 
-// read reads what there is at an offset, and waits for it. It gives *LostError where output is missing, io.EOF at the end of
-// the output, and ErrDetached once the reader left.
+// read reads what there is at an offset, and waits for it. It gives *LostError where output is missing, io.EOF at the
+// end of the output, and ErrDetached once the reader left.
 func (r *reader) read(p []byte, at int64) (int, error) {
 	for looked := false; ; {
 		n, err := r.take(p, at)

@@ -262,7 +262,10 @@ func (s *server) parentOf(a *agent) bool {
 
 func (s *server) abandon(id string, rec record) error {
 	group := record{ID: id, Boot: rec.Boot, Group: rec.Group}.group(s.dir)
-	terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(proctree.ID{}, Mark(id)).Within(group) }}
+	terminator := proctree.Terminator{Tree: func() *proctree.Tree {
+		return proctree.New(proctree.ID{},
+			Mark(id)).Within(group)
+	}}
 	if err := terminator.End(0); err != nil {
 		return err
 	}
@@ -295,7 +298,8 @@ func groupName(root, id string) (string, error) {
 // group is the control group of the run; none when there is none or the record is not to be trusted.
 func (r record) group(root string) proctree.Group {
 	name, err := groupName(root, r.ID)
-	if r.Boot != proctree.BootID() || err != nil || filepath.Base(r.Group) != name || !filepath.IsAbs(r.Group) || !proctree.IsGroup(r.Group) {
+	if r.Boot != proctree.BootID() || err != nil || filepath.Base(r.Group) != name || !filepath.IsAbs(r.Group) ||
+		!proctree.IsGroup(r.Group) {
 		return proctree.Group{}
 	}
 	return proctree.Group{Path: r.Group}

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Programs in another environment talk to tools of the client by relays: their lines pass the runner's connection to the client.
+// Programs in another environment talk to tools of the client by relays: their lines pass the runner's connection to
+// the client.
 
 // serveTools is the name of the relay by which a client says that it serves tools.
 const serveTools = "serve"
@@ -31,7 +32,8 @@ type relaying struct {
 	serves bool   // the client serves tools
 }
 
-// relay carries a line: of the client to a program, where it has the name of a relay, or else of a program to the client.
+// relay carries a line: of the client to a program, where it has the name of a relay, or else of a program to the
+// client.
 func (s *server) relay(c *conn, name string, line []byte) error {
 	if name == serveTools {
 		s.mu.Lock()
@@ -87,8 +89,9 @@ func (s *server) endRelays(c *conn) {
 	}
 }
 
-// DialTools connects a program to the tools of the client of the runner of a directory. What is written and read are lines. While
-// no client serves tools, as during a restart of ductor, it returns an error: what is written then would be lost.
+// DialTools connects a program to the tools of the client of the runner of a directory. What is written and read are
+// lines. While no client serves tools, as during a restart of ductor, it returns an error: what is written then would
+// be lost.
 func DialTools(ctx context.Context, dir string) (net.Conn, error) {
 	conn, err := dialSocket(ctx, dir)
 	if err != nil {
@@ -151,8 +154,8 @@ type relayOf struct {
 	name string
 }
 
-// ServeTools has serve serve the programs of a runner elsewhere, each over a connection of lines, which it closes. It is called before
-// the first connection to the runner.
+// ServeTools has serve serve the programs of a runner elsewhere, each over a connection of lines, which it closes. It
+// is called before the first connection to the runner.
 func (c *Client) ServeTools(serve func(net.Conn)) {
 	c.tools.mu.Lock()
 	defer c.tools.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Remote is an environment whose runner and files are not this machine's, such as a container. Its first process is Hold; see Inside.
-// Safe for concurrent use.
+// Remote is an environment whose runner and files are not this machine's, such as a container. Its first process is
+// Hold; see Inside. Safe for concurrent use.
 type Remote interface {
 	// Dial starts Connect there, and gives its standard input and output as one connection; ctx bounds
 	// the start. An error matching ErrNoEnvironment says that nothing of the environment is there, and so no run can be
@@ -38,8 +38,8 @@ const (
 // ErrNoEnvironment says that an environment is not there, and with it nothing that ran in it.
 var ErrNoEnvironment = errors.New("the environment is not there")
 
-// LostEnvironmentError says that the connection to a run's environment is lost, for good or for longer than a reader waits.
-// What runs there may run on, until it counts as orphaned.
+// LostEnvironmentError says that the connection to a run's environment is lost, for good or for longer than a reader
+// waits. What runs there may run on, until it counts as orphaned.
 type LostEnvironmentError struct {
 	Err error // why it cannot be reached
 }
@@ -58,8 +58,8 @@ const (
 	mostPulled = 128 << 10
 )
 
-// OpenRemote gives a client of the runs in another environment. Nothing is asked of that before it is needed. The caller
-// must Close the client.
+// OpenRemote gives a client of the runs in another environment. Nothing is asked of that before it is needed. The
+// caller must Close the client.
 func OpenRemote(r Remote) *Client {
 	c := newClient()
 	c.remote = r
@@ -94,7 +94,8 @@ func (c *Client) least() Effort {
 // givesUp says whether an error will not pass with time, of a connection that broke some time ago.
 func (c *Client) givesUp(err error, broke time.Time) bool {
 	var version *VersionError
-	return c.remote == nil || errors.Is(err, ErrNoEnvironment) || errors.As(err, &version) || time.Since(broke) > awayMost
+	return c.remote == nil || errors.Is(err, ErrNoEnvironment) || errors.As(err, &version) ||
+		time.Since(broke) > awayMost
 }
 
 // lose gives up on the runs that are held.
@@ -180,8 +181,8 @@ func (p *pulled) post(l *link, at int64) {
 	p.next = &next
 }
 
-// askToEnd does a request that ends agents. Where nothing can be started any more, not even what would carry the request, the
-// environment is started anew: that ends them too.
+// askToEnd does a request that ends agents. Where nothing can be started any more, not even what would carry the
+// request, the environment is started anew: that ends them too.
 func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	r, err := c.ask(ctx, q, Revive)
 	if errors.Is(err, ErrNoRoom) && ctx.Err() == nil {
@@ -236,8 +237,8 @@ func (l *link) sendProgram(ctx context.Context, id, path string) bool {
 	return errors.Is(err, ErrGone)
 }
 
-// LookPath finds a program by name where the runs are; a name with a slash is checked as it is. A program that is not there
-// gives an error matching fs.ErrNotExist.
+// LookPath finds a program by name where the runs are; a name with a slash is checked as it is. A program that is not
+// there gives an error matching fs.ErrNotExist.
 func (c *Client) LookPath(ctx context.Context, name string) (string, error) {
 	if c.remote == nil {
 		return LookPath(name)

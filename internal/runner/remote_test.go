@@ -238,7 +238,8 @@ func TestWhatCannotBeStartedElsewhere(t *testing.T) {
 	if path, err := c.LookPath(t.Context(), "sh"); err != nil || !strings.HasSuffix(path, "/sh") {
 		t.Errorf("sh is %q, %v", path, err)
 	}
-	if _, err := c.Start(t.Context(), Spec{Path: "sh", Dir: "/no/such/dir"}); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := c.Start(t.Context(), Spec{Path: "sh", Dir: "/no/such/dir"}); err == nil ||
+		errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 	if _, err := c.Attach(t.Context(), "unknown", 0); !errors.Is(err, fs.ErrNotExist) {
@@ -257,7 +258,8 @@ func TestWhatCannotBeStartedElsewhere(t *testing.T) {
 func TestBrokenConnectionsLoseNoOutput(t *testing.T) {
 	c, e := openElsewhere(t)
 	const lines = 20000
-	r := start(t, c, sh(fmt.Sprintf(`i=0; while [ $i -lt %d ]; do printf '%%06d %s\n' $i; i=$((i+1)); done`, lines, strings.Repeat("x", 90))))
+	r := start(t, c, sh(fmt.Sprintf(`i=0; while [ $i -lt %d ]; do printf '%%06d %s\n' $i; i=$((i+1)); done`, lines,
+		strings.Repeat("x", 90))))
 	var got []byte
 	buf := make([]byte, 7000)
 	for n := 0; ; n++ {
@@ -305,7 +307,8 @@ func TestBrokenConnectionsLoseNoInputAndNoRequest(t *testing.T) {
 		}
 		write(t, r, numbered(i))
 		want.WriteString(numbered(i))
-		if info, err := r.Inspect(t.Context()); err != nil || info.InputEnd != int64(want.Len()) || info.Limits.Grace != time.Duration(i+1)*time.Second || !info.Attached {
+		if info, err := r.Inspect(t.Context()); err != nil || info.InputEnd != int64(want.Len()) ||
+			info.Limits.Grace != time.Duration(i+1)*time.Second || !info.Attached {
 			t.Fatalf("turn %s: %+v, %v", turn, info, err)
 		}
 	}

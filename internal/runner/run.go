@@ -96,9 +96,9 @@ func (r *Run) PID() int { return r.info.PID }
 // Info is what was known when this client attached.
 func (r *Run) Info() Info { return r.info }
 
-// Stdin writes to the agent. A Write returns when the kernel has all of it for the agent; up to a megabyte arrives as a whole
-// or, when this client dies on the way, not at all. A Write outlives the death of the runner, unless it was cut off by that.
-// Writes to a dead agent fail. Close gives the agent end of file.
+// Stdin writes to the agent. A Write returns when the kernel has all of it for the agent; up to a megabyte arrives as a
+// whole or, when this client dies on the way, not at all. A Write outlives the death of the runner, unless it was cut
+// off by that. Writes to a dead agent fail. Close gives the agent end of file.
 func (r *Run) Stdin() io.WriteCloser { return &r.in }
 
 // Stdout reads what the agent prints, from the offset this client attached at. It gives *LostError once
@@ -163,8 +163,8 @@ func (r *Run) finish(status Status, stderr string) {
 	}
 }
 
-// When is when the output at an offset was printed, of what was printed before this client attached: to some 100 ms, or to
-// a thousandth of the time it all took. Zero when it was not printed by then.
+// When is when the output at an offset was printed, of what was printed before this client attached: to some 100 ms, or
+// to a thousandth of the time it all took. Zero when it was not printed by then.
 func (r *Run) When(offset int64) time.Time {
 	t := r.info.Times
 	if offset < 0 || offset >= r.info.OutputEnd {
@@ -217,8 +217,8 @@ func (r *Run) Inspect(ctx context.Context) (Info, error) {
 	return *answer.Info, nil
 }
 
-// Forget frees the output before offset, and standard error; who asks for that output later gets *LostError. Offsets stay as
-// they are. Output that this client has not read is never freed.
+// Forget frees the output before offset, and standard error; who asks for that output later gets *LostError. Offsets
+// stay as they are. Output that this client has not read is never freed.
 func (r *Run) Forget(ctx context.Context, offset int64) error {
 	if _, err := r.ask(ctx, request{Op: opForget, Offset: min(offset, r.Offset())}); err != nil {
 		return fmt.Errorf("forget output of run %s: %w", r.ID(), err)

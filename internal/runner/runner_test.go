@@ -67,7 +67,8 @@ func TestInputHasAnEnd(t *testing.T) {
 
 // What no program is told of its surroundings.
 func TestAnAgentHasNothingOfOurs(t *testing.T) {
-	r := start(t, open(t), sh(`ls -l /proc/self/fd >&2; ls /proc/self/fd | wc -l; ulimit -Sn; cat /proc/$$/status | grep -c 'SigBlk:.0000000000000000'; ps -o sid= -p $$`))
+	r := start(t, open(t),
+		sh(`ls -l /proc/self/fd >&2; ls /proc/self/fd | wc -l; ulimit -Sn; cat /proc/$$/status | grep -c 'SigBlk:.0000000000000000'; ps -o sid= -p $$`))
 	out := strings.Fields(rest(t, r))
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -120,7 +121,8 @@ func TestARunnerIsKilled(t *testing.T) {
 				o = withoutGroups(t)
 			}
 			c := reopen(t, t.TempDir(), o)
-			r := start(t, c, sh(`i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo $i; sleep 0.005; done; while read line; do echo "got $line"; done; echo bye`))
+			r := start(t, c,
+				sh(`i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo $i; sleep 0.005; done; while read line; do echo "got $line"; done; echo bye`))
 			write(t, r, "one\n")
 			line(t, r)
 			for range 3 {
@@ -131,7 +133,8 @@ func TestARunnerIsKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := strings.Fields(strings.ReplaceAll(rest(t, r), "got ", ""))
-			if len(lines) != 399+4+1 || lines[398] != "400" || lines[399] != "one" || lines[402] != "more" || lines[403] != "bye" {
+			if len(lines) != 399+4+1 || lines[398] != "400" || lines[399] != "one" || lines[402] != "more" ||
+				lines[403] != "bye" {
 				t.Errorf("%d lines, the last %v", len(lines), lines[max(0, len(lines)-6):])
 			}
 			await(t, "done", r.Done())
@@ -151,7 +154,8 @@ func withoutGroups(t *testing.T) Options {
 	}
 	needs(t, "mount", "/usr/bin/unshare")
 	own := self(t)
-	return Options{Command: append([]string{"/usr/bin/unshare", "-m", "sh", "-c", `mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@"`}, own...), Program: own[0]}
+	return Options{Command: append([]string{"/usr/bin/unshare", "-m", "sh", "-c",
+		`mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@"`}, own...), Program: own[0]}
 }
 
 // needs skips a test if a program that it uses is not installed.
@@ -381,7 +385,8 @@ func TestARunThatIsNotUnderstoodEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent := exec.Command("sleep", "600")
-	agent.Env, agent.SysProcAttr = append(os.Environ(), Mark("alien")), &syscall.SysProcAttr{Setsid: true} // as each agent has
+	// as each agent has
+	agent.Env, agent.SysProcAttr = append(os.Environ(), Mark("alien")), &syscall.SysProcAttr{Setsid: true}
 	if err := agent.Start(); err != nil {
 		t.Fatal(err)
 	}

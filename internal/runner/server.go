@@ -157,7 +157,10 @@ func peer(c *net.UnixConn) (pid int, err error) {
 	}
 	var cred *unix.Ucred
 	var credErr error
-	if err := raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+	if err := raw.Control(func(fd uintptr) {
+		cred,
+			credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
 		return 0, err
 	}
 	if credErr != nil {
@@ -169,8 +172,8 @@ func peer(c *net.UnixConn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// serve handles the requests of a connection and returns when all are done. What says who owns a run, and what is relayed, is done in
-// its order; the rest is done each on a goroutine of its own.
+// serve handles the requests of a connection and returns when all are done. What says who owns a run, and what is
+// relayed, is done in its order; the rest is done each on a goroutine of its own.
 func (s *server) serve(c *conn) {
 	s.mu.Lock()
 	s.conns[c] = true

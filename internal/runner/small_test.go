@@ -54,7 +54,8 @@ func TestTheSmallProgramTakesRunsOver(t *testing.T) {
 	r := start(t, reopen(t, dir, large), sh("read line; echo got $line"))
 	before, _ := runnerOf(r.c)
 	becomes := func(o Options, want string) {
-		eventually(t, "it is "+want, func() bool { // while it starts a run it is busy, and the next start of ductor asks again
+		// while it starts a run it is busy, and the next start of ductor asks again
+		eventually(t, "it is "+want, func() bool {
 			c := reopen(t, dir, o)
 			if err := c.Prepare(t.Context()); err != nil {
 				t.Fatal(err)

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// Start starts an agent and attaches to it. ctx bounds the start only. A program that is not there gives an error matching
-// fs.ErrNotExist, a missing directory one that does not; an ID that was used before and not collected gives one matching
-// fs.ErrExist.
+// Start starts an agent and attaches to it. ctx bounds the start only. A program that is not there gives an error
+// matching fs.ErrNotExist, a missing directory one that does not; an ID that was used before and not collected gives
+// one matching fs.ErrExist.
 func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 	spec, err := c.prepare(ctx, spec)
 	if err != nil {
@@ -72,7 +72,8 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 			return nil, err
 		}
 		if errors.Is(err, ErrGone) && ctx.Err() == nil {
-			if run, err = c.Attach(ctx, spec.ID, 0); errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNoEnvironment) {
+			if run, err = c.Attach(ctx, spec.ID, 0); errors.Is(err, fs.ErrNotExist) ||
+				errors.Is(err, ErrNoEnvironment) {
 				continue // its successor has no agent of this start
 			}
 		}
@@ -164,7 +165,8 @@ type Limits struct {
 	LeftoverAfter time.Duration `json:"leftover_after,omitempty"`
 	// Grace is between TERM and KILL when the runner itself ends the agent. Default: 5 s.
 	Grace time.Duration `json:"grace,omitempty"`
-	// MaxJournal is how many bytes of output are kept on disk, beside what an attached client has not read. Default: 64 MiB.
+	// MaxJournal is how many bytes of output are kept on disk, beside what an attached client has not read. Default: 64
+	// MiB.
 	MaxJournal int64 `json:"max_journal,omitempty"`
 }
 
@@ -214,7 +216,8 @@ func (s Spec) check() error {
 
 // environment is what the agent gets: the given one, and the run's mark in place of any other.
 func (s Spec) environment() []string {
-	env := slices.DeleteFunc(slices.Clone(s.Env), func(entry string) bool { return strings.HasPrefix(entry, RunVar+"=") })
+	env := slices.DeleteFunc(slices.Clone(s.Env),
+		func(entry string) bool { return strings.HasPrefix(entry, RunVar+"=") })
 	return append(env, Mark(s.ID))
 }
 
@@ -253,6 +256,7 @@ func (s Spec) shown() []string {
 
 func secretName(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"token", "secret", "passw", "api-key", "api_key", "apikey", "auth", "credential", "_key", "-key"},
+	return slices.ContainsFunc([]string{"token", "secret", "passw", "api-key", "api_key", "apikey", "auth",
+		"credential", "_key", "-key"},
 		func(word string) bool { return strings.Contains(name, word) })
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keptInputs are the runners' ends of agents' inputs, which the first process of a container keeps: the next runner cannot
-// take them from the agents there, as Docker lets no program use pidfd_getfd. Safe for concurrent use.
+// keptInputs are the runners' ends of agents' inputs, which the first process of a container keeps: the next runner
+// cannot take them from the agents there, as Docker lets no program use pidfd_getfd. Safe for concurrent use.
 type keptInputs struct {
 	mu    sync.Mutex
 	files map[string]int // by run
@@ -46,7 +46,8 @@ func (k *keptInputs) serve(socket int) {
 			k.files[run] = fd
 		case storeList:
 			for run, fd := range k.files {
-				_ = unix.Sendmsg(socket, []byte(run), unix.UnixRights(fd), nil, 0) // a runner that is dead reads nothing
+				// a runner that is dead reads nothing
+				_ = unix.Sendmsg(socket, []byte(run), unix.UnixRights(fd), nil, 0)
 			}
 			_ = unix.Sendmsg(socket, []byte(storeEnd), nil, nil, 0)
 		}

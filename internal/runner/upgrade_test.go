@@ -16,7 +16,8 @@ func TestAnUpgradeUnderTwentyRuns(t *testing.T) {
 	const many = 20
 	runs := make([]*Run, many)
 	for i := range runs {
-		runs[i] = start(t, c, sh(`i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo $i; sleep 0.02; done; while read line; do echo "got $line"; done; exit 7`))
+		runs[i] = start(t, c,
+			sh(`i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo $i; sleep 0.02; done; while read line; do echo "got $line"; done; exit 7`))
 		line(t, runs[i])
 	}
 	before, _ := runnerOf(c)

@@ -33,10 +33,12 @@ const (
 	opLookUp     op = "look up"     // Info of one run
 	opList       op = "list"        // Info of all
 	opCollect    op = "collect"     // end what is left, and remove the run
-	opPull       op = "pull"        // the output from Offset on, up to Length bytes; the reply waits for some, or for the end
-	opStderr     op = "stderr"      // the tail of standard error
-	opLookPath   op = "look path"   // where the program Path is
-	opRelay      op = "relay"       // the body, a line, between a program here and the client that serves tools; see Client.ServeTools
+	// the output from Offset on, up to Length bytes; the reply waits for some, or for the end
+	opPull     op = "pull"
+	opStderr   op = "stderr"    // the tail of standard error
+	opLookPath op = "look path" // where the program Path is
+	// the body, a line, between a program here and the client that serves tools; see Client.ServeTools
+	opRelay op = "relay"
 )
 
 // request is something a client wants done; the reply of the same number answers it.
@@ -163,16 +165,16 @@ type Info struct {
 	Memory    int64    `json:"memory"` // bytes resident, of all of those; shared pages count for each
 	OutputEnd int64    `json:"output_end"`
 	Freed     int64    `json:"freed,omitempty"` // the output before this offset is not on disk any more
-	// InputEnd is how many bytes of standard input reached the agent. Of a run whose runner died during a write it counts
-	// what was begun, and the agent is ended.
+	// InputEnd is how many bytes of standard input reached the agent. Of a run whose runner died during a write it
+	// counts what was begun, and the agent is ended.
 	InputEnd    int64   `json:"input_end,omitempty"`
 	InputTorn   bool    `json:"input_torn,omitempty"`
 	InputClosed bool    `json:"input_closed,omitempty"` // end of file comes after InputEnd
 	Status      *Status `json:"status,omitempty"`       // once the agent exited
 	// Problem says why this is all there is to know of the run.
 	Problem string `json:"problem,omitempty"`
-	// Times are an offset and microseconds since 1970, in turns: what was printed from the offset on was printed then or
-	// shortly after. Told at an attach.
+	// Times are an offset and microseconds since 1970, in turns: what was printed from the offset on was printed then
+	// or shortly after. Told at an attach.
 	Times []int64 `json:"times,omitempty"`
 }
 
@@ -191,7 +193,8 @@ type Exit struct {
 	Code   int    `json:"code"`  // exit code; for a signal, minus its number
 	Signal bool   `json:"signal,omitempty"`
 	By     string `json:"by,omitempty"` // who ended it: empty for itself or an outsider, or one of the By constants
-	// OOM is set when the kernel killed it for want of memory, as far as that can be seen; also when its end is not known.
+	// OOM is set when the kernel killed it for want of memory, as far as that can be seen; also when its end is not
+	// known.
 	OOM bool `json:"oom,omitempty"`
 }
 

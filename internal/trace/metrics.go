@@ -114,7 +114,8 @@ func (t *Tracer) Measures() (all []Measure) {
 				continue
 			}
 			m := Measure{
-				Name: d.Name, Description: d.Description, Unit: d.Unit, Count: c.count, Sum: c.sum, Bounds: boundsOf(c.name), Buckets: slices.Clone(c.buckets),
+				Name: d.Name, Description: d.Description, Unit: d.Unit, Count: c.count, Sum: c.sum,
+				Bounds: boundsOf(c.name), Buckets: slices.Clone(c.buckets),
 			}
 			for _, key := range labelsOf(c.name) {
 				m.Labels = append(m.Labels, Label{key, c.attributes.get(key)})

@@ -26,7 +26,8 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Tracer sends what it records every few seconds. What does not fit or cannot be sent is given up. Safe for concurrent use.
+// Tracer sends what it records every few seconds. What does not fit or cannot be sent is given up. Safe for concurrent
+// use.
 type Tracer struct {
 	opts   Options
 	client *http.Client
@@ -54,7 +55,8 @@ func New(o Options) *Tracer {
 	transport.Proxy = nil // the variables of a proxy are not configuration of ductor
 	return &Tracer{
 		opts: o, began: o.Now(), full: make(chan struct{}, 1), series: map[string]*counted{},
-		client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		client: &http.Client{Transport: transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 }
 
@@ -119,7 +121,8 @@ func (t *Tracer) flush(ctx context.Context) {
 		err = t.send(ctx, "/v1/traces", spansRequest{[]resourceSpans{{resource{of}, []scopeSpans{{by, spans}}}}})
 	}
 	if len(metrics) > 0 {
-		err = errors.Join(err, t.send(ctx, "/v1/metrics", metricsRequest{[]resourceMetrics{{resource{of}, []scopeMetrics{{by, metrics}}}}}))
+		err = errors.Join(err, t.send(ctx, "/v1/metrics",
+			metricsRequest{[]resourceMetrics{{resource{of}, []scopeMetrics{{by, metrics}}}}}))
 	}
 	if err != nil {
 		t.opts.Log.Warn("what was traced is given up", "spans", len(spans), "err", err)
@@ -132,7 +135,8 @@ func (t *Tracer) send(ctx context.Context, path string, what any) error {
 	if err != nil {
 		return fmt.Errorf("encode spans: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(t.opts.URL, "/")+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(t.opts.URL, "/")+path,
+		bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("call the collector: %w", err)
 	}

@@ -57,7 +57,8 @@ func (r *turn) tool(began cli.ToolStarted, ended cli.ToolEnded) span {
 		finish = r.tracer.opts.Now()
 	}
 	s := span{
-		Trace: r.trace(), ID: r.spanID(string(began.ID)), Parent: r.spanID(""), Name: "execute_tool " + began.Name, Kind: kindInternal,
+		Trace: r.trace(), ID: r.spanID(string(began.ID)), Parent: r.spanID(""), Name: "execute_tool " + began.Name,
+		Kind:  kindInternal,
 		Start: nanos(began.At), End: nanos(finish),
 	}
 	if began.Parent != "" {
@@ -99,7 +100,8 @@ func (r *turn) End(result cli.Result) {
 	}
 	ended := r.tracer.opts.Now()
 	s := span{
-		Trace: r.trace(), ID: r.spanID(""), Name: "invoke_agent " + string(r.agent), Kind: kindClient, Start: nanos(r.began), End: nanos(ended),
+		Trace: r.trace(), ID: r.spanID(""), Name: "invoke_agent " + string(r.agent), Kind: kindClient,
+		Start: nanos(r.began), End: nanos(ended),
 	}
 	a := &s.Attributes
 	*a = append(*a, r.common(model)...)

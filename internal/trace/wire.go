@@ -152,7 +152,8 @@ type metricsRequest struct {
 
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// idOf names a trace (16 bytes) or a span (8) after what it is of, so that what a process resumes belongs to the same trace.
+// idOf names a trace (16 bytes) or a span (8) after what it is of, so that what a process resumes belongs to the same
+// trace.
 func idOf(bytes int, of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:bytes])

@@ -38,8 +38,8 @@ func drawCrashes(t *rapid.T) crashes {
 	}
 }
 
-// run makes the crashes, and returns an error if a transaction that was acknowledged is gone, one is there in part, or the
-// database is damaged.
+// run makes the crashes, and returns an error if a transaction that was acknowledged is gone, one is there in part, or
+// the database is damaged.
 func (c crashes) run(dir string, lie bool) error {
 	d, err := New(dir, c.Seed)
 	if err != nil {
@@ -112,7 +112,8 @@ func transaction(db *sql.DB, number, rows int) error {
 		return err
 	}
 	for range rows {
-		if _, err := tx.Exec("INSERT INTO a (content) VALUES (?)", fmt.Sprintf("%d of %d %01000d", number, rows, 0)); err != nil {
+		if _, err := tx.Exec("INSERT INTO a (content) VALUES (?)", fmt.Sprintf("%d of %d %01000d", number, rows,
+			0)); err != nil {
 			return errors.Join(err, tx.Rollback())
 		}
 	}
@@ -127,7 +128,8 @@ func check(db *sql.DB, acknowledged *int) error {
 	}
 	var transactions, torn int
 	if err := db.QueryRow(`SELECT count(*), coalesce(sum(rows <> want), 0) FROM (
-		SELECT count(*) rows, CAST(substr(content, instr(content, ' of ') + 4) AS INTEGER) want FROM a GROUP BY CAST(content AS INTEGER))`).Scan(&transactions, &torn); err != nil {
+		SELECT count(*) rows, CAST(substr(content, instr(content, ' of ') + 4) AS INTEGER) want
+		FROM a GROUP BY CAST(content AS INTEGER))`).Scan(&transactions, &torn); err != nil {
 		return err
 	}
 	if torn > 0 {

@@ -1,14 +1,14 @@
-// Package disk simulates a disk below SQLite, for tests: it fails as disks do, and forgets at a power failure what was not
-// brought to it.
+// Package disk simulates a disk below SQLite, for tests: it fails as disks do, and forgets at a power failure what was
+// not brought to it.
 //
-// SQLite works on files of a real directory, with its own locks and shared memory, so that connections meet each other as in
-// production. Between SQLite and the files stands a VFS, which is the default of each process that links this package. It
-// passes on what concerns other directories. For each file of a Disk it notes what programs read, what the medium holds,
-// and what is between the two. A Disk counts the calls that change something, and a function of the test says which of them
-// fail, take long or are the end of the process.
+// SQLite works on files of a real directory, with its own locks and shared memory, so that connections meet each other
+// as in production. Between SQLite and the files stands a VFS, which is the default of each process that links this
+// package. It passes on what concerns other directories. For each file of a Disk it notes what programs read, what the
+// medium holds, and what is between the two. A Disk counts the calls that change something, and a function of the test
+// says which of them fail, take long or are the end of the process.
 //
-// A program that syncs a file itself calls Disk.Sync instead. Files that neither SQLite opened nor Sync synced are not part of the
-// simulation.
+// A program that syncs a file itself calls Disk.Sync instead. Files that neither SQLite opened nor Sync synced are not
+// part of the simulation.
 package disk
 
 import (
@@ -124,8 +124,8 @@ func (d *Disk) SetFaults(f func(Call) Fault) {
 	d.faults = f
 }
 
-// OnCrash sets a function that is called in the middle of the call at which a crash happens, before that call fails. It has to cut
-// off all by which the process could still be heard.
+// OnCrash sets a function that is called in the middle of the call at which a crash happens, before that call fails. It
+// has to cut off all by which the process could still be heard.
 func (d *Disk) OnCrash(f func(Crash)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -91,7 +91,8 @@ func (f *file) change(c change) {
 			if f.lost[page] {
 				delete(f.lost, page)
 				begin := page * pageSize
-				f.pending = append(f.pending, change{offset: begin, data: bytes.Clone(f.cache[begin:min(begin+pageSize, int64(len(f.cache)))])})
+				f.pending = append(f.pending, change{offset: begin,
+					data: bytes.Clone(f.cache[begin:min(begin+pageSize, int64(len(f.cache)))])})
 			}
 		}
 	}
@@ -155,8 +156,8 @@ func (f *file) evict() []byte {
 	return f.cache
 }
 
-// survive returns what a power failure leaves: what was brought to the medium, and of the changes after that none, all, any of
-// them or parts of them.
+// survive returns what a power failure leaves: what was brought to the medium, and of the changes after that none, all,
+// any of them or parts of them.
 func (f *file) survive(random *rand.Rand) []byte {
 	content := slices.Clone(f.durable)
 	chance := []float64{0, 1, 0.5, random.Float64()}[random.IntN(4)]
@@ -171,8 +172,8 @@ func (f *file) survive(random *rand.Rand) []byte {
 	return content
 }
 
-// torn returns a part of a write: a beginning or an end of any length, or some whole sectors, which another write need not
-// have preceded.
+// torn returns a part of a write: a beginning or an end of any length, or some whole sectors, which another write need
+// not have preceded.
 func (c change) torn(random *rand.Rand) change {
 	cut := random.IntN(len(c.data) + 1)
 	switch random.IntN(3) {
