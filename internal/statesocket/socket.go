@@ -14,7 +14,8 @@ import (
 	"sync"
 )
 
-// Listen makes the socket name in dir, which only this user can connect to. It takes the place of one that a process left.
+// Listen makes the socket name in dir, which only this user can connect to. It takes the place of one that a process
+// left.
 func Listen(dir, name string) (*net.UnixListener, error) {
 	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the socket of the previous process: %w", err)
@@ -35,8 +36,9 @@ func Listen(dir, name string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// Serve calls serve for each connection, in a goroutine of its own, until ctx ends. It closes l and the connections, and returns when
-// both are done. A client that connects later fails at once, instead of waiting for an answer that cannot come.
+// Serve calls serve for each connection, in a goroutine of its own, until ctx ends. It closes l and the connections,
+// and returns when both are done. A client that connects later fails at once, instead of waiting for an answer that
+// cannot come.
 func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context, *net.UnixConn)) error {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup

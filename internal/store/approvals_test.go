@@ -34,14 +34,18 @@ func newApproval(id orchestrator.ApprovalID, turn cli.TurnID, request cli.Approv
 			Approvers: []orchestrator.PersonID{7, 8}, Expires: noon.Add(time.Minute)},
 		ApprovalRequest: orchestrator.ApprovalRequest{Turn: turn, Session: "s", Conversation: chatA, Agent: "claude",
 			AgentIDs: []cli.ApprovalID{request}, Dir: "/src", Asked: noon,
-			Request: &cli.ApprovalAsked{ID: request, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
-				Fields: []cli.Field{{Name: "cwd", Value: "/etc", Weight: cli.WiderField}, {Name: "b", Value: ""}}, Missing: "the end",
-				Reason: "why", Started: "tool", Deaf: true, Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}}},
+			Request: &cli.ApprovalAsked{ID: request, Tool: "Bash", Title: "make", Detail: "make all",
+				Input:   []byte(`{"command":"make"}`),
+				Fields:  []cli.Field{{Name: "cwd", Value: "/etc", Weight: cli.WiderField}, {Name: "b", Value: ""}},
+				Missing: "the end",
+				Reason:  "why", Started: "tool", Deaf: true,
+				Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}}},
 	}
 }
 
 func allowed(id orchestrator.ApprovalID) orchestrator.ApprovalDecision {
-	return orchestrator.ApprovalDecision{Approval: id, Choice: orchestrator.AllowOnce, Decision: orchestrator.Decision{State: orchestrator.ApprovalAllowed, By: 7, Decided: noon}}
+	return orchestrator.ApprovalDecision{Approval: id, Choice: orchestrator.AllowOnce,
+		Decision: orchestrator.Decision{State: orchestrator.ApprovalAllowed, By: 7, Decided: noon}}
 }
 
 func TestAnApprovalIsKept(t *testing.T) {
@@ -52,7 +56,8 @@ func TestAnApprovalIsKept(t *testing.T) {
 	same(t, "found", get[orchestrator.Approval](t)(db.FindApproval(ctx, "a")), a)
 	q := newApproval("q", "t", "2")
 	q.Request = nil
-	q.Questions = []cli.Question{{Header: "H", Text: "T", Multi: true, Free: true, Secret: true, Options: []cli.Option{{Label: "L", Description: "D"}}}}
+	q.Questions = []cli.Question{{Header: "H", Text: "T", Multi: true, Free: true, Secret: true,
+		Options: []cli.Option{{Label: "L", Description: "D"}}}}
 	same(t, "questions", get[orchestrator.Approval](t)(db.OpenApproval(ctx, q, "q")), q)
 	same(t, "open", get[[]orchestrator.Approval](t)(db.OpenApprovals(ctx)), []orchestrator.Approval{a, q})
 	if err := second(db.FindApproval(ctx, "none")); !errors.Is(err, orchestrator.ErrNoApproval) {
@@ -68,8 +73,10 @@ func TestAnApprovalIsKept(t *testing.T) {
 // What a version stored that knew no fields shows its whole input.
 func TestAnApprovalWithoutFieldsIsRead(t *testing.T) {
 	var a orchestrator.Approval
-	must(t, decodeRequest(`{"approval":{"id":"1","tool":"mcp__ssh__run","title":"uptime","input":{"command":"uptime","host":"prod"}}}`, &a))
-	same(t, "the fields", a.Request.Fields, []cli.Field{{Name: "command", Value: "uptime"}, {Name: "host", Value: "prod"}})
+	must(t, decodeRequest(`{"approval":{"id":"1","tool":"mcp__ssh__run","title":"uptime",
+		"input":{"command":"uptime","host":"prod"}}}`, &a))
+	same(t, "the fields", a.Request.Fields, []cli.Field{{Name: "command", Value: "uptime"},
+		{Name: "host", Value: "prod"}})
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -78,7 +85,8 @@ func TestRequestsFindTheirApproval(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	startTurn(t, db, "u")
-	openAs := func(id orchestrator.ApprovalID, turn cli.TurnID, request cli.ApprovalID, digest string) orchestrator.Approval {
+	openAs := func(id orchestrator.ApprovalID, turn cli.TurnID, request cli.ApprovalID,
+		digest string) orchestrator.Approval {
 		return get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval(id, turn, request), digest))
 	}
 	openAs("a", "t", "1", "d")
@@ -114,7 +122,8 @@ func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	a := get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("a", "t", "1"), "d"))
-	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")}, {ID: 2, Raw: []byte("{}")}}))
+	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")},
+		{ID: 2, Raw: []byte("{}")}}))
 	d := allowed("a")
 	d.Choice, d.Ruled, d.Updates = orchestrator.AllowPattern, "Bash(make)", []int64{1}
 	d.Rule = &orchestrator.Rule{ID: "r", Conversation: chatA, Agent: "claude", Tool: "Bash", Dir: "/src",
@@ -136,9 +145,12 @@ func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
 		t.Errorf("%d updates are not handled, want the late one", n)
 	}
 	audit := get[[]orchestrator.AuditEntry](t)(db.AuditSince(ctx, noon, 9))
-	same(t, "audit", audit, []orchestrator.AuditEntry{{ID: 2, At: noon, What: orchestrator.AuditAllowed, Conversation: chatA, Turn: "t",
-		Approval: "a", Agent: "claude", Tool: "Bash", Title: "make", Choice: orchestrator.AllowPattern, By: 7, Rule: "Bash(make)", Same: 1}, {ID: 1, At: noon, What: orchestrator.AuditRule,
-		Conversation: chatA, Turn: "t", Agent: "claude", Tool: "Bash", Choice: orchestrator.AllowPattern, By: 7, Rule: "Bash(make)"}})
+	same(t, "audit", audit, []orchestrator.AuditEntry{{ID: 2, At: noon, What: orchestrator.AuditAllowed,
+		Conversation: chatA, Turn: "t",
+		Approval: "a", Agent: "claude", Tool: "Bash", Title: "make", Choice: orchestrator.AllowPattern, By: 7,
+		Rule: "Bash(make)", Same: 1}, {ID: 1, At: noon, What: orchestrator.AuditRule,
+		Conversation: chatA, Turn: "t", Agent: "claude", Tool: "Bash", Choice: orchestrator.AllowPattern, By: 7,
+		Rule: "Bash(make)"}})
 	if !errors.Is(second2(db.DecideApproval(ctx, allowed("none"))), orchestrator.ErrNoApproval) {
 		t.Error("what is not there was decided")
 	}
@@ -154,7 +166,8 @@ func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
 	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatB, 8, noon)); ok {
 		t.Error("revoked from another conversation")
 	}
-	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatA, 8, noon)); !ok || len(get[[]orchestrator.Rule](t)(db.RulesOf(ctx, chatA))) > 0 {
+	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatA, 8, noon)); !ok ||
+		len(get[[]orchestrator.Rule](t)(db.RulesOf(ctx, chatA))) > 0 {
 		t.Error("not revoked")
 	}
 	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatA, 8, noon)); ok {
@@ -176,7 +189,8 @@ func TestAnApprovalEndsWithItsTurn(t *testing.T) {
 		},
 	} {
 		for state, want := range map[orchestrator.ApprovalState]bool{
-			orchestrator.ApprovalAllowed: false, orchestrator.ApprovalAnswered: false, orchestrator.ApprovalDenied: true, orchestrator.ApprovalExpired: true,
+			orchestrator.ApprovalAllowed: false, orchestrator.ApprovalAnswered: false,
+			orchestrator.ApprovalDenied: true, orchestrator.ApprovalExpired: true,
 		} {
 			db := newDB(t)
 			startTurn(t, db, "t")
@@ -195,7 +209,8 @@ func TestTheEndOfATurnClosesItsApprovals(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	startTurn(t, db, "u")
-	for _, a := range []orchestrator.Approval{newApproval("a", "t", "1"), newApproval("b", "t", "2"), newApproval("c", "u", "1"), newApproval("d", "t", "3")} {
+	for _, a := range []orchestrator.Approval{newApproval("a", "t", "1"), newApproval("b", "t", "2"),
+		newApproval("c", "u", "1"), newApproval("d", "t", "3")} {
 		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
 	}
 	must(t, second2(db.DecideApproval(ctx, allowed("b"))))
@@ -208,14 +223,16 @@ func TestTheEndOfATurnClosesItsApprovals(t *testing.T) {
 	}
 	same(t, "withdrawn", ids, []orchestrator.ApprovalID{"a", "d"})
 	same(t, "nothing more", len(get[[]orchestrator.Approval](t)(db.WithdrawTurn(ctx, "t", noon))), 0)
-	same(t, "decided, and then not wanted", get[orchestrator.Approval](t)(db.WithdrawApproval(ctx, "b", noon)).State, orchestrator.ApprovalWithdrawn)
+	same(t, "decided, and then not wanted", get[orchestrator.Approval](t)(db.WithdrawApproval(ctx, "b", noon)).State,
+		orchestrator.ApprovalWithdrawn)
 }
 
 func TestPruneOfApprovals(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "runs")
 	startTurn(t, db, "over")
-	for _, a := range []orchestrator.Approval{newApproval("open", "over", "1"), newApproval("decided", "over", "2"), newApproval("wanted", "runs", "1")} {
+	for _, a := range []orchestrator.Approval{newApproval("open", "over", "1"), newApproval("decided", "over", "2"),
+		newApproval("wanted", "runs", "1")} {
 		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
 	}
 	must(t, second2(db.DecideApproval(ctx, allowed("decided"))))
@@ -286,7 +303,8 @@ func promoted(order []cli.TurnID, id cli.TurnID, turns map[cli.TurnID]orchestrat
 	out := append([]cli.TurnID(nil), order...)
 	moving := id
 	for i, at := range order {
-		if turns[at].State != orchestrator.TurnQueued || turns[at].Prompt.Conversation != turns[id].Prompt.Conversation {
+		if turns[at].State != orchestrator.TurnQueued ||
+			turns[at].Prompt.Conversation != turns[id].Prompt.Conversation {
 			continue
 		}
 		out[i], moving = moving, at
@@ -311,7 +329,8 @@ func TestASteeredTurn(t *testing.T) {
 		t.Fatal("not steered")
 	}
 	b := get[orchestrator.Turn](t)(db.Turn(ctx, "b"))
-	if b.State != orchestrator.TurnSteered || b.Into != "running" || b.Agent != running.Agent || b.Sandbox != "web" || b.Delivered {
+	if b.State != orchestrator.TurnSteered || b.Into != "running" || b.Agent != running.Agent || b.Sandbox != "web" ||
+		b.Delivered {
 		t.Errorf("steered as %+v", b)
 	}
 	if get[bool](t)(db.StartTurn(ctx, b, cli.Start{})) {
@@ -338,12 +357,14 @@ func TestASteeredTurn(t *testing.T) {
 		t.Error("an outcome though it arrived")
 	}
 	get[bool](t)(db.SteerTurn(ctx, "a", "running", noon))
-	lost := orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "unknown", Recovery: orchestrator.Repeatable()}
+	lost := orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "unknown",
+		Recovery: orchestrator.Repeatable()}
 	must(t, db.FinishTurn(ctx, "a", noon, lost))
 	same(t, "lost", get[orchestrator.Turn](t)(db.Turn(ctx, "a")).Outcome, lost)
 	must(t, db.EnqueueTurn(ctx, newTurn("c")))
 	get[bool](t)(db.SteerTurn(ctx, "c", "running", noon))
-	if !get[bool](t)(db.CancelTurn(ctx, "c")) || get[orchestrator.Turn](t)(db.Turn(ctx, "c")).State != orchestrator.TurnCancelled {
+	if !get[bool](t)(db.CancelTurn(ctx, "c")) ||
+		get[orchestrator.Turn](t)(db.Turn(ctx, "c")).State != orchestrator.TurnCancelled {
 		t.Error("not cancelled on its way")
 	}
 }

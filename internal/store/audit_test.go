@@ -15,7 +15,8 @@ func TestTheAuditHasAToolOnceAndOnlyIfItWasNotAskedFor(t *testing.T) {
 	approval.Request = &cli.ApprovalAsked{ID: "1", Tool: "Bash", Title: "make", Started: "asked"}
 	get[orchestrator.Approval](t)(db.OpenApproval(ctx, approval, "d"))
 	ran := func(turn cli.TurnID, call cli.ToolID) orchestrator.AuditEntry {
-		return orchestrator.AuditEntry{At: noon, What: orchestrator.AuditRan, Conversation: chatA, Turn: turn, Call: call, Tool: "Read", Title: "a"}
+		return orchestrator.AuditEntry{At: noon, What: orchestrator.AuditRan, Conversation: chatA, Turn: turn,
+			Call: call, Tool: "Read", Title: "a"}
 	}
 	must(t, db.RecordAudit(ctx, ran("t", "asked"), ran("t", "read"), ran("t", "read"), ran("u", "read")))
 	must(t, db.RecordAudit(ctx, ran("t", "read"), ran("t", ""), ran("t", "")))
@@ -28,7 +29,8 @@ func TestTheAuditHasAToolOnceAndOnlyIfItWasNotAskedFor(t *testing.T) {
 
 func TestAChangeOfAConversationIsAuditedWithIt(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
-	entry := orchestrator.AuditEntry{At: noon, What: orchestrator.AuditMode, Conversation: chatA, Title: "bypass", By: 7}
+	entry := orchestrator.AuditEntry{At: noon, What: orchestrator.AuditMode, Conversation: chatA,
+		Title: "bypass", By: 7}
 	if err := db.SaveConversation(ctx, orchestrator.Conversation{ID: chatA, Session: "none"}, entry); err == nil {
 		t.Fatal("a conversation with a session that is not there was stored")
 	}

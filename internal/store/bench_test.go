@@ -39,7 +39,8 @@ func BenchmarkHotPath(b *testing.B) {
 		step("session", func() error { _, err := db.Session(ctx, "s1"); return err })
 		step("start", func() error { _, err := db.StartTurn(ctx, turn, cli.Start{}); return err })
 		step("message", func() error {
-			return db.SaveMessage(ctx, orchestrator.Message{Key: "card/" + string(turn.ID), Turn: turn.ID, State: orchestrator.Sent, ID: 5})
+			return db.SaveMessage(ctx, orchestrator.Message{Key: "card/" + string(turn.ID), Turn: turn.ID,
+				State: orchestrator.Sent, ID: 5})
 		})
 		step("finish", func() error { return db.FinishTurn(ctx, turn.ID, noon, o) })
 		step("delivered", func() error { return db.MarkDelivered(ctx, turn.ID) })

@@ -16,7 +16,10 @@ import (
 )
 
 // said stores a turn of a session that has ended and is delivered.
-func said(t testing.TB, db *DB, in orchestrator.ConversationID, session orchestrator.SessionID, id cli.TurnID, prompt, answer string) {
+func said(
+	t testing.TB, db *DB, in orchestrator.ConversationID, session orchestrator.SessionID, id cli.TurnID, prompt,
+	answer string,
+) {
 	t.Helper()
 	turn := newTurn(id)
 	turn.Session, turn.Prompt.Conversation, turn.Prompt.Text = session, in, prompt
@@ -35,7 +38,8 @@ func TestFindSessions(t *testing.T) {
 	said(t, db, chatA, "docs", "t3", "Write docs for the parser", "Done.")
 	said(t, db, chatA, "away", "t4", "parser notes", "-")
 	said(t, db, chatB, "elsewhere", "t5", "the parser again", "-")
-	for _, s := range []orchestrator.Session{{ID: "other", Title: "100%_sure"}, {ID: "docs", Title: "docs", Pinned: true}, {ID: "away", Title: "away", Archived: true}} {
+	for _, s := range []orchestrator.Session{{ID: "other", Title: "100%_sure"}, {ID: "docs", Title: "docs",
+		Pinned: true}, {ID: "away", Title: "away", Archived: true}} {
 		must(t, db.SaveSession(ctx, s))
 	}
 	for words, want := range map[string][]orchestrator.SessionID{
@@ -51,7 +55,8 @@ func TestFindSessions(t *testing.T) {
 		`" OR NOT (*`:   nil,
 		"docs":          {"docs"},
 	} {
-		found, more, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: words, Limit: 10})
+		found, more, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA,
+			Words: words, Limit: 10})
 		var ids []orchestrator.SessionID
 		for _, f := range found {
 			ids = append(ids, f.ID)
@@ -61,14 +66,16 @@ func TestFindSessions(t *testing.T) {
 		}
 	}
 	found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "tokenizer", Limit: 1})
-	if err != nil || len(found) != 1 || found[0].Turn != "t2" || found[0].Excerpt != "The tokenizer reads runes now: main.go:17" {
+	if err != nil || len(found) != 1 || found[0].Turn != "t2" ||
+		found[0].Excerpt != "The tokenizer reads runes now: main.go:17" {
 		t.Errorf("%+v, %v", found, err)
 	}
 	found, more, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Limit: 1, Offset: 1})
 	if err != nil || !more || len(found) != 1 || found[0].ID != "other" {
 		t.Errorf("the second page has %+v, %v, %v", found, more, err)
 	}
-	found, _, err = db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "notes", Archived: true, Limit: 9})
+	found, _, err = db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "notes",
+		Archived: true, Limit: 9})
 	if err != nil || len(found) != 1 || found[0].ID != "away" {
 		t.Errorf("of the archived ones %+v, %v", found, err)
 	}
@@ -80,8 +87,10 @@ func TestNoSearchFails(t *testing.T) {
 	newSession(t, db, "s", chatA, noon)
 	said(t, db, chatA, "s", "t", "one", "two")
 	rapid.Check(t, func(rt *rapid.T) {
-		words := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a"'*()\-^: ]{0,12}(AND|OR|NOT|NEAR/2)?[a"* ]{0,4}`)).Draw(rt, "words")
-		if _, _, err := db.FindSessions(t.Context(), orchestrator.SessionQuery{Conversation: chatA, Words: words, Limit: 3}); err != nil {
+		words := rapid.OneOf(rapid.String(),
+			rapid.StringMatching(`[a"'*()\-^: ]{0,12}(AND|OR|NOT|NEAR/2)?[a"* ]{0,4}`)).Draw(rt, "words")
+		if _, _, err := db.FindSessions(t.Context(), orchestrator.SessionQuery{Conversation: chatA, Words: words,
+			Limit: 3}); err != nil {
 			rt.Errorf("%q: %v", words, err)
 		}
 	})
@@ -102,10 +111,12 @@ func TestDeleteSession(t *testing.T) {
 	}
 	must(t, db.SaveSummary(ctx, orchestrator.Summary{Session: "old", Until: "t1", Text: "planned"}))
 	must(t, db.SaveSummary(ctx, orchestrator.Summary{Session: "old", Until: "t1", Text: "planned more"}))
-	same(t, "the summary", get[orchestrator.Summary](t)(db.Summary(ctx, "old")), orchestrator.Summary{Session: "old", Until: "t1", Text: "planned more"})
+	same(t, "the summary", get[orchestrator.Summary](t)(db.Summary(ctx, "old")), orchestrator.Summary{Session: "old",
+		Until: "t1", Text: "planned more"})
 	must(t, db.DeleteSession(ctx, "fork"))
 	must(t, db.DeleteSession(ctx, "old"))
-	if found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "secret", Limit: 3}); err != nil || len(found) > 0 {
+	if found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "secret",
+		Limit: 3}); err != nil || len(found) > 0 {
 		t.Errorf("it is still found: %+v, %v", found, err)
 	}
 	if _, err := db.Turn(ctx, "t1"); !errors.Is(err, orchestrator.ErrNoTurn) {
@@ -133,7 +144,8 @@ func TestForkSession(t *testing.T) {
 		limit   int
 		want    string
 	}{
-		{"a", 9, "[a1 a2 a3]"}, {"b", 9, "[a1 b1]"}, {"c", 9, "[a1 b1 c1]"}, {"c", 2, "[b1 c1]"}, {"c", 1, "[c1]"}, {"nowhere", 3, "[]"},
+		{"a", 9, "[a1 a2 a3]"}, {"b", 9, "[a1 b1]"}, {"c", 9, "[a1 b1 c1]"}, {"c", 2, "[b1 c1]"}, {"c", 1, "[c1]"},
+		{"nowhere", 3, "[]"},
 	} {
 		turns, err := db.History(ctx, tc.session, tc.limit)
 		var ids []cli.TurnID
@@ -147,12 +159,14 @@ func TestForkSession(t *testing.T) {
 	if s, err := db.Session(ctx, "b"); err != nil || s.Messages != 2 {
 		t.Errorf("the fork counts %d messages, %v", s.Messages, err)
 	}
-	if err := db.ForkSession(ctx, orchestrator.Session{ID: "d", Conversation: chatA}, "none"); !errors.Is(err, orchestrator.ErrNoTurn) {
+	if err := db.ForkSession(ctx, orchestrator.Session{ID: "d", Conversation: chatA},
+		"none"); !errors.Is(err, orchestrator.ErrNoTurn) {
 		t.Errorf("a fork at no turn: %v", err)
 	}
 }
 
-// BenchmarkFindSessions searches a hundred thousand turns. "of 50 ms" is how much of the time a search takes that users wait for gladly.
+// BenchmarkFindSessions searches a hundred thousand turns. "of 50 ms" is how much of the time a search takes that users
+// wait for gladly.
 func BenchmarkFindSessions(b *testing.B) {
 	db := newDB(b)
 	ctx := b.Context()
@@ -161,17 +175,20 @@ func BenchmarkFindSessions(b *testing.B) {
 		id := orchestrator.SessionID(fmt.Sprint("s", s))
 		var turns []orchestrator.Turn
 		for i := range perSession {
-			text := fmt.Sprintf("please look at the parser of module %d, which reads line %d wrongly since yesterday", s, i)
+			text := fmt.Sprintf("please look at the parser of module %d, which reads line %d wrongly since yesterday",
+				s, i)
 			if i%97 == 0 {
 				text += " zebra"
 			}
 			turns = append(turns, orchestrator.Turn{
-				ID: cli.TurnID(fmt.Sprint(id, "-", i)), Session: id, State: orchestrator.TurnDone, Queued: noon, Ended: noon, Delivered: true, Agent: "claude",
+				ID: cli.TurnID(fmt.Sprint(id, "-", i)), Session: id, State: orchestrator.TurnDone, Queued: noon,
+				Ended: noon, Delivered: true, Agent: "claude",
 				Prompt:  orchestrator.Prompt{Conversation: chatA, Text: text},
 				Outcome: orchestrator.Outcome{Text: strings.Repeat("It reads runes now, and the tests pass. ", 10)},
 			})
 		}
-		err := db.storeSession(ctx, orchestrator.Session{ID: id, Conversation: chatA, Title: "parser", Dir: "/src", Created: noon, Used: noon}, turns)
+		err := db.storeSession(ctx, orchestrator.Session{ID: id, Conversation: chatA, Title: "parser", Dir: "/src",
+			Created: noon, Used: noon}, turns)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -179,7 +196,8 @@ func BenchmarkFindSessions(b *testing.B) {
 	for _, words := range []string{"zebra", "parser runes", "nothing"} {
 		b.Run(words, func(b *testing.B) {
 			for b.Loop() {
-				if _, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: words, Limit: 8}); err != nil {
+				if _, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: words,
+					Limit: 8}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -150,7 +150,8 @@ func writeForEver(path string) error {
 	if err != nil {
 		return err
 	}
-	last, err := sqlite.One(context.Background(), db.file, sqlite.Value[int64], `SELECT coalesce(max(id), 0) FROM inbox`)
+	last, err := sqlite.One(context.Background(), db.file, sqlite.Value[int64],
+		`SELECT coalesce(max(id), 0) FROM inbox`)
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,8 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 		}
 		if id%5 < killWorkers {
 			steps = append(steps[:1], killStep{"answered", func() error {
-				return db.FinishUpdates(ctx, []int64{id}, orchestrator.Message{Key: "notice/" + name, State: orchestrator.Pending, Content: []byte(name)})
+				return db.FinishUpdates(ctx, []int64{id}, orchestrator.Message{Key: "notice/" + name,
+					State: orchestrator.Pending, Content: []byte(name)})
 			}})
 		}
 		for _, s := range steps {

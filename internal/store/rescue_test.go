@@ -43,8 +43,10 @@ const (
 
 func drawRuin(t *rapid.T) ruin {
 	return ruin{
-		how: rapid.SampledFrom([]string{garbage, garbage, garbage, zeros, zeros, cutOff, header, gone, logGone, logCut, logChange}).Draw(t, "how"),
-		at:  rapid.Float64Range(0, 0.999).Draw(t, "at"), length: rapid.SampledFrom([]int{512, 4096, 16384}).Draw(t, "length"), seed: rapid.Uint64().Draw(t, "seed"),
+		how: rapid.SampledFrom([]string{garbage, garbage, garbage, zeros, zeros, cutOff, header, gone, logGone, logCut,
+			logChange}).Draw(t, "how"),
+		at:     rapid.Float64Range(0, 0.999).Draw(t, "at"),
+		length: rapid.SampledFrom([]int{512, 4096, 16384}).Draw(t, "length"), seed: rapid.Uint64().Draw(t, "seed"),
 	}
 }
 
@@ -121,8 +123,10 @@ func newSound(t *testing.T, killed, backup bool) sound {
 		get[bool](t)(db.StartTurn(ctx, turn, cli.Start{Run: run, Output: 5}))
 	}
 	finish := func(id string) {
-		must(t, db.FinishTurn(ctx, cli.TurnID(id), noon, orchestrator.Outcome{State: orchestrator.TurnDone, Text: strings.Repeat(id+" ", 10+int(update)*7%400)}))
-		must(t, db.SaveSteps(ctx, cli.TurnID(id), noon, []orchestrator.Step{{Number: 1, Tool: "Bash", Title: id, Output: strings.Repeat("o", 900)}}))
+		must(t, db.FinishTurn(ctx, cli.TurnID(id), noon, orchestrator.Outcome{State: orchestrator.TurnDone,
+			Text: strings.Repeat(id+" ", 10+int(update)*7%400)}))
+		must(t, db.SaveSteps(ctx, cli.TurnID(id), noon, []orchestrator.Step{{Number: 1, Tool: "Bash", Title: id,
+			Output: strings.Repeat("o", 900)}}))
 		must(t, db.MarkDelivered(ctx, cli.TurnID(id)))
 	}
 	whole := func(from, to int) {
@@ -165,16 +169,18 @@ func allTurns(t testing.TB, db *DB) map[cli.TurnID]orchestrator.Turn {
 	return all
 }
 
-// TestLawADamagedDatabase: whatever happens to the files, ductor starts with a database that is right, nothing that is done waits or
-// runs in it, and where turns are missing it says so. What was damaged stays as it is.
+// TestLawADamagedDatabase: whatever happens to the files, ductor starts with a database that is right, nothing that is
+// done waits or runs in it, and where turns are missing it says so. What was damaged stays as it is.
 func TestLawADamagedDatabase(t *testing.T) {
 	sounds := map[string]func() sound{}
 	for _, killed := range []bool{false, true} {
 		for _, backup := range []bool{false, true} {
-			sounds[fmt.Sprint("killed ", killed, " backup ", backup)] = sync.OnceValue(func() sound { return newSound(t, killed, backup) })
+			sounds[fmt.Sprint("killed ", killed, " backup ",
+				backup)] = sync.OnceValue(func() sound { return newSound(t, killed, backup) })
 		}
 	}
-	names := []string{"killed false backup false", "killed false backup true", "killed true backup false", "killed true backup true"}
+	names := []string{"killed false backup false", "killed false backup true", "killed true backup false",
+		"killed true backup true"}
 	if f := flag.Lookup("rapid.checks"); !testprogram.Long() && f.Value.String() == f.DefValue {
 		must(t, flag.Set("rapid.checks", "20"))
 		defer func() { must(t, flag.Set("rapid.checks", f.DefValue)) }()
@@ -236,14 +242,14 @@ func (l *lawOfDamage) start() string {
 		}
 		notice := orchestrator.Message{Key: "notice", State: orchestrator.Pending, Content: []byte("damaged")}
 		l.rescue = Rescue{
-			Path: l.path, Why: err, Backups: backups, Now: time.Now,
-			Kept:    func(run cli.RunID, output int64) bool { return run == "live" && output == 5 },
-			Notices: func(*DB) ([]orchestrator.Message, error) { return []orchestrator.Message{notice}, nil },
+			Path: l.path, Cause: err, Backups: backups, Now: time.Now,
+			HasOutput: func(run cli.RunID, output int64) bool { return run == "live" && output == 5 },
+			Notices:   func(*DB) ([]orchestrator.Message, error) { return []orchestrator.Message{notice}, nil },
 		}
 		must(l.t, l.rescue.Run(ctx))
 		if db == nil { // else this process folded the log as it opened the file
 			for name, text := range left {
-				if now, err := os.ReadFile(filepath.Join(l.rescue.Aside, name)); err != nil || !bytes.Equal(now, text) {
+				if now, err := os.ReadFile(filepath.Join(l.rescue.Dir, name)); err != nil || !bytes.Equal(now, text) {
 					l.rt.Errorf("%s did not stay as it was: %v", name, err)
 				}
 			}
@@ -254,9 +260,10 @@ func (l *lawOfDamage) start() string {
 		if owed := get[[]orchestrator.Message](l.t)(db.OwedMessages(ctx)); len(owed) != 1 {
 			l.rt.Errorf("%d notices are owed", len(owed))
 		}
-		said = fmt.Sprintf("copied %v, stale %v, backup %v", l.rescue.Copied, l.rescue.Stale, !l.rescue.Backup.IsZero())
+		said = fmt.Sprintf("copied %v, stale %v, backup %v", l.rescue.Copied, l.rescue.LostWrites,
+			!l.rescue.BackupTime.IsZero())
 	}
-	l.check(db, said == "not found" || l.rescue.Whole())
+	l.check(db, said == "not found" || l.rescue.Complete())
 	if tables := db.Unreadable(); len(tables) > 0 {
 		said += fmt.Sprint(", passed over rows of ", tables)
 	}
@@ -269,7 +276,8 @@ func (l *lawOfDamage) start() string {
 
 // isNew reports whether nothing is in a database.
 func (db *DB) isNew(t testing.TB) bool {
-	n, err := sqlite.One(t.Context(), db.file, sqlite.Value[int], `SELECT EXISTS (SELECT 1 FROM inbox) + EXISTS (SELECT 1 FROM turns) + EXISTS (SELECT 1 FROM sessions)`)
+	n, err := sqlite.One(t.Context(), db.file, sqlite.Value[int],
+		`SELECT EXISTS (SELECT 1 FROM inbox) + EXISTS (SELECT 1 FROM turns) + EXISTS (SELECT 1 FROM sessions)`)
 	must(t, err)
 	return n == 0
 }
@@ -301,8 +309,8 @@ func (l *lawOfDamage) check(db *DB, whole bool) {
 	}
 }
 
-// TestARescueIsFinished: a rescue that was killed between its moves is finished by the next start, and one that was killed before
-// them begins anew.
+// TestARescueIsFinished: a rescue that was killed between its moves is finished by the next start, and one that was
+// killed before them begins anew.
 func TestARescueIsFinished(t *testing.T) {
 	s := newSound(t, true, true)
 	for step := range 6 { // of the moves
@@ -317,11 +325,11 @@ func TestARescueIsFinished(t *testing.T) {
 			must(t, os.Rename(path+draftSuffix, path+nextSuffix+"20261129T000000.000"))
 		}
 		if step > 1 {
-			must(t, os.Mkdir(filepath.Join(dir, AsidePrefix+"20261129T000000.000"), 0o700))
+			must(t, os.Mkdir(filepath.Join(dir, damagedPrefix+"20261129T000000.000"), 0o700))
 		}
-		for i, end := range sqlite.Endings() {
+		for i, end := range sqlite.FileSuffixes() {
 			if exists(path+end) && i+1 < step {
-				must(t, os.Rename(path+end, filepath.Join(dir, AsidePrefix+"20261129T000000.000", "ductor.db"+end)))
+				must(t, os.Rename(path+end, filepath.Join(dir, damagedPrefix+"20261129T000000.000", "ductor.db"+end)))
 			}
 		}
 		must(t, FinishRescue(path))
@@ -335,7 +343,7 @@ func TestARescueIsFinished(t *testing.T) {
 		must(t, err)
 		get[orchestrator.Session](t)(db.Session(t.Context(), "rescued"))
 		must(t, db.Close())
-		if !exists(filepath.Join(Asides(dir)[0], "ductor.db-wal")) {
+		if !exists(filepath.Join(DamagedDirs(dir)[0], "ductor.db-wal")) {
 			t.Errorf("step %d: the damaged files are not aside", step)
 		}
 	}

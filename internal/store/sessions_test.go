@@ -42,7 +42,10 @@ func TestSession(t *testing.T) {
 	if _, err := db.Session(ctx, "s1"); !errors.Is(err, orchestrator.ErrNoSession) {
 		t.Errorf("a session that is not there: %v", err)
 	}
-	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon, Totals: orchestrator.Totals{Messages: 3, CostUSD: 1.5, Tokens: 7}, AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{agentEnv("claude", ""): {ID: "abc"}, agentEnv("claude", "app"): {ID: "def", Terminal: true}}}
+	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon,
+		Totals: orchestrator.Totals{Messages: 3, CostUSD: 1.5, Tokens: 7},
+		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{agentEnv("claude", ""): {ID: "abc"},
+			agentEnv("claude", "app"): {ID: "def", Terminal: true}}}
 	must(t, db.CreateSession(ctx, s))
 	same(t, "the session", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 	if err := db.CreateSession(ctx, s); err == nil {
@@ -60,12 +63,14 @@ func TestSession(t *testing.T) {
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("claude", ""), ""))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("gemini", ""), ""))
 	s.AgentSessions = map[orchestrator.AgentEnv]orchestrator.AgentSession{
-		agentEnv("codex", ""): {ID: "thread-2", Told: "t1"}, agentEnv("codex", "web"): {ID: "thread-3"}, agentEnv("claude", "app"): {ID: "def", Terminal: true},
+		agentEnv("codex", ""): {ID: "thread-2", Told: "t1"}, agentEnv("codex", "web"): {ID: "thread-3"},
+		agentEnv("claude", "app"): {ID: "def", Terminal: true},
 	}
 	same(t, "the session with other ids", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 
 	for _, own := range []cli.AgentSessionID{"x", ""} {
-		if err := db.SetAgentSession(ctx, "nowhere", agentEnv("codex", ""), own); !errors.Is(err, orchestrator.ErrNoSession) {
+		if err := db.SetAgentSession(ctx, "nowhere", agentEnv("codex", ""),
+			own); !errors.Is(err, orchestrator.ErrNoSession) {
 			t.Errorf("an id %q for a session that is not there: %v", own, err)
 		}
 	}
@@ -76,7 +81,8 @@ func TestSessionsLastUsedFirst(t *testing.T) {
 	newSession(t, db, "old", chatA, noon.Add(-time.Hour))
 	newSession(t, db, "new", chatA, noon)
 	newSession(t, db, "elsewhere", chatB, noon)
-	must(t, db.CreateSession(ctx, orchestrator.Session{ID: "unused", Conversation: chatA, Created: noon.Add(-time.Minute)}))
+	must(t, db.CreateSession(ctx, orchestrator.Session{ID: "unused", Conversation: chatA,
+		Created: noon.Add(-time.Minute)}))
 	order := func(limit int) (all []orchestrator.SessionID) {
 		found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Limit: limit})
 		must(t, err)

@@ -63,7 +63,9 @@ func same(t testing.TB, what string, got, want any) {
 	}
 }
 
-func newSession(t testing.TB, db *DB, id orchestrator.SessionID, conv orchestrator.ConversationID, at time.Time) orchestrator.Session {
+func newSession(
+	t testing.TB, db *DB, id orchestrator.SessionID, conv orchestrator.ConversationID, at time.Time,
+) orchestrator.Session {
 	t.Helper()
 	s := orchestrator.Session{ID: id, Conversation: conv, Title: "fix the build", Dir: "/src", Created: at, Used: at,
 		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{}}

@@ -25,8 +25,8 @@ func leave(t *testing.T, path string) (left string) {
 	return left
 }
 
-// TestAnUncleanEndIsChecked: a log that is gone, short or changed is found before SQLite drops what it held, and no file
-// changes. After the machine went down only a log that is gone is.
+// TestAnUncleanEndIsChecked: a log that is gone, short or changed is found before SQLite drops what it held, and no
+// file changes. After the machine went down only a log that is gone is.
 func TestAnUncleanEndIsChecked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "items.db")
 	db := openAt(t, path, Options{})
@@ -56,7 +56,8 @@ func TestAnUncleanEndIsChecked(t *testing.T) {
 			left := leave(t, path)
 			f(t, left)
 			before := listing(t, filepath.Dir(left))
-			for what, err := range map[string]error{"Open": second(Open(t.Context(), left, items, Options{})), "OpenReadOnly": second(OpenReadOnly(t.Context(), left, items, Options{}))} {
+			for what, err := range map[string]error{"Open": second(Open(t.Context(), left, items, Options{})),
+				"OpenReadOnly": second(OpenReadOnly(t.Context(), left, items, Options{}))} {
 				if !errors.Is(err, ErrLogLost) && !errors.Is(err, errLogLost) || !errors.Is(err, ErrCorrupt) {
 					t.Errorf("%s says %v", what, err)
 				}
@@ -117,8 +118,8 @@ func TestADamagedFileWithALogStaysAsItIs(t *testing.T) {
 	same(t, "the files", listing(t, filepath.Dir(left)), before)
 }
 
-// TestADamagedIndexIsMadeAnew: CopyRows copies all rows, whether pages of an index are garbage or an index lacks a row, which a quick
-// check does not find.
+// TestADamagedIndexIsMadeAnew: CopyRows copies all rows, whether pages of an index are garbage or an index lacks a row,
+// which a quick check does not find.
 func TestADamagedIndexIsMadeAnew(t *testing.T) {
 	for _, how := range []string{"a row is missing", "garbage"} {
 		t.Run(how, func(t *testing.T) {
@@ -131,7 +132,8 @@ func TestADamagedIndexIsMadeAnew(t *testing.T) {
 			for i := range 20 {
 				must(t, put(t.Context(), db, fmt.Sprint("t", i), bytes.Repeat([]byte{byte(i)}, 40)))
 			}
-			root, err := One(t.Context(), db, Value[int64], "SELECT rootpage FROM sqlite_schema WHERE name = 'by_content'")
+			root, err := One(t.Context(), db, Value[int64],
+				"SELECT rootpage FROM sqlite_schema WHERE name = 'by_content'")
 			must(t, err)
 			must(t, db.Close())
 			f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -175,8 +177,8 @@ func TestRowsThatCannotBeDecodedArePassedOver(t *testing.T) {
 	same(t, "tables", db.Unreadable(), []string{"items"})
 }
 
-// TestALargeFileIsCheckedLater: Open does not read it, and what is damaged in it is found by CheckPages or by the read that meets
-// it. Nothing is written after that.
+// TestALargeFileIsCheckedLater: Open does not read it, and what is damaged in it is found by CheckPages or by the read
+// that meets it. Nothing is written after that.
 func TestALargeFileIsCheckedLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "items.db")
 	db := openAt(t, path, Options{})
@@ -187,9 +189,12 @@ func TestALargeFileIsCheckedLater(t *testing.T) {
 	spoil(t, path, 0.5, 4096)
 	for what, find := range map[string]func(db *DB) error{
 		"the check": func(db *DB) error { return db.CheckPages(t.Context()) },
-		"a read":    func(db *DB) error { return second(Many(t.Context(), db, Value[[]byte], `SELECT content FROM items`)) },
+		"a read": func(db *DB) error {
+			return second(Many(t.Context(), db, Value[[]byte],
+				`SELECT content FROM items`))
+		},
 	} {
-		db, err := Open(t.Context(), path, items, Options{CheckAtOnce: 1})
+		db, err := Open(t.Context(), path, items, Options{MaxCheckOnOpen: 1})
 		must(t, err)
 		if !db.Unchecked() {
 			t.Error("the file was read")
@@ -211,7 +216,8 @@ func TestALargeFileIsCheckedLater(t *testing.T) {
 // TestAFullDiskIsNoDamagedDatabase: what a full disk lost of the log reads like a damaged database, at whichever call.
 func TestAFullDiskIsNoDamagedDatabase(t *testing.T) {
 	for at := range 45 {
-		l := life{Acts: []act{"write"}, Crash: simdisk.Power, Faults: []fault{{At: at, Err: syscall.ENOSPC, Evict: true}}}
+		l := life{Acts: []act{"write"}, Crash: simdisk.Power, Faults: []fault{{At: at, Err: syscall.ENOSPC,
+			Evict: true}}}
 		if err := liveAll(t, 0, []life{l}, (*simdisk.Disk).Sync); err != nil {
 			t.Errorf("at the call %d: %v", at, err)
 		}

@@ -67,7 +67,7 @@ func TestADiskThatIsFullWhileATransactionIsShared(t *testing.T) {
 	put1 := make(chan error, 1)
 	go func() { put1 <- put(ctx, db, "committed", nil) }()
 	<-flushing
-	must(t, db.WriteSoon(ctx, item("shared")))
+	must(t, db.WriteShared(ctx, item("shared")))
 	close(shared)
 	must(t, <-put1)
 	<-full.Done()
@@ -79,8 +79,8 @@ func TestADiskThatIsFullWhileATransactionIsShared(t *testing.T) {
 	same(t, "items", names(t, db), []string{"committed", "shared"})
 }
 
-// TestALogThatTheDiskLost: SQLite would copy it into the database. It is left to the next start, which reads what is good
-// of it.
+// TestALogThatTheDiskLost: SQLite would copy it into the database. It is left to the next start, which reads what is
+// good of it.
 func TestALogThatTheDiskLost(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "items.db")
@@ -136,7 +136,7 @@ func TestADiskWithoutRoom(t *testing.T) {
 		t.Errorf("a write says %v", err)
 	}
 	diskIs(t, db, orchestrator.DiskFull)
-	for what, err := range map[string]error{"a retry": db.RetryDisk(ctx), "a probe": DiskTrouble(dir)} {
+	for what, err := range map[string]error{"a retry": db.RetryDisk(ctx), "a probe": CheckDisk(dir)} {
 		if !errors.Is(err, ErrDiskFull) {
 			t.Errorf("%s says %v", what, err)
 		}

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestALookLeavesTheLogToItsOwner: a process that looks at its own database gives up no lock. Without its lock on the file, another
-// process that closes the database deletes the log. Without its lock on the index, another one that opens it cuts the index off, of
-// which this process dies by SIGBUS.
+// TestALookLeavesTheLogToItsOwner: a process that looks at its own database gives up no lock. Without its lock on the
+// file, another process that closes the database deletes the log. Without its lock on the index, another one that opens
+// it cuts the index off, of which this process dies by SIGBUS.
 func TestALookLeavesTheLogToItsOwner(t *testing.T) {
 	looks := map[string]func(t *testing.T, db *DB, path string, disk *syncer){
 		"a reader": func(t *testing.T, _ *DB, path string, _ *syncer) {

@@ -38,50 +38,52 @@ func TestOpenKeepsEverythingPrivate(t *testing.T) {
 	}
 }
 
-// TestOpenRefuses holds that Open leaves a file alone which it cannot use. damage changes a healthy database
-// of 50 items.
+// unusableFiles are the ways in which a file is not a usable database. damage changes a healthy database of 50 items.
+var unusableFiles = map[string]struct {
+	damage func(t *testing.T, path string)
+	want   error
+	says   string
+}{
+	"a newer version":   {run(`PRAGMA user_version = 1000`), ErrNewer, "has version 1000"},
+	"another program's": {run(`PRAGMA application_id = 5`), ErrForeign, "another file"},
+	"no database": {func(t *testing.T, path string) {
+		must(t, os.WriteFile(path, []byte("my notes, not yours"), fileMode))
+	}, ErrCorrupt, "moves it aside"},
+	"a short one": {func(t *testing.T, path string) {
+		must(t, os.WriteFile(path, []byte("SQL"), fileMode))
+	}, ErrCorrupt, "moves it aside"},
+	"a header and nothing else": {func(t *testing.T, path string) {
+		must(t, os.WriteFile(path, []byte(sqliteMagic+strings.Repeat("?", 4080)), fileMode))
+	}, ErrCorrupt, "moves it aside"},
+	"a truncated one": {func(t *testing.T, path string) {
+		info, err := os.Stat(path)
+		must(t, err)
+		must(t, os.Truncate(path, info.Size()/4096/2*4096))
+	}, ErrCorrupt, "moves it aside"},
+	"a page of garbage": {func(t *testing.T, path string) {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		must(t, err)
+		info, err := f.Stat()
+		must(t, err)
+		_, err = f.WriteAt(bytes.Repeat([]byte{0xA5}, 4096), info.Size()/4096/2*4096)
+		must(t, errors.Join(err, f.Close()))
+	}, ErrCorrupt, "moves it aside"},
+	"a directory": {func(t *testing.T, path string) {
+		must(t, os.Remove(path))
+		must(t, os.Mkdir(path, dirMode))
+	}, ErrForeign, "no regular file"},
+	"a log without its file": {func(t *testing.T, path string) {
+		must(t, os.Rename(path, path+"-wal"))
+	}, ErrCorrupt, "-wal still holds changes"},
+	"a log beside an empty file": {func(t *testing.T, path string) {
+		must(t, os.WriteFile(path+"-wal", bytes.Repeat([]byte("changes"), 10), fileMode))
+		must(t, os.Truncate(path, 0))
+	}, ErrCorrupt, "-wal still holds changes"},
+}
+
+// TestOpenRefuses also tests that Open does not change such a file.
 func TestOpenRefuses(t *testing.T) {
-	for name, c := range map[string]struct {
-		damage func(t *testing.T, path string)
-		want   error
-		says   string
-	}{
-		"a newer version":   {run(`PRAGMA user_version = 1000`), ErrNewer, "has version 1000"},
-		"another program's": {run(`PRAGMA application_id = 5`), ErrForeign, "another file"},
-		"no database": {func(t *testing.T, path string) {
-			must(t, os.WriteFile(path, []byte("my notes, not yours"), fileMode))
-		}, ErrCorrupt, "moves it aside"},
-		"a short one": {func(t *testing.T, path string) {
-			must(t, os.WriteFile(path, []byte("SQL"), fileMode))
-		}, ErrCorrupt, "moves it aside"},
-		"a header and nothing else": {func(t *testing.T, path string) {
-			must(t, os.WriteFile(path, []byte(sqliteMagic+strings.Repeat("?", 4080)), fileMode))
-		}, ErrCorrupt, "moves it aside"},
-		"a truncated one": {func(t *testing.T, path string) {
-			info, err := os.Stat(path)
-			must(t, err)
-			must(t, os.Truncate(path, info.Size()/4096/2*4096))
-		}, ErrCorrupt, "moves it aside"},
-		"a page of garbage": {func(t *testing.T, path string) {
-			f, err := os.OpenFile(path, os.O_RDWR, 0)
-			must(t, err)
-			info, err := f.Stat()
-			must(t, err)
-			_, err = f.WriteAt(bytes.Repeat([]byte{0xA5}, 4096), info.Size()/4096/2*4096)
-			must(t, errors.Join(err, f.Close()))
-		}, ErrCorrupt, "moves it aside"},
-		"a directory": {func(t *testing.T, path string) {
-			must(t, os.Remove(path))
-			must(t, os.Mkdir(path, dirMode))
-		}, ErrForeign, "no regular file"},
-		"a log without its file": {func(t *testing.T, path string) {
-			must(t, os.Rename(path, path+"-wal"))
-		}, ErrCorrupt, "-wal still holds changes"},
-		"a log beside an empty file": {func(t *testing.T, path string) {
-			must(t, os.WriteFile(path+"-wal", bytes.Repeat([]byte("changes"), 10), fileMode))
-			must(t, os.Truncate(path, 0))
-		}, ErrCorrupt, "-wal still holds changes"},
-	} {
+	for name, c := range unusableFiles {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "items.db")
 			db := openAt(t, path, Options{})

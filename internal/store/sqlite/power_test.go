@@ -58,7 +58,8 @@ func drawFault(t *rapid.T) fault {
 
 func drawLife(t *rapid.T) life {
 	// Transactions are small, and all that can be kept waiting is.
-	acts := []act{writes, writesLazily, writesLazily, writesSoon, writesSoon, flushes, writesSecret, waits, rests, reads, reopens}
+	acts := []act{writes, writesLazily, writesLazily, writesSoon, writesSoon, flushes, writesSecret, waits, rests,
+		reads, reopens}
 	return life{
 		Acts:  rapid.SliceOfN(rapid.SampledFrom(acts), 1, 20).Draw(t, "acts"),
 		Crash: rapid.SampledFrom([]simdisk.Crash{simdisk.Kill, simdisk.Power}).Draw(t, "crash"),
@@ -79,8 +80,8 @@ type history struct {
 	durable int // and how many outlive a power failure
 }
 
-// TestNothingAcknowledgedIsLostByACrash: after a crash at any call that reaches the disk, the database is whole, has everything
-// that had to outlive the crash, and lost no write without all that were made after it.
+// TestNothingAcknowledgedIsLostByACrash: after a crash at any call that reaches the disk, the database is whole, has
+// everything that had to outlive the crash, and lost no write without all that were made after it.
 func TestNothingAcknowledgedIsLostByACrash(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
@@ -107,7 +108,8 @@ func TestALostFlushIsFoundByACrash(t *testing.T) {
 	draw := rapid.SliceOfN(rapid.Custom(drawLife), 1, 4)
 	const most = 200
 	for n := range most {
-		if err := liveAll(t, uint64(n), draw.Example(n), func(*simdisk.Disk, *os.File) error { return nil }); err != nil {
+		if err := liveAll(t, uint64(n), draw.Example(n),
+			func(*simdisk.Disk, *os.File) error { return nil }); err != nil {
 			t.Logf("found with example %d: %v", n, err)
 			return
 		}
@@ -153,17 +155,20 @@ func (l life) run(d *simdisk.Disk, path string, sync func(*os.File) error, h *hi
 			return simdisk.Fault{Crash: l.Crash}
 		}
 		for _, f := range l.Faults {
-			if f.Read && c.Op == simdisk.Read && f.At == reads || !f.Read && c.Op != simdisk.Read && c.Number == began+f.At {
+			if f.Read && c.Op == simdisk.Read && f.At == reads || !f.Read && c.Op != simdisk.Read &&
+				c.Number == began+f.At {
 				return simdisk.Fault{Err: f.Err, Evict: f.Evict}
 			}
 		}
 		return simdisk.Fault{}
 	})
 	var left []func() error
-	err := l.work(path, Options{Readers: 1, Sync: sync, Left: func(release func() error) { left = append(left, release) }}, h)
+	err := l.work(path, Options{Readers: 1, Sync: sync,
+		LeftOpen: func(release func() error) { left = append(left, release) }}, h)
 	d.SetFaults(nil)
 	// A start, or a read, may fail with the disk. What must not fail is the start after that.
-	if failed := errors.Is(err, ErrDisk) || errors.Is(err, ErrDiskFull) || errors.Is(err, ErrReadOnly); err != nil && died == nil && (!failed || len(l.Faults) == 0) {
+	if failed := errors.Is(err, ErrDisk) || errors.Is(err, ErrDiskFull) || errors.Is(err, ErrReadOnly); err != nil &&
+		died == nil && (!failed || len(l.Faults) == 0) {
 		return err
 	}
 	if died != nil {
@@ -231,17 +236,17 @@ func (h *history) do(ctx context.Context, db *DB, a act) error {
 			h.alive = h.tried
 		}
 	case writesSoon:
-		err = h.add(ctx, db.WriteSoon)
+		err = h.add(ctx, db.WriteShared)
 	case flushes:
 		err = db.Flush()
 	case waits:
 		time.Sleep(2 * shareTime)
-		if err = db.writer.disk.refusal(); err == nil {
+		if err = db.writer.disk.writeError(); err == nil {
 			h.alive = h.tried
 		}
 	case rests:
 		time.Sleep(2 * lazyTime)
-		if err = db.writer.disk.refusal(); err == nil {
+		if err = db.writer.disk.writeError(); err == nil {
 			h.durable, h.alive = h.tried, h.tried
 		}
 	case reads:
@@ -250,10 +255,10 @@ func (h *history) do(ctx context.Context, db *DB, a act) error {
 	if err == nil && (a == writes || a == writesSecret) {
 		h.alive = h.tried
 	}
-	if err == nil && (a == writes || a == writesSecret || a == flushes) && db.writer.disk.refusal() == nil {
+	if err == nil && (a == writes || a == writesSecret || a == flushes) && db.writer.disk.writeError() == nil {
 		h.durable = h.tried
 	}
-	for try := 0; errors.Is(errors.Join(err, db.writer.disk.refusal()), ErrDiskFull) && try < 3; try++ {
+	for try := 0; errors.Is(errors.Join(err, db.writer.disk.writeError()), ErrDiskFull) && try < 3; try++ {
 		if err = db.RetryDisk(ctx); err == nil {
 			h.durable = h.alive
 		}
@@ -285,7 +290,7 @@ func (h *history) check(db *DB) error {
 		return err
 	}
 	if word != "ok" {
-		return badPages(word)
+		return integrityError(word)
 	}
 	n, err := One(context.Background(), db, Value[int], "SELECT count(*) FROM items")
 	if err != nil {
@@ -300,14 +305,16 @@ func (h *history) check(db *DB) error {
 
 // count looks whether the first n items are there.
 func (h *history) count(db *DB, n int) error {
-	found, err := One(context.Background(), db, Value[int], "SELECT count(*) FROM items WHERE CAST(name AS INTEGER) < ?", n)
+	found, err := One(context.Background(), db, Value[int],
+		"SELECT count(*) FROM items WHERE CAST(name AS INTEGER) < ?", n)
 	if err == nil && found != n {
 		err = fmt.Errorf("%d of the first %d items", found, n)
 	}
 	return err
 }
 
-// TestASlowDiskKeepsOnlyThoseWaitingWhoWantIt: while a flush takes an hour, others are read and written, and who wants the disk waits.
+// TestASlowDiskKeepsOnlyThoseWaitingWhoWantIt: while a flush takes an hour, others are read and written, and who wants
+// the disk waits.
 func TestASlowDiskKeepsOnlyThoseWaitingWhoWantIt(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
 	synctest.Test(t, func(t *testing.T) {
