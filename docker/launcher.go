@@ -111,7 +111,7 @@ func (l *Launcher) earlyExitError(ctx context.Context, err error) error {
 	}
 }
 
-// Help runs a helper of ductor-runner in the container (see its main), with the environment that a program would get.
+// Help implements cli.Helper.
 func (l *Launcher) Help(ctx context.Context, env []string, args ...string) (files []byte, err error) {
 	l.touch()
 	if err := l.remote.ensure(ctx); err != nil {
@@ -281,7 +281,7 @@ func (l *Launcher) Close() error {
 	return err
 }
 
-// Enter returns a command line that runs a program in a directory of the container; see cli.Enterer.
+// Enter implements cli.Enterer.
 func (l *Launcher) Enter(dir, home string) []string {
 	words := []string{"docker"}
 	if host := l.opts.Engine.Host(); host != "" {

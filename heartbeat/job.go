@@ -18,9 +18,9 @@ import (
 
 // Limits of a job.
 const (
-	// MostMissed limits the missed runs of a job with MissedAll. If there are more, only the latest times get a run.
+	// MostMissed limits the missed runs of a job with MissedAll. Only the latest ones get a run.
 	MostMissed = 100
-	// MostBackoff limits the pause before a retry.
+	// MaxBackoff limits the pause before a retry.
 	MaxBackoff = 6 * time.Hour
 	// MostJobs limits the jobs that users add in one conversation.
 	MostJobs = 50

@@ -86,10 +86,8 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 		h := newRig(t, day)
 		ctx := t.Context()
 		job := func(name, schedule string) orchestrator.Job {
-			return orchestrator.Job{
-				Name: name, Conversation: here, Prompt: name,
-				JobTiming: orchestrator.JobTiming{Schedule: schedule},
-			}
+			timing := orchestrator.JobTiming{Schedule: schedule}
+			return orchestrator.Job{Name: name, Conversation: here, Prompt: name, JobTiming: timing}
 		}
 		sync := func(jobs ...orchestrator.Job) {
 			t.Helper()

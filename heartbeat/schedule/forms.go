@@ -89,7 +89,7 @@ type incomplete struct {
 
 // sentence is a sentence that matches a form.
 type sentence struct {
-	form
+	form  form
 	now   time.Time
 	found map[string]string // the form's groups by name
 }
@@ -176,7 +176,7 @@ func cronLine(s sentence) (string, error) {
 	slices.Sort(dates)
 	slices.Sort(days)
 	return fmt.Sprintf("%d %s %s * %s", times[0].minute, cronList(hours), cronList(dates),
-		cmp.Or(s.weekdays, cronList(days))), nil
+		cmp.Or(s.form.weekdays, cronList(days))), nil
 }
 
 func cronList(numbers []int) string {

@@ -72,13 +72,16 @@ func TestDeliveries(t *testing.T) {
 			t.Errorf("%s was run %d times, want %d", hook, got, want)
 		}
 	}
-	r := httptest.NewRequest(http.MethodGet, github, nil)
-	w := httptest.NewRecorder()
-	if s.ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
-		t.Errorf("GET gives %d", w.Code)
-	}
 	if strings.Contains(s.log.String(), secret) {
 		t.Error("the log has the secret")
+	}
+}
+
+func TestOnlyPOSTIsAllowed(t *testing.T) {
+	r := httptest.NewRequest(http.MethodGet, "/hooks/github", nil)
+	w := httptest.NewRecorder()
+	if newRig(t).ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("GET gives %d", w.Code)
 	}
 }
 

@@ -17,9 +17,7 @@ import (
 )
 
 // retention deletes what exceeds the limits of the configuration in use.
-func retention(
-	cfg func() config.Config, db *store.DB, envs *environment.Environments, log *slog.Logger,
-) heartbeat.Retention {
+func retention(cfg func() config.Config, db *store.DB, envs *environment.Environments, log *slog.Logger) heartbeat.Retention {
 	shelves := func() []heartbeat.RetentionRule { return shelvesOf(cfg(), db, envs) }
 	return heartbeat.Retention{Rules: shelves, Now: time.Now, Logger: log, Every: pruneEvery}
 }
@@ -33,8 +31,7 @@ func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) 
 	}
 	var shelves []heartbeat.RetentionRule
 	for _, k := range []heartbeat.RetentionRule{
-		{Name: "uploads", Dataset: heartbeat.Files(filepath.Join(cfg.Storage.Dir, environment.UploadsDir)),
-			Limits: limits(cfg.Storage.RetentionDays, r.UploadsMB)},
+		{Name: "uploads", Dataset: heartbeat.Files(filepath.Join(cfg.Storage.Dir, environment.UploadsDir)), Limits: limits(cfg.Storage.RetentionDays, r.UploadsMB)},
 		{Name: "transcripts", Dataset: db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
 		{Name: "audit", Dataset: db.AuditTrail(), Limits: limits(r.AuditDays, r.AuditMB)},
 		{Name: "steps", Dataset: db.Steps(), Limits: limits(r.StepsDays, r.StepsMB)},
@@ -75,11 +72,9 @@ func (a *App) prune(ctx context.Context) {
 		if pruned, err := a.db.Prune(ctx, before); err != nil && ctx.Err() == nil {
 			a.Log.Warn("forget what is old", "err", err)
 		} else if err == nil {
-			a.Log.Debug("forgot what is old", "updates", pruned.Updates, "messages", pruned.Messages, "cards",
-				pruned.Cards)
+			a.Log.Debug("forgot what is old", "updates", pruned.Updates, "messages", pruned.Messages, "cards", pruned.Cards)
 		}
-		if err := prunePrompts(filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir),
-			time.Now().Add(-promptsAge)); err != nil {
+		if err := prunePrompts(filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), time.Now().Add(-promptsAge)); err != nil {
 			a.Log.Warn("forget old system prompts", "err", err)
 		}
 		if days := a.now().Retention.StepsDays; days > 0 {

@@ -147,7 +147,7 @@ func TestStandardErrorIsBounded(t *testing.T) {
 		if err := unix.Stat(strings.TrimSuffix(r.c.pathOf(r.ID(), outFile), outFile)+errFile, &st); err != nil {
 			t.Fatal(err)
 		}
-		return st.Blocks*512 <= 2*stderrMost
+		return st.Blocks*512 <= 2*maxStderr
 	})
 	if got := r.StderrTail(); !strings.HasSuffix(got, "abcde\nthe end\n") || len(got) != stderrTail {
 		t.Errorf("%d bytes", len(got))

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ductor/internal/proctree"
+	"ductor/internal/runner/fork"
 )
 
 func TestTheAgentIsToldToEndFirst(t *testing.T) {
@@ -288,7 +289,8 @@ func forked(t *testing.T, s Spec, group proctree.Group) (pid int) {
 	}
 	defer null.Close()
 	fd := int(null.Fd())
-	if pid, err = fork(s, group, [4]int{fd, fd, fd, fd}, kernelLimits{}); err != nil {
+	program := fork.Program{Path: s.Path, Args: s.Args, Env: s.environment()}
+	if pid, err = fork.Start(program, group, [4]int{fd, fd, fd, fd}, fork.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	return pid

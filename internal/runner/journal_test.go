@@ -97,7 +97,7 @@ func TestAPreparedRunOfADeadRunner(t *testing.T) {
 
 // TestNothingIsPreparedWithoutAClient: who closed the client may remove the directory at once.
 func TestNothingIsPreparedWithoutAClient(t *testing.T) {
-	s := &server{setup: setup{dir: t.TempDir()}, conns: map[*conn]bool{}}
+	s := &server{dir: t.TempDir(), conns: map[*conn]bool{}}
 	isThere := func() bool {
 		_, err := os.Stat(filepath.Join(s.dir, preparedDir))
 		return err == nil
@@ -111,5 +111,5 @@ func TestNothingIsPreparedWithoutAClient(t *testing.T) {
 	if !isThere() {
 		t.Error("no run was prepared for a client")
 	}
-	s.next.drop(s.dir)
+	s.prepared.remove(s.dir)
 }

@@ -170,7 +170,7 @@ func TestAListWaitsForStarts(t *testing.T) {
 		listed := make(chan struct{})
 		go func() {
 			defer close(listed)
-			if _, err := s.do(nil, request{Op: opList}, nil); err != nil {
+			if _, err := s.handle(nil, request{Op: opList}, nil); err != nil {
 				t.Error(err)
 			}
 		}()

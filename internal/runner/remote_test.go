@@ -466,7 +466,7 @@ func TestARunnerElsewhereIsTheLastToStarve(t *testing.T) {
 		return number(t, readFile(t, fmt.Sprintf("/proc/%d/oom_score_adj", pid)))
 	}
 	own := adj(os.Getpid())
-	want := min(own+expendableBy, oomMost)
+	want := min(own+expendableBy, maxOOMScoreAdj)
 	c, e := openElsewhere(t)
 	r := start(t, c, sh(`cat /proc/self/oom_score_adj; sleep 600`)) // as its child has it
 	if got := number(t, line(t, r)); got != want || adj(r.PID()) != want {
@@ -530,7 +530,7 @@ func TestAClientThatHangs(t *testing.T) {
 		}
 	}()
 	for range 32 {
-		if err := l.send(request{Op: opPull, Run: r.ID(), Length: mostPulled}, nil); err != nil {
+		if err := l.send(request{Op: opPull, Run: r.ID(), Length: maxPull}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"ductor/cli"
 )
 
-// collector takes requests of the tracer.
+// collector records the requests of a Tracer.
 type collector struct {
 	mu     sync.Mutex
 	bodies map[string][]string // by path
@@ -113,7 +113,7 @@ func TestContentIsSentWithoutSecrets(t *testing.T) {
 	}
 }
 
-// A turn that ductor detaches from is a span of the process that resumes it.
+// The process that resumes a detached turn sends its span.
 func TestADetachedTurnIsNotSent(t *testing.T) {
 	c := traced(t, false, func(emit func(cli.Event)) cli.Result { aTurn(emit); return cli.Result{Detached: true} })
 	if len(c.bodies) > 0 {
@@ -121,7 +121,7 @@ func TestADetachedTurnIsNotSent(t *testing.T) {
 	}
 }
 
-// What a collector does not take holds nothing up and takes no more room than its bound.
+// Data that the collector does not accept never blocks and is limited in memory.
 func TestACollectorThatIsNotThere(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler("/elsewhere", http.StatusTemporaryRedirect))
 	defer server.Close()

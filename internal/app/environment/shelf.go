@@ -22,8 +22,7 @@ func inUse(gone bool, err error) error {
 // HomeShelf has the homes that sessions have of their own, on this machine and in sandboxes, and the homes of
 // sandboxes that are configured no longer.
 func (e *Environments) HomeShelf() heartbeat.Items {
-	return heartbeat.Items{List: e.keptHomes, InUse: since(max(e.Sandboxes.cfg.Agents.TurnTimeout,
-		e.Sandboxes.cfg.Agents.IdleLimit))}
+	return heartbeat.Items{List: e.keptHomes, InUse: since(max(e.Sandboxes.cfg.Agents.TurnTimeout, e.Sandboxes.cfg.Agents.IdleLimit))}
 }
 
 // since gives the time of d ago.
@@ -36,8 +35,7 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 		infos, err := e.Homes.List(ctx)
 		errs = append(errs, err)
 		for _, i := range infos {
-			all = append(all, heartbeat.Item{Used: i.Used, Bytes: i.Bytes,
-				Remove: func(ctx context.Context) error { return e.Homes.Forget(ctx, i.Name) }})
+			all = append(all, heartbeat.Item{Used: i.Used, Bytes: i.Bytes, Remove: func(ctx context.Context) error { return e.Homes.Forget(ctx, i.Name) }})
 		}
 	}
 	there, whole, err := e.Sandboxes.sortHomes(ctx)
@@ -46,8 +44,7 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 		homes, err := b.sessionHomes(ctx)
 		errs = append(errs, err)
 		for _, i := range homes {
-			all = append(all, heartbeat.Item{Used: i.Used, Bytes: i.Bytes,
-				Remove: func(ctx context.Context) error { return b.Launcher.ForgetHome(ctx, i.Name) }})
+			all = append(all, heartbeat.Item{Used: i.Used, Bytes: i.Bytes, Remove: func(ctx context.Context) error { return b.Launcher.ForgetHome(ctx, i.Name) }})
 		}
 	}
 	return append(all, whole...), errors.Join(errs...)
@@ -64,8 +61,7 @@ func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []he
 			b := s.Find(cli.Sandbox(home.Name))
 			switch {
 			case b == nil:
-				whole = append(whole, heartbeat.Item{Used: home.Used,
-					Remove: func(ctx context.Context) error { return e.Forget(ctx, Owner(s.cfg), home.Name) }})
+				whole = append(whole, heartbeat.Item{Used: home.Used, Remove: func(ctx context.Context) error { return e.Forget(ctx, Owner(s.cfg), home.Name) }})
 			case b.Launcher == nil || b.Engine != e:
 			case cli.Sandbox(home.Name).Alone() != "":
 				whole = append(whole, heartbeat.Item{Used: home.Used, Remove: func(ctx context.Context) error {

@@ -1,4 +1,9 @@
-package runner
+// Package fork starts a program in a session of its own and, if possible, directly in a control group.
+//
+// os/exec cannot call prctl(2) in the child, which two features need. A program without a control group must become the
+// reaper of its own orphans, so that all its descendants stay below it. And the next runner must be allowed to take
+// over the program's input. A detour through another program would cost time; see docs/performance.md.
+package fork
 
 import (
 	"errors"
@@ -15,25 +20,37 @@ import (
 	"ductor/internal/proctree"
 )
 
-// inputFD is where an agent holds the other end of its standard input. Programs that open files begin far below.
-const inputFD = 200
+// InputFD is the descriptor under which a program holds the other end of its standard input. It is far above the
+// descriptors that programs get when they open files.
+const InputFD = 200
 
-// stub is what a child does between fork and exec. All of it is made before the fork: the child allocates nothing.
+// OOMFile sets the oom_score_adj of the process that writes to it.
+const OOMFile = "/proc/self/oom_score_adj"
+
+// Program is a program to start.
+type Program struct {
+	Path, Dir string
+	Args      []string // without the program itself
+	Env       []string
+}
+
+// Limits are settings of the kernel that a program does not inherit from this process. Zero values are inherited.
+type Limits struct {
+	Files       *unix.Rlimit // RLIMIT_NOFILE
+	OOMScoreAdj []byte       // content of OOMFile
+}
+
+// stub has the data that the child needs between fork and exec. The parent prepares it, because the child cannot
+// allocate memory.
 type stub struct {
 	path, dir *byte
 	argv, env **byte
-	fds       [4]uintptr // become 0, 1, 2 and inputFD
+	fds       [4]uintptr // become 0, 1, 2 and InputFD
 	subreaper bool
-	spare     int // a descriptor that was made for the child; -1 for none
-	kernelLimits
-	oomFile *byte
-	failed  uintptr // written to where the exec fails; closed by a successful one
-}
-
-// kernelLimits are what the kernel grants an agent in another measure than the runner.
-type kernelLimits struct {
-	files *unix.Rlimit // open ones; nil leaves the runner's
-	oom   []byte       // oom_score_adj; empty leaves the runner's
+	spare     int // a duplicate that the parent must close, or -1
+	limits    Limits
+	oomFile   *byte
+	failed    uintptr // receives the error number if exec fails; a successful exec closes it
 }
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
@@ -45,23 +62,23 @@ func afterFork()
 //go:linkname afterForkInChild syscall.runtime_AfterForkInChild
 func afterForkInChild()
 
-// cloneArgs is the kernel's clone_args, as far as Linux 5.7 knows it.
+// cloneArgs is the kernel's struct clone_args as of Linux 5.7.
 type cloneArgs struct {
 	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// fork starts a program in a session of its own. It is in the group from its first moment, where the kernel can do
-// that. An agent without one becomes the reaper of its own orphans, so that all that it starts stays below it. os/exec
-// cannot do that: see docs/performance.md for the time that a detour through another program costs.
-func fork(s Spec, in proctree.Group, fds [4]int, l kernelLimits) (pid int, err error) {
-	st, err := newStub(s, l)
+// Start starts a program with the given descriptors as 0, 1, 2 and InputFD, and returns its process ID. The program is
+// in the control group from the start if the kernel supports that. Without a group it becomes the reaper of its
+// orphans. The caller must wait for the process.
+func Start(p Program, in proctree.Group, fds [4]int, l Limits) (pid int, err error) {
+	st, err := newStub(p, l)
 	if err != nil {
 		return 0, err
 	}
-	if err := st.take(fds); err != nil {
+	if err := st.setFDs(fds); err != nil {
 		return 0, err
 	}
-	defer unix.Close(st.spare) // -1 is refused
+	defer unix.Close(st.spare) // fails for -1
 	cgroup, groupErr := in.Open()
 	if groupErr == nil {
 		defer unix.Close(cgroup)
@@ -70,9 +87,9 @@ func fork(s Spec, in proctree.Group, fds [4]int, l kernelLimits) (pid int, err e
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		return 0, fmt.Errorf("make a pipe: %w", err)
 	}
-	if pipe[1] == inputFD {
-		pipe[1], err = unix.FcntlInt(inputFD, unix.F_DUPFD_CLOEXEC, inputFD+1)
-		_ = unix.Close(inputFD)
+	if pipe[1] == InputFD {
+		pipe[1], err = unix.FcntlInt(InputFD, unix.F_DUPFD_CLOEXEC, InputFD+1)
+		_ = unix.Close(InputFD)
 		if err != nil {
 			return 0, errors.Join(fmt.Errorf("prepare a descriptor: %w", err), unix.Close(pipe[0]))
 		}
@@ -85,7 +102,7 @@ func fork(s Spec, in proctree.Group, fds [4]int, l kernelLimits) (pid int, err e
 		args.flags, args.cgroup = unix.CLONE_INTO_CGROUP, uint64(cgroup)
 		pid, errno = st.spawn(&args)
 	}
-	if errno != 0 { // there is no group, or the kernel refuses it
+	if errno != 0 { // no group, or the kernel does not accept it
 		args.flags, args.cgroup, st.subreaper = 0, 0, true
 		pid, errno = st.spawn(&args)
 	}
@@ -101,25 +118,25 @@ func fork(s Spec, in proctree.Group, fds [4]int, l kernelLimits) (pid int, err e
 	return pid, nil
 }
 
-// newStub prepares what needs memory.
-func newStub(s Spec, l kernelLimits) (st *stub, err error) {
-	st = &stub{kernelLimits: l, spare: -1}
-	if st.oomFile, err = syscall.BytePtrFromString(oomFile); err != nil {
+// newStub allocates all memory that the child needs.
+func newStub(p Program, l Limits) (st *stub, err error) {
+	st = &stub{limits: l, spare: -1}
+	if st.oomFile, err = syscall.BytePtrFromString(OOMFile); err != nil {
 		return nil, err
 	}
-	if st.path, err = syscall.BytePtrFromString(s.Path); err != nil {
+	if st.path, err = syscall.BytePtrFromString(p.Path); err != nil {
 		return nil, err
 	}
-	if s.Dir != "" {
-		if st.dir, err = syscall.BytePtrFromString(s.Dir); err != nil {
+	if p.Dir != "" {
+		if st.dir, err = syscall.BytePtrFromString(p.Dir); err != nil {
 			return nil, err
 		}
 	}
-	argv, err := syscall.SlicePtrFromStrings(append([]string{s.Path}, s.Args...))
+	argv, err := syscall.SlicePtrFromStrings(append([]string{p.Path}, p.Args...))
 	if err != nil {
 		return nil, err
 	}
-	env, err := syscall.SlicePtrFromStrings(s.environment())
+	env, err := syscall.SlicePtrFromStrings(p.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -127,11 +144,11 @@ func newStub(s Spec, l kernelLimits) (st *stub, err error) {
 	return st, nil
 }
 
-// take gives the child its descriptors.
-func (st *stub) take(fds [4]int) (err error) {
+// setFDs sets the descriptors of the child.
+func (st *stub) setFDs(fds [4]int) (err error) {
 	for i, fd := range fds {
-		if fd == inputFD { // what becomes inputFD must not be it already
-			if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, inputFD+1); err != nil {
+		if fd == InputFD { // dup3 fails if both descriptors are equal
+			if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, InputFD+1); err != nil {
 				return fmt.Errorf("prepare a descriptor: %w", err)
 			}
 			st.spare = fd
@@ -141,7 +158,7 @@ func (st *stub) take(fds [4]int) (err error) {
 	return nil
 }
 
-// execError is why the child did not become the program; nil if it did.
+// execError returns the error of the child if it failed before or during exec.
 func execError(pipe int) error {
 	var errno [4]byte
 	for {
@@ -156,10 +173,10 @@ func execError(pipe int) error {
 	}
 }
 
-// rawVfork makes the system call trap, of which both the parent and a child on the parent's stack may return.
+// rawVfork makes a system call from which both the parent and a child on the same stack can return.
 func rawVfork(trap, a1, a2 uintptr) (r1, errno uintptr)
 
-// rawFork is rawVfork for a child with memory of its own.
+// rawFork is rawVfork for a child with its own memory.
 //
 //go:nosplit
 func rawFork(trap, a1, a2 uintptr) (r1, errno uintptr) {
@@ -167,8 +184,9 @@ func rawFork(trap, a1, a2 uintptr) (r1, errno uintptr) {
 	return r1, uintptr(e)
 }
 
-// vforkFlags have the parent wait until the child is the program, in the parent's memory, as Go itself does: nothing is
-// copied. Where there is no rawVfork the child gets a copy.
+// vforkFlags returns flags that let the child share the parent's memory, so that nothing is copied, and let the parent
+// wait until the child has started the program. Package syscall does the same. On platforms without rawVfork the child
+// gets a copy.
 func vforkFlags() uint64 {
 	if runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" {
 		return unix.CLONE_VFORK | unix.CLONE_VM
@@ -186,7 +204,7 @@ func (st *stub) spawn(args *cloneArgs) (pid int, errno syscall.Errno) {
 	return int(r), syscall.Errno(e)
 }
 
-// child forks. The parent returns at once: the child has its own use for this frame.
+// child forks. The parent must return immediately, because the child uses the same stack frame.
 //
 //go:norace
 //go:noinline
@@ -197,7 +215,7 @@ func (st *stub) child(args *cloneArgs) (pid, errno uintptr) {
 	} else {
 		pid, errno = rawFork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args))
 	}
-	// before Linux 5.3, or a sandbox that does not know it
+	// Linux before 5.3, or a sandbox, does not know clone3.
 	if errno == uintptr(unix.ENOSYS) && args.flags&unix.CLONE_INTO_CGROUP == 0 {
 		flags := uintptr(args.flags) | uintptr(unix.SIGCHLD)
 		if args.flags&unix.CLONE_VM != 0 {
@@ -211,10 +229,11 @@ func (st *stub) child(args *cloneArgs) (pid, errno uintptr) {
 	}
 	afterForkInChild()
 	st.exec()
-	return 0, 0 // never
+	return 0, 0 // unreachable
 }
 
-// exec makes this child the program. Only raw system calls are allowed here: of the Go program this thread alone is there.
+// exec turns the child into the program. It may only make raw system calls, because the child has no other threads of
+// the Go program.
 //
 //go:norace
 //go:nosplit
@@ -223,28 +242,29 @@ func (st *stub) exec() {
 	if errno == 0 && st.subreaper {
 		_, _, errno = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	}
-	if errno == 0 { // so that the next runner may take the other end of our input from us
-		// not every kernel has it
+	if errno == 0 {
+		// Allow the next runner to take over the input. Not every kernel supports this.
 		_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0, 0)
 	}
 	if errno == 0 && st.dir != nil {
 		_, _, errno = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(st.dir)), 0, 0)
 	}
-	if errno == 0 && st.files != nil {
+	if errno == 0 && st.limits.Files != nil {
 		_, _, _ = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE,
-			uintptr(unsafe.Pointer(st.files)), 0, 0, 0)
+			uintptr(unsafe.Pointer(st.limits.Files)), 0, 0, 0)
 	}
-	if errno == 0 && len(st.oom) > 0 {
+	if errno == 0 && len(st.limits.OOMScoreAdj) > 0 {
 		fd, _, failed := syscall.RawSyscall6(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(st.oomFile)),
 			unix.O_WRONLY|unix.O_CLOEXEC, 0, 0, 0)
 		if failed == 0 {
-			_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(&st.oom[0])), uintptr(len(st.oom)))
+			_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(&st.limits.OOMScoreAdj[0])),
+				uintptr(len(st.limits.OOMScoreAdj)))
 		}
 	}
-	for i := uintptr(0); i < 4 && errno == 0; i++ { // no descriptor of ours is below 3
+	for i := uintptr(0); i < 4 && errno == 0; i++ { // our descriptors are all above 2
 		to := i
 		if i == 3 {
-			to = inputFD
+			to = InputFD
 		}
 		_, _, errno = syscall.RawSyscall(unix.SYS_DUP3, st.fds[i], to, 0)
 	}
@@ -259,10 +279,11 @@ func (st *stub) exec() {
 	}
 }
 
-// agentsFiles is the limit of open files that this process was started with: Go raises its own, and agents are to have
-// what they would have without us. nil where that cannot be found out.
-func agentsFiles() *unix.Rlimit {
-	out, err := exec.Command("sh", "-c", "ulimit -Sn; ulimit -Hn").Output() // Go gives a child what we were given
+// InheritedFileLimit returns the limit of open files that this process inherited, or nil if it is unknown. The Go
+// runtime raises the limit of its own process; other programs should get the inherited one.
+func InheritedFileLimit() *unix.Rlimit {
+	// Go restores the inherited limit for a child
+	out, err := exec.Command("sh", "-c", "ulimit -Sn; ulimit -Hn").Output()
 	f := strings.Fields(string(out))
 	if err != nil || len(f) != 2 {
 		return nil
