@@ -24,7 +24,7 @@ const (
 	ORDER BY n.seq))`
 )
 
-// OpenApproval is lazy for an open approval.
+// OpenApproval waits for the disk only if a is decided. It implements orchestrator.ApprovalStore.
 func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest string) (orchestrator.Approval, error) {
 	now, write := a, db.write
 	if a.State == orchestrator.ApprovalOpen { // a user sees it before the disk has it

@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// startTurn makes a running turn.
+// startTurn stores a running turn.
 func startTurn(t testing.TB, db *DB, id cli.TurnID) orchestrator.Turn {
 	t.Helper()
 	turn := newTurn(id)
@@ -48,7 +48,7 @@ func allowed(id orchestrator.ApprovalID) orchestrator.ApprovalDecision {
 		Decision: orchestrator.Decision{State: orchestrator.ApprovalAllowed, By: 7, Decided: noon}}
 }
 
-func TestAnApprovalIsKept(t *testing.T) {
+func TestOpenApproval(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	a := newApproval("a", "t", "1")
@@ -60,18 +60,18 @@ func TestAnApprovalIsKept(t *testing.T) {
 		Options: []cli.Option{{Label: "L", Description: "D"}}}}
 	same(t, "questions", get[orchestrator.Approval](t)(db.OpenApproval(ctx, q, "q")), q)
 	same(t, "open", get[[]orchestrator.Approval](t)(db.OpenApprovals(ctx)), []orchestrator.Approval{a, q})
-	if err := second(db.FindApproval(ctx, "none")); !errors.Is(err, orchestrator.ErrNoApproval) {
-		t.Errorf("of an approval that is not there: %v", err)
+	if err := errorOf(db.FindApproval(ctx, "none")); !errors.Is(err, orchestrator.ErrNoApproval) {
+		t.Errorf("a missing approval: %v", err)
 	}
 	two := newApproval("two", "t", "3")
 	two.AgentIDs = append(two.AgentIDs, "4")
-	if err := second(db.OpenApproval(ctx, two, "two")); err == nil {
-		t.Error("two ids came with a new approval")
+	if err := errorOf(db.OpenApproval(ctx, two, "two")); err == nil {
+		t.Error("a new approval with two agent IDs was stored")
 	}
 }
 
-// What a version stored that knew no fields shows its whole input.
-func TestAnApprovalWithoutFieldsIsRead(t *testing.T) {
+// If an older version stored a request without fields, users see its whole input.
+func TestApprovalStoredWithoutFields(t *testing.T) {
 	var a orchestrator.Approval
 	must(t, decodeRequest(`{"approval":{"id":"1","tool":"mcp__ssh__run","title":"uptime",
 		"input":{"command":"uptime","host":"prod"}}}`, &a))
@@ -79,9 +79,9 @@ func TestAnApprovalWithoutFieldsIsRead(t *testing.T) {
 		{Name: "host", Value: "prod"}})
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
-func TestRequestsFindTheirApproval(t *testing.T) {
+func TestEqualRequestsShareAnApproval(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	startTurn(t, db, "u")
@@ -118,7 +118,7 @@ func TestRequestsFindTheirApproval(t *testing.T) {
 	same(t, "one that a rule decided", get[orchestrator.Approval](t)(db.OpenApproval(ctx, ruled, "d")), ruled)
 }
 
-func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
+func TestDecideApprovalOnceAndAtomically(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	a := get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("a", "t", "1"), "d"))
@@ -151,10 +151,10 @@ func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
 		Rule: "Bash(make)", Same: 1}, {ID: 1, At: noon, What: orchestrator.AuditRule,
 		Conversation: chatA, Turn: "t", Agent: "claude", Tool: "Bash", Choice: orchestrator.AllowPattern, By: 7,
 		Rule: "Bash(make)"}})
-	if !errors.Is(second2(db.DecideApproval(ctx, allowed("none"))), orchestrator.ErrNoApproval) {
-		t.Error("what is not there was decided")
+	if !errors.Is(errorOf2(db.DecideApproval(ctx, allowed("none"))), orchestrator.ErrNoApproval) {
+		t.Error("a missing approval was decided")
 	}
-	// All or none: a rule that cannot be stored leaves the approval open.
+	// If the rule cannot be stored, the approval stays open.
 	get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("b", "t", "2"), "d2"))
 	twin := d
 	twin.Approval = "b"
@@ -178,10 +178,10 @@ func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
 	}
 }
 
-func second2[T, U any](_ T, _ U, err error) error { return err }
+func errorOf2[T, U any](_ T, _ U, err error) error { return err }
 
-// What a turn asked is allowed only while it runs, and denied at any time.
-func TestAnApprovalEndsWithItsTurn(t *testing.T) {
+// An approval can be allowed only while its turn runs, but denied at any time.
+func TestApprovalIsNotAllowedAfterItsTurn(t *testing.T) {
 	for name, end := range map[string]func(*DB) error{
 		"over": func(db *DB) error { return db.FinishTurn(context.Background(), "t", noon, done("x")) },
 		"aborted": func(db *DB) error {
@@ -205,7 +205,7 @@ func TestAnApprovalEndsWithItsTurn(t *testing.T) {
 	}
 }
 
-func TestTheEndOfATurnClosesItsApprovals(t *testing.T) {
+func TestWithdrawTurn(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	startTurn(t, db, "u")
@@ -213,7 +213,7 @@ func TestTheEndOfATurnClosesItsApprovals(t *testing.T) {
 		newApproval("c", "u", "1"), newApproval("d", "t", "3")} {
 		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
 	}
-	must(t, second2(db.DecideApproval(ctx, allowed("b"))))
+	must(t, errorOf2(db.DecideApproval(ctx, allowed("b"))))
 	var ids []orchestrator.ApprovalID
 	for _, a := range get[[]orchestrator.Approval](t)(db.WithdrawTurn(ctx, "t", noon)) {
 		if a.State != orchestrator.ApprovalWithdrawn || !a.Decided.Equal(noon) {
@@ -235,8 +235,8 @@ func TestPruneOfApprovals(t *testing.T) {
 		newApproval("wanted", "runs", "1")} {
 		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
 	}
-	must(t, second2(db.DecideApproval(ctx, allowed("decided"))))
-	must(t, second2(db.DecideApproval(ctx, allowed("wanted"))))
+	must(t, errorOf2(db.DecideApproval(ctx, allowed("decided"))))
+	must(t, errorOf2(db.DecideApproval(ctx, allowed("wanted"))))
 	must(t, db.FinishTurn(ctx, "over", noon, done("x")))
 	pruned, err := db.Prune(ctx, noon)
 	must(t, err)
@@ -252,7 +252,7 @@ func TestPruneOfApprovals(t *testing.T) {
 	}
 }
 
-// TestPromote holds, whatever is promoted, that the queue is as a list would be, and that no other turn moves.
+// TestPromote compares the queue with a list after random promotions, and tests that no turn changes otherwise.
 func TestPromote(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		path := filepath.Join(t.TempDir(), "ductor.db")
@@ -282,7 +282,7 @@ func TestPromote(t *testing.T) {
 				r.Fatalf("promoted %s: %v", id, ok)
 			}
 			if ok {
-				want = promoted(want, id, before)
+				want = promote(want, id, before)
 			}
 		}
 		var got []cli.TurnID
@@ -298,8 +298,8 @@ func TestPromote(t *testing.T) {
 	})
 }
 
-// promoted is what promoting id makes of the places: those of its queue are handed on.
-func promoted(order []cli.TurnID, id cli.TurnID, turns map[cli.TurnID]orchestrator.Turn) []cli.TurnID {
+// promote returns the expected order after PromoteTurn(id): only turns in the same queue change their positions.
+func promote(order []cli.TurnID, id cli.TurnID, turns map[cli.TurnID]orchestrator.Turn) []cli.TurnID {
 	out := append([]cli.TurnID(nil), order...)
 	moving := id
 	for i, at := range order {
@@ -315,14 +315,14 @@ func promoted(order []cli.TurnID, id cli.TurnID, turns map[cli.TurnID]orchestrat
 	return out
 }
 
-func TestASteeredTurn(t *testing.T) {
+func TestSteerTurn(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	running := startTurn(t, db, "running")
 	for _, id := range []cli.TurnID{"a", "b"} {
 		must(t, db.EnqueueTurn(ctx, newTurn(id)))
 	}
 	if get[bool](t)(db.SteerTurn(ctx, "b", "a", noon)) || get[bool](t)(db.SteerTurn(ctx, "running", "running", noon)) {
-		t.Error("steered into what does not run, or what does not wait")
+		t.Error("a turn was steered although the other one was not running, or it was not waiting")
 	}
 	same(t, "in their order", openIDs(t, db), []cli.TurnID{"running", "a", "b"})
 	if !get[bool](t)(db.SteerTurn(ctx, "b", "running", noon)) {
@@ -338,23 +338,23 @@ func TestASteeredTurn(t *testing.T) {
 	}
 	same(t, "until it is known to have arrived", openIDs(t, db), []cli.TurnID{"running", "b", "a"})
 	if !get[bool](t)(db.UnsteerTurn(ctx, "b")) || get[bool](t)(db.UnsteerTurn(ctx, "b")) {
-		t.Error("not taken back, once")
+		t.Error("not unsteered exactly once")
 	}
 	want := newTurn("b")
 	same(t, "taken back", get[orchestrator.Turn](t)(db.Turn(ctx, "b")), want)
 	get[bool](t)(db.SteerTurn(ctx, "b", "running", noon))
 	must(t, db.MarkDelivered(ctx, "b"))
 	if get[bool](t)(db.CancelTurn(ctx, "b")) {
-		t.Error("cancelled though it arrived")
+		t.Error("cancelled although it arrived")
 	}
 	if !get[bool](t)(db.UnsteerTurn(ctx, "b")) {
-		t.Error("not taken back from an agent that did not read it")
+		t.Error("not unsteered although the agent did not read it")
 	}
 	same(t, "taken back from the agent", get[orchestrator.Turn](t)(db.Turn(ctx, "b")), want)
 	get[bool](t)(db.SteerTurn(ctx, "b", "running", noon))
 	must(t, db.MarkDelivered(ctx, "b"))
 	if err := db.FinishTurn(ctx, "b", noon, done("x")); err == nil {
-		t.Error("an outcome though it arrived")
+		t.Error("an outcome was stored although it arrived")
 	}
 	get[bool](t)(db.SteerTurn(ctx, "a", "running", noon))
 	lost := orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "unknown",
@@ -365,7 +365,7 @@ func TestASteeredTurn(t *testing.T) {
 	get[bool](t)(db.SteerTurn(ctx, "c", "running", noon))
 	if !get[bool](t)(db.CancelTurn(ctx, "c")) ||
 		get[orchestrator.Turn](t)(db.Turn(ctx, "c")).State != orchestrator.TurnCancelled {
-		t.Error("not cancelled on its way")
+		t.Error("not cancelled while being steered")
 	}
 }
 

@@ -33,9 +33,9 @@ func Backups(dir string) (all []Backup) {
 	return all
 }
 
-// BackUp copies the database at path into a directory and checks the copy. Then it deletes older backups: those past an
-// age, and those that together with all newer ones exceed a total size. Other processes can use the database meanwhile.
-// It returns ErrDiskFull if the copy would leave less free space than its own size.
+// BackUp copies the database at path into a directory and checks the copy. Then it deletes every older backup that is
+// past an age, or that exceeds a total size together with all newer ones. Other processes can use the database
+// meanwhile. It returns ErrDiskFull if the copy would leave less free space than its own size.
 func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Duration, most int64) error {
 	s, err := schema()
 	if err == nil {

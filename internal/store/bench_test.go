@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// BenchmarkHotPath measures what one message costs the disk. Each figure is the median of a step, in
-// microseconds; the target is 500 for each.
+// BenchmarkHotPath measures the store's part of one message. Each figure is the median of a step in microseconds; the
+// target is 500 for each.
 func BenchmarkHotPath(b *testing.B) {
 	db, ctx := newDB(b), b.Context()
 	newSession(b, db, "s1", chatA, noon)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// groupTables lists the tables whose rows follow a group to its new ID by their column chat. Messages and approvals are
-// not among them: what the old group shows stays there.
+// groupTables lists the tables whose rows follow a group to its new ID by their column chat. Messages and approvals
+// stay in the old group.
 func groupTables() []string {
 	return []string{"audit", "changes", "consults", "conversations", "jobs", "own_sessions", "rules", "sessions",
 		"spent", "turns"}

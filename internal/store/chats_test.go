@@ -10,8 +10,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// All that is stored of a group follows it to its new id, and nothing of another one.
-func TestAGroupMovesWithAllItHas(t *testing.T) {
+// All data of a group moves to its new ID; data of another group stays.
+func TestMoveChat(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	from, to := orchestrator.ConversationID{Chat: -5}, orchestrator.ConversationID{Chat: -1000000000005}
 	for _, in := range []orchestrator.ConversationID{from, chatB} {
@@ -25,7 +25,7 @@ func TestAGroupMovesWithAllItHas(t *testing.T) {
 		must(t, db.SaveConsult(ctx, orchestrator.Consult{ID: orchestrator.ConsultID("c " + name), Conversation: in,
 			Used: noon}))
 	}
-	for range 2 { // Telegram may tell it again
+	for range 2 { // Telegram may report the move again
 		must(t, db.MoveChat(ctx, from.Chat, to.Chat))
 	}
 	moved := get[orchestrator.Conversation](t)(db.Conversation(ctx, to))
@@ -50,8 +50,8 @@ func TestAGroupMovesWithAllItHas(t *testing.T) {
 	}
 }
 
-// What was chosen under the new id before the move stays.
-func TestAMoveReplacesNothing(t *testing.T) {
+// Choices under the new ID from before the move stay.
+func TestMoveChatReplacesNothing(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	must(t, db.SaveConversation(ctx, orchestrator.Conversation{ID: chatA, Agent: "codex"}))
 	must(t, db.SaveConversation(ctx, orchestrator.Conversation{ID: orchestrator.ConversationID{Chat: -9},
@@ -67,13 +67,13 @@ func TestAMoveReplacesNothing(t *testing.T) {
 	}
 }
 
-// Each table that knows chats follows a group, or is known to stay.
-func TestEachTableFollowsAGroupOrIsKnownToStay(t *testing.T) {
+// Every table with chat IDs is in groupTables or in the list of this test.
+func TestMoveChatConsidersEveryTable(t *testing.T) {
 	db := newDB(t)
 	got := get[[]string](t)(sqlite.Many(t.Context(), db.file, sqlite.Value[string],
 		`SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c
 		WHERE m.type = 'table' AND c.name = 'chat' ORDER BY m.name`))
-	// of messages that the old group has, of its budget, of topics that it had not
+	// these stay: messages are in the old group, the budget is the old group's, and it had no topics
 	want := append(groupTables(), "asks", "messages", "rates", "topics")
 	slices.Sort(want)
 	same(t, "tables", got, want)

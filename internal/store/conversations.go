@@ -105,8 +105,7 @@ func decodeTools(text string) (cli.ToolList, error) {
 	return cli.ToolList(row), err
 }
 
-// mapForeignKey returns ErrNoSession for a violated foreign key, because the only one that a caller can violate is that
-// of a session.
+// mapForeignKey returns ErrNoSession for a violated foreign key.
 func mapForeignKey(err error) error {
 	if sqlite.IsForeignKey(err) {
 		return orchestrator.ErrNoSession
@@ -141,7 +140,7 @@ func (db *DB) findConsult(ctx context.Context, where string, args ...any) (orche
 	return c, wrap("load a side session", err)
 }
 
-// SaveConsult stores a side session and replaces the one with its ID. It shares a transaction.
+// SaveConsult also replaces a stored side session. It shares a transaction.
 func (db *DB) SaveConsult(ctx context.Context, c orchestrator.Consult) error {
 	return wrap("store a side session", db.writeShared(ctx, func(t tx) error {
 		return t.upsert("consults", "id", consultColumns, consultFields(&c)...)

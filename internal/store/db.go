@@ -95,8 +95,7 @@ func (db *DB) Flush(context.Context) error { return wrap("flush", db.file.Flush(
 
 func (db *DB) Disk() (orchestrator.DiskState, context.Context) { return db.file.Disk() }
 
-// RetryDisk checks whether the disk accepts a write, and writes committed data that may be missing on it. Afterwards
-// the database accepts writes again, unless the disk failed.
+// RetryDisk makes the database accept writes again, unless the disk failed. It implements orchestrator.Disk.
 func (db *DB) RetryDisk(ctx context.Context) error {
 	return wrap("try the disk", db.file.RetryDisk(ctx))
 }

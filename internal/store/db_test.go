@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-func TestOpenFindsWhatWasStored(t *testing.T) {
+func TestReopen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ductor.db")
 	db := openAt(t, path)
 	get[[]orchestrator.Update](t)(db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 5, Raw: []byte("x"),
@@ -21,19 +21,19 @@ func TestOpenFindsWhatWasStored(t *testing.T) {
 	must(t, db.Close())
 	must(t, db.Close())
 	if _, err := db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 6}}); err == nil {
-		t.Error("a closed database took a write")
+		t.Error("a closed database accepted a write")
 	}
 	if _, err := db.PendingUpdates(t.Context(), 0, 1); err == nil {
-		t.Error("a closed database answered")
+		t.Error("a closed database could be read")
 	}
 	if _, err := os.Stat(path + "-wal"); err == nil {
-		t.Error("the write-ahead log was not folded into the file")
+		t.Error("the write-ahead log was not copied into the file")
 	}
 	same(t, "after opening again", get[[]orchestrator.Update](t)(openAt(t, path).PendingUpdates(t.Context(), 0, 9)),
 		[]orchestrator.Update{{ID: 5, Raw: []byte("x"), Received: noon}})
 }
 
-// TestMigrationOfAUsedDatabase: a database of the first release keeps its turns and conversations.
+// TestMigrationOfAUsedDatabase migrates a database of the first release with turns and conversations.
 func TestMigrationOfAUsedDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ductor.db")
 	all, err := schema()
@@ -96,10 +96,10 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	same(t, "the users", get[[]orchestrator.JoinedUser](t)(db.JoinedUsers(t.Context())),
 		[]orchestrator.JoinedUser{user})
 	get[orchestrator.Approval](t)(db.OpenApproval(t.Context(), newApproval("a", "run", "1"), "d"))
-	must(t, second2(db.DecideApproval(t.Context(), allowed("a"))))
+	must(t, errorOf2(db.DecideApproval(t.Context(), allowed("a"))))
 }
 
-// makeOlder makes a database as it was before a migration, with rows.
+// makeOlder creates a database as of before a migration, with the rows of the statements.
 func makeOlder(t *testing.T, migration string, statements ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ductor.db")
@@ -130,7 +130,7 @@ func makeOlder(t *testing.T, migration string, statements ...string) (path strin
 	return path
 }
 
-// Rights that an older version stored count in the environment that their conversation worked in last.
+// Rights stored by an older version apply to the environment that their conversation used last.
 func TestMigrationOfRights(t *testing.T) {
 	path := makeOlder(t, "0035",
 		`INSERT INTO conversations (chat, topic, agent, permission) VALUES (7, 0, 'codex', 'accept-edits')`,
@@ -156,8 +156,8 @@ func TestMigrationOfRights(t *testing.T) {
 	}
 }
 
-// TestMigrationOfBegunSessions: all ids that an older version had anywhere are known, but for those of terminals whose
-// sessions were deleted.
+// TestMigrationOfBegunSessions tests that all agent session IDs of an older version are known, except for those of
+// terminals whose sessions were deleted.
 func TestMigrationOfBegunSessions(t *testing.T) {
 	db := openAt(t, makeOlder(t, "0037",
 		`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens)

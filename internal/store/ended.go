@@ -30,8 +30,8 @@ func (db *DB) AmendOutcome(ctx context.Context, id cli.TurnID, o orchestrator.Ou
 	}))
 }
 
-// MarkDelivered shares a transaction: if a power failure loses the mark, ductor shows an outcome again that the chat
-// already has. It returns ErrNoTurn for an unknown ID, and another error for a turn that has not ended.
+// MarkDelivered shares a transaction: if a power failure loses the mark, ductor shows an outcome twice. It returns
+// ErrNoTurn for an unknown ID, and another error for a turn that has not ended. It implements orchestrator.Store.
 func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {
 	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.writeShared(ctx, func(t tx) error {
 		return t.changeEnded(id, `delivered = 1`)

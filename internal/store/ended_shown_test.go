@@ -7,8 +7,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Messages of turns that wait no more, and of approvals that are over, are listed until they show their end.
-func TestWhatIsShownBeyondItsEnd(t *testing.T) {
+// Messages of turns that no longer wait and of closed approvals are listed until they show that.
+func TestMessagesThatShowAnOldStateAreListed(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	turns := func(want ...cli.TurnID) {
 		t.Helper()
@@ -45,7 +45,7 @@ func TestWhatIsShownBeyondItsEnd(t *testing.T) {
 	shows("approval/a", -5)
 	shows("approval/a/reminder", 0)
 	approvals()
-	must(t, second2(db.DecideApproval(ctx, allowed("a"))))
+	must(t, errorOf2(db.DecideApproval(ctx, allowed("a"))))
 	approvals("a")
 	shows("approval/a", orchestrator.EndShown)
 	approvals("a")
@@ -54,7 +54,7 @@ func TestWhatIsShownBeyondItsEnd(t *testing.T) {
 	approvals()
 }
 
-// What an older version left is taken to show its end, unless it waits.
+// Messages of an older version count as up to date, unless their turn or approval is open.
 func TestMigrationOfEnds(t *testing.T) {
 	turn := `INSERT INTO turns (id, chat, topic, person, prompt, message, state, agent, model, queued) VALUES `
 	message := `INSERT INTO messages (key, turn, chat, topic, state, message, mark, moved) VALUES `

@@ -57,7 +57,7 @@ func TestJobs(t *testing.T) {
 	must(t, db.MoveRun(ctx, r))
 	same(t, "moved", get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))[0], r)
 	r.State, r.Ended, r.Text, r.Changed, r.CostUSD = orchestrator.RunDone, next, "fine", true, 0.5
-	for range 2 { // the second time it has ended
+	for range 2 { // the second time the run has already ended
 		must(t, db.EndRun(ctx, r, orchestrator.JobResult{Digest: "digest", Shown: "t1", Same: 2}))
 	}
 	moved := r
@@ -107,8 +107,9 @@ func TestHookDeliveries(t *testing.T) {
 	same(t, "runs", len(get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))), orchestrator.MostQueuedRuns)
 }
 
-// TestShelves: what is old or too much goes, what is open stays, and what was said goes without its turn.
-func TestShelves(t *testing.T) {
+// TestDatasets tests that old and excess rows are deleted, that open ones stay, and that texts are deleted without
+// their turns.
+func TestDatasets(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	must(t, db.SaveJob(ctx, newJob("j"), time.Time{}, noon))
 	for i, age := range []time.Duration{50 * time.Hour, 30 * time.Hour, 10 * time.Hour, 0} {
@@ -119,7 +120,7 @@ func TestShelves(t *testing.T) {
 		turn.Prompt.Text = strings.Repeat("x", 100)
 		must(t, db.EnqueueTurn(ctx, turn))
 		if age == 0 {
-			continue // runs still
+			continue // still running
 		}
 		ok, err := db.StartTurn(ctx, turn, cli.Start{})
 		if must(t, err); !ok {
@@ -146,7 +147,7 @@ func TestShelves(t *testing.T) {
 	} {
 		plan := get[heartbeat.TrimStats](t)(c.shelf.Plan(ctx, c.cut))
 		did := get[heartbeat.TrimStats](t)(c.shelf.Trim(ctx, c.cut))
-		same(t, c.what+": plan and deed", did, plan)
+		same(t, c.what+": the plan and the result", did, plan)
 		if did.Items != c.gone || did.LeftItems != c.left {
 			t.Errorf("%s: %+v", c.what, did)
 		}
@@ -159,13 +160,12 @@ func TestShelves(t *testing.T) {
 		t.Errorf("the job is %+v", st)
 	}
 	if open := get[orchestrator.Turn](t)(db.Turn(ctx, newRun("j", "3").Turn())); open.Prompt.Text == "" {
-		t.Error("a turn that waits lost its words")
+		t.Error("a waiting turn lost its text")
 	}
 }
 
-// TestJobsKilledAtAnyTime kills a process that works on runs, again and again on one database: a job's next moment and
-// the run of the one before are there together, a delivery's seal and its run too, and a job has counted each
-// ended run once.
+// TestJobsKilledAtAnyTime repeatedly kills a process that works on runs in one database. A job's next time and the
+// previous run are stored together, so are a delivery's signature and its run, and a job counts each ended run once.
 func TestJobsKilledAtAnyTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ductor.db")
 	for range 6 {
@@ -181,7 +181,7 @@ func TestJobsKilledAtAnyTime(t *testing.T) {
 				"taken":    `SELECT count(*) FROM job_runs WHERE id = 'hook ' || ?`,
 			}[step]
 			if n := count(t, db, query, id); n != 1 {
-				t.Errorf("%q was acknowledged, and %d rows tell of it", line, n)
+				t.Errorf("%q was acknowledged, but %d rows show it", line, n)
 			}
 		}
 		for what, query := range map[string]string{
@@ -254,9 +254,9 @@ func workOnJobs(path string) error {
 	}
 }
 
-// TestAShelfTakesOnlyWhatMayGo: the last run there is goes with its job while the shelf is trimmed, and one that is new
-// gets its place.
-func TestAShelfTakesOnlyWhatMayGo(t *testing.T) {
+// TestTrimDeletesOnlyUnneededRuns deletes a job with its last run during a trim, so that a new run gets the same seq.
+// The trim must not delete it.
+func TestTrimDeletesOnlyUnneededRuns(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	for _, job := range []orchestrator.JobID{"old", "new"} {
 		must(t, db.SaveJob(ctx, newJob(job), time.Time{}, noon))

@@ -41,8 +41,8 @@ func TestInbox(t *testing.T) {
 	same(t, "after a handled update came again", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)), want[1:2])
 }
 
-// TestAnIdThatTelegramUsesAgain: after a week without updates Telegram counts anew, from anywhere.
-func TestAnIdThatTelegramUsesAgain(t *testing.T) {
+// TestReusedUpdateID: after a week without updates, Telegram restarts its numbering anywhere.
+func TestReusedUpdateID(t *testing.T) {
 	ctx, clock := t.Context(), noon
 	db, err := Open(ctx, filepath.Join(t.TempDir(), "ductor.db"), Options{Now: func() time.Time { return clock }})
 	must(t, err)
@@ -118,7 +118,7 @@ func TestMessages(t *testing.T) {
 	same(t, "at the same number elsewhere", get[orchestrator.Message](t)(db.MessageAt(ctx, chatA, 12)), done)
 	same(t, "at no number", get[orchestrator.Message](t)(db.MessageAt(ctx, chatA, 0)), orchestrator.Message{})
 	if err := db.SaveMessage(ctx, orchestrator.Message{Key: "notice/1", State: "posted"}); err == nil {
-		t.Error("a message was moved to a state there is not")
+		t.Error("a message was stored with an unknown state")
 	}
 }
 
@@ -138,8 +138,8 @@ func TestCards(t *testing.T) {
 	same(t, "content", load("t1"), "final")
 }
 
-// TestMessagesOutliveTheUpgrade: what an older version has in the chat or owes to it is known to this one.
-func TestMessagesOutliveTheUpgrade(t *testing.T) {
+// TestMigrationOfMessages tests that messages of an older version, sent or waiting, are known after the migration.
+func TestMigrationOfMessages(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ductor.db")
 	s := get[sqlite.Schema](t)(schema())
 	before := fstest.MapFS{}

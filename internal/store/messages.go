@@ -46,7 +46,7 @@ func (db *DB) FindMessage(ctx context.Context, key string) (orchestrator.Message
 	return db.findMessage(ctx, "load message "+key, `SELECT `+messageColumns+` FROM messages WHERE key = ?`, key)
 }
 
-// MessageAt returns the newest message if several had the number.
+// MessageAt returns the newest message if several had the number. It implements orchestrator.MessageStore.
 func (db *DB) MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error) {
 	return db.findMessage(ctx, fmt.Sprintf("find message %d", id), `SELECT `+messageColumns+` FROM messages
 		WHERE chat = ? AND topic = ? AND message = ? AND message > 0 ORDER BY seq DESC LIMIT 1`, in.Chat, in.Topic, id)

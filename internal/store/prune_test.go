@@ -63,13 +63,13 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestPruneForgetsDrafts: what is kept beside the cards of turns goes by when it was saved last.
-func TestPruneForgetsDrafts(t *testing.T) {
+// TestPruneDeletesDrafts tests that content under names that are not turns is deleted by the time of its last save.
+func TestPruneDeletesDrafts(t *testing.T) {
 	ctx, clock := t.Context(), noon.Add(-48*time.Hour)
 	db, err := Open(ctx, filepath.Join(t.TempDir(), "ductor.db"), Options{Now: func() time.Time { return clock }})
 	must(t, err)
 	defer db.Close()
-	startTurn(t, db, "turn") // goes on
+	startTurn(t, db, "turn") // still running
 	for _, name := range []string{"turn", "ask:old", "cron:touched"} {
 		must(t, db.SaveCard(ctx, name, []byte("x")))
 	}
@@ -93,8 +93,8 @@ func TestPruneWorksInBatches(t *testing.T) {
 	same(t, "deleted", get[Pruned](t)(db.Prune(ctx, noon.Add(time.Hour))), Pruned{Updates: 3 * pruneBatch})
 }
 
-// TestManyAtOnce has every kind of caller work on one database; run it with the race detector.
-func TestManyAtOnce(t *testing.T) {
+// TestConcurrentCallers lets all kinds of callers use one database, for the race detector.
+func TestConcurrentCallers(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	const workers, turns = 8, 15
 	fails := make(chan error, workers+1)

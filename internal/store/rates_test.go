@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-func TestSendRatesAreKept(t *testing.T) {
+func TestSendRates(t *testing.T) {
 	db := newDB(t)
 	first := orchestrator.SendRate{Chat: -7, Every: 4500 * time.Millisecond, Burst: 6,
 		Until: time.UnixMilli(1_700_000_000_123), Told: time.UnixMilli(1_700_000_000_001)}

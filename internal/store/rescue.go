@@ -185,7 +185,7 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 const rescueAlert = "rescued"
 
 // LastRescue returns the time before which a message may have been handled although the database has no trace of it. It
-// is zero if there was no rescue.
+// is zero without a rescue.
 func (db *DB) LastRescue(ctx context.Context) (time.Time, error) {
 	all, err := db.Alerts(ctx)
 	if i := slices.IndexFunc(all, func(a orchestrator.Alert) bool { return a.Key == rescueAlert }); i >= 0 {
@@ -202,8 +202,8 @@ func (db *DB) RecentChats(ctx context.Context, since time.Time) ([]orchestrator.
 }
 
 // FinishRescue moves the files of the damaged database at path to their directory, and a complete new database to path.
-// Every start calls it, in case the process that created the new one was killed. It does nothing if there is no
-// complete new database.
+// Every start calls it, in case the process that created the new one was killed. It does nothing without a complete new
+// database.
 func FinishRescue(path string) error {
 	complete := withPrefix(path + nextSuffix)
 	if len(complete) == 0 {
@@ -228,7 +228,7 @@ func FinishRescue(path string) error {
 	return nil
 }
 
-// Lost reports whether the database at path is missing or empty although there are backups of one.
+// Lost reports whether the database at path is missing or empty although backups exist.
 func Lost(path, backups string) bool {
 	info, err := os.Stat(path)
 	return (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0) && len(Backups(backups)) > 0

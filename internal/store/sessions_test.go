@@ -33,14 +33,14 @@ func TestConversation(t *testing.T) {
 
 	chose.Session = "nowhere"
 	if err := db.SaveConversation(ctx, chose); !errors.Is(err, orchestrator.ErrNoSession) {
-		t.Errorf("naming a session that is not there: %v", err)
+		t.Errorf("naming a missing session: %v", err)
 	}
 }
 
 func TestSession(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	if _, err := db.Session(ctx, "s1"); !errors.Is(err, orchestrator.ErrNoSession) {
-		t.Errorf("a session that is not there: %v", err)
+		t.Errorf("a missing session: %v", err)
 	}
 	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon,
 		Totals: orchestrator.Totals{Messages: 3, CostUSD: 1.5, Tokens: 7},
@@ -52,13 +52,14 @@ func TestSession(t *testing.T) {
 		t.Error("the same session was created twice")
 	}
 
-	must(t, db.SetTold(ctx, "s1", agentEnv("codex", ""), "t0")) // it has no session, so it knows nothing
+	must(t, db.SetTold(ctx, "s1", agentEnv("codex", ""), "t0")) // no effect: the agent has no session here
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", ""), "thread-1"))
 	must(t, db.SetTold(ctx, "s1", agentEnv("codex", ""), "t1"))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", ""), "thread-2"))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "thread-3"))
 	must(t, db.SetTold(ctx, "s1", agentEnv("codex", "web"), "t2"))
-	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "")) // what it knew is forgotten with its session
+	// deletes what the agent was told together with its session
+	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), ""))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "thread-3"))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("claude", ""), ""))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("gemini", ""), ""))
@@ -71,7 +72,7 @@ func TestSession(t *testing.T) {
 	for _, own := range []cli.AgentSessionID{"x", ""} {
 		if err := db.SetAgentSession(ctx, "nowhere", agentEnv("codex", ""),
 			own); !errors.Is(err, orchestrator.ErrNoSession) {
-			t.Errorf("an id %q for a session that is not there: %v", own, err)
+			t.Errorf("an id %q for a missing session: %v", own, err)
 		}
 	}
 }

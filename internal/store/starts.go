@@ -49,7 +49,8 @@ func (db *DB) RunningTurns(ctx context.Context) ([]cli.OpenTurn, error) {
 	return all, wrap("list what may run", err)
 }
 
-// LastStart returns the last turn that started in a run, and its starting point. It returns ErrNoTurn if there is none.
+// LastStart returns the last turn that started in a run, and its starting point. It returns ErrNoTurn for an unknown
+// run.
 func (db *DB) LastStart(ctx context.Context, run cli.RunID) (turn cli.TurnID, s cli.Start, err error) {
 	s, err = sqlite.One(ctx, db.file, func(row sqlite.Row) (s cli.Start, err error) {
 		err = row.Scan(&turn, &s.Run, &s.Output, &s.Input, &s.Note)

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Steps are listed without outputs, stored again in place of those before, and go by their age and with their session.
+// Steps are listed without outputs, replaced by the next SaveSteps, and deleted by age and with their session.
 func TestStepsOfTurns(t *testing.T) {
 	db, ctx, code := newDB(t), t.Context(), 3
 	session := newSession(t, db, "s", chatA, noon)
@@ -30,14 +30,14 @@ func TestStepsOfTurns(t *testing.T) {
 	listed[0].Output, listed[1].Output = "", ""
 	same(t, "the list", get[[]orchestrator.Step](t)(db.StepsOf(ctx, "t")), listed)
 	if _, err := db.Step(ctx, "t", 3); !errors.Is(err, orchestrator.ErrNoStep) {
-		t.Errorf("a step that is not there: %v", err)
+		t.Errorf("a missing step: %v", err)
 	}
 	trimmed := get[heartbeat.TrimStats](t)(db.Steps().Trim(ctx, heartbeat.Cutoff{Bytes: 120}))
 	same(t, "what is left", [2]int64{trimmed.Items, trimmed.LeftItems}, [2]int64{1, 1})
 }
 
-// What turns changed is listed with the checkpoints of its conversation, changes only in whether it is undone and
-// committed, and is found by its age until it is deleted.
+// Changes of turns are listed with the checkpoints of the conversation. Only whether they are undone and committed can
+// change. OldChanges lists them by age until they are deleted.
 func TestChangesOfTurns(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	var store orchestrator.ChangeStore = db

@@ -110,7 +110,7 @@ func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (
 	return ok && err == nil, wrap(fmt.Sprintf("start turn %s", t.ID), err)
 }
 
-// AbortTurns is lazy if it only marks the running turn.
+// AbortTurns is lazy if it only marks the running turn. It implements orchestrator.Store.
 func (db *DB) AbortTurns(
 	ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled orchestrator.Handled,
 ) error {

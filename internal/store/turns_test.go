@@ -78,7 +78,7 @@ func TestFinishTurnCountsInItsSession(t *testing.T) {
 // turnStates brings a turn "t" into a state.
 var turnStates = map[string]func(*testing.T, *DB){
 	"queued":  func(t *testing.T, db *DB) { must(t, db.EnqueueTurn(t.Context(), newTurn("t"))) },
-	"running": func(t *testing.T, db *DB) { must(t, db.EnqueueTurn(t.Context(), newTurn("t"))); start(t, db) },
+	"running": func(t *testing.T, db *DB) { must(t, db.EnqueueTurn(t.Context(), newTurn("t"))); startTestTurn(t, db) },
 	"done":    func(t *testing.T, db *DB) { runTurn(t, db, newTurn("t"), done("")) },
 	"cancelled": func(t *testing.T, db *DB) {
 		must(t, db.EnqueueTurn(t.Context(), newTurn("t")))
@@ -155,7 +155,7 @@ func TestTurnStates(t *testing.T) {
 	}
 }
 
-func start(t testing.TB, db *DB) {
+func startTestTurn(t testing.TB, db *DB) {
 	t.Helper()
 	if !get[bool](t)(db.StartTurn(t.Context(), newTurn("t"), cli.Start{})) {
 		t.Fatal("did not start")
@@ -171,7 +171,7 @@ func snapshot(t testing.TB, db *DB) orchestrator.Turn {
 	return turn
 }
 
-func TestFinishTurnTakesOnlyFinalStates(t *testing.T) {
+func TestFinishTurnAcceptsOnlyFinalStates(t *testing.T) {
 	for state, ok := range map[orchestrator.TurnState]bool{
 		orchestrator.TurnDone: true, orchestrator.TurnFailed: true, orchestrator.TurnAborted: true,
 		orchestrator.TurnInterrupted: true, orchestrator.TurnCancelled: false, orchestrator.TurnQueued: false,
@@ -179,7 +179,7 @@ func TestFinishTurnTakesOnlyFinalStates(t *testing.T) {
 	} {
 		db := newDB(t)
 		must(t, db.EnqueueTurn(t.Context(), newTurn("t")))
-		start(t, db)
+		startTestTurn(t, db)
 		err := db.FinishTurn(t.Context(), "t", noon, orchestrator.Outcome{State: state})
 		if (err == nil) != ok {
 			t.Errorf("ending in state %q: %v", state, err)
@@ -216,7 +216,7 @@ func TestEnqueueTurnIsAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestTurnsNameWhatIsMissing(t *testing.T) {
+func TestErrorsForMissingRows(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	lost := newTurn("t1")
 	lost.Session = "nowhere"
@@ -245,7 +245,7 @@ func TestOpenTurns(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	for _, id := range []cli.TurnID{"waits", "runs", "leaves"} {
 		turn := newTurn(id)
-		turn.Queued = noon.Add(-time.Hour) // the clock going back must not reorder the queue
+		turn.Queued = noon.Add(-time.Hour) // a clock that is set back must not reorder the queue
 		must(t, db.EnqueueTurn(ctx, turn))
 	}
 	get[bool](t)(db.StartTurn(ctx, newTurn("runs"), cli.Start{}))
@@ -295,7 +295,7 @@ func ids(turns []orchestrator.Turn) []cli.TurnID {
 	return all
 }
 
-func TestAnAbortEndsWhatRunsAndWhatWaitsAtOnce(t *testing.T) {
+func TestAbortTurns(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	newSession(t, db, "s1", chatA, noon)
 	for i, id := range []cli.TurnID{"runs", "waits", "waits-too", "stays", "begins"} {

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A row that is kept is the row of the file, whatever was written, shared, refused and taken back since it was read.
-func TestLawKeptRowsAreThoseOfTheFile(t *testing.T) {
+// A cached row equals the row in the file after any writes, shared writes, failures and rollbacks.
+func TestLawCachedRowsEqualTheFile(t *testing.T) {
 	refused := errors.New("refused")
 	db := newDB(t)
 	ctx := t.Context()
@@ -64,7 +64,7 @@ func TestLawKeptRowsAreThoseOfTheFile(t *testing.T) {
 				before := file()
 				got := found(OneCached(ctx, db, Source{Name: name, Tables: []string{"items"}}, Value[string],
 					query, name))
-				// What is shared is made again a moment after it was taken back, which can be between two looks.
+				// A rolled back shared write is applied again a moment later, perhaps between the two reads.
 				if after := file(); got != before && got != after {
 					rt.Fatalf("%s is kept as %s, was %s and is %s", name, got, before, after)
 				}
@@ -73,7 +73,7 @@ func TestLawKeptRowsAreThoseOfTheFile(t *testing.T) {
 	})
 }
 
-// found is what a look at a row gives.
+// found describes the result of reading a row.
 func found(content string, err error) string {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err.Error()
@@ -81,8 +81,8 @@ func found(content string, err error) string {
 	return fmt.Sprintf("%q (%v)", content, err)
 }
 
-// A statement is known by the table that it changes; one that is not understood changes all.
-func TestChangedBy(t *testing.T) {
+// A statement that changedTable does not understand changes every table.
+func TestChangedTable(t *testing.T) {
 	for query, table := range map[string]string{
 		"INSERT INTO a (x) VALUES (1) ON CONFLICT DO UPDATE SET x = 2": "a",
 		"insert or ignore into A VALUES (1)":                           "a",

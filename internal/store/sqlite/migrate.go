@@ -85,7 +85,8 @@ func (s Schema) migrateOne(ctx context.Context, conn *sql.Conn, steps []step) (d
 }
 
 func newerError(version, known int) error {
-	return fmt.Errorf("%w: it has version %d, and this program knows up to %d. Install the newer version again, or put back the copy of the database from before it (its name ends in %s)",
+	return fmt.Errorf("%w: it has version %d, and this program knows up to %d. Install the newer version again, "+
+		"or put back the copy of the database from before it (its name ends in %s)",
 		ErrNewer, version, known, backupSuffix)
 }
 
