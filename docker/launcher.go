@@ -106,8 +106,8 @@ func (l *Launcher) earlyExitError(ctx context.Context, err error) error {
 		return why
 	}
 	return &Error{
-		Reason: "what was started in the sandbox's container ended at once",
-		Fix:    "see that its limits of memory and processes leave room for it", Err: err,
+		Reason: "the program in the sandbox's container ended immediately",
+		Fix:    "raise its limits of memory and processes", Err: err,
 	}
 }
 
@@ -119,7 +119,7 @@ func (l *Launcher) Help(ctx context.Context, env []string, args ...string) (file
 	}
 	answer, err := l.remote.callRunner(ctx, nil, l.opts.environment(env, l.remote.getPath()), args...)
 	if err == nil && answer.Error != "" {
-		err = &Error{Reason: "files of an agent in the sandbox cannot be looked after (" + answer.Error + ")"}
+		err = &Error{Reason: "ductor cannot access an agent's files in the sandbox (" + answer.Error + ")"}
 	}
 	return answer.Files, err
 }

@@ -102,10 +102,10 @@ func isOurs(c container.InspectResponse) bool { return c.Config.Labels[labelRunn
 
 // Restart implements runner.Remote.
 func (p *remote) Restart(ctx context.Context) error {
-	p.log.Warn("restart a sandbox in which nothing can be started any more", "sandbox", p.opts.Name)
+	p.log.Warn("restart a sandbox that cannot start processes", "sandbox", p.opts.Name)
 	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
-	return p.engine.describe("start the sandbox's container anew",
+	return p.engine.describe("restart the sandbox's container",
 		p.engine.api.ContainerRestart(ctx, p.name, container.StopOptions{Timeout: new(int)}))
 }
 
@@ -281,7 +281,7 @@ func (p *remote) createError(err error) error {
 		return &Error{
 			Reason: fmt.Sprintf("a directory of the sandbox is not on the machine of Docker at %s (%s)",
 				p.engine.host, lastCause(err)),
-			Fix: "make it there, at the same path", Err: err,
+			Fix: "create it there, at the same path", Err: err,
 		}
 	}
 	return p.engine.describe("make the sandbox's container", err)

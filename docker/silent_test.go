@@ -121,7 +121,7 @@ func TestAnImageThatIsRemovedInBetweenIsMadeAgain(t *testing.T) {
 	}
 }
 
-// withDeadline returns the error of a function that must not block for ever.
+// withDeadline returns the error of a function that must not block forever.
 func withDeadline(t testing.TB, do func(ctx context.Context) error) error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -135,7 +135,7 @@ func withDeadline(t testing.TB, do func(ctx context.Context) error) error {
 	}
 }
 
-// An engine that accepts every request and answers none blocks no caller for ever.
+// An engine that accepts every request and answers none blocks no caller forever.
 func TestEngineThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {

@@ -214,7 +214,7 @@ func TestContainerWithoutRoomForAProcess(t *testing.T) {
 		s.expectFailure(err, "in the sandbox's container")
 		before := life()
 		if cut {
-			// so that there is no room then either
+			// the restarted container has no room either
 			dockertest.Docker(t, "update", "--pids-limit", "40", o.containerName())
 			killIn(t, o.containerName(), "ductor-runner connect")
 		}
@@ -255,12 +255,12 @@ func TestUnavailableSandboxes(t *testing.T) {
 		{"no image", func(o *Options) { o.Image = "no-such-image:1" }, []string{"has no image no-such-image:1",
 			"docker pull"}},
 		{"no directory", func(o *Options) { o.Projects = append(o.Projects, "/no/such/directory") },
-			[]string{"/no/such/directory", "make it there"}},
+			[]string{"/no/such/directory", "create it there"}},
 		{"no runner", func(o *Options) { o.Runner = "/no/such/file" }, []string{"ductor-runner", "CGO_ENABLED=0"}},
 		{"a runner that is none", func(o *Options) { o.Runner = "/etc/passwd" }, []string{"no program for Linux"}},
 		{"a runner that needs libraries", func(o *Options) { o.Runner = "/bin/ls" }, []string{"needs libraries"}},
 		{"no network", func(o *Options) { o.Network = "no-such-network" }, []string{"no-such-network"}},
-		// which may end for lack of it
+		// the container may end because of the limit
 		{"no room for a process", func(o *Options) { o.PIDs = 9 }, []string{"the sandbox's container"}},
 		{"a seed that is not there", func(o *Options) { o.Seeds = []Seed{{From: "/no/such/seed", To: "x"}} },
 			[]string{"/no/such/seed"}},

@@ -215,7 +215,7 @@ func (a *agent) terminate(by string, grace time.Duration) error {
 	select {
 	case <-a.over:
 	case <-time.After(exitWait):
-		return errors.New("the agent ended, and nothing was told of its exit")
+		return errors.New("the agent ended, but its exit was not reported")
 	}
 	a.mu.Lock()
 	a.state.phase = gone

@@ -44,8 +44,8 @@ var (
 	// ErrGone means that the connection to the runner broke, and that it is unknown whether the runner handled the
 	// request.
 	ErrGone     = errors.New("the connection to the runner is lost")
-	errClosed   = errors.New("the runs were closed")
-	errNoRunner = errors.New("no runner runs")
+	errClosed   = errors.New("the client is closed")
+	errNoRunner = errors.New("no runner is running")
 )
 
 // VersionError means that the runner speaks another version of the protocol.

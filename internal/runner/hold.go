@@ -51,7 +51,7 @@ const (
 // verb and root=DIR; Hold also accepts program=ID, see Main. It returns an exit code.
 func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
 	reduceMemory()
-	err := fmt.Errorf("%q is no verb", args[0])
+	err := fmt.Errorf("%q is not a verb", args[0])
 	switch verb, args := args[0], args[1:]; verb {
 	case Hold:
 		err = hold(args)
@@ -118,7 +118,7 @@ func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	defer null.Close()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, fmt.Errorf("make a socket: %w", err)
+		return 0, fmt.Errorf("create a socket: %w", err)
 	}
 	defer unix.Close(pair[1])
 	pid, err = syscall.ForkExec("/proc/self/exe", append(append(commandLine([]string{run}), args...),
@@ -234,11 +234,11 @@ func memoryFile(program []byte) (*os.File, error) {
 		fd, err = unix.MemfdCreate("ductor-runner", unix.MFD_CLOEXEC)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make a file in memory: %w", err)
+		return nil, fmt.Errorf("create a file in memory: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "program")
 	if _, err := f.Write(program); err != nil {
-		return nil, errors.Join(fmt.Errorf("keep a program: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("store a program: %w", err), f.Close())
 	}
 	return f, nil
 }

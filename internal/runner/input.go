@@ -28,7 +28,7 @@ type input struct {
 func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return agents, nil, 0, fmt.Errorf("make a socket: %w", err)
+		return agents, nil, 0, fmt.Errorf("create a socket: %w", err)
 	}
 	ours, err := unix.FcntlInt(uintptr(pair[1]), unix.F_DUPFD_CLOEXEC, 3)
 	if err == nil {
@@ -78,9 +78,9 @@ func (i *input) write(p []byte, begun func(), done func(n int64)) (position int6
 	i.state.Lock()
 	switch {
 	case i.end == nil:
-		err = errors.New("the agent's input cannot be had any more")
+		err = errors.New("the agent's input is lost")
 	case i.torn:
-		err = errors.New("an earlier write to the agent was cut off")
+		err = errors.New("an earlier write to the agent was interrupted")
 	case i.closed:
 		err = os.ErrClosed
 	}

@@ -250,7 +250,7 @@ func (f runFiles) close() {
 // makeRunFiles creates the directory of a run with its files.
 func makeRunFiles(dir string) (runFiles, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return runFiles{}, fmt.Errorf("make the directory of a run: %w", err)
+		return runFiles{}, fmt.Errorf("create the directory of a run: %w", err)
 	}
 	f, err := openRunFiles(dir, os.O_CREATE|os.O_EXCL)
 	if err == nil {
@@ -305,13 +305,13 @@ func (p *prepared) claim(root, id string) (runFiles, error) {
 	case err == nil:
 		return files, nil
 	case errors.Is(err, unix.EEXIST):
-		return runFiles{}, fmt.Errorf("make the directory of a run: %w", err)
+		return runFiles{}, fmt.Errorf("create the directory of a run: %w", err)
 	}
 	return makeRunFiles(dir)
 }
 
 // errNotPrepared means that there is no prepared directory.
-var errNotPrepared = errors.New("no run is prepared")
+var errNotPrepared = errors.New("no prepared run")
 
 // rename renames the prepared directory. It returns EEXIST if dir exists. After any other error the directory is no
 // longer prepared.

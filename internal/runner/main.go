@@ -182,7 +182,7 @@ func (s *server) becomeRunner(a arguments) (ok bool, err error) {
 		defer f.Close()
 		l, err := net.FileListener(f)
 		if err != nil {
-			return false, fmt.Errorf("take up the socket: %w", err)
+			return false, fmt.Errorf("adopt the socket: %w", err)
 		}
 		s.listener = l.(*net.UnixListener)
 		return true, nil
@@ -206,7 +206,7 @@ func (s *server) becomeRunner(a arguments) (ok bool, err error) {
 	}
 	defer done()
 	if s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
-		return false, fmt.Errorf("make socket: %w", err)
+		return false, fmt.Errorf("create the socket: %w", err)
 	}
 	s.listener.SetUnlinkOnClose(false) // the path in /proc is only valid now; the next runner removes the socket
 	return true, os.Chmod(filepath.Join(s.dir, socketFile), 0o600)
@@ -226,7 +226,7 @@ func shortPath(dir string) (path string, done func(), err error) {
 func programID(path string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
-		return "", fmt.Errorf("look at %s: %w", path, err)
+		return "", fmt.Errorf("inspect %s: %w", path, err)
 	}
 	return fmt.Sprintf("%x-%x-%x-%x", st.Dev, st.Ino, st.Size, st.Mtim.Nano()), nil
 }
@@ -263,7 +263,7 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 	for _, a := range s.all() {
 		for until := time.Now().Add(quiesce); !a.in.mu.TryLock(); time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
-				return fmt.Errorf("run %s takes its input slowly", a.ID)
+				return fmt.Errorf("run %s does not accept its input", a.ID)
 			}
 		}
 		defer a.in.mu.Unlock()
@@ -272,7 +272,7 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 	defer s.reaping.Unlock()
 	f, err := s.listener.File()
 	if err != nil {
-		return fmt.Errorf("keep the socket: %w", err)
+		return fmt.Errorf("pass on the socket: %w", err)
 	}
 	defer f.Close()
 	fds := []int{int(s.lock.Fd()), int(f.Fd())}
@@ -283,7 +283,7 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 	}
 	for _, fd := range fds {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
-			return fmt.Errorf("keep a file: %w", err)
+			return fmt.Errorf("pass on a file: %w", err)
 		}
 	}
 	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, os.Environ()))

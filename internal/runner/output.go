@@ -64,7 +64,7 @@ func openPlain(path string) (*os.File, error) {
 		return nil, err
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("%s is no regular file", path), f.Close())
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path), f.Close())
 	}
 	return f, nil
 }

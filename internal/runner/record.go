@@ -198,7 +198,7 @@ func (s *server) adopt(id string) error {
 	a := s.newAgent(rec)
 	a.root, a.state.by = h.agent, h.by
 	if a.runFiles, err = openRunFiles(filepath.Join(s.dir, id), 0); err != nil {
-		return fmt.Errorf("take up run %s: %w", id, err)
+		return fmt.Errorf("adopt run %s: %w", id, err)
 	}
 	a.out.times, a.out.freed, a.state.freed = h.times, h.freed, h.freed
 	if h.limits != nil {

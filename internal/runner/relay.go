@@ -37,7 +37,7 @@ func (s *server) relay(c *conn, name string, line []byte) error {
 	other, name := s.otherEnd(c, name)
 	switch {
 	case other == nil && c.serves:
-		return fmt.Errorf("there is no relay %s: %w", name, syscall.ENOENT)
+		return fmt.Errorf("relay %s does not exist: %w", name, syscall.ENOENT)
 	case other == nil:
 		return errNoTools
 	case c.serves && len(line) == 0:

@@ -36,7 +36,7 @@ const (
 )
 
 // ErrNoEnvironment means that an environment does not exist, and so none of its runs.
-var ErrNoEnvironment = errors.New("the environment is not there")
+var ErrNoEnvironment = errors.New("the environment does not exist")
 
 // LostEnvironmentError means that the connection to a run's environment is lost, permanently or for longer than a
 // reader waits. The run may continue until it counts as orphaned.
@@ -45,7 +45,7 @@ type LostEnvironmentError struct {
 }
 
 func (e *LostEnvironmentError) Error() string {
-	return fmt.Sprintf("the run cannot be reached any more: %v", e.Err)
+	return fmt.Sprintf("the run is unreachable: %v", e.Err)
 }
 func (e *LostEnvironmentError) Unwrap() error { return e.Err }
 
@@ -200,7 +200,7 @@ func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 
 // ErrNoRoom means that the environment exists, but a process that was started in it to reach the runner ended
 // immediately.
-var ErrNoRoom = errors.New("nothing can be started there to reach the runner")
+var ErrNoRoom = errors.New("no process can be started there to reach the runner")
 
 // greetRemote exchanges hello with a runner elsewhere. It upgrades the runner if it is not the expected program.
 func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) {

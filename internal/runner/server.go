@@ -99,7 +99,7 @@ func (s *server) find(id string) (*agent, error) {
 	if a := s.runs[id]; a != nil {
 		return a, nil
 	}
-	return nil, fmt.Errorf("there is no run %s: %w", id, syscall.ENOENT)
+	return nil, fmt.Errorf("run %s does not exist: %w", id, syscall.ENOENT)
 }
 
 // all lists the runs, the oldest first.
@@ -272,7 +272,7 @@ func (s *server) announce(q request) (started func(), err error) {
 		return func() {}, nil
 	}
 	if q.Spec == nil {
-		return nil, errors.New("nothing is to be started")
+		return nil, errors.New("the request has no program to start")
 	}
 	id := q.Spec.ID
 	s.mu.Lock()
@@ -281,7 +281,7 @@ func (s *server) announce(q request) (started func(), err error) {
 	case s.starting == nil:
 		return nil, fmt.Errorf("the runner is about to leave: %w", syscall.ESHUTDOWN)
 	case s.starting[id] != nil:
-		return nil, fmt.Errorf("the run %s is being started: %w", id, syscall.EEXIST)
+		return nil, fmt.Errorf("run %s is being started: %w", id, syscall.EEXIST)
 	}
 	there := make(chan struct{})
 	s.starting[id] = there

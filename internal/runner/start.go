@@ -112,7 +112,7 @@ func (c *Client) prepare(ctx context.Context, spec Spec) (_ Spec, err error) {
 func (s Spec) resolve() (Spec, error) {
 	if s.Dir != "" {
 		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
-			return s, fmt.Errorf("%s is not a directory that can be used", s.Dir)
+			return s, fmt.Errorf("%s is not a usable directory", s.Dir)
 		}
 	}
 	path, err := LookPath(s.Path)
@@ -197,7 +197,7 @@ func checkID(id string) error {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
 	}
 	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return !ok(r) }) {
-		return fmt.Errorf("%q is no run id", id)
+		return fmt.Errorf("%q is not a valid run ID", id)
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (s Spec) check() error {
 	}
 	for _, text := range slices.Concat([]string{s.Path, s.Dir}, s.Args, s.Env) {
 		if strings.ContainsRune(text, 0) {
-			return fmt.Errorf("a command line, directory or environment cannot hold a zero byte")
+			return fmt.Errorf("a command line, directory or environment cannot contain a zero byte")
 		}
 	}
 	return nil

@@ -104,7 +104,7 @@ func (db *DB) FindApproval(ctx context.Context, id orchestrator.ApprovalID) (orc
 func (db *DB) FindSameApproval(
 	ctx context.Context, session orchestrator.SessionID, digest string,
 ) (orchestrator.Approval, error) {
-	return db.findApproval(ctx, "find an approval that was made before",
+	return db.findApproval(ctx, "find an earlier approval",
 		`WHERE session = ? AND digest = ? ORDER BY seq DESC LIMIT 1`, string(session), digest)
 }
 
@@ -127,7 +127,7 @@ func (db *DB) ApprovalsShownOpen(ctx context.Context) ([]orchestrator.Approval, 
 		FROM messages
 			WHERE key >= 'approval/' AND key < 'approval0' AND state = 'sent' AND mark <> ?))
 			ORDER BY seq`, orchestrator.EndShown)
-	return all, wrap("list approvals that are shown open", err)
+	return all, wrap("list approvals that are shown as open", err)
 }
 
 // DecideApproval waits for the disk, so that a power failure cannot lead to a second decision.

@@ -97,7 +97,7 @@ func (db *DB) Disk() (orchestrator.DiskState, context.Context) { return db.file.
 
 // RetryDisk makes the database accept writes again, unless the disk failed. It implements orchestrator.Disk.
 func (db *DB) RetryDisk(ctx context.Context) error {
-	return wrap("try the disk", db.file.RetryDisk(ctx))
+	return wrap("retry the disk", db.file.RetryDisk(ctx))
 }
 
 // Size returns the bytes of the database and its log, and the number of transactions since it was opened.
@@ -115,7 +115,7 @@ func (db *DB) CheckPages(ctx context.Context) error {
 }
 
 func (db *DB) TryWrite(ctx context.Context) error {
-	return wrap("try a write", db.write(ctx, func(t tx) error {
+	return wrap("write a probe", db.write(ctx, func(t tx) error {
 		_, err := t.Exec(`INSERT INTO health (id, at) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE
 			SET at = ?1`, millis(db.now()))
 		return err

@@ -13,7 +13,7 @@ func (db *DB) ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (orc
 		return t.changeEnded(id, `answer = answer || ?`, text)
 	})
 	if err != nil {
-		return orchestrator.Turn{}, wrap(fmt.Sprintf("add to the answer of turn %s", id), err)
+		return orchestrator.Turn{}, wrap(fmt.Sprintf("extend the answer of turn %s", id), err)
 	}
 	return db.Turn(ctx, id)
 }

@@ -117,7 +117,7 @@ func (db *DB) CountCrash(ctx context.Context) error {
 
 // ForgetCrashes resets these counts, because none of the updates and turns caused a crash.
 func (db *DB) ForgetCrashes(ctx context.Context) error {
-	return db.setCrashes(ctx, "forget crashes", "0")
+	return db.setCrashes(ctx, "reset crash counts", "0")
 }
 
 func (db *DB) setCrashes(ctx context.Context, op, value string) error {

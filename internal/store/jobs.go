@@ -123,7 +123,7 @@ func runFields(r *orchestrator.JobRun) []any {
 }
 
 func (db *DB) MoveRun(ctx context.Context, r orchestrator.JobRun) error {
-	return wrap(fmt.Sprintf("move run %s", r.ID), db.write(ctx, func(t tx) error {
+	return wrap(fmt.Sprintf("update run %s", r.ID), db.write(ctx, func(t tx) error {
 		_, err := t.updateRun(r)
 		return err
 	}))

@@ -103,7 +103,7 @@ func (db *DB) Topics(ctx context.Context) (map[orchestrator.ConversationID]strin
 
 func (db *DB) SaveTopic(ctx context.Context, in orchestrator.ConversationID, shows string) error {
 	if shows == "" {
-		return db.exec(ctx, "forget a topic", db.write,
+		return db.exec(ctx, "delete a topic", db.write,
 			`DELETE FROM topics WHERE chat = ? AND topic = ?`, in.Chat, in.Topic)
 	}
 	return wrap("save a topic", db.write(ctx, func(t tx) error {

@@ -80,7 +80,7 @@ func (db *DB) Load(ctx context.Context) (orchestrator.Load, error) {
 		WHERE state = 'open'),
 		(SELECT count(*) FROM jobs WHERE enabled), (SELECT count(*) FROM jobs WHERE NOT enabled),
 		(SELECT count(*) FROM job_runs WHERE told = 0 AND state IN ('waiting', 'asked'))`)
-	return l, wrap("count what waits", err)
+	return l, wrap("count waiting turns", err)
 }
 
 func loadFields(l *orchestrator.Load) []any {

@@ -107,14 +107,14 @@ func datasetRowFields(r *datasetRow) []any { return []any{&r.seq, &r.at, &r.byte
 
 func (s *dataset) Plan(ctx context.Context, c heartbeat.Cutoff) (heartbeat.TrimStats, error) {
 	_, t, err := s.selectOld(ctx, c)
-	return t, wrap("look through "+s.name, err)
+	return t, wrap("select old rows of "+s.name, err)
 }
 
 // Trim uses small transactions.
 func (s *dataset) Trim(ctx context.Context, c heartbeat.Cutoff) (heartbeat.TrimStats, error) {
 	gone, t, err := s.selectOld(ctx, c)
 	if err != nil {
-		return heartbeat.TrimStats{}, wrap("look through "+s.name, err)
+		return heartbeat.TrimStats{}, wrap("select old rows of "+s.name, err)
 	}
 	for len(gone) > 0 {
 		batch := gone[:min(len(gone), pruneBatch)]

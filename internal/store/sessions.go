@@ -95,24 +95,25 @@ func (db *DB) SetAgentSession(
 
 // SetTold shares a transaction: after a power failure, ductor may repeat to the agent what it already knows.
 func (db *DB) SetTold(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, turn cli.TurnID) error {
-	return wrap(fmt.Sprintf("set what %s knows of session %s", of.Agent, id), db.writeShared(ctx, func(t tx) error {
-		_, err := t.ExecRow(string(id),
-			`UPDATE agent_sessions SET told = ? WHERE session = ? AND agent = ? AND sandbox = ?`,
-			string(turn), string(id), string(of.Agent), string(of.Sandbox))
-		return err
-	}))
+	return wrap(fmt.Sprintf("store the last turn that %s knows of session %s", of.Agent, id),
+		db.writeShared(ctx, func(t tx) error {
+			_, err := t.ExecRow(string(id),
+				`UPDATE agent_sessions SET told = ? WHERE session = ? AND agent = ? AND sandbox = ?`,
+				string(turn), string(id), string(of.Agent), string(of.Sandbox))
+			return err
+		}))
 }
 
 // SaveBegun stores the ID of a session that an agent started for ductor. It shares a transaction.
 func (db *DB) SaveBegun(ctx context.Context, own cli.AgentSessionID) error {
-	return db.exec(ctx, fmt.Sprintf("keep agent session %s", own), db.writeShared,
+	return db.exec(ctx, fmt.Sprintf("store agent session %s", own), db.writeShared,
 		`INSERT OR IGNORE INTO begun_sessions (id) VALUES (?)`, string(own))
 }
 
 func (db *DB) Knows(ctx context.Context, own cli.AgentSessionID) (bool, error) {
 	n, err := sqlite.One(ctx, db.file, sqlite.Value[int], `SELECT EXISTS (SELECT 1 FROM begun_sessions WHERE id = ?1
 		UNION ALL SELECT 1 FROM agent_sessions WHERE id = ?1)`, string(own))
-	return n > 0, wrap(fmt.Sprintf("look for agent session %s", own), err)
+	return n > 0, wrap(fmt.Sprintf("find agent session %s", own), err)
 }
 
 func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at time.Time) error {

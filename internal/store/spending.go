@@ -39,7 +39,7 @@ func (t tx) countTurn(id cli.TurnID, ended time.Time, o orchestrator.Outcome) er
 
 // CountSpent shares a transaction.
 func (db *DB) CountSpent(ctx context.Context, s orchestrator.Spent) error {
-	return wrap("count what "+s.ID+" used", db.writeShared(ctx, func(t tx) error { return t.countSpent(s) }))
+	return wrap("store the usage of "+s.ID, db.writeShared(ctx, func(t tx) error { return t.countSpent(s) }))
 }
 
 func (db *DB) CostSince(
@@ -48,7 +48,7 @@ func (db *DB) CostSince(
 	cost, err := sqlite.One(ctx, db.file, sqlite.Value[float64], `SELECT coalesce(sum(cost_usd), 0.0) FROM spent
 		WHERE at >= ?1 AND (?2 = 0 OR person = ?2) AND (?3 = ''
 		OR job = ?3)`, millis(since), int64(person), string(job))
-	return cost, wrap("sum up what was spent", err)
+	return cost, wrap("sum up costs", err)
 }
 
 func (db *DB) Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error) {
@@ -68,7 +68,7 @@ func (db *DB) Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestra
 		sum(cost_usd) AS cost, sum(took) FROM spent WHERE at >= ?1 AND (?2 = 0 OR chat = ?2 AND topic = ?3) GROUP BY 1
 		ORDER BY `+order,
 		millis(q.Since), q.In.Chat, q.In.Topic)
-	return all, wrap("sum up what was used", err)
+	return all, wrap("sum up usage", err)
 }
 
 func usageFields(u *orchestrator.UsageRow) []any {
@@ -98,7 +98,7 @@ func (db *DB) LiftBudgets(ctx context.Context, day string, by orchestrator.Perso
 func (db *DB) BudgetsLifted(ctx context.Context, day string) (bool, error) {
 	n, err := sqlite.One(ctx, db.file, sqlite.Value[int64],
 		`SELECT count(*) FROM budget_notes WHERE period = ? AND scope = ?`, day, lifted)
-	return n > 0, wrap("look whether the budgets are lifted", err)
+	return n > 0, wrap("check whether budgets are lifted", err)
 }
 
 var _ orchestrator.SpendingStore = (*DB)(nil)

@@ -12,7 +12,7 @@ import (
 // RecordBackground stores that an agent works in the background of a run, after the run's last turn. An empty Note
 // records that it no longer does. It is lazy.
 func (db *DB) RecordBackground(ctx context.Context, s cli.Start) error {
-	return wrap("record work in the background", db.writeLazily(ctx, func(t tx) error {
+	return wrap("record background work", db.writeLazily(ctx, func(t tx) error {
 		if s.Note == "" {
 			return t.endBackground(s.Run)
 		}
@@ -30,7 +30,7 @@ func (t tx) endBackground(run cli.RunID) error {
 
 // EndBackground is lazy.
 func (db *DB) EndBackground(ctx context.Context, run cli.RunID) error {
-	return wrap(fmt.Sprintf("forget the background of run %s", run),
+	return wrap(fmt.Sprintf("delete the background work of run %s", run),
 		db.writeLazily(ctx, func(t tx) error { return t.endBackground(run) }))
 }
 
@@ -46,7 +46,7 @@ func (db *DB) RunningTurns(ctx context.Context) ([]cli.OpenTurn, error) {
 		FROM turns WHERE delivered = 0 AND state = 'running'
 		UNION ALL SELECT t.id, t.agent, t.sandbox, t.chat, t.topic, 0, 1, b.run, b.output, b.input, b.note
 		FROM background b JOIN turns t ON t.id = b.turn`)
-	return all, wrap("list what may run", err)
+	return all, wrap("list running turns", err)
 }
 
 // LastStart returns the last turn that started in a run, and its starting point. It returns ErrNoTurn for an unknown

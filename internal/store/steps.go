@@ -101,5 +101,5 @@ func (db *DB) OldChanges(ctx context.Context, before time.Time, limit int) ([]or
 }
 
 func (db *DB) DeleteChanges(ctx context.Context, id string) error {
-	return db.exec(ctx, "forget the changes of "+id, db.write, `DELETE FROM changes WHERE id = ?`, id)
+	return db.exec(ctx, "delete the changes of "+id, db.write, `DELETE FROM changes WHERE id = ?`, id)
 }

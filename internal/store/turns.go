@@ -61,7 +61,7 @@ func (db *DB) Unrepeated(ctx context.Context, id cli.TurnID) error {
 	if err == nil && n > 0 {
 		err = orchestrator.ErrRepeated
 	}
-	return wrap(fmt.Sprintf("look whether turn %s was repeated", id), err)
+	return wrap(fmt.Sprintf("check whether turn %s was repeated", id), err)
 }
 
 func (t tx) insertTurn(turn orchestrator.Turn) error {
@@ -165,7 +165,7 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	switch o.State {
 	case orchestrator.TurnDone, orchestrator.TurnFailed, orchestrator.TurnAborted, orchestrator.TurnInterrupted:
 	default:
-		return wrap(op, fmt.Errorf("%q is no state a running turn can end in", o.State))
+		return wrap(op, fmt.Errorf("%q is not a state in which a running turn can end", o.State))
 	}
 	outcome, err := encodeOutcome(o)
 	if err != nil {
@@ -224,7 +224,7 @@ func (db *DB) TurnsShownWaiting(ctx context.Context) ([]orchestrator.Turn, error
 		SELECT substr(key, length('queued/') + 1) FROM messages WHERE key >= 'queued/' AND key < 'queued0'
 		AND state = 'sent' AND mark <> ?)
 		ORDER BY seq`, orchestrator.EndShown)
-	return all, wrap("list turns that are shown to wait", err)
+	return all, wrap("list turns that are shown as waiting", err)
 }
 
 // History includes the turns that the session was forked with. It omits cancelled turns, because they never ran, but

@@ -84,7 +84,7 @@ func (db *DB) Invite(ctx context.Context, i orchestrator.Invitation, audit orche
 
 // Invitations returns the list even if the disk is full and expired invitations cannot be deleted.
 func (db *DB) Invitations(ctx context.Context, at time.Time) ([]orchestrator.Invitation, error) {
-	err := db.exec(ctx, "forget expired invitations", db.write,
+	err := db.exec(ctx, "delete expired invitations", db.write,
 		`DELETE FROM invitations WHERE expires <= ?`, millis(at))
 	if err != nil && !errors.Is(err, orchestrator.ErrDiskFull) {
 		return nil, err
@@ -105,7 +105,7 @@ func (db *DB) CloseInvitations(ctx context.Context) error {
 func (db *DB) Join(
 	ctx context.Context, hash []byte, u orchestrator.JoinedUser, audit orchestrator.AuditEntry,
 ) (joined bool, err error) {
-	return db.changeUser(ctx, "join", audit, func(t tx) (int64, error) {
+	return db.changeUser(ctx, "accept an invitation", audit, func(t tx) (int64, error) {
 		n, err := t.Exec(`DELETE FROM invitations WHERE hash = ? AND expires > ?`, blob(hash), millis(u.Joined))
 		if err == nil && n > 0 {
 			_, err = t.Exec(`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, 0)`,

@@ -110,7 +110,7 @@ func (t *Tracer) flush(ctx context.Context) {
 	}
 	t.mu.Unlock()
 	if dropped > 0 {
-		t.opts.Log.Warn("spans are given up: more came than the collector takes", "spans", dropped)
+		t.opts.Log.Warn("dropped spans: the collector is too slow", "spans", dropped)
 	}
 	var of attributes
 	of.text("service.name", "ductor")
@@ -125,7 +125,7 @@ func (t *Tracer) flush(ctx context.Context) {
 			metricsRequest{[]resourceMetrics{{resource{of}, []scopeMetrics{{by, metrics}}}}}))
 	}
 	if err != nil {
-		t.opts.Log.Warn("what was traced is given up", "spans", len(spans), "err", err)
+		t.opts.Log.Warn("dropped traces that could not be sent", "spans", len(spans), "err", err)
 	}
 }
 

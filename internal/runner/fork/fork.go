@@ -85,7 +85,7 @@ func Start(p Program, in proctree.Group, fds [4]int, l Limits) (pid int, err err
 	}
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		return 0, fmt.Errorf("make a pipe: %w", err)
+		return 0, fmt.Errorf("create a pipe: %w", err)
 	}
 	if pipe[1] == InputFD {
 		pipe[1], err = unix.FcntlInt(InputFD, unix.F_DUPFD_CLOEXEC, InputFD+1)

@@ -24,7 +24,7 @@ var (
 
 var (
 	errClosed   = errors.New("the database is closed")
-	errReadOnly = errors.New("the database was opened to be read")
+	errReadOnly = errors.New("the database is read-only")
 )
 
 // restoreAdvice ends every error text about a damaged file.

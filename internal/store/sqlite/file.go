@@ -32,7 +32,7 @@ func prepareFile(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w: it is no regular file", ErrForeign)
+		return fmt.Errorf("%w: it is not a regular file", ErrForeign)
 	}
 	if err := checkHeader(path, info.Size()); err != nil {
 		return err
@@ -48,7 +48,7 @@ func createFile(path string) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
-		return fmt.Errorf("make its directory: %w", err)
+		return fmt.Errorf("create its directory: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, fileMode)
 	if errors.Is(err, fs.ErrPermission) {

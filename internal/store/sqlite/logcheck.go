@@ -26,7 +26,7 @@ const (
 )
 
 // errLogLost means that the log lacks transactions that were committed to it.
-var errLogLost = errors.New("the log of the database does not hold what was written to it")
+var errLogLost = errors.New("the log of the database lacks data that was written to it")
 
 // ErrLogLost is ErrCorrupt for a database that may be intact but lacks the last writes.
 var ErrLogLost = fmt.Errorf("%w: %w", ErrCorrupt, errLogLost)

@@ -71,7 +71,7 @@ var unusableFiles = map[string]struct {
 	"a directory": {func(t *testing.T, path string) {
 		must(t, os.Remove(path))
 		must(t, os.Mkdir(path, dirMode))
-	}, ErrForeign, "no regular file"},
+	}, ErrForeign, "not a regular file"},
 	"a log without its file": {func(t *testing.T, path string) {
 		must(t, os.Rename(path, path+"-wal"))
 	}, ErrCorrupt, "-wal still holds changes"},

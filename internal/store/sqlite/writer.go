@@ -72,7 +72,7 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 // prepare migrates a file that inspect has checked.
 func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	if err := w.disk.record(w.rewriteLeftLog(ctx)); err != nil && !errors.Is(err, ErrDiskFull) {
-		return fmt.Errorf("bring the log to the disk: %w", err)
+		return fmt.Errorf("flush the log: %w", err)
 	}
 	steps, err := schema.steps()
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	outdated := 0 < version && version < len(steps)
 	if outdated {
 		if err := BackUp(ctx, w.path, w.path+backupSuffix, schema); err != nil {
-			return fmt.Errorf("copy the database before it is changed: %w", err)
+			return fmt.Errorf("copy the database before the migration: %w", err)
 		}
 	}
 	if err := schema.migrate(ctx, w.conn, steps); err != nil || !outdated {
