@@ -171,7 +171,7 @@ func (e *Engine) startContainer(ctx context.Context, c container.InspectResponse
 }
 
 // remove removes a container with all its processes and anonymous volumes. It returns nil if the container does not
-// exist. It unpauses a paused container first, because some engines wait for ever for frozen processes to exit.
+// exist. It unpauses a paused container first, because some engines wait forever for frozen processes to exit.
 func (e *Engine) remove(ctx context.Context, id string) error {
 	ctx, cancel := e.workContext(ctx)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 
 const (
 	growthEvery     = 100 * time.Millisecond // interval of checks while a journal grows
-	fastGrowthEvery = 10 * time.Millisecond  // interval if a journal grows by more than growthMuch between two checks
+	fastGrowthEvery = 10 * time.Millisecond  // interval if a journal grows by more than fastGrowth between two checks
 	fastGrowth      = 8 << 20
 	scarceEvery     = time.Second // interval while the disk is full
 )

@@ -22,7 +22,7 @@ const (
 	// pauseLag is how far ahead of its reader an agent is paused, and resumeLag how far it is continued.
 	pauseLag  = 64 << 20
 	resumeLag = 32 << 20
-	// stderrMost is the size of standard error at which its head is freed, except for the last stderrKept bytes.
+	// maxStderr is the size of standard error at which its head is freed, except for the last keepStderr bytes.
 	maxStderr  = 1 << 20
 	keepStderr = 64 << 10
 	maxTimes   = 4096

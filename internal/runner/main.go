@@ -6,10 +6,10 @@
 //
 // A directory has the runner's socket (sock, 0600), a lock that one runner holds, and a directory for each run:
 //
-//	run.json	what was started, without secrets. Never the environment.
-//	log			 what happened, one line each: the agent's process, input begun and ended, times, the end
-//	out			 standard output; an offset in it names a byte for good. Its head may be a hole
-//	err			 the last of standard error
+//	run.json  the command and settings of the run, without secrets and environment
+//	log       a line for each event: the agent's process, writes of input, times, the end
+//	out       standard output. Offsets stay valid; the head may be a hole
+//	err       the tail of standard error
 //
 // Outside of containers there's also a directory for the next run, so that a start creates no files.
 //

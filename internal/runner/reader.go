@@ -22,9 +22,9 @@ const (
 	// write. The interval grows while no output comes. After lastCheckAfter there are no more checks.
 	checkEarly     = 500 * time.Millisecond
 	lastCheckAfter = 15 * time.Minute
-	// lookSilent is the interval if the file system reports no writes.
+	// pollInterval is the interval if the file system reports no writes.
 	pollInterval = 25 * time.Millisecond
-	// silentAfter is the number of unreported writes in a row after which the file system counts as one that reports
+	// maxMissed is the number of unreported writes in a row after which the file system counts as one that reports
 	// none.
 	maxMissed = 2
 )

@@ -54,7 +54,7 @@ const (
 	maxAway = 10 * time.Second
 	// greetWait is how long a runner elsewhere may take to answer hello.
 	greetWait = 30 * time.Second
-	// mostPulled is the size of a request for output.
+	// maxPull is the size of a request for output.
 	maxPull = 128 << 10
 )
 

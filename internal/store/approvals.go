@@ -39,7 +39,7 @@ func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest 
 			[]any{string(a.Turn), string(a.AgentIDs[0])}, &id)
 		switch {
 		case err == nil:
-			// It is asked again, and thus waits again.
+			// The agent asks again, so the request waits again.
 			_, err = t.Exec(`UPDATE ask_requests SET gone = 0 WHERE turn = ? AND request = ?
 				AND (SELECT state FROM asks WHERE id = ask) = 'open'`, string(a.Turn), string(a.AgentIDs[0]))
 		case errors.Is(err, sql.ErrNoRows):
@@ -203,8 +203,8 @@ func (db *DB) WithdrawRequest(
 	err = db.write(ctx, func(t tx) error {
 		var id string
 		err := t.Row(`UPDATE ask_requests SET gone = 1 WHERE turn = ? AND request = ? AND gone = 0
-			AND (SELECT state FROM asks WHERE id = ask) = 'open' RETURNING ask`, []any{string(turn),
-			string(request)}, &id)
+			AND (SELECT state FROM asks WHERE id = ask) = 'open' RETURNING ask`,
+			[]any{string(turn), string(request)}, &id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -363,13 +363,13 @@ func (db *DB) RevokeRule(ctx context.Context, id orchestrator.RuleID, in orchest
 ) (revoked bool, err error) {
 	err = db.write(ctx, func(t tx) error {
 		var agent, tool, text string
-		known, err := t.Exists(`SELECT 1 FROM rules WHERE id = ? AND chat = ?
-			AND topic = ?`, string(id), in.Chat, in.Topic)
+		known, err := t.Exists(`SELECT 1 FROM rules WHERE id = ? AND chat = ? AND topic = ?`,
+			string(id), in.Chat, in.Topic)
 		if err != nil || !known {
 			return err
 		}
-		if err := t.Row(`DELETE FROM rules WHERE id = ? RETURNING agent, tool,
-			text`, []any{string(id)}, &agent, &tool, &text); err != nil {
+		err = t.Row(`DELETE FROM rules WHERE id = ? RETURNING agent, tool, text`, []any{string(id)}, &agent, &tool, &text)
+		if err != nil {
 			return err
 		}
 		revoked = true

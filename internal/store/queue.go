@@ -72,15 +72,15 @@ func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 		started = 0, ended = 0, delivered = 0 WHERE id = ? AND state = 'cancelled' AND steered_into <> ''`, string(id))
 }
 
-// Load counts what waits.
+// Load counts open turns, approvals and job runs, and all jobs.
 func (db *DB) Load(ctx context.Context) (orchestrator.Load, error) {
 	l, err := sqlite.One(ctx, db.file, scan(loadFields),
 		`SELECT (SELECT count(*) FROM turns WHERE state = 'queued' AND delivered = 0),
-		(SELECT count(*) FROM turns WHERE state = 'running' AND delivered = 0), (SELECT count(*) FROM asks
-		WHERE state = 'open'),
+		(SELECT count(*) FROM turns WHERE state = 'running' AND delivered = 0),
+		(SELECT count(*) FROM asks WHERE state = 'open'),
 		(SELECT count(*) FROM jobs WHERE enabled), (SELECT count(*) FROM jobs WHERE NOT enabled),
 		(SELECT count(*) FROM job_runs WHERE told = 0 AND state IN ('waiting', 'asked'))`)
-	return l, wrap("count waiting turns", err)
+	return l, wrap("count open work", err)
 }
 
 func loadFields(l *orchestrator.Load) []any {
