@@ -131,7 +131,7 @@ func (db *DB) MoveRun(ctx context.Context, r orchestrator.JobRun) error {
 
 func (t tx) updateRun(r orchestrator.JobRun) (int64, error) {
 	return t.Exec(`UPDATE job_runs SET attempt = ?, not_before = ?, state = ?, asked = ?, ended = ?,
-		text = ?, reason = ?, 		changed = ?, told = ?, cost_usd = ? WHERE id = ? AND `+openRun,
+		text = ?, reason = ?, changed = ?, told = ?, cost_usd = ? WHERE id = ? AND `+openRun,
 		r.Attempt, millis(r.NotBefore), string(r.State), millis(r.Asked), millis(r.Ended), r.Text, r.Reason,
 		r.Changed, r.Notified, r.CostUSD, string(r.ID))
 }
