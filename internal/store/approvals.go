@@ -368,7 +368,8 @@ func (db *DB) RevokeRule(ctx context.Context, id orchestrator.RuleID, in orchest
 		if err != nil || !known {
 			return err
 		}
-		err = t.Row(`DELETE FROM rules WHERE id = ? RETURNING agent, tool, text`, []any{string(id)}, &agent, &tool, &text)
+		err = t.Row(`DELETE FROM rules WHERE id = ? RETURNING agent, tool, text`,
+			[]any{string(id)}, &agent, &tool, &text)
 		if err != nil {
 			return err
 		}
