@@ -72,7 +72,8 @@ func TestHomesOfSessions(t *testing.T) {
 		t.Fatalf("the homes are %s and %s", one, two)
 	}
 	if got := s.output(one,
-		`cat ~/.agent/key ~/.agent/skills/deep/one; ls -a ~; stat -c %a ~ ~/.agent/key; echo mine >~/mine; echo $HOME`); got !=
+		`cat ~/.agent/key ~/.agent/skills/deep/one; ls -a ~
+		stat -c %a ~ ~/.agent/key; echo mine >~/mine; echo $HOME`); got !=
 		"oldskill.\n..\n.agent\n700\n600\n/ductor/home/sessions/s-1\n" {
 		t.Errorf("the first home: %q", got)
 	}

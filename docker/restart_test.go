@@ -218,9 +218,11 @@ func TestConfinement(t *testing.T) {
 	o.Mounts = []Mount{{Source: "/etc/hostname", Target: homeDir + "/.config/name"}}
 	s := newSandbox(t, o)
 	s.env = []string{"SSH_AUTH_SOCK=/run/agent"}
-	p := s.start(`id -u; id -g; cat ~/.agent/key; echo; touch ~/x ~/.config/y /tmp/z && echo home; touch /usr/x 2>/dev/null || echo read-only
+	p := s.start(`id -u; id -g; cat ~/.agent/key; echo; touch ~/x ~/.config/y /tmp/z && echo home
+touch /usr/x 2>/dev/null || echo read-only
 touch ~/.config/name 2>/dev/null || echo ro-mount
-grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr '\t\n' '  '; echo; echo "[$SSH_AUTH_SOCK]$HOME"; ls /sys/class/net; ls /var/run/docker.sock 2>/dev/null`)
+grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr '\t\n' '  '; echo
+echo "[$SSH_AUTH_SOCK]$HOME"; ls /sys/class/net; ls /var/run/docker.sock 2>/dev/null`)
 	out, err := io.ReadAll(p.Stdout())
 	want := "1234\n1235\nk3y\nhome\nread-only\nro-mount\nCapEff: 0000000000000000 NoNewPrivs: 1 \n[]/ductor/home\nlo\n"
 	if err != nil || string(out) != want {

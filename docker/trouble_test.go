@@ -122,7 +122,8 @@ func (s *sandbox) startReady(script string) cli.Process {
 	return p
 }
 
-const deaf = `trap '' TERM HUP; setsid sh -c "trap '' TERM HUP; while :; do sleep 600; done" & while :; do sleep 600; done`
+const deaf = `trap '' TERM HUP
+setsid sh -c "trap '' TERM HUP; while :; do sleep 600; done" & while :; do sleep 600; done`
 
 func TestContainerTroubleInMidTurn(t *testing.T) {
 	t.Parallel()
@@ -257,7 +258,7 @@ func TestUnavailableSandboxes(t *testing.T) {
 		{"no directory", func(o *Options) { o.Projects = append(o.Projects, "/no/such/directory") },
 			[]string{"/no/such/directory", "create it there"}},
 		{"no runner", func(o *Options) { o.Runner = "/no/such/file" }, []string{"ductor-runner", "CGO_ENABLED=0"}},
-		{"a runner that is none", func(o *Options) { o.Runner = "/etc/passwd" }, []string{"no program for Linux"}},
+		{"a runner that is none", func(o *Options) { o.Runner = "/etc/passwd" }, []string{"not a program for Linux"}},
 		{"a runner that needs libraries", func(o *Options) { o.Runner = "/bin/ls" }, []string{"needs libraries"}},
 		{"no network", func(o *Options) { o.Network = "no-such-network" }, []string{"no-such-network"}},
 		// the container may end because of the limit
@@ -329,7 +330,8 @@ func TestDiskFull(t *testing.T) {
 	o.StateSize, o.ReadOnlyRoot = 8<<20, true
 	s := newSandbox(t, o)
 	s.runTurn()
-	p := s.startReady(`head -c 20000000 /dev/zero >/ductor/runs/big 2>/dev/null; echo full; read go; head -c 300000 /dev/zero | tr '\0' x; echo; echo end`)
+	p := s.startReady(`head -c 20000000 /dev/zero >/ductor/runs/big 2>/dev/null; echo full; read go
+		head -c 300000 /dev/zero | tr '\0' x; echo; echo end`)
 	line := make([]byte, 5)
 	if _, err := io.ReadFull(p.Stdout(), line); err != nil {
 		t.Fatal(err)

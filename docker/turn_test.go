@@ -38,7 +38,7 @@ func TestScriptedAgentInAContainer(t *testing.T) {
 	cannot := clitest.Cannot{}
 	cannot.Leave(adopts, clitest.AdoptText, clitest.AdoptTool, clitest.AdoptEnded, clitest.AdoptUnsent,
 		clitest.DetachThenAbort, clitest.AbortAway)
-	cannot[clitest.AbortTool] = "its process ids are the container's own; trees are held by what every launcher is held to"
+	cannot[clitest.AbortTool] = "its process IDs are the container's own; the launcher's conformance tests cover process trees"
 	oneShot := maps.Clone(cannot)
 	oneShot.Leave("as live", clitest.Thinking, clitest.FailingTool, clitest.LongLine, clitest.ModelError,
 		clitest.SecondTurn,

@@ -24,7 +24,8 @@ var parts = strings.NewReplacer(
 	"NAME", `(?:sun|mon|tues|wednes|thurs|fri|satur)day`,
 	"DATES", `(?:the )?(?P<dates>DATE(?:(?: AND| the)* DATE)*(?: AND| the)*)(?: of (?:EVERY|the) month)?`,
 	"DATE", `(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|\.)`,
-	"SPAN", `(?:(?P<duration>(?:[\d.]+[hms])+)|(?P<number>NUMBER) (?P<unit>second|sec|minute|min|hour|hr|day|week)s?|(?P<half>half(?: an)? hour))`,
+	"SPAN", `(?:(?P<duration>(?:[\d.]+[hms])+)|(?P<number>NUMBER) `+
+		`(?P<unit>second|sec|minute|min|hour|hr|day|week)s?|(?P<half>half(?: an)? hour))`,
 	"NUMBER", `(?:\d{1,6}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)`,
 )
 

@@ -146,7 +146,7 @@ func offset(t time.Time) int {
 
 func itoa(n int) string { return string(rune('0'+n/10)) + string(rune('0'+n%10)) }
 
-// TestMomentsGoForward: for every line and zone, the next time is later, and there is none in between.
+// TestMomentsGoForward: for every line and zone, the next time is later, and no due time lies in between.
 func TestMomentsGoForward(t *testing.T) {
 	field := func(most int) *rapid.Generator[string] {
 		return rapid.OneOf(rapid.Just("*"), rapid.Just("*/7"), rapid.Map(rapid.IntRange(1, most), itoa))

@@ -11,7 +11,8 @@ import (
 
 func TestCgroupDirs(t *testing.T) {
 	const unified = "29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
-	const hybrid = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n36 31 0:33 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices\n" +
+	const hybrid = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n" +
+		"36 31 0:33 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices\n" +
 		"41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
 	const service = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/ductor.service\n"
 	for name, tc := range map[string]struct {
