@@ -154,18 +154,18 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 			`UPDATE turns SET state = 'running', started = queued, run = 'unknown' WHERE state = 'queued'
 				AND delivered = 0`,
 			`UPDATE turns SET delivered = 1 WHERE state <> 'running' AND delivered = 0`,
-			// The chat may have messages of these turns that this database does not know.
+			// The chat may have messages of these turns that this database does not know. The messages themselves stay,
+			// because ductor still has to remove their buttons.
 			`DELETE FROM cards WHERE turn IN (SELECT id FROM turns WHERE state = 'running' AND run = 'unknown')`,
-			`DELETE FROM messages WHERE turn IN (SELECT id FROM turns WHERE state = 'running' AND run = 'unknown')`,
-			`UPDATE messages SET content = NULL, state = CASE WHEN state IN ('pending',
-				'sending') THEN 'unknown' ELSE state END`,
+			`UPDATE messages SET content = NULL,
+				state = CASE WHEN state IN ('pending', 'sending') THEN 'unknown' ELSE state END`,
 			`UPDATE inbox SET raw = x'', handled = max(handled, received, 1)`,
-			`UPDATE job_runs SET told = 1, state = CASE WHEN state IN ('waiting',
-				'asked') THEN 'skipped' ELSE state END`,
+			`UPDATE job_runs SET told = 1,
+				state = CASE WHEN state IN ('waiting', 'asked') THEN 'skipped' ELSE state END`,
 			`DELETE FROM background`, `DELETE FROM rules`, `DELETE FROM users`, `DELETE FROM invitations`,
 			`UPDATE conversations SET permission = '', bypass_until = 0`,
-			`UPDATE asks SET state = 'withdrawn' WHERE state = 'open' AND turn IN (SELECT id FROM turns
-				WHERE run = 'unknown')`,
+			`UPDATE asks SET state = 'withdrawn' WHERE state = 'open'
+				AND turn IN (SELECT id FROM turns WHERE run = 'unknown')`,
 		} {
 			if _, err := t.Exec(statement); err != nil {
 				return err
