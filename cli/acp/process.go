@@ -109,9 +109,7 @@ type item struct {
 func put(q *turn.Queue[item], i item) { q.Put(i, i.size) }
 
 // Changed implements rpc.Handler. It notifies every session.
-func (proc *agentProcess) Changed(c turn.Change) {
-	proc.tellAll(item{Change: c})
-}
+func (proc *agentProcess) Changed(c turn.Change) { proc.sessions.Changed(c) }
 
 func (proc *agentProcess) tellAll(i item) {
 	for _, s := range proc.sessions.All() {

@@ -251,6 +251,9 @@ func (s *session) deliver(i item) bool {
 	return i.ask == nil || s.phase == phaseRunning
 }
 
+// Changed delivers a change of the process's output.
+func (s *session) Changed(c turn.Change) { s.deliver(item{Change: c}) }
+
 // Fits reports whether the session can handle req unchanged.
 func (s *session) Fits(req cli.Request) bool {
 	want := s.process.options().settings(req)

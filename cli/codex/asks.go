@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 	"ductor/cli/turn"
 )
 
@@ -118,7 +119,7 @@ func (t *liveTurn) ask(a *inquiry) {
 	p := a.params
 	// a request that names no turn belongs to this one
 	if p.Thread == t.s.thread && p.Turn != "" && p.Turn != t.parser.turn {
-		if !t.loop.Past() {
+		if !t.Loop.Past() {
 			t.s.server.decline(a) // a finished turn waits for no answer
 		}
 		return
@@ -131,7 +132,7 @@ func (t *liveTurn) present(a *inquiry) cli.Event {
 	switch {
 	case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
 		t.deny(a, "it is a form, which cannot be filled in from the chat")
-	case !t.req.Attended || t.loop.Cut():
+	case !t.Req.Attended || t.Loop.Cut():
 		t.deny(a, "no user could be asked")
 	case a.m.Method == askQuestions:
 		return cli.QuestionAsked{ID: a.id, Questions: questionsOf(a.params.Questions)}
@@ -156,9 +157,9 @@ func (t *liveTurn) decide(id cli.ApprovalID, d cli.Decision) error {
 	if !ok {
 		return cli.ErrNotAsked
 	}
-	t.in.Wake()
+	t.Check()
 	if !d.Allow && a.m.Method != askQuestions {
-		t.in.Put(news{denied: a, reason: d.Reason}, 0)
+		t.s.session.Deliver(shared.Item[news]{Message: news{denied: a, reason: d.Reason}}, 0)
 		if d.Reason != "" {
 			if err := t.explain(d.Reason); err != nil {
 				return fmt.Errorf("answer codex: %w", err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
@@ -14,68 +13,56 @@ import (
 	"ductor/cli/turn"
 )
 
-// live is a thread in an app server that it may share with other conversations.
-type live struct {
-	server *server
-	bound  binding
-	marker string // value of threadVar in the environment of everything that the thread's tools start
-	thread cli.AgentSessionID
-	dir    string
-	model  string // the default model; empty if unknown
-
-	mu    sync.Mutex
-	phase livePhase
-	turn  *liveTurn // the running turn
-	left  *awaitedTurn
-	over  chan struct{} // closed when Close is done
-	err   error         // the error of Close
-}
-
-// livePhase is the state of a session.
-type livePhase string
-
-const (
-	liveOpen   livePhase = "open"
-	liveSpent  livePhase = "spent" // takes no further turn: one was interrupted, and processes of it may still run
-	liveClosed livePhase = "closed"
-)
-
-func (s *live) opts() Options { return s.server.provider.opts }
+// session is a thread for its user.
+type session struct{ *shared.Session[news] }
 
 var (
-	_ cli.Session = (*live)(nil)
-	_ cli.Decider = (*live)(nil)
-	_ cli.Steerer = (*live)(nil)
+	_ cli.Session = session{}
+	_ cli.Decider = session{}
+	_ cli.Steerer = session{}
 )
+
+// live is a thread in an app server that it may share with other conversations. It implements shared.AgentSession.
+type live struct {
+	server  *server
+	session *shared.Session[news]
+	bound   binding
+	marker  string // value of threadVar in the environment of everything that the thread's tools start
+	thread  cli.AgentSessionID
+	dir     string
+	model   string // the default model; empty if unknown
+}
+
+func (s *live) opts() Options { return s.server.provider.opts }
 
 // threadVar marks all processes that the tools of one thread start. An interrupted turn leaves them running, and the
 // processes of other threads must not be ended.
 const threadVar = "DUCTOR_THREAD"
 
 // openLive returns a session in a suitable server, with its thread started or resumed.
-func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error) {
+func (p *Provider) openLive(ctx context.Context, req cli.Request) (cli.Session, error) {
+	s := shared.NewSession(p.pool, &p.live)
+	if err := s.Open(ctx, req); err != nil {
+		return nil, err
+	}
+	return session{s}, nil
+}
+
+func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (shared.AgentSession[news], error) {
 	setting, command := p.settingOf(req)
 	h, err := p.pool.Join(ctx, setting, command)
 	if err != nil {
-		return nil, cli.AsFailure(Agent, err)
+		return nil, err
 	}
-	s := &live{server: h, phase: liveOpen, dir: req.Dir, bound: bindingOf(req), marker: string(h.Program().Run()) + "-" + h.Peer().NextID()}
-	if err := s.begin(ctx, req); err != nil {
-		return nil, s.unusable(ctx, err)
-	}
-	return s, nil
+	marker := string(h.Program().Run()) + "-" + h.Peer().NextID()
+	return &live{server: h, session: s, dir: req.Dir, bound: bindingOf(req), marker: marker}, nil
 }
 
-// unusable closes a session that could not be opened, and returns the reason.
-func (s *live) unusable(ctx context.Context, err error) *cli.Failure {
-	f := s.server.broken(err)
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts().Grace+stopWait)
-	defer cancel()
-	if err := s.Close(stop); err != nil {
-		f.Cause = errors.Join(f.Cause, err)
-	}
-	return f
-}
+func (s *live) ID() cli.AgentSessionID { return s.thread }
+
+func (s *live) Host() *shared.Process { return s.server.Process }
+
+func (s *live) Failure(err error) *cli.Failure { return s.server.broken(err) }
 
 // threadReply is the reply to thread/start and thread/resume.
 type threadReply struct {
@@ -85,8 +72,8 @@ type threadReply struct {
 	Model string `json:"model"`
 }
 
-// begin starts or resumes the thread. The model and the permissions are set with its turns.
-func (s *live) begin(ctx context.Context, req cli.Request) error {
+// Open starts or resumes the thread. The model and the permissions are set with its turns.
+func (s *live) Open(ctx context.Context, req cli.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
 	// With another sandbox Codex would permanently store in the user's configuration that it trusts the project.
@@ -111,6 +98,7 @@ func (s *live) begin(ctx context.Context, req cli.Request) error {
 	}
 	defaults, err := s.server.configured(ctx)
 	s.thread, s.model = reply.Thread.ID, cmp.Or(defaults.Model, reply.Model)
+	s.server.Set(s.thread, s.session)
 	return err
 }
 
@@ -164,65 +152,25 @@ func serverTable(s cli.ToolServer) map[string]any {
 	return table
 }
 
-// Fits returns true if thread, chat, tool servers and process are the same. Model, effort, permissions, directories and
+// Fits returns true if chat, tool servers and process are the same. Model, effort, permissions, directories and
 // instructions are set with the turns.
 func (s *live) Fits(req cli.Request) bool {
-	s.mu.Lock()
-	thread, usable := s.thread, s.phase == liveOpen
-	s.mu.Unlock()
 	setting, _ := s.server.provider.settingOf(req)
-	return usable && req.Resume == thread && bindingOf(req) == s.bound && setting == s.server.Key() && s.server.Alive()
+	return bindingOf(req) == s.bound && setting == s.server.Key()
 }
 
-// Info describes the thread and the process, which others may share.
-func (s *live) Info() cli.SessionInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	alive := s.phase == liveOpen && s.server.Alive()
-	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.thread, Alive: alive}
-	info.PID = s.server.PID()
-	return info
-}
-
-// Close ends the processes of the thread's tools. It ends the server's process if no other session uses it.
-func (s *live) Close(ctx context.Context) error {
-	s.mu.Lock()
-	first, turn := s.over == nil, s.turn
-	if first {
-		s.phase, s.over = liveClosed, make(chan struct{})
-	}
-	over := s.over
-	s.mu.Unlock()
-	if !first {
-		select {
-		case <-over:
-			return s.err
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	defer close(over)
-	if turn != nil {
-		turn.stop(cli.ErrClosing)
-		select {
-		case <-turn.done:
-		case <-ctx.Done():
-		}
-	}
-	s.err = s.release(ctx)
-	return s.err
-}
-
-// release leaves the server. The last session ends the process, which ends everything it ever started. Another session
-// ends only the rest of its own processes.
-func (s *live) release(ctx context.Context) error {
-	p, h := s.server.provider, s.server
+// Goodbye ends the rest of the thread's processes in a server that goes on. The last session ends the server, which
+// ends everything it ever started.
+func (s *live) Goodbye(ctx context.Context, _ shared.Phase) (shared.Leaving, error) {
+	h := s.server
+	h.Remove(s.thread, s.session)
 	if h.PID() != 0 && !h.Alone() {
 		if err := s.clean(ctx); err != nil && h.PID() != 0 {
-			p.opts.Logger.Warn("what a thread's tools started may still run", "agent", string(Agent), "thread", string(s.thread), "err", err)
+			s.opts().Logger.Warn("what a thread's tools started may still run", "agent", string(Agent),
+				"thread", string(s.thread), "err", err)
 		}
 	}
-	return h.Leave(ctx, shared.Closed)
+	return shared.Closed, nil
 }
 
 // clean ends all processes of the thread's tools, and removes the thread.
@@ -259,53 +207,22 @@ func (s *live) endTools(ctx context.Context) error {
 	return errors.Join(err, s.server.provider.sweep(ctx, threadVar+"="+s.marker))
 }
 
-// Detach detaches from the thread, and from the process if no other session uses it.
-func (s *live) Detach() {
-	s.mu.Lock()
-	first := s.over == nil
-	if first {
-		s.phase, s.over = liveClosed, make(chan struct{})
-		close(s.over)
-	}
-	s.mu.Unlock()
-	if !first {
-		return
-	}
-	_ = s.server.Leave(context.Background(), shared.Detaches) // detaching never fails
-}
-
-// spend makes the session accept no further turn.
-func (s *live) spend() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.phase == liveOpen {
-		s.phase = liveSpent
-	}
-}
-
-// running returns the running turn, or nil.
-func (s *live) running() *liveTurn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.turn
-}
-
 // Decide implements cli.Decider.
-func (s *live) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
-	turn := s.running()
-	if turn == nil {
+func (s session) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
+	t, ok := s.Running().(*liveTurn)
+	if !ok {
 		return cli.ErrNotAsked
 	}
-	return turn.decide(id, d)
+	return t.decide(id, d)
 }
 
 // Steer implements cli.Steerer.
-func (s *live) Steer(ctx context.Context, req cli.Request) error {
-	turn := s.running()
-	if turn == nil {
+func (s session) Steer(ctx context.Context, req cli.Request) error {
+	t, ok := s.Running().(*liveTurn)
+	if !ok {
 		return cli.ErrNoTurn
 	}
-	return turn.steer(ctx, req)
+	return t.steer(ctx, req)
 }
 
 // sweepScript ends every process that has $1 in its environment: TERM, a second, KILL, until none is left. It runs

@@ -69,7 +69,11 @@ func (page modelPage) models() []cli.Model {
 
 // Commands implements cli.Commander. It lists Codex's skills in the directory of the thread. A prompt names them with a
 // dollar sign.
-func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
+func (session session) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
+	s, ok := session.Agent().(*live)
+	if !ok {
+		return nil, cli.ErrClosing
+	}
 	params := map[string]any{}
 	if dir := s.dir; dir != "" {
 		params["cwds"] = []string{dir}
@@ -97,4 +101,4 @@ func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	return list, nil
 }
 
-var _ cli.Commander = (*live)(nil)
+var _ cli.Commander = session{}
