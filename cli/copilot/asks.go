@@ -146,12 +146,12 @@ func (a *asks) add(o *ask, asked func() cli.Event) {
 }
 
 // Decide implements cli.Decider.
-func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
-	t := s.running()
-	if t == nil {
+func (s session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
+	t, ok := s.Running().(*liveTurn)
+	if !ok {
 		return cli.ErrNotAsked
 	}
-	defer t.in.Wake()
+	defer t.Check()
 	return t.p.asks.decide(ctx, id, d)
 }
 

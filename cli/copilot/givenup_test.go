@@ -40,7 +40,7 @@ func TestATurnThatBeginsAsItsProcessIsGivenUp(t *testing.T) {
 				one := clitest.Open(t, p, cli.Live, req)
 				two := clitest.Open(t, p, cli.Live, req)
 				if asks == "session.create" {
-					two = newLive(p, req)
+					two = p.newSession()
 					t.Cleanup(func() { _ = two.Close(context.Background()) })
 				}
 				deaf.answer = func(p *peer, m message) bool { return never(p, m) || m.Method == asks }

@@ -97,14 +97,12 @@ func (h *server) listed(ctx context.Context, id cli.AgentSessionID) ([]command, 
 }
 
 // Commands implements cli.Commander. It lists the commands and skills of the session that make prompts.
-func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
-	s.mu.Lock()
-	h, id := s.server, s.id
-	s.mu.Unlock()
-	if h == nil {
+func (s session) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
+	live, ok := s.Agent().(*live)
+	if !ok {
 		return nil, cli.ErrClosing
 	}
-	all, err := h.listed(ctx, id)
+	all, err := live.server.listed(ctx, live.id)
 	if err != nil {
 		return nil, callFailure(err)
 	}
@@ -139,4 +137,4 @@ func (h *server) expand(ctx context.Context, id cli.AgentSessionID, line string)
 	return reply.Prompt, nil
 }
 
-var _ cli.Commander = (*live)(nil)
+var _ cli.Commander = session{}
