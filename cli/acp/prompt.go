@@ -117,7 +117,11 @@ func (s *session) compaction() string {
 }
 
 // Commands implements cli.Commander.
-func (s *session) Commands(context.Context) ([]cli.AgentCommand, error) {
+func (l live) Commands(context.Context) ([]cli.AgentCommand, error) {
+	s, ok := l.Agent().(*session)
+	if !ok {
+		return nil, cli.ErrClosing
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.offers.commands), nil
