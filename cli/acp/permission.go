@@ -146,16 +146,8 @@ func (t tool) names(files []string, dir string) bool {
 	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.Input)
 }
 
-// Decide implements cli.Decider. The agent gets no reason, because the protocol has no place for one; event says so.
-func (s live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
-	t, ok := s.Running().(*liveTurn)
-	if !ok {
-		return cli.ErrNotAsked
-	}
-	return t.decide(ctx, id, d)
-}
-
-func (t *liveTurn) decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
+// Decide implements shared.AgentTurn. The agent gets no reason, because the protocol has no place for one; event says so.
+func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s := t.s
 	var result askResult
 	var runs bool

@@ -116,12 +116,7 @@ func (s *session) compaction() string {
 	return ""
 }
 
-// Commands implements cli.Commander.
-func (l live) Commands(context.Context) ([]cli.AgentCommand, error) {
-	s, ok := l.Agent().(*session)
-	if !ok {
-		return nil, cli.ErrClosing
-	}
+func (s *session) Commands(context.Context) ([]cli.AgentCommand, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.offers.commands), nil

@@ -7,7 +7,6 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/shared"
-	"ductor/cli/turn"
 )
 
 // Provider is one agent. Safe for concurrent use.
@@ -41,7 +40,7 @@ func New(o Options) *Provider {
 		proc.opts.Store(&p.opts)
 		return proc
 	})
-	p.live = shared.Dialect[news]{Join: p.join, Prompt: "turn-", Limits: turn.Limits{Interrupt: interruptWait}}
+	p.live = shared.Dialect[news]{Join: p.join, Prompt: "turn-", Interrupt: interruptWait}
 	return p
 }
 

@@ -22,12 +22,12 @@ const (
 // live is a session for its user.
 type live struct{ *shared.Session[news] }
 
-var (
-	_ cli.Session          = live{}
-	_ cli.Decider          = live{}
-	_ cli.PermissionSetter = live{}
-	_ cli.Commander        = live{}
-)
+var _ interface {
+	cli.Session
+	cli.Decider
+	cli.PermissionSetter
+	cli.Commander
+} = live{}
 
 // session is one of the agent's sessions in a process. It implements shared.AgentSession.
 type session struct {
@@ -246,7 +246,6 @@ func (s *session) observe(u *update) bool {
 // Changed delivers a change of the process's output.
 func (s *session) Changed(c turn.Change) { s.live.Changed(c) }
 
-// Fits implements shared.AgentSession.
 func (s *session) Fits(req cli.Request) bool { return s.settings == s.process.options().settings(req) }
 
 // Goodbye implements shared.AgentSession. The processes of an interrupted turn cannot be told from those of other

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -32,7 +31,6 @@ type liveTurn struct {
 	note       note
 }
 
-// Begin implements shared.AgentSession.
 func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.AgentTurn[news], err error) {
 	l := &liveTurn{
 		Turn: t, s: s, reporter: newReporter(t.Out, t.Req.Dir, s.process.options().quirks),
@@ -61,7 +59,6 @@ func (t *liveTurn) name() {
 
 func (t *liveTurn) Approvals() shared.Approvals { return t.approvals }
 
-// Start implements shared.AgentTurn.
 func (t *liveTurn) Start() {
 	t.s.workspace.allow(t.Req.Permission)
 	t.s.mu.Lock()
@@ -74,7 +71,6 @@ func (t *liveTurn) Start() {
 	}
 }
 
-// Prompt implements shared.AgentTurn.
 func (t *liveTurn) Prompt(context.Context) (p rpc.Prompt, err error) {
 	if t.Adopted != nil {
 		if t.blocks, err = t.s.blocks(t.Req); err != nil {
@@ -97,15 +93,6 @@ func (t *liveTurn) Prompt(context.Context) (p rpc.Prompt, err error) {
 	}, nil
 }
 
-// Failure implements shared.AgentTurn.
-func (t *liveTurn) Failure(err error) *cli.Failure {
-	var f *cli.Failure
-	if errors.As(err, &f) {
-		return f
-	}
-	return &cli.Failure{Kind: cli.Crashed, Agent: t.s.process.options().Agent, Reason: "it did not take the message", Cause: err}
-}
-
 // Replied handles the reply, which ends the turn.
 func (t *liveTurn) Replied(m rpc.Message) error {
 	if t.reply = &m; m.Error == nil && !t.s.process.options().quirks.Forgets {
@@ -116,7 +103,6 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 
 func (t *liveTurn) Over() bool { return t.reply != nil }
 
-// Handle implements shared.AgentTurn.
 func (t *liveTurn) Handle(n news) {
 	switch {
 	case n.update != nil:
@@ -218,7 +204,6 @@ func (t *liveTurn) Late(n news) {
 	}
 }
 
-// Result implements shared.AgentTurn.
 func (t *liveTurn) Result(end turn.End) cli.Result {
 	r := t.outcome(end)
 	t.reporter.sayHeld()

@@ -2,6 +2,7 @@ package codex
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -118,7 +119,7 @@ func (a *inquiry) answers(d cli.Decision) any {
 func (t *liveTurn) ask(a *inquiry) {
 	p := a.params
 	// a request that names no turn belongs to this one
-	if p.Thread == t.s.thread && p.Turn != "" && p.Turn != t.parser.turn {
+	if p.Thread == t.s.id && p.Turn != "" && p.Turn != t.parser.turn {
 		if !t.Loop.Past() {
 			t.s.server.decline(a) // a finished turn waits for no answer
 		}
@@ -150,16 +151,16 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 	t.s.server.decline(a)
 }
 
-// decide answers a request with a user's decision. The reason is a message of its own, because Codex's answer has no
+// Decide answers a request with a user's decision. The reason is a message of its own, because Codex's answer has no
 // place for it.
-func (t *liveTurn) decide(id cli.ApprovalID, d cli.Decision) error {
+func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	a, ok := t.approvals.Take(id)
 	if !ok {
 		return cli.ErrNotAsked
 	}
 	t.Check()
 	if !d.Allow && a.m.Method != askQuestions {
-		t.s.session.Deliver(shared.Item[news]{Message: news{denied: a, reason: d.Reason}}, 0)
+		t.s.live.Deliver(shared.Item[news]{Message: news{denied: a, reason: d.Reason}}, 0)
 		if d.Reason != "" {
 			if err := t.explain(d.Reason); err != nil {
 				return fmt.Errorf("answer codex: %w", err)
@@ -175,7 +176,7 @@ func (t *liveTurn) decide(id cli.ApprovalID, d cli.Decision) error {
 // explain sends the reason of a denial before the answer itself, because the turn may end soon after the answer.
 func (t *liveTurn) explain(reason string) error {
 	return t.s.server.Peer().Send("turn/steer", map[string]any{
-		"threadId": t.s.thread, "expectedTurnId": *t.name.Load(), "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
+		"threadId": t.s.id, "expectedTurnId": *t.name.Load(), "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
 	})
 }
 

@@ -13,27 +13,28 @@ import (
 	"ductor/cli/turn"
 )
 
-// session is a thread for its user.
-type session struct{ *shared.Session[news] }
+// live is a thread for its user.
+type live struct{ *shared.Session[news] }
 
-var (
-	_ cli.Session = session{}
-	_ cli.Decider = session{}
-	_ cli.Steerer = session{}
-)
+var _ interface {
+	cli.Session
+	cli.Decider
+	cli.Steerer
+	cli.Commander
+} = live{}
 
-// live is a thread in an app server that it may share with other conversations. It implements shared.AgentSession.
-type live struct {
-	server  *server
-	session *shared.Session[news]
-	bound   binding
-	marker  string // value of threadVar in the environment of everything that the thread's tools start
-	thread  cli.AgentSessionID
-	dir     string
-	model   string // the default model; empty if unknown
+// thread is a thread in an app server that it may share with other conversations. It implements shared.AgentSession.
+type thread struct {
+	server *server
+	live   *shared.Session[news]
+	bound  binding
+	marker string // value of threadVar in the environment of everything that the thread's tools start
+	id     cli.AgentSessionID
+	dir    string
+	model  string // the default model; empty if unknown
 }
 
-func (s *live) opts() Options { return s.server.provider.opts }
+func (s *thread) opts() Options { return s.server.provider.opts }
 
 // threadVar marks all processes that the tools of one thread start. An interrupted turn leaves them running, and the
 // processes of other threads must not be ended.
@@ -45,7 +46,7 @@ func (p *Provider) openLive(ctx context.Context, req cli.Request) (cli.Session, 
 	if err := s.Open(ctx, req); err != nil {
 		return nil, err
 	}
-	return session{s}, nil
+	return live{s}, nil
 }
 
 func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (shared.AgentSession[news], error) {
@@ -55,14 +56,14 @@ func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Re
 		return nil, err
 	}
 	marker := string(h.Program().Run()) + "-" + h.Peer().NextID()
-	return &live{server: h, session: s, dir: req.Dir, bound: bindingOf(req), marker: marker}, nil
+	return &thread{server: h, live: s, dir: req.Dir, bound: bindingOf(req), marker: marker}, nil
 }
 
-func (s *live) ID() cli.AgentSessionID { return s.thread }
+func (s *thread) ID() cli.AgentSessionID { return s.id }
 
-func (s *live) Host() *shared.Process { return s.server.Process }
+func (s *thread) Host() *shared.Process { return s.server.Process }
 
-func (s *live) Failure(err error) *cli.Failure { return s.server.broken(err) }
+func (s *thread) Failure(err error) *cli.Failure { return s.server.broken(err) }
 
 // threadReply is the reply to thread/start and thread/resume.
 type threadReply struct {
@@ -73,7 +74,7 @@ type threadReply struct {
 }
 
 // Open starts or resumes the thread. The model and the permissions are set with its turns.
-func (s *live) Open(ctx context.Context, req cli.Request) error {
+func (s *thread) Open(ctx context.Context, req cli.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
 	// With another sandbox Codex would permanently store in the user's configuration that it trusts the project.
@@ -97,14 +98,14 @@ func (s *live) Open(ctx context.Context, req cli.Request) error {
 		return cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
 	}
 	defaults, err := s.server.configured(ctx)
-	s.thread, s.model = reply.Thread.ID, cmp.Or(defaults.Model, reply.Model)
-	s.server.Set(s.thread, s.session)
+	s.id, s.model = reply.Thread.ID, cmp.Or(defaults.Model, reply.Model)
+	s.server.Set(s.id, s.live)
 	return err
 }
 
 // config returns the thread's differences from the process's configuration. The keys are dotted, so that the rest of
 // their tables stays as configured.
-func (s *live) config(req cli.Request) map[string]any {
+func (s *thread) config(req cli.Request) map[string]any {
 	config := map[string]any{
 		"shell_environment_policy.set." + threadVar: s.marker,
 		"features.default_mode_request_user_input":  true,
@@ -154,35 +155,35 @@ func serverTable(s cli.ToolServer) map[string]any {
 
 // Fits returns true if chat, tool servers and process are the same. Model, effort, permissions, directories and
 // instructions are set with the turns.
-func (s *live) Fits(req cli.Request) bool {
+func (s *thread) Fits(req cli.Request) bool {
 	setting, _ := s.server.provider.settingOf(req)
 	return bindingOf(req) == s.bound && setting == s.server.Key()
 }
 
 // Goodbye ends the rest of the thread's processes in a server that goes on. The last session ends the server, which
 // ends everything it ever started.
-func (s *live) Goodbye(ctx context.Context, _ shared.Phase) (shared.Leaving, error) {
+func (s *thread) Goodbye(ctx context.Context, _ shared.Phase) (shared.Leaving, error) {
 	h := s.server
-	h.Remove(s.thread, s.session)
+	h.Remove(s.id, s.live)
 	if h.PID() != 0 && !h.Alone() {
 		if err := s.clean(ctx); err != nil && h.PID() != 0 {
 			s.opts().Logger.Warn("what a thread's tools started may still run", "agent", string(Agent),
-				"thread", string(s.thread), "err", err)
+				"thread", string(s.id), "err", err)
 		}
 	}
 	return shared.Closed, nil
 }
 
 // clean ends all processes of the thread's tools, and removes the thread.
-func (s *live) clean(ctx context.Context) error {
+func (s *thread) clean(ctx context.Context) error {
 	err := s.endTools(ctx)
-	if s.thread == "" {
+	if s.id == "" {
 		return err
 	}
-	s.server.forgetTerms(s.thread)
+	s.server.forgetTerms(s.id)
 	ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 	defer cancel()
-	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.thread}, nil)))
+	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.id}, nil)))
 }
 
 // notRefused returns err, unless it says that the thread or method does not exist.
@@ -195,29 +196,20 @@ func notRefused(err error) error {
 }
 
 // endTools ends all processes of the thread's tools.
-func (s *live) endTools(ctx context.Context) error {
+func (s *thread) endTools(ctx context.Context) error {
 	var err error
-	if s.thread != "" {
+	if s.id != "" {
 		ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 		defer cancel()
 		// If Codex rejects this, sweep still ends the processes.
-		params := map[string]any{"threadId": s.thread}
+		params := map[string]any{"threadId": s.id}
 		err = notRefused(s.server.Peer().Call(ask, "thread/backgroundTerminals/clean", params, nil))
 	}
 	return errors.Join(err, s.server.provider.sweep(ctx, threadVar+"="+s.marker))
 }
 
-// Decide implements cli.Decider.
-func (s session) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
-	t, ok := s.Running().(*liveTurn)
-	if !ok {
-		return cli.ErrNotAsked
-	}
-	return t.decide(id, d)
-}
-
 // Steer implements cli.Steerer.
-func (s session) Steer(ctx context.Context, req cli.Request) error {
+func (s live) Steer(ctx context.Context, req cli.Request) error {
 	t, ok := s.Running().(*liveTurn)
 	if !ok {
 		return cli.ErrNoTurn

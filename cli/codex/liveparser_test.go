@@ -55,7 +55,7 @@ func liveTranscript(t *testing.T, raw []byte) string {
 		case r.From == "us":
 		case r.Msg.Method == "" && asking[string(r.Msg.ID)] != nil:
 			turn := asking[string(r.Msg.ID)]
-			turns[string(turn.s.thread)] = turn
+			turns[string(turn.s.id)] = turn
 			turn.answered(r.Msg)
 		case turns[string(a.ThreadID)] != nil:
 			turns[string(a.ThreadID)].hears(r.Msg)
@@ -69,15 +69,15 @@ func liveTranscript(t *testing.T, raw []byte) string {
 	return all
 }
 
-func newStagedTurn(thread cli.AgentSessionID) *stagedTurn {
+func newStagedTurn(id cli.AgentSessionID) *stagedTurn {
 	rec := &clitest.Recorder{}
 	rec.Turn()
 	req := cli.Request{Dir: "/srv/proj", Attended: true}
 	zero := func() time.Time { return time.Unix(0, 0) }
 	parser := newLiveParser(turn.NewEmitter(Agent, zero, rec.Event), req)
 	parser.now = zero
-	parser.out.Session(thread, "gpt-test")
-	turn := &liveTurn{Turn: &shared.Turn[news]{Req: req, Out: parser.out}, s: &live{thread: thread}, parser: parser}
+	parser.out.Session(id, "gpt-test")
+	turn := &liveTurn{Turn: &shared.Turn[news]{Req: req, Out: parser.out}, s: &thread{id: id}, parser: parser}
 	return &stagedTurn{turn, rec}
 }
 

@@ -14,11 +14,11 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a thread. Everything except decide and steer belongs to the goroutine of Turn. It implements
+// liveTurn is one turn of a thread. Everything except Decide and steer belongs to the goroutine of Turn. It implements
 // shared.AgentTurn.
 type liveTurn struct {
 	*shared.Turn[news]
-	s         *live
+	s         *thread
 	parser    *liveParser
 	approvals *turn.Approvals[*inquiry]
 	held      []news // messages before the answer to the prompt: only the answer shows whose they are
@@ -31,19 +31,17 @@ type liveTurn struct {
 const startWait = time.Minute
 
 // Begin implements shared.AgentSession. What a turn needs is a part of its prompt.
-func (s *live) Begin(_ context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
+func (s *thread) Begin(_ context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
 	parser := newLiveParser(t.Out, t.Req)
 	parser.patience = s.opts().Patience
 	return &liveTurn{Turn: t, s: s, parser: parser, approvals: turn.NewApprovals[*inquiry](t.Out, nil)}, nil
 }
 
 func (t *liveTurn) Start() {
-	t.Out.Session(t.s.thread, cli.ModelID(cmp.Or(string(t.Req.Model), t.s.model)))
+	t.Out.Session(t.s.id, cli.ModelID(cmp.Or(string(t.Req.Model), t.s.model)))
 }
 
 func (t *liveTurn) Approvals() shared.Approvals { return t.approvals }
-
-func (t *liveTurn) Failure(err error) *cli.Failure { return t.s.server.broken(err) }
 
 func (t *liveTurn) Hopeless() bool { return t.parser.hopeless != nil }
 
@@ -61,18 +59,17 @@ func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 	mark := cli.Mark{Turn: t.Req.Turn, Note: t.s.note()}
 	p.Mark = func(int) cli.Mark { return mark }
 	if t.Req.Task == cli.TaskCompact {
-		p.Method, p.Params = "thread/compact/start", map[string]any{"threadId": t.s.thread}
+		p.Method, p.Params = "thread/compact/start", map[string]any{"threadId": t.s.id}
 		return p, nil
 	}
 	terms := t.s.termsOf(t.Req, defaults)
-	if _, id := t.Turn.Prompt(); !t.s.server.agree(t.s.thread, id, terms) {
+	if _, id := t.Turn.Prompt(); !t.s.server.agree(t.s.id, id, terms) {
 		terms = nil
 	}
 	p.Method, p.Params = "turn/start", t.s.turnParams(t.Req, terms)
 	return p, nil
 }
 
-// Handle implements shared.AgentTurn.
 func (t *liveTurn) Handle(n news) {
 	state, _ := t.Turn.Prompt()
 	switch {
@@ -100,7 +97,7 @@ func (t *liveTurn) Handle(n news) {
 
 // nameServers warns about missing MCP servers.
 func (t *liveTurn) nameServers() {
-	for _, what := range t.s.server.missingServers(t.s.thread) {
+	for _, what := range t.s.server.missingServers(t.s.id) {
 		t.Out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: what})
 	}
 }
@@ -120,7 +117,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 		return err
 	}
 	_, id := t.Turn.Prompt()
-	t.s.server.accepted(t.s.thread, id)
+	t.s.server.accepted(t.s.id, id)
 	t.parser.turn = reply.Turn.ID
 	t.Accepted()
 	if reply.Turn.ID != "" { // otherwise the turn accepts no messages
@@ -138,7 +135,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 
 // Interrupt implements shared.AgentTurn. The end of the turn answers it.
 func (t *liveTurn) Interrupt() error {
-	params := map[string]any{"threadId": t.s.thread, "turnId": t.parser.turn}
+	params := map[string]any{"threadId": t.s.id, "turnId": t.parser.turn}
 	return t.s.server.Peer().Send("turn/interrupt", params)
 }
 
@@ -148,7 +145,7 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	if id == nil {
 		return cli.ErrNoTurn
 	}
-	params := map[string]any{"threadId": t.s.thread, "expectedTurnId": *id, "input": inputOf(req)}
+	params := map[string]any{"threadId": t.s.id, "expectedTurnId": *id, "input": inputOf(req)}
 	if req.Turn != "" { // Codex repeats it when its model gets the message
 		params["clientUserMessageId"] = string(req.Turn)
 		t.added.Add(string(req.Turn), req.Turn)
@@ -218,7 +215,7 @@ func (t *liveTurn) sessionGoesOn() bool {
 	defer cancel()
 	err := t.s.endTools(ctx)
 	if err != nil {
-		t.s.opts().Logger.Warn("end what an interrupted turn runs", "agent", string(Agent), "thread", string(t.s.thread), "err", err)
+		t.s.opts().Logger.Warn("end what an interrupted turn runs", "agent", string(Agent), "thread", string(t.s.id), "err", err)
 	}
 	return err == nil
 }
@@ -231,8 +228,8 @@ type note struct {
 	Model string `json:"model,omitempty"`
 }
 
-func (s *live) note() string {
-	raw, err := json.Marshal(note{s.thread, s.marker, s.bound, s.model})
+func (s *thread) note() string {
+	raw, err := json.Marshal(note{s.id, s.marker, s.bound, s.model})
 	if err != nil { // strings can always be encoded
 		return ""
 	}

@@ -67,13 +67,9 @@ func (page modelPage) models() []cli.Model {
 	return models
 }
 
-// Commands implements cli.Commander. It lists Codex's skills in the directory of the thread. A prompt names them with a
+// Commands lists Codex's skills in the directory of the thread. A prompt names them with a
 // dollar sign.
-func (session session) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
-	s, ok := session.Agent().(*live)
-	if !ok {
-		return nil, cli.ErrClosing
-	}
+func (s *thread) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	params := map[string]any{}
 	if dir := s.dir; dir != "" {
 		params["cwds"] = []string{dir}
@@ -100,5 +96,3 @@ func (session session) Commands(ctx context.Context) ([]cli.AgentCommand, error)
 	}
 	return list, nil
 }
-
-var _ cli.Commander = session{}

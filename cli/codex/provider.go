@@ -47,7 +47,7 @@ func New(opts Options) *Provider {
 	p := &Provider{opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}}
 	p.pool = shared.NewPool(shared.Options{ProviderOptions: opts.ProviderOptions, Agent: Agent}, p.newServer)
 	// An interrupt may take until the end of the turn, and others share the process.
-	p.live = shared.Dialect[news]{Join: p.join, Prompt: "turn.", Limits: turn.Limits{Start: startWait, Interrupt: opts.Grace}}
+	p.live = shared.Dialect[news]{Join: p.join, Prompt: "turn.", Start: startWait, Interrupt: opts.Grace}
 	return p
 }
 

@@ -258,7 +258,7 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	if err != nil {
 		return nil, err
 	}
-	return session{kept.(*shared.Session[news])}, nil
+	return live{kept.(*shared.Session[news])}, nil
 }
 
 // Await implements shared.Server. Of two turns of a thread the later one is open.
@@ -267,8 +267,8 @@ func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Thread == "" {
 		return nil, nil
 	}
-	s := &live{server: h, bound: n.binding, marker: n.Marker, thread: n.Thread, model: n.Model}
-	s.session = shared.Adopt(&h.provider.live, s, m, left.InputEnd > m.Input || !left.Alive)
-	h.Set(n.Thread, s.session)
-	return s.session, func() { h.Remove(n.Thread, s.session) }
+	s := &thread{server: h, bound: n.binding, marker: n.Marker, id: n.Thread, model: n.Model}
+	s.live = shared.Adopt(&h.provider.live, s, m, left.InputEnd > m.Input || !left.Alive)
+	h.Set(n.Thread, s.live)
+	return s.live, func() { h.Remove(n.Thread, s.live) }
 }

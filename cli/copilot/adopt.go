@@ -13,16 +13,16 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	if err != nil {
 		return nil, err
 	}
-	return session{kept.(*shared.Session[news])}, nil
+	return live{kept.(*shared.Session[news])}, nil
 }
 
 // Await implements shared.Server.
 func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
-	s := &live{server: h, id: cli.AgentSessionID(m.Note)}
+	s := &session{server: h, id: cli.AgentSessionID(m.Note)}
 	if s.id == "" {
 		return nil, nil
 	}
-	s.session = shared.Adopt(&h.provider.live, s, m, left.InputEnd > m.Input || !left.Alive)
-	h.Set(s.id, s.session)
-	return s.session, func() { h.Remove(s.id, s.session) }
+	s.live = shared.Adopt(&h.provider.live, s, m, left.InputEnd > m.Input || !left.Alive)
+	h.Set(s.id, s.live)
+	return s.live, func() { h.Remove(s.id, s.live) }
 }

@@ -145,12 +145,7 @@ func (a *asks) add(o *ask, asked func() cli.Event) {
 	}})
 }
 
-// Decide implements cli.Decider.
-func (s session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
-	t, ok := s.Running().(*liveTurn)
-	if !ok {
-		return cli.ErrNotAsked
-	}
+func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	defer t.Check()
 	return t.p.asks.decide(ctx, id, d)
 }

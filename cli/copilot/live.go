@@ -18,20 +18,21 @@ import (
 // destroyWait is how long a process may take to close a session.
 const destroyWait = 300 * time.Millisecond
 
-// session is a session for its user.
-type session struct{ *shared.Session[news] }
+// live is a session for its user.
+type live struct{ *shared.Session[news] }
 
-var (
-	_ cli.Session          = session{}
-	_ cli.Decider          = session{}
-	_ cli.Steerer          = session{}
-	_ cli.PermissionSetter = session{}
-)
+var _ interface {
+	cli.Session
+	cli.Decider
+	cli.Steerer
+	cli.PermissionSetter
+	cli.Commander
+} = live{}
 
-// live is a session in a process that it shares with others. It implements shared.AgentSession.
-type live struct {
+// session is a session in a process that it shares with others. It implements shared.AgentSession.
+type session struct {
 	server  *server
-	session *shared.Session[news]
+	live    *shared.Session[news]
 	setting string // see settingOf
 	id      cli.AgentSessionID
 
@@ -50,7 +51,7 @@ type applied struct {
 func appliedOf(req cli.Request) applied { return applied{req.Model, req.Effort, req.Permission} }
 
 // newSession returns a session that is not open yet.
-func (p *Provider) newSession() session { return session{shared.NewSession(p.pool, &p.live)} }
+func (p *Provider) newSession() live { return live{shared.NewSession(p.pool, &p.live)} }
 
 func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (shared.AgentSession[news], error) {
 	if _, err := permissionOf(req.Permission); err != nil {
@@ -61,19 +62,18 @@ func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Re
 	if err != nil {
 		return nil, err
 	}
-	return &live{server: h, session: s, setting: p.settingOf(req)}, nil
+	return &session{server: h, live: s, setting: p.settingOf(req)}, nil
 }
 
-func (s *live) provider() *Provider { return s.server.provider }
+func (s *session) provider() *Provider { return s.server.provider }
 
-func (s *live) ID() cli.AgentSessionID { return s.id }
+func (s *session) ID() cli.AgentSessionID { return s.id }
 
-func (s *live) Host() *shared.Process { return s.server.Process }
+func (s *session) Host() *shared.Process { return s.server.Process }
 
-func (s *live) Failure(err error) *cli.Failure { return cli.AsFailure(Agent, callFailure(err)) }
+func (s *session) Failure(err error) *cli.Failure { return cli.AsFailure(Agent, callFailure(err)) }
 
-// Open implements shared.AgentSession.
-func (s *live) Open(ctx context.Context, req cli.Request) error {
+func (s *session) Open(ctx context.Context, req cli.Request) error {
 	method := "session.create"
 	if s.id = cli.AgentSessionID(uuid.NewString()); req.Resume != "" {
 		method, s.id = "session.resume", req.Resume
@@ -87,13 +87,13 @@ func (s *live) Open(ctx context.Context, req cli.Request) error {
 		return err
 	}
 	s.model, s.applied = cli.ModelID(reply.State.Model), appliedOf(req)
-	s.server.Set(s.id, s.session)
+	s.server.Set(s.id, s.live)
 	return s.allow(ctx, req)
 }
 
 // allow sends the permission mode and the rules of a session to the process. A resumed session remembers earlier ones,
 // so everything is sent.
-func (s *live) allow(ctx context.Context, req cli.Request) error {
+func (s *session) allow(ctx context.Context, req cli.Request) error {
 	h, id := s.server, s.id
 	p, err := permissionOf(req.Permission)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *live) allow(ctx context.Context, req cli.Request) error {
 }
 
 // adjust sends the changed settings of this turn to the process.
-func (s *live) adjust(ctx context.Context, req cli.Request) error {
+func (s *session) adjust(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	was := s.applied
 	s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *live) adjust(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-func (s *live) switchModel(ctx context.Context, req cli.Request) error {
+func (s *session) switchModel(ctx context.Context, req cli.Request) error {
 	params := map[string]any{"sessionId": s.id, "modelId": modelOf(req, s.provider().environment(req))}
 	if req.Effort != "" {
 		params["reasoningEffort"] = req.Effort
@@ -163,7 +163,7 @@ func (s *live) switchModel(ctx context.Context, req cli.Request) error {
 
 // SetPermission implements cli.PermissionSetter. Copilot uses the mode from its next tool on. Whether a turn accepts
 // the judgement of Copilot is fixed at its start, so a change to a mode that does is rejected.
-func (s session) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
+func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	p, err := permissionOf(mode)
 	if err != nil || p.judged {
 		return fmt.Errorf("change to the mode %q: %w", mode, errors.ErrUnsupported)
@@ -182,7 +182,7 @@ func (s session) SetPermission(ctx context.Context, mode cli.PermissionMode) err
 }
 
 // Fits reports whether the session can be adjusted to req. A chosen model cannot be unset.
-func (s *live) Fits(req cli.Request) bool {
+func (s *session) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.setting == s.provider().settingOf(req) && (s.applied.effort == "" || req.Effort != "") &&
@@ -190,8 +190,8 @@ func (s *live) Fits(req cli.Request) bool {
 }
 
 // Goodbye asks the process to close an idle session, only for politeness.
-func (s *live) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving, error) {
-	s.server.Remove(s.id, s.session)
+func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving, error) {
+	s.server.Remove(s.id, s.live)
 	if s.server.PID() != 0 && (was == shared.PhaseNew || was == shared.PhaseIdle) {
 		ctx, cancel := context.WithTimeout(ctx, destroyWait)
 		defer cancel()

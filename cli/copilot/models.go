@@ -96,13 +96,9 @@ func (h *server) listed(ctx context.Context, id cli.AgentSessionID) ([]command, 
 	}), nil
 }
 
-// Commands implements cli.Commander. It lists the commands and skills of the session that make prompts.
-func (s session) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
-	live, ok := s.Agent().(*live)
-	if !ok {
-		return nil, cli.ErrClosing
-	}
-	all, err := live.server.listed(ctx, live.id)
+// Commands lists the commands and skills of the session that make prompts.
+func (s *session) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
+	all, err := s.server.listed(ctx, s.id)
 	if err != nil {
 		return nil, callFailure(err)
 	}
@@ -136,5 +132,3 @@ func (h *server) expand(ctx context.Context, id cli.AgentSessionID, line string)
 	}
 	return reply.Prompt, nil
 }
-
-var _ cli.Commander = session{}

@@ -6,7 +6,6 @@ import (
 	"ductor/cli"
 	"ductor/cli/frames"
 	"ductor/cli/shared"
-	"ductor/cli/turn"
 )
 
 // Agent is the agent's name.
@@ -34,7 +33,7 @@ func New(o Options) *Provider {
 	p := &Provider{opts: o}
 	p.pool = shared.NewPool(shared.Options{ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: frames.ContentLength, Version: "2.0"}, p.newServer)
 	// An abort may take until the end of the turn.
-	p.live = shared.Dialect[news]{Join: p.join, Prompt: "send-", Limits: turn.Limits{Interrupt: o.Grace}}
+	p.live = shared.Dialect[news]{Join: p.join, Prompt: "send-", Interrupt: o.Grace}
 	return p
 }
 

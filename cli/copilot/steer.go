@@ -10,7 +10,7 @@ import (
 
 // Steer adds a message to the running turn. Copilot passes it to its model after the running tools or, if none runs,
 // after the current answer. The turn continues until that is done.
-func (s session) Steer(ctx context.Context, req cli.Request) error {
+func (s live) Steer(ctx context.Context, req cli.Request) error {
 	if f := refused(req); f != nil {
 		return f
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"ductor/cli"
@@ -17,13 +16,12 @@ import (
 // shared.AgentTurn.
 type liveTurn struct {
 	*shared.Turn[news]
-	s     *live
+	s     *session
 	p     *parser
 	added turn.Added
 }
 
-// Begin implements shared.AgentSession.
-func (s *live) Begin(ctx context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
+func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
 	if t.Adopted == nil {
 		if f := refused(t.Req); f != nil {
 			return nil, f
@@ -47,17 +45,6 @@ func (t *liveTurn) Start() { t.p.name() }
 
 func (t *liveTurn) Approvals() shared.Approvals { return t.p.asks }
 
-// Failure implements shared.AgentTurn.
-func (t *liveTurn) Failure(err error) *cli.Failure {
-	f := cli.AsFailure(Agent, callFailure(err))
-	var refused *rpc.Error
-	if f.Kind == cli.UnknownFailure && !errors.As(err, &refused) {
-		f.Reason = "it could not be asked: " + f.Reason
-	}
-	return f
-}
-
-// Prompt implements shared.AgentTurn.
 func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 	req := t.Req
 	mark := cli.Mark{Turn: req.Turn, Note: string(t.s.id)}
@@ -95,7 +82,6 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	return nil
 }
 
-// Interrupt implements shared.AgentTurn.
 func (t *liveTurn) Interrupt() error {
 	if t.Req.Task == cli.TaskCompact {
 		return t.s.server.Peer().Send("session.history.abortManualCompaction", map[string]any{"sessionId": t.s.id})
@@ -123,7 +109,6 @@ func promptParams(id cli.AgentSessionID, req cli.Request, mode string) map[strin
 	return params
 }
 
-// Handle implements shared.AgentTurn.
 func (t *liveTurn) Handle(n news) {
 	if n.request != nil {
 		t.p.asks.request(n.request)
@@ -145,10 +130,8 @@ func (t *liveTurn) Over() bool {
 	return !t.Loop.Past() && (failed || t.p.phase == ended && t.heard())
 }
 
-// Late implements shared.AgentTurn.
 func (t *liveTurn) Late(n news) { t.s.server.betweenTurns(t.s.id, n.event) }
 
-// Result implements shared.AgentTurn.
 func (t *liveTurn) Result(end turn.End) cli.Result {
 	r := t.p.outcome(end, func() cli.Result { return t.Loop.Outcome(end, Agent, t.s.server.Failure) })
 	if end == turn.EndExit && r.Err == nil { // an added message was not answered

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -38,8 +39,10 @@ type AgentSession[M any] interface {
 	Begin(ctx context.Context, t *Turn[M]) (AgentTurn[M], error)
 	// Goodbye ends the session before it leaves its process, and returns how it leaves.
 	Goodbye(ctx context.Context, was Phase) (Leaving, error)
-	// Failure returns the failure for an error of Open or Begin.
+	// Failure returns the failure for an error of the methods of AgentSession and AgentTurn.
 	Failure(err error) *cli.Failure
+	// Commands implements cli.Commander.
+	Commands(ctx context.Context) ([]cli.AgentCommand, error)
 }
 
 // Dialect describes the sessions of a dialect.
@@ -48,8 +51,8 @@ type Dialect[M any] struct {
 	// delivered to s.
 	Join func(ctx context.Context, s *Session[M], req cli.Request) (AgentSession[M], error)
 	// Prompt is the beginning of the ids of requests that start turns. The next process of ductor knows them by it.
-	Prompt string
-	Limits turn.Limits
+	Prompt           string
+	Start, Interrupt time.Duration // see turn.Limits
 }
 
 // Session is a session in a process that it may share with others. If the process takes no more turns, the next turn
@@ -151,7 +154,7 @@ func (s *Session[M]) reopen(ctx context.Context, req cli.Request) error {
 	s.phase, s.agent, s.inbox = PhaseOpening, nil, turn.NewQueue[Item[M]](0)
 	s.mu.Unlock()
 	if agent != nil {
-		if err := s.leave(ctx, agent, was); err != nil {
+		if err := s.leave(context.WithoutCancel(ctx), agent, was); err != nil {
 			return err
 		}
 	}
@@ -174,8 +177,11 @@ func (s *Session[M]) Agent() AgentSession[M] {
 func (s *Session[M]) usable() AgentSession[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over == nil && (s.phase == PhaseNew || s.phase == PhaseIdle) {
-		return s.agent
+	switch s.phase {
+	case PhaseNew, PhaseIdle, PhaseAdopted:
+		if s.over == nil {
+			return s.agent
+		}
 	}
 	return nil
 }
@@ -195,7 +201,7 @@ func (s *Session[M]) Fits(req cli.Request) bool {
 	return same && agent.Host().Alive() && agent.Fits(req)
 }
 
-// Info describes the session and its process, which others may share.
+// Info implements cli.Session.
 func (s *Session[M]) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +228,23 @@ func (s *Session[M]) Running() AgentTurn[M] {
 	return s.turn.agent
 }
 
-// Close ends the session, and its turn if one is running. The last session ends the process and everything it started.
+// Decide implements cli.Decider.
+func (s *Session[M]) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
+	if t := s.Running(); t != nil {
+		return t.Decide(ctx, id, d)
+	}
+	return cli.ErrNotAsked
+}
+
+// Commands implements cli.Commander.
+func (s *Session[M]) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
+	if agent := s.Agent(); agent != nil {
+		return agent.Commands(ctx)
+	}
+	return nil, cli.ErrClosing
+}
+
+// Close implements cli.Session. If a turn is running, Close ends it first.
 func (s *Session[M]) Close(ctx context.Context) error {
 	t, first := s.shut()
 	if !first {
@@ -247,7 +269,7 @@ func (s *Session[M]) Close(ctx context.Context) error {
 	return s.err
 }
 
-// Detach leaves the session to the next process of ductor, and the last session of a process also leaves that.
+// Detach implements cli.Session.
 func (s *Session[M]) Detach() {
 	if _, first := s.shut(); !first {
 		return
@@ -305,7 +327,7 @@ func (s *Session[M]) Inbox() *turn.Queue[Item[M]] {
 }
 
 // begin directs messages to t from now on. It returns false if the session takes no turn.
-func (s *Session[M]) begin(t *Turn[M]) bool {
+func (s *Session[M]) begin(t *Turn[M], agent AgentSession[M], part AgentTurn[M]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -316,7 +338,7 @@ func (s *Session[M]) begin(t *Turn[M]) bool {
 	case s.phase != PhaseAdopted:
 		return false
 	}
-	s.phase, t.inbox = PhaseRunning, s.inbox
+	s.phase, t.inbox, t.open, t.agent = PhaseRunning, s.inbox, agent, part
 	return true
 }
 

@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -30,7 +31,7 @@ const (
 	PromptFailed   PromptState = "failed" // it did not reach the agent, or the agent rejected it
 )
 
-// AgentTurn is the dialect's part of a turn. The goroutine of the turn calls it.
+// AgentTurn is the dialect's part of a turn. The goroutine of the turn calls all methods but Decide.
 type AgentTurn[M any] interface {
 	// Start emits the session's id, which is the first event.
 	Start()
@@ -48,11 +49,10 @@ type AgentTurn[M any] interface {
 	// End returns what a turn that was not detached leaves behind: the next phase of the session, and what the process
 	// should do. Result follows.
 	End(end turn.End) (Phase, TurnEnd)
-	// Late handles a message after the end of the turn.
-	Late(m M)
+	Late(m M) // handles a message after the end of the turn
 	Result(end turn.End) cli.Result
-	// Failure returns the failure of a prompt that the agent did not get or rejected.
-	Failure(err error) *cli.Failure
+	// Decide implements cli.Decider.
+	Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error
 }
 
 // Approvals are the turn.Approvals of a dialect.
@@ -76,7 +76,7 @@ type Turn[M any] struct {
 	Adopted *cli.Mark           // where the previous process of ductor started the turn; nil for a new turn
 
 	session *Session[M]
-	process *Process
+	open    AgentSession[M] // the session in the process of the turn
 	agent   AgentTurn[M]
 	inbox   *turn.Queue[Item[M]]
 	prompt  prompt
@@ -93,9 +93,9 @@ type prompt struct {
 
 // Turn implements cli.Session.
 func (s *Session[M]) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	t := &Turn[M]{Req: req, Out: turn.NewEmitter(s.opts.Agent, s.opts.Now, emit), session: s, done: make(chan struct{})}
+	t := &Turn[M]{Req: req, Out: turn.NewEmitter(s.opts.Agent, s.opts.Now, emit), session: s,
+		prompt: prompt{state: PromptUnsent}, done: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancelCause(ctx)
-	t.prompt = prompt{state: PromptUnsent}
 	defer s.add(t)()
 	if err := t.prepare(); err != nil {
 		t.Out.Finish(cli.StartResult(t.ctx, s.opts.Agent, err))
@@ -125,45 +125,23 @@ func (s *Session[M]) add(t *Turn[M]) (done func()) {
 	}
 }
 
-// prepare readies the session in a process for the turn. The adopted session is ready.
+// prepare readies the session for the turn and counts the turn in the process, which therefore does not end before it.
+// If the process takes no more turns, prepare uses another one: no prompt was sent yet. An adopted turn already counts.
 func (t *Turn[M]) prepare() error {
-	s := t.session
-	if t.Adopted == nil {
-		if t.ctx.Err() != nil {
-			return context.Cause(t.ctx)
-		}
-		return t.prepareNew()
+	s, adopted := t.session, t.Adopted != nil
+	if t.ctx.Err() != nil && !adopted {
+		return context.Cause(t.ctx)
 	}
-	agent := s.Agent()
-	if agent == nil {
-		return s.errClosed()
-	}
-	part, err := agent.Begin(t.ctx, t)
-	if err != nil {
-		return agent.Failure(err)
-	}
-	if !t.begin(agent, part) {
-		return s.errClosed()
-	}
-	return nil
-}
-
-// prepareNew counts the turn in its process, which therefore does not end before it. If the process takes no more
-// turns, it uses another one: no prompt was sent yet.
-func (t *Turn[M]) prepareNew() error {
-	s := t.session
-	for opened := false; ; opened = true {
-		agent := s.usable()
-		if agent != nil && (opened || agent.Host().Alive()) {
+	for opened := adopted; ; opened = true {
+		if agent := s.usable(); agent != nil && (opened || agent.Host().Alive()) {
 			part, err := agent.Begin(t.ctx, t)
-			if err != nil && !agent.Host().GivenUp() {
-				return agent.Failure(err)
-			}
 			if err == nil {
-				if agent.Host().TurnStarted() && t.begin(agent, part) {
+				if (adopted || agent.Host().TurnStarted()) && t.begin(agent, part) {
 					return nil
 				}
 				agent.Host().TurnEnded(t.ctx, EndOver)
+			} else if !agent.Host().GivenUp() {
+				return agent.Failure(err)
 			}
 		}
 		if err := s.reopen(t.ctx, t.Req); err != nil {
@@ -174,20 +152,15 @@ func (t *Turn[M]) prepareNew() error {
 
 // begin starts to handle the messages of the session. It returns false if the session takes no turn.
 func (t *Turn[M]) begin(agent AgentSession[M], part AgentTurn[M]) bool {
-	if !t.session.begin(t) {
+	if !t.session.begin(t, agent, part) {
 		return false
 	}
-	t.process, t.agent = agent.Host(), part
-	t.prompt.id = t.session.dialect.Prompt + string(t.Req.Turn)
-	if t.Req.Turn == "" {
-		t.prompt.id += t.process.Peer().NextID()
-	}
-	limits := t.session.dialect.Limits
-	o := turn.LimitsOf(t.session.opts.ProviderOptions)
-	limits.Stall, limits.ToolStall, limits.Grace = o.Stall, o.ToolStall, o.Grace
+	host, limits := agent.Host(), turn.LimitsOf(t.session.opts.ProviderOptions)
+	limits.Start, limits.Interrupt = t.session.dialect.Start, t.session.dialect.Interrupt
+	t.prompt.id = t.session.dialect.Prompt + cmp.Or(string(t.Req.Turn), host.Peer().NextID())
 	loop := turn.Loop[Item[M]]{
 		Source: turn.Source[Item[M]]{
-			In: t.inbox, Gone: t.process.Gone(), Stop: t.process.StopAlone, Limits: limits,
+			In: t.inbox, Gone: host.Gone(), Stop: host.StopAlone, Limits: limits,
 			End: func(i Item[M]) int64 { return i.End },
 		},
 		Begin: t.send, Handle: t.handle, Interrupt: part.Interrupt, Waiting: part.Approvals().Waiting, Out: t.Out,
@@ -195,7 +168,7 @@ func (t *Turn[M]) begin(agent AgentSession[M], part AgentTurn[M]) bool {
 	if t.Adopted != nil {
 		part.Approvals().Hold()
 		loop.Begin = nil
-		loop.Source.Resumed = &turn.Resumed{From: t.Adopted.Output, Began: t.Req.Began, When: t.process.Program().When}
+		loop.Source.Resumed = &turn.Resumed{From: t.Adopted.Output, Began: t.Req.Began, When: host.Program().When}
 	}
 	if h, ok := part.(Hopeless); ok {
 		loop.Hopeless = h.Hopeless
@@ -228,24 +201,30 @@ func (t *Turn[M]) become(p PromptState) {
 // fail records that there is no turn, because its prompt failed.
 func (t *Turn[M]) fail(err error) {
 	t.become(PromptFailed)
-	t.prompt.failure = t.agent.Failure(err)
+	t.prompt.failure = t.open.Failure(err)
 }
 
 // send sends the prompt.
 func (t *Turn[M]) send() {
-	unsent := func(err error) {
-		if !errors.Is(err, rpc.ErrEnded) { // Process.Gone reports that
-			t.inbox.Put(Item[M]{Unsent: err}, 0)
-		}
-	}
 	p, err := t.agent.Prompt(t.ctx)
 	if err != nil {
-		unsent(err)
+		t.unsent(err)
 		return
 	}
-	p.ID, p.Answered, p.Unsent = t.prompt.id, t.session.replied, unsent
-	t.process.Peer().Ask(t.process.Life(), p)
+	p.ID, p.Answered = t.prompt.id, t.session.replied
+	p.Unsent = func(err error) {
+		f := cli.Failf(cli.Crashed, t.session.opts.Agent, "it did not take the message")
+		f.Cause = err
+		t.unsent(f)
+	}
+	t.open.Host().Peer().Ask(t.open.Host().Life(), p)
 	t.become(PromptSent)
+}
+
+func (t *Turn[M]) unsent(err error) {
+	if !errors.Is(err, rpc.ErrEnded) { // Process.Gone reports that
+		t.inbox.Put(Item[M]{Unsent: err}, 0)
+	}
 }
 
 // replied delivers the answer to the prompt.
@@ -289,7 +268,7 @@ func (t *Turn[M]) caughtUp() {
 
 // finish emits the Result and leaves the session and its process ready for what follows.
 func (t *Turn[M]) finish(end turn.End) {
-	t.process.Peer().Forget(t.prompt.id)
+	t.open.Host().Peer().Forget(t.prompt.id)
 	detached := end == turn.EndDetached
 	phase, leaves := PhaseLeft, EndDetached // from now on the next process answers the agent's requests
 	if !detached {
@@ -302,11 +281,11 @@ func (t *Turn[M]) finish(end turn.End) {
 	}
 	if err := t.Loop.StopErr(); err != nil {
 		t.session.opts.Logger.Error("an agent that does not answer did not end", "agent", string(t.session.opts.Agent),
-			"pid", t.process.Program().PID(), "err", err)
+			"pid", t.open.Host().Program().PID(), "err", err)
 	}
 	t.agent.Approvals().Close(detached)
 	t.Out.Finish(t.result(end))
-	t.process.TurnEnded(t.ctx, leaves)
+	t.open.Host().TurnEnded(t.ctx, leaves)
 }
 
 func (t *Turn[M]) result(end turn.End) cli.Result {
@@ -324,5 +303,5 @@ func (t *Turn[M]) result(end turn.End) cli.Result {
 
 // Outcome returns the Result of a turn whose agent sent none.
 func (t *Turn[M]) Outcome(end turn.End) cli.Result {
-	return t.Loop.Outcome(end, t.session.opts.Agent, t.process.Failure)
+	return t.Loop.Outcome(end, t.session.opts.Agent, t.open.Host().Failure)
 }
