@@ -146,7 +146,7 @@ func (t tool) names(files []string, dir string) bool {
 	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.Input)
 }
 
-// Decide implements shared.AgentTurn. The agent gets no reason, because the protocol has no place for one; event says so.
+// Decide implements cli.Decider. The agent gets no reason, because the protocol has no place for one; event says so.
 func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s := t.s
 	var result askResult

@@ -67,7 +67,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 // probe opens a session in a process of its own, for a question.
 func (p *Provider) probe(ctx context.Context) (*session, error) {
 	var opened *session
-	own := shared.Dialect[news]{Join: func(ctx context.Context, s *shared.Session[news], req cli.Request) (shared.AgentSession[news], error) {
+	join := func(ctx context.Context, s *shared.Session[news], req cli.Request) (shared.AgentSession[news], error) {
 		cmd := p.opts.command(req, "")
 		cmd.For.Mode = "" // no process resumes it
 		proc, err := p.pool.Private(ctx, cmd)
@@ -76,7 +76,7 @@ func (p *Provider) probe(ctx context.Context) (*session, error) {
 		}
 		opened = newSession(proc, s, req)
 		return opened, nil
-	}}
-	err := shared.NewSession(p.pool, &own).Open(ctx, cli.Request{Dir: os.TempDir()})
+	}
+	err := shared.NewSession(p.pool, &shared.Dialect[news]{Join: join}).Open(ctx, cli.Request{Dir: os.TempDir()})
 	return opened, err
 }

@@ -61,7 +61,8 @@ type offers struct {
 }
 
 // join joins a suitable process.
-func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (shared.AgentSession[news], error) {
+func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
+	shared.AgentSession[news], error) {
 	if p.opts.Resuming != nil && req.Resume != "" {
 		if err := p.opts.Resuming(ctx, p.opts.env(req), req.Resume); err != nil {
 			return nil, err

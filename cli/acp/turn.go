@@ -53,8 +53,10 @@ func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.Age
 func (t *liveTurn) name() {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	quirks, model := t.s.process.options().quirks, cli.ModelID(t.s.offers.model)
-	t.Out.Started(cli.SessionStarted{AgentSessionID: t.s.id, Model: model, Forgets: quirks.Forgets, Mute: !quirks.Notices})
+	quirks := t.s.process.options().quirks
+	t.Out.Started(cli.SessionStarted{
+		AgentSessionID: t.s.id, Model: cli.ModelID(t.s.offers.model), Forgets: quirks.Forgets, Mute: !quirks.Notices,
+	})
 }
 
 func (t *liveTurn) Approvals() shared.Approvals { return t.approvals }

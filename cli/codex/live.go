@@ -49,7 +49,8 @@ func (p *Provider) openLive(ctx context.Context, req cli.Request) (cli.Session, 
 	return live{s}, nil
 }
 
-func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (shared.AgentSession[news], error) {
+func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
+	shared.AgentSession[news], error) {
 	setting, command := p.settingOf(req)
 	h, err := p.pool.Join(ctx, setting, command)
 	if err != nil {
