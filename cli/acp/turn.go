@@ -179,9 +179,8 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	// The session of a replaced turn can continue if the agent ended the turn and no tool is still running: Gemini's
 	// model rejects messages after a call without a result.
 	replaced := cli.Replaced(t.Context()) && t.reply != nil && t.Out.OpenTools() == 0
-	state, _ := t.Turn.Prompt()
 	switch cut := t.Loop.Cut() && !replaced; {
-	case cut && (t.reporter.ran || t.reply == nil && state != shared.PromptFailed):
+	case cut && (t.reporter.ran || t.reply == nil && t.PromptState() != shared.PromptFailed):
 		return shared.PhaseSpent, shared.EndLeftovers
 	case cut, t.reply == nil, t.Adopted != nil: // a resumed session's offers are unknown
 		return shared.PhaseSpent, shared.EndOver

@@ -40,15 +40,6 @@ func (s *thread) opts() Options { return s.server.provider.opts }
 // processes of other threads must not be ended.
 const threadVar = "DUCTOR_THREAD"
 
-// openLive returns a session in a suitable server, with its thread started or resumed.
-func (p *Provider) openLive(ctx context.Context, req cli.Request) (cli.Session, error) {
-	s := shared.NewSession(p.pool, &p.live)
-	if err := s.Open(ctx, req); err != nil {
-		return nil, err
-	}
-	return live{s}, nil
-}
-
 func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
 	shared.AgentSession[news], error) {
 	setting, command := p.settingOf(req)

@@ -63,7 +63,7 @@ func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 		return p, nil
 	}
 	terms := t.s.termsOf(t.Req, defaults)
-	if _, id := t.Turn.Prompt(); !t.s.server.agree(t.s.id, id, terms) {
+	if !t.s.server.agree(t.s.id, t.PromptID(), terms) {
 		terms = nil
 	}
 	p.Method, p.Params = "turn/start", t.s.turnParams(t.Req, terms)
@@ -71,12 +71,11 @@ func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 }
 
 func (t *liveTurn) Handle(n news) {
-	state, _ := t.Turn.Prompt()
 	switch {
 	case n.denied != nil:
 		t.parser.denied(t.approvalOf(n.denied), cli.ShortLine(n.reason))
 	case n.method == "" && n.ask == nil: // only to check whether the turn is over
-	case state != shared.PromptAccepted:
+	case t.PromptState() != shared.PromptAccepted:
 		t.held = append(t.held, n)
 	case n.ask != nil:
 		t.ask(n.ask)
@@ -116,8 +115,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	if err != nil {
 		return err
 	}
-	_, id := t.Turn.Prompt()
-	t.s.server.accepted(t.s.id, id)
+	t.s.server.accepted(t.s.id, t.PromptID())
 	t.parser.turn = reply.Turn.ID
 	t.Accepted()
 	if reply.Turn.ID != "" { // otherwise the turn accepts no messages
@@ -163,13 +161,12 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 
 // Result returns the result of the turn: Codex's own, unless the turn was interrupted before.
 func (t *liveTurn) Result(end turn.End) (r cli.Result) {
-	state, _ := t.Turn.Prompt()
 	switch {
 	case end == turn.EndTurn, t.parser.status == turnCompleted:
 		r = t.parser.result()
 	case end == turn.EndHopeless:
 		r.Err = t.parser.hopeless
-	case end == turn.EndStalled && state == shared.PromptSent && !t.Loop.Past():
+	case end == turn.EndStalled && t.PromptState() == shared.PromptSent && !t.Loop.Past():
 		r.Err = cli.Failf(cli.BadOutput, Agent, "its app server did not answer for %s", startWait)
 	default:
 		r = t.Loop.Outcome(end, Agent, t.s.server.exit)

@@ -60,7 +60,11 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	case cli.OneShot:
 		return p.once().Session(req), nil
 	case cli.Live:
-		return p.openLive(ctx, req)
+		s := shared.NewSession(p.pool, &p.live)
+		if err := s.Open(ctx, req); err != nil {
+			return nil, err
+		}
+		return live{s}, nil
 	}
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
 }

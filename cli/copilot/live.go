@@ -50,9 +50,6 @@ type applied struct {
 
 func appliedOf(req cli.Request) applied { return applied{req.Model, req.Effort, req.Permission} }
 
-// newSession returns a session that is not open yet.
-func (p *Provider) newSession() live { return live{shared.NewSession(p.pool, &p.live)} }
-
 func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
 	shared.AgentSession[news], error) {
 	if _, err := permissionOf(req.Permission); err != nil {

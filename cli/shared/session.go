@@ -148,7 +148,9 @@ func (s *Session[M]) reopen(ctx context.Context, req cli.Request) error {
 		s.mu.Unlock()
 		return s.errClosed()
 	}
-	if s.id != "" && was != PhaseNew {
+	if was == PhaseNew {
+		s.id = ""
+	} else if s.id != "" {
 		req.Resume = s.id
 	}
 	s.phase, s.agent, s.inbox = PhaseOpening, nil, turn.NewQueue[Item[M]](0)

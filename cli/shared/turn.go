@@ -180,8 +180,11 @@ func (t *Turn[M]) begin(agent AgentSession[M], part AgentTurn[M]) bool {
 // Context returns the context of the turn. Closing the session cancels it, too.
 func (t *Turn[M]) Context() context.Context { return t.ctx }
 
-// Prompt returns the state and the id of the request that starts the turn.
-func (t *Turn[M]) Prompt() (PromptState, string) { return t.prompt.state, t.prompt.id }
+// PromptState returns the state of the request that starts the turn.
+func (t *Turn[M]) PromptState() PromptState { return t.prompt.state }
+
+// PromptID returns the id of the request that starts the turn.
+func (t *Turn[M]) PromptID() string { return t.prompt.id }
 
 // Accepted records that the agent accepted the prompt.
 func (t *Turn[M]) Accepted() {
