@@ -43,20 +43,8 @@ func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.Age
 	s.awaitLate(ctx)
 	req, warning := s.withoutUnread(ctx, t.Req)
 	l.warning = warning
-	if l.blocks, l.note, err = s.prepare(ctx, req); err != nil && !s.process.GivenUp() {
-		l.name()
-	}
+	l.blocks, l.note, err = s.prepare(ctx, req)
 	return l, err
-}
-
-// name emits the id of the session.
-func (t *liveTurn) name() {
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	quirks := t.s.process.options().quirks
-	t.Out.Started(cli.SessionStarted{
-		AgentSessionID: t.s.id, Model: cli.ModelID(t.s.offers.model), Forgets: quirks.Forgets, Mute: !quirks.Notices,
-	})
 }
 
 func (t *liveTurn) Approvals() shared.Approvals { return t.approvals }
@@ -66,8 +54,11 @@ func (t *liveTurn) Start() {
 	t.s.mu.Lock()
 	late := &t.s.past.late
 	late.conversation, late.turn, late.expected = t.Req.Conversation, t.Req.Turn, false
+	model, quirks := cli.ModelID(t.s.offers.model), t.s.process.options().quirks
 	t.s.mu.Unlock()
-	t.name()
+	t.Out.Started(cli.SessionStarted{
+		AgentSessionID: t.s.id, Model: model, Forgets: quirks.Forgets, Mute: !quirks.Notices,
+	})
 	if t.warning != nil {
 		t.Out.Pass(t.warning)
 	}

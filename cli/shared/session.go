@@ -35,7 +35,8 @@ type AgentSession[M any] interface {
 	// Fits reports whether the session can run a request with this resume or a new one. Session checks the rest.
 	Fits(req cli.Request) bool
 	// Begin adjusts the session to t.Req, unless t was adopted, and returns the dialect's part of the turn. It sends no
-	// prompt.
+	// prompt. With an error it may return a part that only names the session. A failure of the kind Refused is about
+	// the request, others may be the fault of a dead process.
 	Begin(ctx context.Context, t *Turn[M]) (AgentTurn[M], error)
 	// Goodbye ends the session before it leaves its process, and returns how it leaves.
 	Goodbye(ctx context.Context, was Phase) (Leaving, error)

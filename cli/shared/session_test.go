@@ -159,6 +159,25 @@ func TestATurnRunsInAnotherProcessIfItsOwnTakesNoMore(t *testing.T) {
 	}
 }
 
+// A request that the dialect refuses needs no process, even if the session's own is dead.
+func TestARefusedRequestStartsNoProcess(t *testing.T) {
+	test(t, func(t *testing.T, p *Pool[*dialect], l *launcher) {
+		a, s := newFakeAgent(t, p, cli.Request{})
+		l.programs[0].exit()
+		synctest.Wait()
+		a.begin = func(*fakeSession) error { return cli.Failf(cli.Refused, "agent", "no") }
+		if r := <-plays(t.Context(), s, cli.Request{}); r.Err == nil || r.Err.Kind != cli.Refused {
+			t.Errorf("%+v, %+v", r, r.Err)
+		}
+		a.begin = func(*fakeSession) error { a.begin = nil; return errors.New("no answer") }
+		ends(t, s, plays(t.Context(), s, cli.Request{}))
+		l.is(t, "stopped", "running")
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Closing a session ends its turn by the protocol. Another session of the process keeps it.
 func TestClosingASessionEndsItsTurn(t *testing.T) {
 	test(t, func(t *testing.T, p *Pool[*dialect], l *launcher) {
