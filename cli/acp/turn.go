@@ -31,6 +31,24 @@ type liveTurn struct {
 	note       note
 }
 
+func (s *session) Check(t *shared.Turn[news]) error {
+	if t.Req.Task != cli.TaskCompact || s.compaction() != "" {
+		return nil
+	}
+	s.name(t.Out)
+	return cli.CannotCompact(s.process.options().Agent)
+}
+
+// name emits the id of the session.
+func (s *session) name(out *turn.Emitter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	quirks := s.process.options().quirks
+	out.Started(cli.SessionStarted{
+		AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: quirks.Forgets, Mute: !quirks.Notices,
+	})
+}
+
 func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.AgentTurn[news], err error) {
 	l := &liveTurn{
 		Turn: t, s: s, reporter: newReporter(t.Out, t.Req.Dir, s.process.options().quirks),
@@ -43,7 +61,9 @@ func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.Age
 	s.awaitLate(ctx)
 	req, warning := s.withoutUnread(ctx, t.Req)
 	l.warning = warning
-	l.blocks, l.note, err = s.prepare(ctx, req)
+	if l.blocks, l.note, err = s.prepare(ctx, req); err != nil && !s.process.GivenUp() {
+		s.name(t.Out)
+	}
 	return l, err
 }
 
@@ -54,11 +74,8 @@ func (t *liveTurn) Start() {
 	t.s.mu.Lock()
 	late := &t.s.past.late
 	late.conversation, late.turn, late.expected = t.Req.Conversation, t.Req.Turn, false
-	model, quirks := cli.ModelID(t.s.offers.model), t.s.process.options().quirks
 	t.s.mu.Unlock()
-	t.Out.Started(cli.SessionStarted{
-		AgentSessionID: t.s.id, Model: model, Forgets: quirks.Forgets, Mute: !quirks.Notices,
-	})
+	t.s.name(t.Out)
 	if t.warning != nil {
 		t.Out.Pass(t.warning)
 	}

@@ -30,6 +30,8 @@ type liveTurn struct {
 // startWait is how long Codex may take to answer turn/start.
 const startWait = time.Minute
 
+func (s *thread) Check(*shared.Turn[news]) error { return nil }
+
 // Begin implements shared.AgentSession. What a turn needs is a part of its prompt.
 func (s *thread) Begin(_ context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
 	parser := newLiveParser(t.Out, t.Req)

@@ -21,11 +21,15 @@ type liveTurn struct {
 	added turn.Added
 }
 
+func (s *session) Check(t *shared.Turn[news]) error {
+	if f := refused(t.Req); f != nil {
+		return f
+	}
+	return nil
+}
+
 func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
 	if t.Adopted == nil {
-		if f := refused(t.Req); f != nil {
-			return nil, f
-		}
 		if err := s.adjust(ctx, t.Req); err != nil {
 			return nil, err
 		}

@@ -34,9 +34,10 @@ type AgentSession[M any] interface {
 	Open(ctx context.Context, req cli.Request) error
 	// Fits reports whether the session can run a request with this resume or a new one. Session checks the rest.
 	Fits(req cli.Request) bool
+	// Check returns why the agent would not accept t.Req in any process. The current one may be dead.
+	Check(t *Turn[M]) error
 	// Begin adjusts the session to t.Req, unless t was adopted, and returns the dialect's part of the turn. It sends no
-	// prompt. With an error it may return a part that only names the session. A failure of the kind Refused is about
-	// the request, others may be the fault of a dead process.
+	// prompt.
 	Begin(ctx context.Context, t *Turn[M]) (AgentTurn[M], error)
 	// Goodbye ends the session before it leaves its process, and returns how it leaves.
 	Goodbye(ctx context.Context, was Phase) (Leaving, error)

@@ -18,6 +18,7 @@ type fakeAgent struct {
 	dialect Dialect[string]
 	opened  []cli.AgentSessionID                       // Request.Resume of each opening
 	prompts int                                        // number of sent prompts
+	refuses error                                      // result of Check
 	begin   func(*fakeSession) error                   // called when a turn begins; may be nil
 	left    func(*fakeTurn, turn.End) (Phase, TurnEnd) // AgentTurn.End; may be nil
 }
@@ -52,6 +53,8 @@ func (s *fakeSession) Open(_ context.Context, req cli.Request) error {
 }
 
 func (s *fakeSession) Fits(cli.Request) bool { return true }
+
+func (s *fakeSession) Check(*Turn[string]) error { return s.agent.refuses }
 
 func (s *fakeSession) Begin(_ context.Context, t *Turn[string]) (AgentTurn[string], error) {
 	if s.agent.begin != nil {
@@ -165,11 +168,11 @@ func TestARefusedRequestStartsNoProcess(t *testing.T) {
 		a, s := newFakeAgent(t, p, cli.Request{})
 		l.programs[0].exit()
 		synctest.Wait()
-		a.begin = func(*fakeSession) error { return cli.Failf(cli.Refused, "agent", "no") }
+		a.refuses = cli.Failf(cli.Refused, "agent", "no")
 		if r := <-plays(t.Context(), s, cli.Request{}); r.Err == nil || r.Err.Kind != cli.Refused {
 			t.Errorf("%+v, %+v", r, r.Err)
 		}
-		a.begin = func(*fakeSession) error { a.begin = nil; return errors.New("no answer") }
+		a.refuses = nil
 		ends(t, s, plays(t.Context(), s, cli.Request{}))
 		l.is(t, "stopped", "running")
 		if err := s.Close(t.Context()); err != nil {

@@ -133,21 +133,21 @@ func (t *Turn[M]) prepare() error {
 		return context.Cause(t.ctx)
 	}
 	for opened := adopted; ; opened = true {
-		if agent := s.usable(); agent != nil {
-			alive := opened || agent.Host().Alive()
+		agent := s.usable()
+		if agent != nil && !adopted {
+			if err := agent.Check(t); err != nil {
+				return agent.Failure(err)
+			}
+		}
+		if agent != nil && (opened || agent.Host().Alive()) {
 			part, err := agent.Begin(t.ctx, t)
-			if err != nil {
-				if f := agent.Failure(err); f.Kind == cli.Refused || alive && !agent.Host().GivenUp() {
-					if part != nil {
-						part.Start()
-					}
-					return f
-				}
-			} else if alive {
+			if err == nil {
 				if (adopted || agent.Host().TurnStarted()) && t.begin(agent, part) {
 					return nil
 				}
 				agent.Host().TurnEnded(t.ctx, EndOver)
+			} else if !agent.Host().GivenUp() {
+				return agent.Failure(err)
 			}
 		}
 		if err := s.reopen(t.ctx, t.Req); err != nil {
