@@ -84,6 +84,10 @@ func (s *session) ID() cli.AgentSessionID { return s.id }
 
 func (s *session) Host() *shared.Process { return s.process.Process }
 
+func (s *session) Stop(ctx context.Context, grace time.Duration) error {
+	return s.process.StopAlone(ctx, grace)
+}
+
 func (s *session) Failure(err error) *cli.Failure { return s.process.options().failure(err) }
 
 // Open creates or loads the session.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
@@ -54,6 +55,11 @@ func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Re
 func (s *thread) ID() cli.AgentSessionID { return s.id }
 
 func (s *thread) Host() *shared.Process { return s.server.Process }
+
+// Stop ends the server with all threads: a turn that ignores an interrupt would start more tools.
+func (s *thread) Stop(ctx context.Context, grace time.Duration) error {
+	return s.server.Stop(ctx, grace)
+}
 
 func (s *thread) Failure(err error) *cli.Failure { return s.server.broken(err) }
 

@@ -69,6 +69,10 @@ func (s *session) ID() cli.AgentSessionID { return s.id }
 
 func (s *session) Host() *shared.Process { return s.server.Process }
 
+func (s *session) Stop(ctx context.Context, grace time.Duration) error {
+	return s.server.StopAlone(ctx, grace)
+}
+
 func (s *session) Failure(err error) *cli.Failure { return cli.AsFailure(Agent, callFailure(err)) }
 
 func (s *session) Open(ctx context.Context, req cli.Request) error {

@@ -39,6 +39,8 @@ type AgentSession[M any] interface {
 	// Begin adjusts the session to t.Req, unless t was adopted, and returns the dialect's part of the turn. It sends no
 	// prompt.
 	Begin(ctx context.Context, t *Turn[M]) (AgentTurn[M], error)
+	// Stop ends the process because its agent does not end a turn. It may spare a process with other turns.
+	Stop(ctx context.Context, grace time.Duration) error
 	// Goodbye ends the session before it leaves its process, and returns how it leaves.
 	Goodbye(ctx context.Context, was Phase) (Leaving, error)
 	// Failure returns the failure for an error of the methods of AgentSession and AgentTurn.
@@ -229,7 +231,7 @@ func (s *Session[M]) Running() AgentTurn[M] {
 	if s.turn == nil || s.phase != PhaseRunning || s.turn.prompt.state == PromptUnsent {
 		return nil
 	}
-	return s.turn.agent
+	return s.turn.part
 }
 
 // Decide implements cli.Decider.
@@ -342,7 +344,7 @@ func (s *Session[M]) begin(t *Turn[M], agent AgentSession[M], part AgentTurn[M])
 	case s.phase != PhaseAdopted:
 		return false
 	}
-	s.phase, t.inbox, t.open, t.agent = PhaseRunning, s.inbox, agent, part
+	s.phase, t.inbox, t.agent, t.part = PhaseRunning, s.inbox, agent, part
 	return true
 }
 

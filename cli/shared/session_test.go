@@ -67,6 +67,10 @@ func (s *fakeSession) Begin(_ context.Context, t *Turn[string]) (AgentTurn[strin
 
 func (s *fakeSession) Goodbye(context.Context, Phase) (Leaving, error) { return Unused, nil }
 
+func (s *fakeSession) Stop(ctx context.Context, grace time.Duration) error {
+	return s.host.StopAlone(ctx, grace)
+}
+
 func (s *fakeSession) Failure(err error) *cli.Failure { return cli.AsFailure("agent", err) }
 
 func (s *fakeSession) Commands(context.Context) ([]cli.AgentCommand, error) { return nil, nil }

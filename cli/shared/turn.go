@@ -76,8 +76,8 @@ type Turn[M any] struct {
 	Adopted *cli.Mark           // where the previous process of ductor started the turn; nil for a new turn
 
 	session *Session[M]
-	open    AgentSession[M] // the session in the process of the turn
-	agent   AgentTurn[M]
+	agent   AgentSession[M] // the session in the process of the turn
+	part    AgentTurn[M]    // the dialect's part
 	inbox   *turn.Queue[Item[M]]
 	prompt  prompt
 	ctx     context.Context
@@ -96,17 +96,17 @@ func (s *Session[M]) Turn(ctx context.Context, req cli.Request, emit func(cli.Ev
 	t := &Turn[M]{Req: req, Out: turn.NewEmitter(s.opts.Agent, s.opts.Now, emit), session: s,
 		prompt: prompt{state: PromptUnsent}, done: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancelCause(ctx)
-	defer s.add(t)()
+	defer s.setTurn(t)()
 	if err := t.prepare(); err != nil {
 		t.Out.Finish(cli.StartResult(t.ctx, s.opts.Agent, err))
 		return
 	}
-	t.agent.Start()
+	t.part.Start()
 	t.finish(t.Loop.Run(t.ctx))
 }
 
-// add makes the turn the current one, until done is called.
-func (s *Session[M]) add(t *Turn[M]) (done func()) {
+// setTurn makes the turn the current one, until unset is called.
+func (s *Session[M]) setTurn(t *Turn[M]) (unset func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn = t
@@ -166,7 +166,7 @@ func (t *Turn[M]) begin(agent AgentSession[M], part AgentTurn[M]) bool {
 	t.prompt.id = t.session.dialect.Prompt + cmp.Or(string(t.Req.Turn), host.Peer().NextID())
 	loop := turn.Loop[Item[M]]{
 		Source: turn.Source[Item[M]]{
-			In: t.inbox, Gone: host.Gone(), Stop: host.StopAlone, Limits: limits,
+			In: t.inbox, Gone: host.Gone(), Stop: agent.Stop, Limits: limits,
 			End: func(i Item[M]) int64 { return i.End },
 		},
 		Begin: t.send, Handle: t.handle, Interrupt: part.Interrupt, Waiting: part.Approvals().Waiting, Out: t.Out,
@@ -210,12 +210,12 @@ func (t *Turn[M]) become(p PromptState) {
 // fail records that there is no turn, because its prompt failed.
 func (t *Turn[M]) fail(err error) {
 	t.become(PromptFailed)
-	t.prompt.failure = t.open.Failure(err)
+	t.prompt.failure = t.agent.Failure(err)
 }
 
 // send sends the prompt.
 func (t *Turn[M]) send() {
-	p, err := t.agent.Prompt(t.ctx)
+	p, err := t.part.Prompt(t.ctx)
 	if err != nil {
 		t.unsent(err)
 		return
@@ -226,7 +226,7 @@ func (t *Turn[M]) send() {
 		f.Cause = err
 		t.unsent(f)
 	}
-	t.open.Host().Peer().Ask(t.open.Host().Life(), p)
+	t.agent.Host().Peer().Ask(t.agent.Host().Life(), p)
 	t.become(PromptSent)
 }
 
@@ -243,7 +243,7 @@ func (s *Session[M]) replied(m rpc.Message) { s.Deliver(Item[M]{End: m.End, Repl
 func (t *Turn[M]) handle(i Item[M]) (over bool) {
 	switch {
 	case i.CaughtUp:
-		t.agent.Approvals().Release() // the open requests are a part of the past
+		t.part.Approvals().Release() // the open requests are a part of the past
 		t.Loop.Changed(i.Change)
 		t.caughtUp()
 	case i.Any():
@@ -251,13 +251,13 @@ func (t *Turn[M]) handle(i Item[M]) (over bool) {
 	case i.Unsent != nil:
 		t.fail(i.Unsent)
 	case i.Reply != nil:
-		if err := t.agent.Replied(*i.Reply); err != nil {
+		if err := t.part.Replied(*i.Reply); err != nil {
 			t.fail(err)
 		}
 	default:
-		t.agent.Handle(i.Message)
+		t.part.Handle(i.Message)
 	}
-	over = t.prompt.state == PromptFailed || t.agent.Over()
+	over = t.prompt.state == PromptFailed || t.part.Over()
 	if !over && t.prompt.state == PromptAccepted {
 		t.Loop.Accepted()
 	}
@@ -277,30 +277,30 @@ func (t *Turn[M]) caughtUp() {
 
 // finish emits the Result and leaves the session and its process ready for what follows.
 func (t *Turn[M]) finish(end turn.End) {
-	t.open.Host().Peer().Forget(t.prompt.id)
+	t.agent.Host().Peer().Forget(t.prompt.id)
 	detached := end == turn.EndDetached
 	phase, leaves := PhaseLeft, EndDetached // from now on the next process answers the agent's requests
 	if !detached {
-		phase, leaves = t.agent.End(end)
+		phase, leaves = t.part.End(end)
 	}
 	for _, i := range append(t.Loop.Rest(), t.session.end(phase)...) {
 		if !detached && !i.Any() && i.Reply == nil && i.Unsent == nil {
-			t.agent.Late(i.Message)
+			t.part.Late(i.Message)
 		}
 	}
 	if err := t.Loop.StopErr(); err != nil {
 		t.session.opts.Logger.Error("an agent that does not answer did not end", "agent", string(t.session.opts.Agent),
-			"pid", t.open.Host().Program().PID(), "err", err)
+			"pid", t.agent.Host().Program().PID(), "err", err)
 	}
-	t.agent.Approvals().Close(detached)
+	t.part.Approvals().Close(detached)
 	t.Out.Finish(t.result(end))
-	t.open.Host().TurnEnded(t.ctx, leaves)
+	t.agent.Host().TurnEnded(t.ctx, leaves)
 }
 
 func (t *Turn[M]) result(end turn.End) cli.Result {
 	switch {
 	case t.prompt.state != PromptFailed:
-		return t.agent.Result(end)
+		return t.part.Result(end)
 	case end == turn.EndTurn && t.ctx.Err() != nil:
 		return cli.Cut(t.ctx, t.session.opts.Agent)
 	case end == turn.EndTurn:
@@ -312,5 +312,5 @@ func (t *Turn[M]) result(end turn.End) cli.Result {
 
 // Outcome returns the Result of a turn whose agent sent none.
 func (t *Turn[M]) Outcome(end turn.End) cli.Result {
-	return t.Loop.Outcome(end, t.session.opts.Agent, t.open.Host().Failure)
+	return t.Loop.Outcome(end, t.session.opts.Agent, t.agent.Host().Failure)
 }
