@@ -67,7 +67,7 @@ func (a *App) Reload(ctx context.Context) ([]config.Changed, error) {
 		return nil, err
 	}
 	for _, c := range changes {
-		a.Log.Info("the configuration changed", "key", c.Key, "before", c.Before, "after", c.After, "counts", c.Counts)
+		a.Log.Info("the configuration changed", "key", c.Key, "before", c.Before, "after", c.After, "applies", c.Applies)
 	}
 	a.Log.Info("the configuration was reloaded", "changes", len(changes))
 	a.TellChanges(ctx)
@@ -119,10 +119,10 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 	}
 	text := p.Text("config.reloaded")
 	for _, part := range []struct {
-		counts config.Counts
+		applies config.Applies
 		title  lang.Key
 	}{{config.AtOnce, "config.at-once"}, {config.AfterRestart, "config.after-restart"}} {
-		if lines := linesOf(p, changes, part.counts, !in.Group()); len(lines) > 0 {
+		if lines := linesOf(p, changes, part.applies, !in.Group()); len(lines) > 0 {
 			text += "\n\n" + p.Text(part.title) + "\n" + strings.Join(lines, "\n")
 		}
 	}
@@ -132,11 +132,11 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 	return a.Scrub.String(text)
 }
 
-func linesOf(p lang.Printer, changes []config.Changed, counts config.Counts, values bool) (lines []string) {
+func linesOf(p lang.Printer, changes []config.Changed, applies config.Applies, values bool) (lines []string) {
 	more := 0
 	for _, c := range changes {
 		switch {
-		case c.Counts != counts:
+		case c.Applies != applies:
 		case len(lines) == mostChanges:
 			more++
 		case values && c.Before+c.After != "":

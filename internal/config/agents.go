@@ -2,7 +2,6 @@ package config
 
 import (
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,9 +64,6 @@ func (c *Config) checkACP(p *problems) {
 		}
 		if strings.TrimSpace(acp.Path) == "" {
 			p.add(key+".path", "an agent needs a program")
-		}
-		if strings.Contains(acp.Path, "/") && !filepath.IsAbs(acp.Path) {
-			p.add(key+".path", "%q is not an absolute path; give one, or a name to be looked up", acp.Path)
 		}
 	}
 }

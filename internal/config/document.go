@@ -20,7 +20,8 @@ type position struct{ line, column int }
 // decode reads text over the defaults. Mistakes of the TOML itself hide all others; otherwise every
 // unknown key and every value of the wrong kind is found.
 func decode(text []byte) (document, Config, problems) {
-	c := defaults()
+	var d decoder
+	c := d.defaults()
 	doc := document{positions: make(map[string]position)}
 	values := make(map[string]any)
 	if err := toml.Unmarshal(text, &values); err != nil {
@@ -28,7 +29,6 @@ func decode(text []byte) (document, Config, problems) {
 		return doc, c, syntaxProblem(err)
 	}
 	doc.read(text)
-	d := decoder{}
 	d.table(nil, values, &c)
 	return doc, c, d.found
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 )
 
@@ -25,11 +26,12 @@ type Environment struct {
 // OSEnvironment is that of this process.
 func OSEnvironment() Environment { return Environment{Getenv: os.Getenv} }
 
-// Default is the configuration of an empty file, its paths made absolute where the environment tells how.
-// It has no token, so Validate refuses it until one is set.
+// Default returns the configuration of an empty file. Its paths are absolute if the environment allows that. It has no
+// token, so it is not valid.
 func Default() Config {
-	c := defaults()
-	_ = resolve(&c, OSEnvironment()) // a path that stays relative is found by Validate
+	var d decoder
+	c := d.defaults()
+	_ = resolve(&c, OSEnvironment()) // a path may stay relative
 	return c
 }
 
@@ -147,36 +149,49 @@ func readSmall(path string) ([]byte, fs.FileInfo, error) {
 // byteOrderMark is what editors of Windows put before a text. TOML knows none.
 const byteOrderMark = "\ufeff"
 
-// resolve makes every path absolute: "~" is the home directory. It also fills in those that follow from
-// others: where state lies by the system's rule, and the first root to work in.
-func resolve(c *Config, env Environment) problems {
-	var found problems
-	home := env.Getenv("HOME")
+// resolve makes every path absolute: "~" is the home directory. It also sets the paths whose defaults depend on others or
+// on the environment.
+func resolve(c *Config, env Environment) (found problems) {
 	if c.Storage.Dir == "" {
 		c.Storage.Dir = stateDir(env)
 	}
 	if c.Projects.DefaultDir == "" && len(c.Projects.Roots) > 0 {
 		c.Projects.DefaultDir = c.Projects.Roots[0]
 	}
-	for key, p := range c.paths() {
-		expanded, err := absolute(*p, home)
-		if err != nil {
-			found.add(key, "%v", err)
-			continue
+	visit(setting{value: reflect.ValueOf(c).Elem()}, func(s setting) { found.expand(s, env.Getenv("HOME")) })
+	completeSeeds(c, env.Getenv("HOME"))
+	return found
+}
+
+// expand makes a setting absolute if its check is a "path", or a "program" with a slash. In a "command" it expands only ~, as
+// a shell does.
+func (p *problems) expand(s setting, home string) {
+	rule := s.tag.Get("check")
+	one := func(key string, v reflect.Value) {
+		path := v.String()
+		isHome := path == "~" || strings.HasPrefix(path, "~/")
+		if !(rule == "path" || rule == "program" && strings.Contains(path, "/") || rule == "command" && isHome) {
+			return
 		}
-		*p = expanded
-	}
-	found = append(found, resolvePrograms(c, home)...)
-	for name, p := range c.Projects.Named {
-		expanded, err := absolute(p.Dir, home)
-		if err != nil {
-			found.add(dotted([]string{"projects", "named", name, "dir"}), "%v", err)
+		expanded, err := absolute(path, home)
+		if err != nil && rule == "program" {
+			err = fmt.Errorf("%w, or be a name that is looked up", err)
 		}
-		p.Dir = expanded
-		c.Projects.Named[name] = p
+		if err != nil {
+			p.add(key, "%v", err)
+		}
+		v.SetString(expanded)
 	}
-	found = append(found, resolveSandbox(c, home)...)
-	return append(found, resolveTasks(c, home)...)
+	switch s.value.Kind() {
+	case reflect.String:
+		one(s.key, s.value)
+	case reflect.Slice:
+		for i := range s.value.Len() {
+			if item := s.value.Index(i); item.Kind() == reflect.String {
+				one(fmt.Sprintf("%s[%d]", s.key, i), item)
+			}
+		}
+	}
 }
 
 // stateDir is where the system keeps state; it may begin with ~.
@@ -209,48 +224,4 @@ func absolute(path, home string) (string, error) {
 		return path, fmt.Errorf("%q needs the variable HOME, which is not set", path)
 	}
 	return filepath.Join(home, path[1:]), nil
-}
-
-// resolvePrograms expands ~ in the programs that are also looked up by name, and in the words of a command.
-func resolvePrograms(c *Config, home string) (found problems) {
-	expand := func(key, path string) string {
-		if path != "~" && !strings.HasPrefix(path, "~/") {
-			return path
-		}
-		expanded, err := absolute(path, home)
-		if err != nil {
-			found.add(key, "%v", err)
-		}
-		return expanded
-	}
-	c.Agents.Gemini.Path = expand("agents.gemini.path", c.Agents.Gemini.Path)
-	c.Agents.Copilot.Path = expand("agents.copilot.path", c.Agents.Copilot.Path)
-	for name, acp := range c.Agents.ACP {
-		acp.Path = expand(dotted([]string{"agents", "acp", name, "path"}), acp.Path)
-		c.Agents.ACP[name] = acp
-	}
-	for i, word := range c.Voice.Command { // as a shell does: a model's file is named there too
-		c.Voice.Command[i] = expand("voice.command", word)
-	}
-	return found
-}
-
-// paths are all settings that name a path and nothing else, by key.
-func (c *Config) paths() map[string]*string {
-	all := map[string]*string{
-		"telegram.token_file":  &c.Telegram.TokenFile,
-		"telegram.api_files":   &c.Telegram.APIFiles,
-		"agents.claude.path":   &c.Agents.Claude.Path,
-		"agents.codex.path":    &c.Agents.Codex.Path,
-		"projects.default_dir": &c.Projects.DefaultDir,
-		"storage.dir":          &c.Storage.Dir,
-		"log.file":             &c.Log.File,
-	}
-	for i := range c.Projects.Roots {
-		all[fmt.Sprintf("projects.roots[%d]", i)] = &c.Projects.Roots[i]
-	}
-	for i := range c.Projects.AddDirs {
-		all[fmt.Sprintf("projects.add_dirs[%d]", i)] = &c.Projects.AddDirs[i]
-	}
-	return all
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -122,7 +123,7 @@ Ask."""
 	want.Stream.IntervalPrivate, want.Stream.Footer = time.Minute, []string{}
 	want.Rate.PrivatePerSecond, want.Rate.GroupPerMinute = 0.5, 5
 	want.Agents.Codex.Sandbox, want.Agents.Codex.Env = "read-only", []string{"AWS_*"}
-	want.Roles = map[string]Role{"in doubt": {Prompt: "Ask.", Agent: "codex", ToolLists: noToolLists()}, "plain": {Prompt: "x", Append: true, ToolLists: noToolLists()}}
+	want.Roles = map[string]Role{"in doubt": {Prompt: "Ask.", Agent: "codex", ToolLists: tableOf[ToolLists]()}, "plain": {Prompt: "x", Append: true, ToolLists: tableOf[ToolLists]()}}
 	want.Sessions.DefaultRole = "in doubt"
 	want.Storage.Dir, want.Projects.Roots, want.Projects.DefaultDir =
 		"/home/ada/.local/state/ductor", []string{"/home/ada/ductor"}, "/home/ada/ductor"
@@ -375,10 +376,6 @@ func FuzzLoad(f *testing.F) {
 // validate checks a Config that no file was read for.
 func validate(c Config) error {
 	found := c.check()
-	for key, p := range c.paths() {
-		if *p != "" && !filepath.IsAbs(*p) {
-			found.add(key, "%q is not an absolute path", *p)
-		}
-	}
+	visit(setting{value: reflect.ValueOf(&c).Elem()}, func(s setting) { found.expand(s, "") })
 	return found.asError("")
 }

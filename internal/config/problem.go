@@ -47,7 +47,9 @@ func (e *Invalid) Error() string {
 type problems []Problem
 
 func (p *problems) add(key, format string, args ...any) {
-	*p = append(*p, Problem{Key: key, Text: fmt.Sprintf(format, args...)})
+	if q := (Problem{Key: key, Text: fmt.Sprintf(format, args...)}); !slices.Contains(*p, q) {
+		*p = append(*p, q)
+	}
 }
 
 func (p *problems) has(key string) bool {

@@ -21,7 +21,7 @@ type Sandbox struct {
 
 // SandboxProject is a directory with a setting of its own.
 type SandboxProject struct {
-	Dir string `toml:"dir"`
+	Dir string `toml:"dir" check:"path"`
 	SandboxSetting
 }
 
@@ -37,31 +37,31 @@ func (s Sandbox) Any() bool {
 
 // SandboxSetting is where the agents of one project run. After Load all paths are absolute.
 type SandboxSetting struct {
-	Mode         string        `toml:"mode" is:"off|docker"` // SandboxOff or SandboxDocker
-	Host         string        `toml:"host"`                 // of the engine; empty: that of this machine
-	CA           string        `toml:"ca"`
-	Cert         string        `toml:"cert"`
-	Key          string        `toml:"key"`
-	SSHConfig    string        `toml:"ssh_config"`
+	Mode         string        `toml:"mode" default:"off" check:"off|docker"` // SandboxOff or SandboxDocker
+	Host         string        `toml:"host"`                                  // of the engine; empty: that of this machine
+	CA           string        `toml:"ca" check:"path"`
+	Cert         string        `toml:"cert" check:"path"`
+	Key          string        `toml:"key" check:"path"`
+	SSHConfig    string        `toml:"ssh_config" check:"path"`
 	Image        string        `toml:"image"` // empty: one is built
-	Pull         bool          `toml:"pull"`
-	BuildDir     string        `toml:"build_dir"` // empty: the Dockerfile that ships
+	Pull         bool          `toml:"pull" default:"true"`
+	BuildDir     string        `toml:"build_dir" check:"path"` // empty: the Dockerfile that ships
 	BuildNetwork string        `toml:"build_network"`
 	ImageFrom    string        `toml:"image_from"` // an engine that gets the image and sends it; empty: none
-	Network      string        `toml:"network"`
-	CPUs         float64       `toml:"cpus"`      // 0: all but one; NoLimit: all
-	MemoryMB     int           `toml:"memory_mb"` // 0: half of the machine's; NoLimit
-	PIDs         int           `toml:"pids"`      // 0: 512; NoLimit
+	Network      string        `toml:"network" default:"bridge"`
+	CPUs         float64       `toml:"cpus"`               // 0: all but one; NoLimit: all
+	MemoryMB     int           `toml:"memory_mb"`          // 0: half of the machine's; NoLimit
+	PIDs         int           `toml:"pids" default:"512"` // 0: 512; NoLimit
 	ReadOnlyRoot bool          `toml:"read_only_root"`
-	User         string        `toml:"user"`                                // "uid:gid"; empty: that of this process
-	Mounts       []string      `toml:"mounts"`                              // see ParseMounts
-	Logins       string        `toml:"logins" is:"copy|none"`               // LoginsCopy or LoginsNone
-	Seeds        []string      `toml:"seeds"`                               // see ParseSeeds
-	Env          []string      `toml:"env"`                                 // "NAME=value"
-	Idle         time.Duration `toml:"idle"`                                // 0: a container is never removed for doing nothing
-	Home         string        `toml:"home" is:"shared|session"`            // HomeShared or HomeSession
-	Isolation    string        `toml:"isolation" is:"project|conversation"` // IsolationProject or IsolationConversation
-	Runner       string        `toml:"runner"`
+	User         string        `toml:"user"`                                                     // "uid:gid"; empty: that of this process
+	Mounts       []string      `toml:"mounts" check:"path"`                                      // see ParseMounts
+	Logins       string        `toml:"logins" default:"copy" check:"copy|none"`                  // LoginsCopy or LoginsNone
+	Seeds        []string      `toml:"seeds" check:"path"`                                       // see ParseSeeds
+	Env          []string      `toml:"env"`                                                      // "NAME=value"
+	Idle         time.Duration `toml:"idle" default:"24h" check:"0|1m..87600h"`                  // 0: a container is never removed for doing nothing
+	Home         string        `toml:"home" default:"shared" check:"shared|session"`             // HomeShared or HomeSession
+	Isolation    string        `toml:"isolation" default:"project" check:"project|conversation"` // IsolationProject or IsolationConversation
+	Runner       string        `toml:"runner" check:"path"`
 }
 
 // The words of a SandboxSetting.
@@ -94,13 +94,6 @@ type Mount struct {
 type Seed struct {
 	From string
 	To   string // below the home
-}
-
-func defaultSandboxSetting() SandboxSetting {
-	return SandboxSetting{
-		Mode: SandboxOff, Pull: true, Network: "bridge", PIDs: 512, Mounts: []string{}, Logins: LoginsCopy, Seeds: []string{},
-		Env: []string{}, Idle: 24 * time.Hour, Home: HomeShared, Isolation: IsolationProject,
-	}
 }
 
 // ParseMounts reads the mounts of a setting that Load has found right.
@@ -143,18 +136,10 @@ func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	if !there {
 		return
 	}
-	path = append(slices.Clip(path), "projects")
-	projects, ok := all.(map[string]any)
-	if !ok {
-		d.found.add(dotted(path), "should be a table, not %s", kindOf(all))
-		return
-	}
-	out.Projects = make(map[string]SandboxProject)
-	for _, name := range slices.Sorted(maps.Keys(projects)) {
-		p := SandboxProject{SandboxSetting: out.inherited(projects[name])}
-		d.value(append(slices.Clip(path), name), projects[name], reflect.ValueOf(&p).Elem())
-		out.Projects[name] = p
-	}
+	projects := reflect.ValueOf(&out.Projects).Elem()
+	d.named(append(slices.Clip(path), "projects"), all, projects, func(project reflect.Value, in any) {
+		project.Addr().Interface().(*SandboxProject).SandboxSetting = out.inherited(in)
+	})
 }
 
 // inherited is what a project has of [sandbox]. One that names its image is not built of the other's directory, and
@@ -173,84 +158,33 @@ func (s *Sandbox) inherited(project any) SandboxSetting {
 	return one
 }
 
-// resolveSandbox makes the paths of [sandbox] and its projects absolute.
-func resolveSandbox(c *Config, home string) problems {
-	general := resolveSetting(&c.Sandbox.SandboxSetting, home)
-	found := general.below("sandbox")
-	for _, name := range slices.Sorted(maps.Keys(c.Sandbox.Projects)) {
-		p := c.Sandbox.Projects[name]
-		own := resolveSetting(&p.SandboxSetting, home)
-		dir, err := absolute(p.Dir, home)
-		if err != nil {
-			own.add("dir", "%v", err)
+// completeSeeds adds the place in the home of the sandbox to seeds of this machine's home that name none.
+func completeSeeds(c *Config, home string) {
+	complete := func(s *SandboxSetting) {
+		s.Seeds = slices.Clone(s.Seeds)
+		for i, from := range s.Seeds {
+			to, err := filepath.Rel(home, from)
+			if err == nil && filepath.IsAbs(home) && from != home && inside(home, from) && !strings.Contains(from, ":") {
+				s.Seeds[i] = from + ":" + to
+			}
 		}
-		p.Dir = dir
-		c.Sandbox.Projects[name] = p
-		found = append(found, own.without(general).below(projectKey(name))...)
 	}
-	return found
+	complete(&c.Sandbox.SandboxSetting)
+	for name, p := range c.Sandbox.Projects {
+		complete(&p.SandboxSetting)
+		c.Sandbox.Projects[name] = p
+	}
 }
 
 func projectKey(name string) string { return "sandbox.projects." + dotted([]string{name}) }
 
-// below puts the keys of problems below a table.
-func (p problems) below(table string) problems {
-	out := slices.Clone(p)
-	for i := range out {
-		out[i].Key = strings.TrimSuffix(table+"."+out[i].Key, ".")
-	}
-	return out
-}
-
-// without leaves out what another table is blamed for already.
-func (p problems) without(other problems) problems {
-	return slices.DeleteFunc(p, func(q Problem) bool { return slices.Contains(other, q) })
-}
-
-func resolveSetting(s *SandboxSetting, home string) (found problems) {
-	for key, p := range map[string]*string{
-		"ca": &s.CA, "cert": &s.Cert, "key": &s.Key, "ssh_config": &s.SSHConfig, "build_dir": &s.BuildDir, "runner": &s.Runner,
-	} {
-		expanded, err := absolute(*p, home)
-		if err != nil {
-			found.add(key, "%v", err)
-		}
-		*p = expanded
-	}
-	s.Mounts = found.expanded("mounts", s.Mounts, func(m string) (string, error) {
-		source, rest, _ := strings.Cut(m, ":")
-		source, err := absolute(source, home)
-		return joined(source, rest), err
+// withoutInherited removes the problems that a project has from [sandbox], which is blamed for them already.
+func (p problems) withoutInherited() problems {
+	return slices.DeleteFunc(p, func(q Problem) bool {
+		rest, ok := strings.CutPrefix(q.Key, "sandbox.projects.")
+		_, key, _ := cutLast(rest)
+		return ok && slices.Contains(p, Problem{Key: "sandbox." + key, Text: q.Text})
 	})
-	s.Seeds = found.expanded("seeds", s.Seeds, func(one string) (string, error) {
-		from, to, _ := strings.Cut(one, ":")
-		from, err := absolute(from, home)
-		if to == "" && err == nil && filepath.IsAbs(home) && from != home && inside(home, from) {
-			to, err = filepath.Rel(home, from)
-		}
-		return joined(from, to), err
-	})
-	return found
-}
-
-func joined(a, b string) string {
-	if b == "" {
-		return a
-	}
-	return a + ":" + b
-}
-
-func (p *problems) expanded(key string, list []string, f func(string) (string, error)) []string {
-	out := slices.Clone(list)
-	for i, one := range list {
-		expanded, err := f(one)
-		if err != nil {
-			p.add(key, "%v", err)
-			continue
-		}
-		out[i] = expanded
-	}
-	return out
 }
 
 func parseAll[T any](list []string, parse func(string) (T, error)) ([]T, error) {

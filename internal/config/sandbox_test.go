@@ -33,7 +33,7 @@ func TestAProjectHasOfTheSandboxWhatItDoesNotSay(t *testing.T) {
 		dir = "/srv/shop/built"
 		build_dir = "~/image"
 	`, nil)
-	general := defaultSandboxSetting()
+	general := tableOf[SandboxSetting]()
 	general.Image, general.User, general.Idle = "agents:1", "7:8", time.Hour
 	general.Mounts = []string{"/home/ada/tools", "/opt:/tools:rw", "/a:ro"}
 	general.Seeds = []string{"/home/ada/.netrc:.netrc", "/etc/x:y"}
@@ -113,9 +113,14 @@ func TestThePageOnSandboxesHasEveryKey(t *testing.T) {
 			rows[key[1]] = strings.Trim(strings.TrimSpace(cells[2]), "`")
 		}
 	}
-	set := defaultSandboxSetting()
+	set := tableOf[SandboxSetting]()
 	project := SandboxProject{SandboxSetting: set}
-	keys := keysOf(reflect.ValueOf(&project).Elem(), "")
+	var keys []string
+	visit(setting{value: reflect.ValueOf(project)}, func(s setting) {
+		if isValue(s) {
+			keys = append(keys, s.key)
+		}
+	})
 	if len(keys) < 20 {
 		t.Fatalf("only %d keys were found; the test looks at the wrong thing", len(keys))
 	}

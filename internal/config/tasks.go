@@ -2,12 +2,9 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net"
 	"net/netip"
-	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,36 +23,36 @@ type Quiet struct {
 	Zone        string `toml:"zone"`       // IANA name; empty: the machine's
 	QuietFrom   string `toml:"quiet_from"` // "15:04"
 	QuietTo     string `toml:"quiet_to"`
-	QuietPolicy string `toml:"quiet_policy"` // "hold" or "skip"
+	QuietPolicy string `toml:"quiet_policy" default:"hold" check:"hold|skip"` // "hold" or "skip"
 }
 
 // TaskSettings says how a task runs. What is empty is as the conversation chose.
 type TaskSettings struct {
-	Session string        `toml:"session" is:"own|shared"`
+	Session string        `toml:"session" default:"own" check:"own|shared"`
 	Agent   string        `toml:"agent"`
 	Model   string        `toml:"model"` // only with Agent, as Effort
 	Effort  string        `toml:"effort"`
-	Dir     string        `toml:"dir"`                  // only with an own session
-	Timeout time.Duration `toml:"timeout" is:"0..168h"` // 0: agents.turn_timeout
-	Retries int           `toml:"retries" is:"0..10"`
-	Backoff time.Duration `toml:"backoff" is:"1s..6h"`
-	Sandbox string        `toml:"sandbox"` // SandboxDocker: in a container, whatever the project says; only with an own session
+	Dir     string        `toml:"dir" check:"path"`        // only with an own session
+	Timeout time.Duration `toml:"timeout" check:"0..168h"` // 0: agents.turn_timeout
+	Retries int           `toml:"retries" check:"0..10"`
+	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"`
+	Sandbox string        `toml:"sandbox" check:"off|docker"` // SandboxDocker: in a container, whatever the project says; only with an own session
 }
 
 // Rights is what a task may do without being allowed to by a button.
 type Rights struct {
-	Permission string   `toml:"permission"` // empty: the stricter of permissions.mode and "ask"
-	Rules      []string `toml:"rules"`      // patterns that go through; package orchestrator reads them
+	Permission string   `toml:"permission" check:"plan|ask|accept-edits|auto|bypass"` // empty: the stricter of permissions.mode and "ask"
+	Rules      []string `toml:"rules"`                                                // patterns that go through; package orchestrator reads them
 	ToolLists
 }
 
 // Job is a prompt that is asked by a schedule.
 type Job struct {
-	Enabled  bool   `toml:"enabled"`
+	Enabled  bool   `toml:"enabled" default:"true"`
 	Schedule string `toml:"schedule"` // what it may say is package heartbeat's to know
 	Prompt   string `toml:"prompt"`
-	Missed   string `toml:"missed" is:"once|skip|all"` // "once", "skip" or "all"
-	Overlap  string `toml:"overlap" is:"skip|queue"`
+	Missed   string `toml:"missed" default:"once" check:"once|skip|all"` // "once", "skip" or "all"
+	Overlap  string `toml:"overlap" default:"skip" check:"skip|queue"`
 	Target
 	TaskSettings
 	Rights
@@ -65,10 +62,10 @@ type Job struct {
 // Heartbeat is the proactive prompt.
 type Heartbeat struct {
 	Enabled bool          `toml:"enabled"`
-	Every   time.Duration `toml:"every" is:"1m..168h"`
-	Prompt  string        `toml:"prompt"`
-	OKWord  string        `toml:"ok_word"`
-	Session string        `toml:"session" is:"own|shared"`
+	Every   time.Duration `toml:"every" default:"1h" check:"1m..168h"`
+	Prompt  string        `toml:"prompt" default:"Look whether there is anything that I should know."`
+	OKWord  string        `toml:"ok_word" default:"HEARTBEAT_OK"`
+	Session string        `toml:"session" default:"own" check:"own|shared"`
 	Target
 	Rights
 	Quiet
@@ -76,18 +73,18 @@ type Heartbeat struct {
 
 // Webhooks is what other programs may start. Nothing is listened for without a hook.
 type Webhooks struct {
-	Listen string          `toml:"listen"`
+	Listen string          `toml:"listen" default:"127.0.0.1:8787"`
 	Remote bool            `toml:"remote"`
 	Hooks  map[string]Hook `toml:"hooks"` // by name; nil for none
 }
 
 // Hook is one webhook.
 type Hook struct {
-	Auth      string `toml:"auth" is:"bearer|github|stripe"`
+	Auth      string `toml:"auth" default:"bearer" check:"bearer|github|stripe"`
 	Secret    Secret `toml:"secret"`
 	Prompt    string `toml:"prompt"`
-	BodyMaxKB int    `toml:"body_max_kb" is:"1..1024"`
-	PerMinute int    `toml:"per_minute" is:"1..6000"`
+	BodyMaxKB int    `toml:"body_max_kb" default:"256" check:"1..1024"`
+	PerMinute int    `toml:"per_minute" default:"30" check:"1..6000"`
 	Target
 	TaskSettings
 	Rights
@@ -96,41 +93,20 @@ type Hook struct {
 
 // Retention is what is kept besides what storage.retention_days is about; 0 is no limit.
 type Retention struct {
-	UploadsMB       int `toml:"uploads_mb" is:"0..1048576"`
-	TranscriptsDays int `toml:"transcripts_days" is:"0..1048576"`
-	TranscriptsMB   int `toml:"transcripts_mb" is:"0..1048576"`
-	AuditDays       int `toml:"audit_days" is:"0..1048576"`
-	AuditMB         int `toml:"audit_mb" is:"0..1048576"`
-	StepsDays       int `toml:"steps_days" is:"0..1048576"`
-	StepsMB         int `toml:"steps_mb" is:"0..1048576"`
-	RunsDays        int `toml:"runs_days" is:"0..1048576"`
-	RunsMB          int `toml:"runs_mb" is:"0..1048576"`
-	HomesDays       int `toml:"homes_days" is:"0..1048576"`
-	HomesMB         int `toml:"homes_mb" is:"0..1048576"`
-	ContainersMB    int `toml:"containers_mb" is:"0..1048576"`
-	BackupsDays     int `toml:"backups_days" is:"0..1048576"` // 0: none are made
-	BackupsMB       int `toml:"backups_mb" is:"1..1048576"`
-}
-
-func defaultTaskSettings() TaskSettings { return TaskSettings{Session: "own", Backoff: time.Minute} }
-
-func defaultRights() Rights { return Rights{Rules: []string{}, ToolLists: noToolLists()} }
-
-// defaultJob is a job of a [jobs] table before its keys are read.
-func defaultJob() Job {
-	return Job{Enabled: true, Missed: "once", Overlap: "skip", TaskSettings: defaultTaskSettings(), Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"}}
-}
-
-// defaultHook is a hook of a [webhooks.hooks] table before its keys are read.
-func defaultHook() Hook {
-	return Hook{Auth: "bearer", BodyMaxKB: 256, PerMinute: 30, TaskSettings: defaultTaskSettings(), Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"}}
-}
-
-func defaultHeartbeat() Heartbeat {
-	return Heartbeat{
-		Every: time.Hour, Prompt: "Look whether there is anything that I should know.", OKWord: "HEARTBEAT_OK",
-		Session: "own", Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"},
-	}
+	UploadsMB       int `toml:"uploads_mb" check:"0..1048576"`
+	TranscriptsDays int `toml:"transcripts_days" check:"0..1048576"`
+	TranscriptsMB   int `toml:"transcripts_mb" check:"0..1048576"`
+	AuditDays       int `toml:"audit_days" check:"0..1048576"`
+	AuditMB         int `toml:"audit_mb" check:"0..1048576"`
+	StepsDays       int `toml:"steps_days" default:"30" check:"0..1048576"`
+	StepsMB         int `toml:"steps_mb" default:"200" check:"0..1048576"`
+	RunsDays        int `toml:"runs_days" check:"0..1048576"`
+	RunsMB          int `toml:"runs_mb" check:"0..1048576"`
+	HomesDays       int `toml:"homes_days" check:"0..1048576"`
+	HomesMB         int `toml:"homes_mb" check:"0..1048576"`
+	ContainersMB    int `toml:"containers_mb" check:"0..1048576"`
+	BackupsDays     int `toml:"backups_days" default:"7" check:"0..1048576"` // 0: none are made
+	BackupsMB       int `toml:"backups_mb" default:"1000" check:"1..1048576"`
 }
 
 // taskName is what a job or a webhook may be called: it stands in a URL, and in ids.
@@ -143,14 +119,12 @@ func (c *Config) checkTasks(p *problems) {
 		needs(p, key+".schedule", j.Schedule, `a job needs a schedule, such as "every weekday at 8:30"`)
 		needs(p, key+".prompt", j.Prompt, "a job needs a prompt")
 		c.checkTaskSettings(p, key, j.TaskSettings)
-		c.checkTask(p, key, j, j.Rights, j.Target, j.Quiet)
-		p.word(key+".quiet_policy", j.QuietPolicy, "hold", "skip")
+		c.checkTask(p, key, j.Target, j.Quiet)
 	}
 	if h := c.Heartbeat; h.Enabled {
 		needs(p, "heartbeat.prompt", h.Prompt, "is empty; write what the agent is asked")
 		needs(p, "heartbeat.ok_word", h.OKWord, "is empty; the agent needs a word to say that there is nothing")
-		c.checkTask(p, "heartbeat", h, h.Rights, h.Target, h.Quiet)
-		p.word("heartbeat.quiet_policy", h.QuietPolicy, "hold", "skip")
+		c.checkTask(p, "heartbeat", h.Target, h.Quiet)
 	}
 	c.checkHooks(p)
 }
@@ -187,17 +161,13 @@ func (c *Config) checkHooks(p *problems) {
 			p.add(key+".secret", "a secret has at least 16 characters; make one by: openssl rand -hex 32")
 		}
 		c.checkTaskSettings(p, key, h.TaskSettings)
-		c.checkTask(p, key, h, h.Rights, h.Target, h.Quiet)
+		c.checkTask(p, key, h.Target, h.Quiet)
 		p.word(key+".quiet_policy", h.QuietPolicy, "hold")
 	}
 }
 
-// checkTask checks what all tasks have. task is the whole table.
-func (c *Config) checkTask(p *problems, key string, task any, r Rights, at Target, q Quiet) {
-	p.hold(key+".", reflect.ValueOf(task))
-	if r.Permission != "" {
-		p.word(key+".permission", r.Permission, permissionModes()...)
-	}
+// checkTask checks the settings that all tasks have.
+func (c *Config) checkTask(p *problems, key string, at Target, q Quiet) {
 	c.checkTarget(p, key, at)
 	if _, err := time.LoadLocation(q.Zone); err != nil || q.Zone == "Local" {
 		p.add(key+".zone", "%q is no time zone such as Europe/Paris", q.Zone)
@@ -225,8 +195,6 @@ func (c *Config) checkTaskSettings(p *problems, key string, m TaskSettings) {
 	}
 	switch {
 	case m.Dir == "":
-	case !filepath.IsAbs(m.Dir):
-		p.add(key+".dir", "%q is not an absolute path", m.Dir)
 	case m.Session == "shared":
 		p.add(key+".dir", `the chat's session has its directory; set session = "own"`)
 	case !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, m.Dir) }):
@@ -243,7 +211,6 @@ func (c *Config) checkTaskSandbox(p *problems, key string, m TaskSettings) {
 	if m.Sandbox == "" {
 		return
 	}
-	p.word(key, m.Sandbox, SandboxOff, SandboxDocker)
 	if m.Sandbox == SandboxDocker && m.Session == "shared" {
 		p.add(key, `a job in the chat's session runs where that session does; set session = "own"`)
 	}
@@ -276,25 +243,4 @@ func checkHours(p *problems, key, from, to string) {
 			p.add(key+"."+name, `%q should be a time of day such as "22:00"`, at)
 		}
 	}
-}
-
-// resolveTasks makes the directories of jobs and hooks absolute.
-func resolveTasks(c *Config, home string) (found problems) {
-	expand := func(key string, m TaskSettings) TaskSettings {
-		dir, err := absolute(m.Dir, home)
-		if err != nil {
-			found.add(key+".dir", "%v", err)
-		}
-		m.Dir = dir
-		return m
-	}
-	for name, j := range c.Jobs {
-		j.TaskSettings = expand("jobs."+dotted([]string{name}), j.TaskSettings)
-		c.Jobs[name] = j
-	}
-	for name, h := range c.Webhooks.Hooks {
-		h.TaskSettings = expand(fmt.Sprintf("webhooks.hooks.%s", dotted([]string{name})), h.TaskSettings)
-		c.Webhooks.Hooks[name] = h
-	}
-	return found
 }

@@ -1,13 +1,12 @@
 package config
 
 import (
-	"maps"
-	"slices"
+	"reflect"
 
 	"ductor/cli/tools"
 )
 
-// checkTools refuses names of tools that mean nothing: a list with such a name would allow, or deny, nothing.
+// checkTools rejects names of tools that mean nothing. A list with such a name would neither allow nor deny anything.
 func (c *Config) checkTools(p *problems) {
 	check := func(key string, names []string, wrong func(name string) error) {
 		for _, name := range names {
@@ -16,25 +15,14 @@ func (c *Config) checkTools(p *problems) {
 			}
 		}
 	}
-	lists := func(key string, l ToolLists) {
-		check(key+".tools", l.Tools, tools.CheckOnly)
-		check(key+".denied_tools", l.DeniedTools, tools.Check)
-	}
-	if len(c.Agents.ACP) == 0 { // nobody knows the tools of other agents
+	if len(c.Agents.ACP) == 0 { // the tools of other agents are unknown
 		check("permissions.allowed_tools", c.Permissions.AllowedTools, tools.Check)
 	}
 	check("permissions.denied_tools", c.Permissions.DeniedTools, tools.Check)
-	for _, name := range slices.Sorted(maps.Keys(c.Projects.Named)) {
-		lists("projects.named."+dotted([]string{name}), c.Projects.Named[name].ToolLists)
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
-		lists("roles."+dotted([]string{name}), c.Roles[name].ToolLists)
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Jobs)) {
-		lists("jobs."+dotted([]string{name}), c.Jobs[name].ToolLists)
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Webhooks.Hooks)) {
-		lists("webhooks.hooks."+dotted([]string{name}), c.Webhooks.Hooks[name].ToolLists)
-	}
-	lists("heartbeat", c.Heartbeat.ToolLists)
+	visit(setting{value: reflect.ValueOf(*c)}, func(s setting) {
+		if lists, ok := s.value.Interface().(ToolLists); ok {
+			check(s.key+".tools", lists.Tools, tools.CheckOnly)
+			check(s.key+".denied_tools", lists.DeniedTools, tools.Check)
+		}
+	})
 }

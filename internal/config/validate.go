@@ -41,11 +41,14 @@ func (c Config) Secrets() []string {
 	return all
 }
 
-// check holds the bounds of every setting.
-func (c *Config) check() problems {
-	var p problems
+// check returns the problems of all settings.
+func (c *Config) check() (p problems) {
+	checked := *c
+	if !c.Heartbeat.Enabled { // it may be incomplete
+		checked.Heartbeat = Default().Heartbeat
+	}
 	c.checkTelegram(&p)
-	p.hold("", reflect.ValueOf(c).Elem())
+	visit(setting{value: reflect.ValueOf(checked)}, p.check)
 	c.checkTogether(&p)
 	checkHours(&p, "notify", c.Notify.QuietFrom, c.Notify.QuietTo)
 	c.checkAgents(&p)
@@ -61,7 +64,7 @@ func (c *Config) check() problems {
 	c.checkHealth(&p)
 	checkURL(&p, "tracing.url", c.Tracing.URL, "http://localhost:4318")
 	checkURL(&p, "upgrade.url", c.Upgrade.URL, "https://example.org/ductor/latest")
-	return p
+	return p.withoutInherited()
 }
 
 // checkURL looks at an address that may be empty.
@@ -137,7 +140,7 @@ func (c *Config) checkAgents(p *problems) {
 		p.add("agents.default", "%q is switched off by %s.enabled", c.Agents.Default, c.Agents.key(c.Agents.Default))
 	}
 	// The default itself, or an agent that is switched off, may be named: neither is ever fallen back on.
-	p.words("agents.fallback", c.Agents.Fallback, c.Agents.Names())
+	p.words("agents.fallback", reflect.ValueOf(c.Agents.Fallback), c.Agents.Names())
 	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 	for key, names := range c.Agents.environments() {
 		for _, name := range names {
