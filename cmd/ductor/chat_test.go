@@ -13,6 +13,7 @@ import (
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 func TestAChatWithTheScriptedAgents(t *testing.T) {
@@ -225,7 +226,7 @@ func TestPermissionsInTheChat(t *testing.T) {
 
 func TestRolesInTheChat(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
-		c.Roles = map[string]config.Role{
+		c.Roles = map[string]orchestrator.Role{
 			"reviewer": {Prompt: "You review.", Append: true},
 			"author":   {Prompt: "You write.", Append: true, Agent: "codex"},
 		}

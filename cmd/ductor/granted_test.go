@@ -9,6 +9,7 @@ import (
 
 	"ductor/internal/config"
 	"ductor/internal/realagent"
+	"ductor/orchestrator"
 )
 
 // A bypass that was chosen in a sandboxed project ends with /project of one that has no sandbox: the next command there waits for a card.
@@ -25,7 +26,7 @@ func TestRightsOfASandboxDoNotFollowToTheMachine(t *testing.T) {
 		c.Sandbox.Projects = map[string]config.SandboxProject{"box": {Dir: box, SandboxSetting: c.Sandbox.SandboxSetting}}
 		c.Sandbox.Mode = config.SandboxOff
 		c.Projects.DefaultDir = box
-		c.Projects.Named = map[string]config.Project{"api": {Dir: api}, "box": {Dir: box}}
+		c.Projects.Named = map[string]orchestrator.ProjectPolicy{"api": {Dir: api}, "box": {Dir: box}}
 		c.Permissions.Mode = "ask"
 	})
 	town.say("/permissions bypass")

@@ -65,7 +65,7 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 		c.Projects.DefaultDir = open
 		task := job("at "+time.Now().Add(8*time.Second).Format(time.DateTime), `[[tool cmd="test -d /opt/ductor && echo inside >task.txt"]][[text "the task is done"]]`)
 		task.Dir, task.Sandbox = open, config.SandboxDocker
-		c.Jobs = map[string]config.Job{"boxed": task}
+		c.Jobs = map[string]heartbeat.JobSettings{"boxed": task}
 	})
 	town.say(note + `[[text "first"]]`)
 	town.awaitAnswer("first")

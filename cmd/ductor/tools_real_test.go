@@ -10,6 +10,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
+	"ductor/orchestrator"
 )
 
 // shellTools are the names under which the models of the agents call their shells.
@@ -83,7 +84,7 @@ func TestARealAgentBeginsWithFilesOfItsProject(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "RULES.md"), []byte("Sell nothing.\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c.Projects.Named = map[string]config.Project{"shop": {Dir: dir, Context: []string{"RULES.md"}}}
+		c.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": {Dir: dir, Context: []string{"RULES.md"}}}
 	})
 	for i, want := range []int{1, 0} {
 		town.say(`[[text "answer %d"]]`, i)

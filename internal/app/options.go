@@ -293,15 +293,6 @@ func namedProjects(cfg config.Config) map[string]string {
 // summaryWait is how long is waited for a summary, of what was said before or of a long result.
 const summaryWait = 20 * time.Second
 
-// rolesOf are the roles in the configuration. There are those that ship with ductor and of the folder roles beside it, too.
-func rolesOf(cfg config.Config) map[string]orchestrator.Role {
-	configured := map[string]orchestrator.Role{}
-	for name, r := range cfg.Roles {
-		configured[name] = orchestrator.Role{Prompt: r.Prompt, Replace: !r.Append, Agent: cli.Agent(r.Agent), Model: cli.ModelID(r.Model), Tools: toolList(r.ToolLists)}
-	}
-	return configured
-}
-
 // deliveryWait is how long the next turn waits for the chat to show the last one.
 const deliveryWait = 30 * time.Second
 

@@ -94,7 +94,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	a.use(next)
-	a.roles.Configure(rolesOf(next))
+	a.roles.Configure(next.Roles)
 	if a.Level != nil {
 		_ = a.Level.UnmarshalText([]byte(next.Log.Level)) // the configuration knows the levels
 	}
@@ -120,7 +120,7 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 	text := p.Text("config.reloaded")
 	for _, part := range []struct {
 		applies config.Applies
-		title  lang.Key
+		title   lang.Key
 	}{{config.AtOnce, "config.at-once"}, {config.AfterRestart, "config.after-restart"}} {
 		if lines := linesOf(p, changes, part.applies, !in.Group()); len(lines) > 0 {
 			text += "\n\n" + p.Text(part.title) + "\n" + strings.Join(lines, "\n")

@@ -95,13 +95,13 @@ func (c *Config) modelNames(doc document) (all []ModelName) {
 		add("agents.acp."+dotted([]string{name})+".model", name, a.ACP[name].Model)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
-		add("roles."+dotted([]string{name})+".model", c.Roles[name].Agent, c.Roles[name].Model)
+		add("roles."+dotted([]string{name})+".model", string(c.Roles[name].Agent), string(c.Roles[name].Model))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Jobs)) {
-		add("jobs."+dotted([]string{name})+".model", c.Jobs[name].Agent, c.Jobs[name].Model)
+		add("jobs."+dotted([]string{name})+".model", string(c.Jobs[name].Agent), string(c.Jobs[name].Model))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Webhooks.Hooks)) {
-		add("webhooks.hooks."+dotted([]string{name})+".model", c.Webhooks.Hooks[name].Agent, c.Webhooks.Hooks[name].Model)
+		add("webhooks.hooks."+dotted([]string{name})+".model", string(c.Webhooks.Hooks[name].Agent), string(c.Webhooks.Hooks[name].Model))
 	}
 	if _, alias := c.Models[c.Sessions.SummaryModel]; !alias {
 		add("sessions.summary_model", "", c.Sessions.SummaryModel)

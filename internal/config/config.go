@@ -6,63 +6,69 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ductor/heartbeat"
+	"ductor/heartbeat/webhook"
+	"ductor/internal/keys"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
 )
 
 // Config contains all settings. A setting is a field with tags: its key in the file, its default, the check of its value,
 // and, at it or at a table around it, when a change applies. Paths that Load and Default return are absolute.
 type Config struct {
-	Telegram    Telegram         `toml:"telegram" applies:"after a restart"`
-	Stream      Stream           `toml:"stream" applies:"at once"`
-	Notify      Notify           `toml:"notify" applies:"at once"`
-	Queue       Queue            `toml:"queue" applies:"after a restart"`
-	Sessions    Sessions         `toml:"sessions" applies:"at once"`
-	Recovery    Recovery         `toml:"recovery" applies:"at once"`
-	Budget      Budget           `toml:"budget" applies:"at once"`
-	Agents      Agents           `toml:"agents" applies:"after a restart"`
-	Permissions Permissions      `toml:"permissions" applies:"at once"`
-	MCP         MCP              `toml:"mcp" applies:"after a restart"`
-	Consult     Consult          `toml:"consult" applies:"at once"`
-	Tracing     Tracing          `toml:"tracing" applies:"after a restart"`
-	Health      Health           `toml:"health" applies:"after a restart"`
-	Upgrade     Upgrade          `toml:"upgrade" applies:"after a restart"`
-	Projects    Projects         `toml:"projects" applies:"after a restart"`
-	Files       Files            `toml:"files" applies:"after a restart"`
-	Voice       Voice            `toml:"voice" applies:"after a restart"`
-	Sandbox     Sandbox          `toml:"sandbox" applies:"after a restart"`
-	Users       map[string]User  `toml:"users" applies:"at once"`  // by ID; nil for none
-	Roles       map[string]Role  `toml:"roles" applies:"at once"`  // by name; nil for none
-	Models      map[string]Alias `toml:"models" applies:"at once"` // by name; nil for none
-	Heartbeat   Heartbeat        `toml:"heartbeat" applies:"at once"`
-	Jobs        map[string]Job   `toml:"jobs" applies:"at once"` // by name; nil for none
-	Webhooks    Webhooks         `toml:"webhooks" applies:"after a restart"`
-	Storage     Storage          `toml:"storage" applies:"after a restart"`
-	Retention   Retention        `toml:"retention" applies:"at once"`
-	Log         Log              `toml:"log" applies:"after a restart"`
-	Rate        Rate             `toml:"rate" applies:"after a restart"`
+	Telegram    Telegram                         `toml:"telegram" applies:"after a restart"`
+	Stream      Stream                           `toml:"stream" applies:"at once"`
+	Notify      Notify                           `toml:"notify" applies:"at once"`
+	Queue       Queue                            `toml:"queue" applies:"after a restart"`
+	Sessions    Sessions                         `toml:"sessions" applies:"at once"`
+	Recovery    Recovery                         `toml:"recovery" applies:"at once"`
+	Budget      Budget                           `toml:"budget" applies:"at once"`
+	Agents      Agents                           `toml:"agents" applies:"after a restart"`
+	Permissions Permissions                      `toml:"permissions" applies:"at once"`
+	MCP         MCP                              `toml:"mcp" applies:"after a restart"`
+	Consult     Consult                          `toml:"consult" applies:"at once"`
+	Tracing     Tracing                          `toml:"tracing" applies:"after a restart"`
+	Health      Health                           `toml:"health" applies:"after a restart"`
+	Upgrade     Upgrade                          `toml:"upgrade" applies:"after a restart"`
+	Projects    Projects                         `toml:"projects" applies:"after a restart"`
+	Files       Files                            `toml:"files" applies:"after a restart"`
+	Voice       Voice                            `toml:"voice" applies:"after a restart"`
+	Sandbox     Sandbox                          `toml:"sandbox" applies:"after a restart"`
+	Users       map[string]User                  `toml:"users" applies:"at once"`  // by ID; nil for none
+	Roles       map[string]orchestrator.Role     `toml:"roles" applies:"at once"`  // by name; nil for none
+	Models      map[string]Alias                 `toml:"models" applies:"at once"` // by name; nil for none
+	Heartbeat   heartbeat.Settings               `toml:"heartbeat" applies:"at once"`
+	Jobs        map[string]heartbeat.JobSettings `toml:"jobs" applies:"at once"` // by name; nil for none
+	Webhooks    webhook.Settings                 `toml:"webhooks" applies:"after a restart"`
+	Storage     Storage                          `toml:"storage" applies:"after a restart"`
+	Retention   Retention                        `toml:"retention" applies:"at once"`
+	Log         Log                              `toml:"log" applies:"after a restart"`
+	Rate        Rate                             `toml:"rate" applies:"after a restart"`
 
 	// File is the absolute path of the file that Load read; empty without one.
 	File string `toml:"-"`
 	// ModelNames are the models that the file names; Load sets them.
 	ModelNames []ModelName `toml:"-"`
 	// Keys are the API keys of agents, which are stored beside the file; the caller of Load sets them.
-	Keys []AgentKey `toml:"-"`
+	Keys []keys.Key `toml:"-"`
 	// Warnings are sentences about settings that are allowed but probably unintended; Load sets them.
 	Warnings []string `toml:"-"`
 }
 
 // Telegram configures the bot and its users.
 type Telegram struct {
-	Token         Secret   `toml:"token"` // Load sets it from its other sources, too
-	TokenFile     string   `toml:"token_file" check:"path"`
-	APIBase       string   `toml:"api_base" default:"https://api.telegram.org"`
-	APIFiles      string   `toml:"api_files" check:"path"` // the directory of the files of a local Bot API server
-	Proxy         Secret   `toml:"proxy"`                  // a URL, often with a password
-	AllowedUsers  []int64  `toml:"allowed_users" applies:"at once"`
-	AllowedGroups []int64  `toml:"allowed_groups" applies:"at once"`
-	GroupMembers  string   `toml:"group_members" default:"listed" check:"listed|all" applies:"at once"`
-	GroupTrigger  string   `toml:"group_trigger" default:"mention" check:"mention|all" applies:"at once"`
-	AbortWords    []string `toml:"abort_words" default:"['stop', 'abort']" applies:"at once"` // lower case
-	Reactions     bool     `toml:"reactions" default:"true" applies:"at once"`
+	Token         secrets.Value `toml:"token"` // Load sets it from its other sources, too
+	TokenFile     string        `toml:"token_file" check:"path"`
+	APIBase       string        `toml:"api_base" default:"https://api.telegram.org"`
+	APIFiles      string        `toml:"api_files" check:"path"` // the directory of the files of a local Bot API server
+	Proxy         secrets.Value `toml:"proxy"`                  // a URL, often with a password
+	AllowedUsers  []int64       `toml:"allowed_users" applies:"at once"`
+	AllowedGroups []int64       `toml:"allowed_groups" applies:"at once"`
+	GroupMembers  string        `toml:"group_members" default:"listed" check:"listed|all" applies:"at once"`
+	GroupTrigger  string        `toml:"group_trigger" default:"mention" check:"mention|all" applies:"at once"`
+	AbortWords    []string      `toml:"abort_words" default:"['stop', 'abort']" applies:"at once"` // lower case
+	Reactions     bool          `toml:"reactions" default:"true" applies:"at once"`
 }
 
 // Stream configures how an answer grows in the chat.
@@ -84,12 +90,12 @@ type Stream struct {
 
 // Notify configures which messages make a sound.
 type Notify struct {
-	Mode      string        `toml:"mode" default:"long" check:"always|long|never"`
-	Long      time.Duration `toml:"long" default:"1m" check:"1s..24h"`               // a longer turn is a long one
-	Silence   time.Duration `toml:"silence" default:"5m" check:"0..24h"`             // of an agent
-	QuietFrom string        `toml:"quiet_from"`                                      // "15:04"
-	QuietTo   string        `toml:"quiet_to"`                                        // "15:04"
-	Alerts    bool          `toml:"alerts" default:"true" applies:"after a restart"` // to the owner, about problems of the machine
+	Mode    string        `toml:"mode" default:"long" check:"always|long|never"`
+	Long    time.Duration `toml:"long" default:"1m" check:"1s..24h"`   // a longer turn is a long one
+	Silence time.Duration `toml:"silence" default:"5m" check:"0..24h"` // of an agent
+	// Alerts notify the owner of problems of the machine.
+	Alerts             bool `toml:"alerts" default:"true" applies:"after a restart"`
+	orchestrator.Hours      // without sound
 }
 
 // Queue configures how messages wait and merge.
@@ -225,21 +231,8 @@ type Projects struct {
 	Roots      []string `toml:"roots" default:"['~/ductor']" check:"path"`
 	DefaultDir string   `toml:"default_dir" check:"path"` // after Load never empty
 	// Named are projects by name, besides the repositories inside the roots.
-	Named   map[string]Project `toml:"named" applies:"at once"`
-	AddDirs []string           `toml:"add_dirs" check:"path"` // further directories that all agents may use
-}
-
-// Project is a directory that users know by a name. Its settings apply to everything below it.
-type Project struct {
-	Dir     string   `toml:"dir" check:"path"` // inside the roots
-	Context []string `toml:"context"`          // files below Dir that start every session
-	ToolLists
-}
-
-// ToolLists limit which tools agents use. The names are generic, or an agent's own.
-type ToolLists struct {
-	Tools       []string `toml:"tools"`        // the only permitted tools; empty: all
-	DeniedTools []string `toml:"denied_tools"` // never used
+	Named   map[string]orchestrator.ProjectPolicy `toml:"named" applies:"at once"`
+	AddDirs []string                              `toml:"add_dirs" check:"path"` // further directories that all agents may use
 }
 
 // Files configures how files of projects reach a chat.
@@ -255,15 +248,6 @@ type Voice struct {
 	KeyFrom string        `toml:"key_from" default:"OPENAI_API_KEY"` // the variable with its key
 	Timeout time.Duration `toml:"timeout" default:"2m" check:"1s..1h"`
 	Confirm bool          `toml:"confirm"`
-}
-
-// Role is a named system prompt.
-type Role struct {
-	Prompt string `toml:"prompt"`
-	Append bool   `toml:"append" default:"true"` // add it to the agent's own prompt; false replaces that
-	Agent  string `toml:"agent"`                 // empty: the conversation's
-	Model  string `toml:"model"`                 // empty: the conversation's
-	ToolLists
 }
 
 // Alias is another name for a model.

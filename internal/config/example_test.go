@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ductor/heartbeat"
+	"ductor/heartbeat/webhook"
+	"ductor/orchestrator"
 )
 
 const examplePath = "../../config.toml.example"
@@ -54,12 +58,12 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	}
 	job := c.Jobs["morning"]
 	job.Schedule, job.Prompt = "", ""
-	if d := cmp.Diff(tableOf[Job](), job); d != "" {
+	if d := cmp.Diff(tableOf[heartbeat.JobSettings](), job); d != "" {
 		t.Errorf("the job of the example differs from the default one (-default +example):\n%s", d)
 	}
 	hook := c.Webhooks.Hooks["deploy"]
 	hook.Prompt = ""
-	if d := cmp.Diff(tableOf[Hook](), hook); d != "" {
+	if d := cmp.Diff(tableOf[webhook.HookSettings](), hook); d != "" {
 		t.Errorf("the webhook of the example differs from the default one (-default +example):\n%s", d)
 	}
 	want := SandboxProject{Dir: "~/web", SandboxSetting: tableOf[SandboxSetting]()}
@@ -67,7 +71,7 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	if d := cmp.Diff(want, c.Sandbox.Projects["web"]); d != "" {
 		t.Errorf("the project of the example differs from what it says (-want +example):\n%s", d)
 	}
-	if d := cmp.Diff(tableOf[Role](), got); d != "" {
+	if d := cmp.Diff(tableOf[orchestrator.Role](), got); d != "" {
 		t.Errorf("the role of the example differs from the default role (-default +example):\n%s", d)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+
+	"ductor/internal/secrets"
 )
 
 // TokenVariable is the environment variable that may hold the token. It wins over the file.
@@ -92,7 +94,7 @@ const (
 func findToken(c *Config, env Environment) (found problems) {
 	t := &c.Telegram
 	if value := strings.TrimSpace(env.Getenv(TokenVariable)); value != "" {
-		t.Token = Secret(value)
+		t.Token = secrets.Value(value)
 		return nil
 	}
 	if t.TokenFile == "" {
@@ -107,7 +109,7 @@ func findToken(c *Config, env Environment) (found problems) {
 		found.add(keyTokenFile, "cannot be read: %v", err)
 		return found
 	}
-	t.Token = Secret(strings.TrimSpace(string(text)))
+	t.Token = secrets.Value(strings.TrimSpace(string(text)))
 	if t.Token == "" {
 		found.add(keyTokenFile, "%s is empty; it should hold the token and nothing else", t.TokenFile)
 	}

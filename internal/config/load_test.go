@@ -16,6 +16,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -123,7 +127,7 @@ Ask."""
 	want.Stream.IntervalPrivate, want.Stream.Footer = time.Minute, []string{}
 	want.Rate.PrivatePerSecond, want.Rate.GroupPerMinute = 0.5, 5
 	want.Agents.Codex.Sandbox, want.Agents.Codex.Env = "read-only", []string{"AWS_*"}
-	want.Roles = map[string]Role{"in doubt": {Prompt: "Ask.", Agent: "codex", ToolLists: tableOf[ToolLists]()}, "plain": {Prompt: "x", Append: true, ToolLists: tableOf[ToolLists]()}}
+	want.Roles = map[string]orchestrator.Role{"in doubt": {Prompt: "Ask.", Agent: "codex", Tools: tableOf[cli.ToolList]()}, "plain": {Prompt: "x", Append: true, Tools: tableOf[cli.ToolList]()}}
 	want.Sessions.DefaultRole = "in doubt"
 	want.Storage.Dir, want.Projects.Roots, want.Projects.DefaultDir =
 		"/home/ada/.local/state/ductor", []string{"/home/ada/ductor"}, "/home/ada/ductor"
@@ -172,7 +176,7 @@ func TestTokenComesFromOnePlace(t *testing.T) {
 	byName := func(path string) string { return fmt.Sprintf("telegram.token_file = %q", path) }
 	for name, c := range map[string]struct {
 		text, env string
-		want      Secret
+		want      secrets.Value
 		says      string
 	}{
 		"the file":                         {inFile, "", token, ""},
@@ -272,13 +276,13 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestSecretIsNeverShown(t *testing.T) {
-	s := Secret(token)
+	s := secrets.Value(token)
 	nested := struct{ Inner Telegram }{Telegram{Token: s}}
 	var shown []string
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%T %v"} {
-		shown = append(shown, fmt.Sprintf(verb, s, s), fmt.Sprintf(verb, &s, s), fmt.Sprintf(verb, nested, nested), fmt.Sprintf(verb, []Secret{s}, s))
+		shown = append(shown, fmt.Sprintf(verb, s, s), fmt.Sprintf(verb, &s, s), fmt.Sprintf(verb, nested, nested), fmt.Sprintf(verb, []secrets.Value{s}, s))
 	}
-	encoded, err := json.Marshal(map[string]Secret{"token": s})
+	encoded, err := json.Marshal(map[string]secrets.Value{"token": s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +301,7 @@ func TestSecretIsNeverShown(t *testing.T) {
 			t.Errorf("the token is shown: %s", text)
 		}
 	}
-	if Secret("").String() != "" || s.Reveal() != token {
+	if secrets.Value("").String() != "" || s.Reveal() != token {
 		t.Error("an empty secret should show as empty, and Reveal should give the value")
 	}
 }

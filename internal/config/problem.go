@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"ductor/internal/nearest"
+	"ductor/internal/secrets"
 )
 
 // Problem is one thing that is wrong.
@@ -87,7 +88,7 @@ func oneLine(text string) string {
 
 // hideTokens keeps a token that was written in a wrong place out of an error.
 func hideTokens(text string) string {
-	return regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{10,}`).ReplaceAllString(text, redacted)
+	return regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{10,}`).ReplaceAllString(text, secrets.Removed)
 }
 
 // oneOf says what a word may be, with the one that was probably meant.

@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ductor/heartbeat"
+	"ductor/heartbeat/webhook"
+	"ductor/orchestrator"
 )
 
 const referencePath = "../../docs/reference.md"
@@ -17,13 +21,13 @@ const referencePath = "../../docs/reference.md"
 // everySetting returns all settings and tables by their keys. The named tables have the names of config.toml.example.
 func everySetting() map[string]setting {
 	c := Config{
-		Users: map[string]User{"123456789": {}}, Roles: map[string]Role{"reviewer": {}},
-		Models: map[string]Alias{"fast": {}}, Jobs: map[string]Job{"morning": {}},
+		Users: map[string]User{"123456789": {}}, Roles: map[string]orchestrator.Role{"reviewer": {}},
+		Models: map[string]Alias{"fast": {}}, Jobs: map[string]heartbeat.JobSettings{"morning": {}},
 	}
 	c.Agents.ACP = map[string]ACP{"goose": {}}
-	c.Webhooks.Hooks = map[string]Hook{"deploy": {}}
+	c.Webhooks.Hooks = map[string]webhook.HookSettings{"deploy": {}}
 	c.Sandbox.Projects = map[string]SandboxProject{"web": {}}
-	c.Projects.Named = map[string]Project{"shop": {}}
+	c.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": {}}
 	all := map[string]setting{}
 	visit(setting{value: reflect.ValueOf(c)}, func(s setting) { all[s.key] = s })
 	return all

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ductor/internal/secrets"
 )
 
 // Applies is the moment from which a change of a setting applies.
@@ -106,7 +108,7 @@ const mostShown = 80
 // passwords.
 func shown(v reflect.Value, applies Applies) string {
 	switch value := v.Interface().(type) {
-	case Secret:
+	case secrets.Value:
 		return ""
 	case time.Duration:
 		return value.String()

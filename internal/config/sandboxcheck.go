@@ -33,7 +33,7 @@ func (c *Config) checkProject(p *problems, key string, project SandboxProject) {
 	switch dir := project.Dir; {
 	case dir == "":
 		p.add(key+".dir", "a project needs its directory")
-	case !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, dir) }):
+	case !c.inRoots(dir):
 		p.add(key+".dir", "%s is outside of projects.roots", dir)
 	case slices.ContainsFunc(project.engineSockets(), func(socket string) bool { return inside(dir, socket) }):
 		p.add(key+".dir", "the socket of Docker is in %s, and whoever may use it owns the machine; name another directory", dir)

@@ -10,6 +10,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"ductor/cli"
+	"ductor/cli/tools"
 )
 
 // Secrets lists every configured value that must not be shown, in each form it may show up in.
@@ -43,23 +46,26 @@ func (c Config) Secrets() []string {
 
 // check returns the problems of all settings.
 func (c *Config) check() (p problems) {
-	checked := *c
-	if !c.Heartbeat.Enabled { // it may be incomplete
-		checked.Heartbeat = Default().Heartbeat
-	}
 	c.checkTelegram(&p)
-	visit(setting{value: reflect.ValueOf(checked)}, p.check)
+	visit(setting{value: reflect.ValueOf(*c)}, func(s setting) {
+		_, isToolList := s.value.Interface().(cli.ToolList)
+		if c.Heartbeat.Enabled || isToolList || !strings.HasPrefix(s.key, "heartbeat") { // else it may be incomplete
+			p.check(s)
+			c.checkReferences(&p, s)
+		}
+	})
 	c.checkTogether(&p)
-	checkHours(&p, "notify", c.Notify.QuietFrom, c.Notify.QuietTo)
 	c.checkAgents(&p)
 	c.checkUsers(&p)
 	c.checkRoles(&p)
-	c.checkTools(&p)
+	if len(c.Agents.ACP) == 0 { // the tools of other agents are unknown
+		checkTools(&p, "permissions.allowed_tools", c.Permissions.AllowedTools, tools.Check)
+	}
+	checkTools(&p, "permissions.denied_tools", c.Permissions.DeniedTools, tools.Check)
 	c.checkModels(&p)
 	c.checkSummary(&p)
 	c.checkPlaces(&p)
 	c.checkSandbox(&p)
-	c.checkTasks(&p)
 	c.checkVoice(&p)
 	c.checkHealth(&p)
 	checkURL(&p, "tracing.url", c.Tracing.URL, "http://localhost:4318")
@@ -165,9 +171,8 @@ func hideValue(s string) string {
 func (c *Config) checkRoles(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
 		role, key := c.Roles[name], "roles."+dotted([]string{name})
-		needs(p, key+".prompt", role.Prompt, "a role needs a prompt")
-		if role.Agent != "" {
-			p.word(key+".agent", role.Agent, c.Agents.Names()...)
+		if strings.TrimSpace(role.Prompt) == "" {
+			p.add(key+".prompt", "a role needs a prompt")
 		}
 	}
 	if name := c.Sessions.DefaultRole; name != "" && !c.hasRole(name) {
@@ -223,7 +228,7 @@ func (c *Config) checkPlaces(p *problems) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Projects.Named)) {
 		dir, key := c.Projects.Named[name].Dir, dotted([]string{"projects", "named", name})
-		if !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, dir) }) {
+		if !c.inRoots(dir) {
 			p.add(key+".dir", "%q is outside of roots", dir)
 		}
 		if strings.ContainsAny(name, "@ ") {
@@ -240,7 +245,7 @@ func (c *Config) checkPlaces(p *problems) {
 		p.add("projects.default_dir", "is empty; name a directory inside roots")
 		return
 	}
-	if filepath.IsAbs(dir) && !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, dir) }) {
+	if filepath.IsAbs(dir) && !c.inRoots(dir) {
 		p.add("projects.default_dir", "%s is outside of roots", dir)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	agentsim "ductor/internal/sim/agent"
 	telegramsim "ductor/internal/sim/telegram"
 	"ductor/internal/store"
+	"ductor/orchestrator"
 )
 
 // setUp is the world of the checks: a configuration file, a simulated Telegram and scripted agents. A row changes it.
@@ -292,4 +293,4 @@ func (s *setUp) linkedSocket() string {
 }
 
 // badRights returns rights that are invalid for every job.
-func badRights() config.Rights { return config.Rights{Rules: []string{"("}} }
+func badRights() orchestrator.Rights { return orchestrator.Rights{Rules: []string{"("}} }

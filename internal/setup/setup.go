@@ -14,11 +14,12 @@ import (
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/paircode"
+	"ductor/internal/secrets"
 )
 
 // Given contains answers that the owner gave in advance. Run asks for the empty ones.
 type Given struct {
-	Token                            config.Secret
+	Token                            secrets.Value
 	Owner                            int64
 	Project, Sandbox, Model, APIBase string
 	Unattended                       bool // nobody can answer: use every preset
@@ -30,7 +31,7 @@ type Console interface {
 	// Ask returns the answer to a question, or preset if the owner only presses Enter.
 	Ask(ctx context.Context, question, preset string) (string, error)
 	// Secret is Ask without echo.
-	Secret(ctx context.Context, question string) (config.Secret, error)
+	Secret(ctx context.Context, question string) (secrets.Value, error)
 }
 
 // World provides the dependencies of a setup. All fields are required.
