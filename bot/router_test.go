@@ -30,7 +30,7 @@ func inbound(t *testing.T, test func(t *testing.T, r *inboundRig)) {
 }
 
 func respondToAll(o *updates.RouterOptions) {
-	setPolicy(o, func(p *updates.Policy) { p.Trigger = updates.TriggerAll })
+	setPolicy(o, func(p *updates.Policy) { p.GroupTrigger = updates.TriggerAll })
 }
 
 func always(p updates.Policy) func() updates.Policy { return func() updates.Policy { return p } }
@@ -243,7 +243,7 @@ func TestTheOwnerLearnsTheNewIDOfAGroupThatMoved(t *testing.T) {
 			inbound(t, func(t *testing.T, r *inboundRig) {
 				r.configure(func(o *updates.RouterOptions) {
 					o.Owner = owner
-					setPolicy(o, func(p *updates.Policy) { p.Groups = c.allowed })
+					setPolicy(o, func(p *updates.Policy) { p.AllowedGroups = c.allowed })
 				})
 				r.send(r.text("", map[string]any{
 					"chat": map[string]any{"id": c.group, "type": "group", "title": "Team"}, "from": map[string]any{"id": c.by, "first_name": "Someone"},

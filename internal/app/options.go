@@ -9,11 +9,11 @@ import (
 
 	"ductor/bot"
 	"ductor/bot/card"
-	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/cli/host"
+	"ductor/cli/naming"
 	"ductor/cli/service"
 	"ductor/heartbeat/schedule"
 	"ductor/internal/app/environment"
@@ -45,10 +45,10 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 	o := bot.Options{
 		Token: t.Token.Reveal(), APIBase: t.APIBase, APIFiles: t.APIFiles, Transport: transport, Scrub: a.Scrub,
 		Journal: a.db, UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
-		Lang: a.lang, Users: a.users, Allow: updates.Allow{Users: a.users, Joins: a.users, Policy: func() updates.Policy { return a.now().hearing }},
+		Lang: a.lang, Users: a.users, Allow: updates.Allow{Users: a.users, Joins: a.users, Policy: func() updates.Policy { return a.now().Telegram.Policy }},
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
-		Outbox: outboxOptions(cfg.Rate), Cards: card.Options{Look: func() card.Look { return a.now().look }}, Log: a.Log,
-		Aliases: func() map[string]string { return a.now().aliases }, Group: func() []string { return a.now().Consult.Group },
+		Outbox: cfg.Rate.Options(), Cards: card.Options{Look: func() card.Look { return a.now().look }}, Log: a.Log,
+		Aliases: func() map[string]naming.Alias { return a.now().Models }, Group: func() []string { return a.now().Consult.Group },
 		SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
 		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
 		Quiet: a.quietHour, Silence: func() time.Duration { return a.now().Notify.Silence },
@@ -58,28 +58,6 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 		o.Reload = a.reloadFor
 	}
 	return o
-}
-
-// hearingOf is whom the bot answers besides users, and to what it listens.
-func hearingOf(cfg config.Config) updates.Policy {
-	t := cfg.Telegram
-	p := updates.Policy{
-		Groups: t.AllowedGroups, Members: updates.GroupMembers(t.GroupMembers), Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords,
-		Receipts: updates.NoReceipts,
-	}
-	if t.Reactions {
-		p.Receipts = updates.ReactionReceipts
-	}
-	return p
-}
-
-// aliasesOf are the names of models, and what /model takes for them.
-func aliasesOf(cfg config.Config) map[string]string {
-	all := make(map[string]string, len(cfg.Models))
-	for name, a := range cfg.Models {
-		all[name] = a.Use
-	}
-	return all
 }
 
 // ownerOf is the user who is told what concerns the machine; 0 for none.
@@ -115,46 +93,11 @@ func window(d time.Duration) time.Duration {
 	return d
 }
 
-// outboxOptions gives the configured rates; the outbox has defaults for the rest.
-func outboxOptions(r config.Rate) outbox.Options {
-	o := outbox.Options{
-		Private: outbox.Rate{Every: every(time.Second, r.PrivatePerSecond), Burst: r.PrivateBurst},
-		Group:   outbox.Rate{Every: every(time.Minute, r.GroupPerMinute)},
-		Overall: outbox.Rate{Every: every(time.Second, r.OverallPerSecond)},
-	}
-	if r.GroupPerMinute > 0 {
-		o.Group.Burst = max(int(r.GroupPerMinute/2), 1)
-	}
-	if r.OverallPerSecond > 0 {
-		o.Overall.Burst = max(int(r.OverallPerSecond), 1)
-	}
-	return o
-}
-
-// every is the time between two of count in a unit; 0 for a count of 0.
-func every(unit time.Duration, count float64) time.Duration {
-	if count == 0 {
-		return 0
-	}
-	return time.Duration(float64(unit) / count)
-}
-
-// lookOf is how cards grow and end.
+// lookOf returns how cards grow and end.
 func lookOf(cfg config.Config) card.Look {
-	s := cfg.Stream
-	o := card.Look{
-		Drafts:          s.Mode == "draft",
-		Think:           settingsOf(cfg).Think,
-		IntervalPrivate: s.IntervalPrivate, IntervalGroup: s.IntervalGroup, StatusAfter: s.StatusAfter,
-		MaxMessages: s.MaxMessages, Places: cfg.Sandbox.Any(),
-		Pacing: card.Pacing{
-			MinChars: s.MinChars, MaxChars: s.MaxChars, Idle: s.Idle, Sentences: s.SentenceEnds, Paragraphs: s.ParagraphEnds,
-		},
-	}
-	for _, field := range s.Footer {
-		o.Footer = append(o.Footer, card.FooterField(field))
-	}
-	return o
+	look := cfg.Stream.Look
+	look.Think, look.Places = settingsOf(cfg).Think, cfg.Sandbox.Any()
+	return look
 }
 
 func serviceOptions(cfg config.Config, a *App) service.Options {
@@ -235,15 +178,7 @@ func (a *App) quietHour(at time.Time) bool {
 
 // budgets are those of the configuration. The owner lifts them.
 func (a *App) budgets() *spending.Budgets {
-	return spending.New(spending.Options{Store: a.db, Limits: func() spending.Budget { return a.now().budget }, Now: time.Now, Logger: a.Log})
-}
-
-func budgetOf(cfg config.Config) spending.Budget {
-	b := cfg.Budget
-	return spending.Budget{
-		All: spending.Limits{Day: b.Day, Month: b.Month}, User: spending.Limits{Day: b.UserDay, Month: b.UserMonth},
-		Job: spending.Limits{Day: b.JobDay, Month: b.JobMonth},
-	}
+	return spending.New(spending.Options{Store: a.db, Limits: func() spending.Budget { return a.now().Budget }, Now: time.Now, Logger: a.Log})
 }
 
 func (a *App) side() side.Client {
@@ -271,7 +206,7 @@ func consultOptions(cfg config.Config, a *App) consult.Options {
 
 // settingsOf is how chats have their turns that chose nothing.
 func settingsOf(cfg config.Config) orchestrator.Settings {
-	d := orchestrator.Settings{Notify: orchestrator.NotifyMode(cfg.Notify.Mode), Think: orchestrator.ThinkOff, Display: orchestrator.DisplayMode(cfg.Stream.Display)}
+	d := orchestrator.Settings{Notify: cfg.Notify.Mode, Think: orchestrator.ThinkOff, Display: cfg.Stream.Display}
 	if cfg.Stream.ShowThinking {
 		d.Think = orchestrator.ThinkOn
 	}

@@ -10,13 +10,11 @@ import (
 	"sync/atomic"
 
 	"ductor/bot/card"
-	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
-	"ductor/orchestrator/spending"
 )
 
 // inUse owns the configuration. What counts at once is read from now each time; the rest is of the start.
@@ -33,11 +31,8 @@ type settings struct {
 	config.Config
 	look     card.Look
 	turns    conversation.TurnOptions
-	hearing  updates.Policy
 	roster   orchestrator.Roster
-	aliases  map[string]string
 	projects map[string]string // the directories of those with names
-	budget   spending.Budget
 }
 
 // now is the configuration in use: what the last reload says of keys that count at once, and the rest of the start.
@@ -45,8 +40,7 @@ func (u *inUse) now() *settings { return u.current.Load() }
 
 func (u *inUse) use(cfg config.Config) {
 	u.current.Store(&settings{
-		Config: cfg, look: lookOf(cfg), turns: turnsOf(cfg), hearing: hearingOf(cfg), roster: RosterOf(cfg), aliases: aliasesOf(cfg),
-		projects: namedProjects(cfg), budget: budgetOf(cfg),
+		Config: cfg, look: lookOf(cfg), turns: turnsOf(cfg), roster: RosterOf(cfg), projects: namedProjects(cfg),
 	})
 }
 

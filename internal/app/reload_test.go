@@ -143,7 +143,7 @@ func (r *reloadRig) seen(table string) string {
 		return fmt.Sprintf("%+v", turns.Live())
 	case "budget":
 		day, month := budgetToWatch{r.App}.Limits()
-		return fmt.Sprintf("%+v %v %v", r.now().budget, day, month)
+		return fmt.Sprintf("%+v %v %v", r.now().Budget, day, month)
 	case "consult":
 		return fmt.Sprint(served.Group())
 	case "projects":

@@ -48,7 +48,7 @@ var imports = map[string][]string{
 	"docker/dockertest":     {},
 	"git":                   {"cli", "cli/turn", "lang", "orchestrator"},
 	"docker/homes":          {},
-	"bot":                   {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/agent", "bot/usage", "bot/card", "bot/changes", "bot/checks", "bot/approval", "bot/cron", "bot/display", "bot/files", "bot/menu", "bot/message", "bot/sessions", "bot/silence", "bot/steps", "bot/tables", "bot/project", "bot/transcript", "bot/updates", "bot/users", "bot/consult", "internal/nearest", "lang"},
+	"bot":                   {"orchestrator", "cli/naming", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/agent", "bot/usage", "bot/card", "bot/changes", "bot/checks", "bot/approval", "bot/cron", "bot/display", "bot/files", "bot/menu", "bot/message", "bot/sessions", "bot/silence", "bot/steps", "bot/tables", "bot/project", "bot/transcript", "bot/updates", "bot/users", "bot/consult", "internal/nearest", "lang"},
 	"bot/outbox":            {"internal/growstack", "orchestrator"},
 	"bot/message":           {"internal/rooted", "orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/users":             {"orchestrator", "orchestrator/users", "bot/message", "bot/render", "bot/tgapi", "internal/paircode", "lang"},
@@ -98,7 +98,7 @@ var imports = map[string][]string{
 	"cli/gemini/guard": {},
 	"cli/copilot":      {"cli", "cli/frames", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
 	// The packages that internal/config imports declare settings. None of them imports it.
-	"internal/config":                {"cli", "cli/tools", "heartbeat", "heartbeat/webhook", "internal/keys", "internal/nearest", "internal/secrets", "orchestrator"},
+	"internal/config":                {"bot/card", "bot/outbox", "bot/updates", "cli", "cli/naming", "cli/tools", "heartbeat", "heartbeat/webhook", "internal/keys", "internal/nearest", "internal/secrets", "internal/trace", "internal/transcribe", "orchestrator", "orchestrator/spending"},
 	"internal/nearest":               {},
 	"internal/health":                {"orchestrator"},
 	"internal/alerts":                {"cli", "internal/health", "lang", "orchestrator", "orchestrator/spending"},

@@ -7,11 +7,18 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/card"
+	"ductor/bot/outbox"
+	"ductor/bot/updates"
+	"ductor/cli/naming"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
 	"ductor/internal/keys"
 	"ductor/internal/secrets"
+	"ductor/internal/trace"
+	"ductor/internal/transcribe"
 	"ductor/orchestrator"
+	"ductor/orchestrator/spending"
 )
 
 // Config contains all settings. A setting is a field with tags: its key in the file, its default, the check of its value,
@@ -23,28 +30,28 @@ type Config struct {
 	Queue       Queue                            `toml:"queue" applies:"after a restart"`
 	Sessions    Sessions                         `toml:"sessions" applies:"at once"`
 	Recovery    Recovery                         `toml:"recovery" applies:"at once"`
-	Budget      Budget                           `toml:"budget" applies:"at once"`
+	Budget      spending.Budget                  `toml:"budget" applies:"at once"`
 	Agents      Agents                           `toml:"agents" applies:"after a restart"`
 	Permissions Permissions                      `toml:"permissions" applies:"at once"`
 	MCP         MCP                              `toml:"mcp" applies:"after a restart"`
 	Consult     Consult                          `toml:"consult" applies:"at once"`
-	Tracing     Tracing                          `toml:"tracing" applies:"after a restart"`
+	Tracing     trace.Settings                   `toml:"tracing" applies:"after a restart"`
 	Health      Health                           `toml:"health" applies:"after a restart"`
 	Upgrade     Upgrade                          `toml:"upgrade" applies:"after a restart"`
 	Projects    Projects                         `toml:"projects" applies:"after a restart"`
 	Files       Files                            `toml:"files" applies:"after a restart"`
-	Voice       Voice                            `toml:"voice" applies:"after a restart"`
+	Voice       transcribe.Settings              `toml:"voice" applies:"after a restart"`
 	Sandbox     Sandbox                          `toml:"sandbox" applies:"after a restart"`
 	Users       map[string]User                  `toml:"users" applies:"at once"`  // by ID; nil for none
 	Roles       map[string]orchestrator.Role     `toml:"roles" applies:"at once"`  // by name; nil for none
-	Models      map[string]Alias                 `toml:"models" applies:"at once"` // by name; nil for none
+	Models      map[string]naming.Alias          `toml:"models" applies:"at once"` // by name; nil for none
 	Heartbeat   heartbeat.Settings               `toml:"heartbeat" applies:"at once"`
 	Jobs        map[string]heartbeat.JobSettings `toml:"jobs" applies:"at once"` // by name; nil for none
 	Webhooks    webhook.Settings                 `toml:"webhooks" applies:"after a restart"`
 	Storage     Storage                          `toml:"storage" applies:"after a restart"`
 	Retention   Retention                        `toml:"retention" applies:"at once"`
 	Log         Log                              `toml:"log" applies:"after a restart"`
-	Rate        Rate                             `toml:"rate" applies:"after a restart"`
+	Rate        outbox.Settings                  `toml:"rate" applies:"after a restart"`
 
 	// File is the absolute path of the file that Load read; empty without one.
 	File string `toml:"-"`
@@ -58,41 +65,27 @@ type Config struct {
 
 // Telegram configures the bot and its users.
 type Telegram struct {
-	Token         secrets.Value `toml:"token"` // Load sets it from its other sources, too
-	TokenFile     string        `toml:"token_file" check:"path"`
-	APIBase       string        `toml:"api_base" default:"https://api.telegram.org"`
-	APIFiles      string        `toml:"api_files" check:"path"` // the directory of the files of a local Bot API server
-	Proxy         secrets.Value `toml:"proxy"`                  // a URL, often with a password
-	AllowedUsers  []int64       `toml:"allowed_users" applies:"at once"`
-	AllowedGroups []int64       `toml:"allowed_groups" applies:"at once"`
-	GroupMembers  string        `toml:"group_members" default:"listed" check:"listed|all" applies:"at once"`
-	GroupTrigger  string        `toml:"group_trigger" default:"mention" check:"mention|all" applies:"at once"`
-	AbortWords    []string      `toml:"abort_words" default:"['stop', 'abort']" applies:"at once"` // lower case
-	Reactions     bool          `toml:"reactions" default:"true" applies:"at once"`
+	Token          secrets.Value `toml:"token"` // Load sets it from its other sources, too
+	TokenFile      string        `toml:"token_file" check:"path"`
+	APIBase        string        `toml:"api_base" default:"https://api.telegram.org" check:"url" example:"https://api.telegram.org"`
+	APIFiles       string        `toml:"api_files" check:"path"` // the directory of the files of a local Bot API server
+	Proxy          secrets.Value `toml:"proxy"`                  // a URL, often with a password
+	AllowedUsers   []int64       `toml:"allowed_users" applies:"at once"`
+	updates.Policy `applies:"at once"`
 }
 
 // Stream configures how an answer grows in the chat.
 type Stream struct {
-	IntervalPrivate time.Duration `toml:"interval_private" default:"1s" check:"100ms..1m"`
-	IntervalGroup   time.Duration `toml:"interval_group" default:"3s" check:"100ms..1m"`
-	MinChars        int           `toml:"min_chars" default:"24" check:"1..4096"`
-	MaxChars        int           `toml:"max_chars" default:"600" check:"1..100000"`
-	MaxMessages     int           `toml:"max_messages" default:"4" check:"0..100"`
-	Idle            time.Duration `toml:"idle" default:"400ms" check:"0..1m"`
-	SentenceEnds    bool          `toml:"sentence_ends" default:"true"`
-	ParagraphEnds   bool          `toml:"paragraph_ends" default:"true"`
-	ShowThinking    bool          `toml:"show_thinking"`
-	Mode            string        `toml:"mode" default:"edit" check:"edit|draft"`
-	Display         string        `toml:"display" default:"ask" check:"ask|rich|plain"`
-	Footer          []string      `toml:"footer" default:"['model', 'time']" check:"model|time|cost|tokens"`
-	StatusAfter     time.Duration `toml:"status_after" default:"2s" check:"0..1h"`
+	card.Look
+	ShowThinking bool                     `toml:"show_thinking"`
+	Display      orchestrator.DisplayMode `toml:"display" default:"ask" check:"ask|rich|plain"`
 }
 
 // Notify configures which messages make a sound.
 type Notify struct {
-	Mode    string        `toml:"mode" default:"long" check:"always|long|never"`
-	Long    time.Duration `toml:"long" default:"1m" check:"1s..24h"`   // a longer turn is a long one
-	Silence time.Duration `toml:"silence" default:"5m" check:"0..24h"` // of an agent
+	Mode    orchestrator.NotifyMode `toml:"mode" default:"long" check:"always|long|never"`
+	Long    time.Duration           `toml:"long" default:"1m" check:"1s..24h"`   // a longer turn is a long one
+	Silence time.Duration           `toml:"silence" default:"5m" check:"0..24h"` // of an agent
 	// Alerts notify the owner of problems of the machine.
 	Alerts             bool `toml:"alerts" default:"true" applies:"after a restart"`
 	orchestrator.Hours      // without sound
@@ -121,16 +114,6 @@ type Recovery struct {
 	RetryAfter  time.Duration `toml:"retry_after" default:"15s" check:"1s..10m"` // the pause before the first; it doubles
 	// Failures is how many turns in a row an agent may fail before it gets a pause; 0: any number.
 	Failures int `toml:"failures" default:"3" check:"0..100" applies:"after a restart"`
-}
-
-// Budget limits spending, in US dollars; 0 is no limit.
-type Budget struct {
-	Day       float64 `toml:"day" check:"0|0.01..1e6"`
-	Month     float64 `toml:"month" check:"0|0.01..1e6"`
-	UserDay   float64 `toml:"user_day" check:"0|0.01..1e6"` // of each user
-	UserMonth float64 `toml:"user_month" check:"0|0.01..1e6"`
-	JobDay    float64 `toml:"job_day" check:"0|0.01..1e6"` // of each job
-	JobMonth  float64 `toml:"job_month" check:"0|0.01..1e6"`
 }
 
 // Agents configures the agents and how long they may take.
@@ -199,13 +182,6 @@ type Permissions struct {
 	Approvers    string        `toml:"approvers" default:"sender" check:"sender|members"`
 }
 
-// Tracing configures the collector of spans and metrics of turns.
-type Tracing struct {
-	URL     string `toml:"url"`      // of an OTLP collector; empty: nothing is traced
-	KeyFrom string `toml:"key_from"` // the variable of ductor's environment with its key
-	Content bool   `toml:"content"`  // trace prompts, answers, and the inputs and outputs of tools
-}
-
 // Health configures where monitors ask for ductor's state.
 type Health struct {
 	Listen string `toml:"listen"` // on this machine only; empty: nowhere
@@ -213,7 +189,7 @@ type Health struct {
 
 // Upgrade configures where "ductor upgrade --check" asks for the latest release.
 type Upgrade struct {
-	URL string `toml:"url"` // empty: nowhere
+	URL string `toml:"url" check:"url" example:"https://example.org/ductor/latest"` // empty: nowhere
 }
 
 // Consult configures the models that users ask beside sessions.
@@ -240,25 +216,6 @@ type Files struct {
 	Marker bool `toml:"marker" default:"true"` // agents may name a file in an answer, and are told how
 }
 
-// Voice configures how speech becomes text: by a program or an endpoint. With neither it does not.
-type Voice struct {
-	Command []string      `toml:"command" check:"command"`
-	URL     string        `toml:"url"`
-	Model   string        `toml:"model" default:"whisper-1"`         // of the endpoint
-	KeyFrom string        `toml:"key_from" default:"OPENAI_API_KEY"` // the variable with its key
-	Timeout time.Duration `toml:"timeout" default:"2m" check:"1s..1h"`
-	Confirm bool          `toml:"confirm"`
-}
-
-// Alias is another name for a model.
-type Alias struct {
-	Use string `toml:"use"` // "claude/haiku", "codex high": what /model takes
-	// Facts about the model that its agent does not report; 0 is unknown.
-	Context     int     `toml:"context"`      // tokens that it reads
-	InputPrice  float64 `toml:"input_price"`  // of a million tokens, in dollars
-	OutputPrice float64 `toml:"output_price"` // of a million tokens, in dollars
-}
-
 // Storage configures where ductor keeps its state, and for how long.
 type Storage struct {
 	Dir           string `toml:"dir" check:"path"`
@@ -271,14 +228,6 @@ type Log struct {
 	Level  string `toml:"level" default:"info" check:"debug|info|warn|error" applies:"at once"`
 	Format string `toml:"format" default:"text" check:"text|json"`
 	File   string `toml:"file" check:"path"` // empty: standard error
-}
-
-// Rate limits the calls to Telegram; 0 leaves a limit to what ductor learns from Telegram.
-type Rate struct {
-	PrivatePerSecond float64 `toml:"private_per_second" check:"0|0.01..100"`
-	PrivateBurst     int     `toml:"private_burst" check:"0..100"`
-	GroupPerMinute   float64 `toml:"group_per_minute" check:"0|0.01..6000"`
-	OverallPerSecond float64 `toml:"overall_per_second" check:"0|0.01..1000"`
 }
 
 // The agents that ductor knows without configuration.

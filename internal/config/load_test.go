@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ductor/bot/card"
 	"ductor/cli"
 	"ductor/internal/secrets"
 	"ductor/orchestrator"
@@ -124,7 +125,7 @@ Ask."""
 	`, nil)
 	want := Default()
 	want.Telegram.Token, want.Telegram.AllowedUsers, want.Telegram.Reactions = token, []int64{7, 8}, false
-	want.Stream.IntervalPrivate, want.Stream.Footer = time.Minute, []string{}
+	want.Stream.IntervalPrivate, want.Stream.Footer = time.Minute, []card.FooterField{}
 	want.Rate.PrivatePerSecond, want.Rate.GroupPerMinute = 0.5, 5
 	want.Agents.Codex.Sandbox, want.Agents.Codex.Env = "read-only", []string{"AWS_*"}
 	want.Roles = map[string]orchestrator.Role{"in doubt": {Prompt: "Ask.", Agent: "codex", Tools: tableOf[cli.ToolList]()}, "plain": {Prompt: "x", Append: true, Tools: tableOf[cli.ToolList]()}}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ductor/cli/naming"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
 	"ductor/orchestrator"
@@ -22,7 +23,7 @@ const referencePath = "../../docs/reference.md"
 func everySetting() map[string]setting {
 	c := Config{
 		Users: map[string]User{"123456789": {}}, Roles: map[string]orchestrator.Role{"reviewer": {}},
-		Models: map[string]Alias{"fast": {}}, Jobs: map[string]heartbeat.JobSettings{"morning": {}},
+		Models: map[string]naming.Alias{"fast": {}}, Jobs: map[string]heartbeat.JobSettings{"morning": {}},
 	}
 	c.Agents.ACP = map[string]ACP{"goose": {}}
 	c.Webhooks.Hooks = map[string]webhook.HookSettings{"deploy": {}}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -102,7 +103,7 @@ type checker interface {
 type report = func(key, format string, args ...any)
 
 // check checks a setting by its tag: "1..10" or "0|5..10" for numbers and durations, and "a|b" for words and for lists of
-// different words. A word without a default may be empty. Tables check themselves.
+// different words, "url" with the tag "example". A word or URL without a default may be empty. Tables check themselves.
 func (p *problems) check(s setting) {
 	if table, ok := s.value.Interface().(checker); ok {
 		table.Check(func(key, format string, args ...any) {
@@ -117,12 +118,24 @@ func (p *problems) check(s setting) {
 	case isRange && orZero && s.value.IsZero():
 	case isRange:
 		p.within(s.key, s.value, least, most)
+	case rule == "url" && (hasDefault || s.value.String() != ""):
+		if err := CheckURL(s.value.String(), s.tag.Get("example")); err != nil {
+			p.add(s.key, "%v", err)
+		}
 	case !strings.Contains(rule, "|"):
 	case s.value.Kind() == reflect.Slice:
 		p.words(s.key, s.value, strings.Split(rule, "|"))
 	case hasDefault || s.value.String() != "":
 		p.word(s.key, s.value.String(), strings.Split(rule, "|")...)
 	}
+}
+
+// CheckURL returns an error if a text is not the URL of a server.
+func CheckURL(text, example string) error {
+	if u, err := url.Parse(text); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("should be a URL such as %s", example)
+	}
+	return nil
 }
 
 // within checks that a value lies between two bounds.
@@ -193,9 +206,6 @@ func (c *Config) checkTogether(p *problems) {
 		if _, err := time.Parse("15:04", at); err != nil {
 			p.add("sessions.daily_reset", `%q should be a time of day such as "04:00", or empty for never`, at)
 		}
-	}
-	if c.Stream.MaxChars < c.Stream.MinChars {
-		p.add("stream.max_chars", "%d is less than min_chars, which is %d", c.Stream.MaxChars, c.Stream.MinChars)
 	}
 	if a := c.Agents; a.StaleAfter <= a.TurnTimeout {
 		p.add("agents.stale_after", "%s must be longer than turn_timeout, which is %s: else running turns count as stale", short(a.StaleAfter), short(a.TurnTimeout))

@@ -87,7 +87,7 @@ func (s *setup) addChange(table, key string, value any, comment string) {
 
 func (s *setup) chooseServer(context.Context) error {
 	if s.given.APIBase != "" && s.given.APIBase != s.cfg.Telegram.APIBase {
-		if err := config.CheckAPIBase(s.given.APIBase); err != nil {
+		if err := config.CheckURL(s.given.APIBase, "https://api.telegram.org"); err != nil {
 			return fmt.Errorf("the address of the Bot API %w, not %q", err, s.given.APIBase)
 		}
 		s.cfg.Telegram.APIBase = s.given.APIBase

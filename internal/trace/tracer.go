@@ -14,12 +14,18 @@ import (
 	"time"
 )
 
+// Settings configure the collector of spans and metrics of turns.
+type Settings struct {
+	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // of an OTLP collector; empty: only Measures has them
+	KeyFrom string `toml:"key_from"`                                        // the variable of ductor's environment with its key
+	Content bool   `toml:"content"`                                         // spans have prompts, answers, and the inputs and outputs of tools
+}
+
 // Options configure a Tracer. All but Key are required.
 type Options struct {
-	URL     string // of the collector, such as http://localhost:4318; empty only measures, for Measures
+	Settings
 	Key     string // is sent as "Authorization: Bearer KEY"; empty for none
 	Version string // of ductor
-	Content bool   // spans have prompts, answers and what tools take and give
 	// Hide takes secrets out of a text of an agent that works in a directory.
 	Hide func(dir, text string) string
 	Now  func() time.Time
