@@ -174,7 +174,9 @@ func startDuctor(t *testing.T, h *botRig, db everything, agent orchestrator.Gate
 	}
 	desk := conversation.New(conversation.Options{
 		Store: db, Gateway: agent, Chat: b.Chat(), Screen: b.Chat(), Dir: "/", Roots: []string{"/"}, Snapshots: h.snapshots,
-		TurnOptions: conversation.TurnOptions{Permission: cli.Ask, QueueMax: 10, HandoffTokens: 1000}, DeliveryWait: 10 * time.Second, Now: time.Now,
+		TurnOptions: conversation.TurnOptions{
+			Permissions: conversation.Permissions{Mode: cli.Ask}, QueueMax: 10, Sessions: conversation.Sessions{HandoffTokens: 1000},
+		}, DeliveryWait: 10 * time.Second, Now: time.Now,
 		NewID: uuid.NewString,
 		Approvers: func(_ orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID {
 			return []orchestrator.PersonID{sender, 8}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"ductor/cli"
 )
@@ -109,10 +108,8 @@ type Options struct {
 	StateSize int64
 	Env       []string // "NAME=value" entries added to the environment of every program
 
-	MaxAge      time.Duration // this and the next two are as in host.Options
-	OrphanAfter time.Duration
-	Grace       time.Duration
-	Logger      *slog.Logger `json:"-"`
+	cli.Timing              // as in host.Options
+	Logger     *slog.Logger `json:"-"`
 }
 
 const (

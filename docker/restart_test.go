@@ -124,7 +124,7 @@ func TestOrphanEndsByItself(t *testing.T) {
 func TestOldRunIsEnded(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
-	o.MaxAge = time.Second
+	o.StaleAfter = time.Second
 	s := newSandbox(t, o)
 	p := s.startReady(deaf)
 	<-p.Done()

@@ -128,7 +128,7 @@ type ProjectPolicy struct {
 
 // AgentDefaults apply to an agent if neither the conversation nor its role says otherwise.
 type AgentDefaults struct {
-	Model  cli.ModelID
-	Effort cli.Effort
-	Args   []string // added to its command line
+	Model  cli.ModelID `toml:"model" applies:"at once"`
+	Effort cli.Effort  `toml:"effort" applies:"at once"`
+	Args   []string    `toml:"args"` // added to its command line
 }

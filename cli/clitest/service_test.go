@@ -90,7 +90,7 @@ func TestServiceFallsBackOverProcesses(t *testing.T) {
 
 // Twenty conversations at once, each with an agent of its own.
 func TestServiceManyConversations(t *testing.T) {
-	s := newService(t, service.Options{MaxSessions: 5})
+	s := newService(t, service.Options{Settings: service.Settings{MaxLive: 5}})
 	dir := t.TempDir()
 	var all sync.WaitGroup
 	for i := range 20 {

@@ -286,7 +286,7 @@ func TestResumeTimesOut(t *testing.T) {
 		{20 * time.Minute, 40 * time.Minute}, {5 * time.Hour, leastLimit}, {0, time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s, _ := surveyed(t, Options{Timeout: time.Hour}, leftRun("r", "1"), &fakeProvider{turn: obedient})
+			s, _ := surveyed(t, Options{Settings: Settings{TurnTimeout: time.Hour}}, leftRun("r", "1"), &fakeProvider{turn: obedient})
 			began := time.Now()
 			r, _ := resume(t, s, cli.Request{Turn: "1", Conversation: "a", Began: began.Add(-tc.ago)})
 			if took := time.Since(began); took != tc.want || r.Err == nil || r.Err.Kind != cli.TimedOut {

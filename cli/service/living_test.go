@@ -62,11 +62,11 @@ func TestMemoryIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := newFakePlace()
 		p := &fakeProvider{open: place.open}
-		s := newTestService(t, Options{MaxMemory: 100, MemoryEvery: 10 * time.Second, Launchers: []cli.Launcher{place}}, p)
-		grow := func(c cli.Conversation, bytes int64) {
+		s := newTestService(t, Options{Settings: Settings{MaxMemoryMB: 100}, MemoryEvery: 10 * time.Second, Launchers: []cli.Launcher{place}}, p)
+		grow := func(c cli.Conversation, megabytes int64) {
 			for _, f := range p.opened() {
 				if f.begin.Conversation == c {
-					place.processes[f.pid].memory.Store(bytes)
+					place.processes[f.pid].memory.Store(megabytes << 20)
 				}
 			}
 		}
@@ -75,13 +75,13 @@ func TestMemoryIsLimited(t *testing.T) {
 			grow(c, 30)
 			time.Sleep(time.Second)
 		}
-		if got, l := living(s), s.Live(t.Context()); got != "abc" || l.Memory != 90 || l.Sessions[0].Memory != 30 || l.MaxMemory != 100 {
+		if got, l := living(s), s.Live(t.Context()); got != "abc" || l.Memory != 90<<20 || l.Sessions[0].Memory != 30<<20 || l.MaxMemory != 100<<20 {
 			t.Errorf("%q live, %+v", got, l)
 		}
 		grow("c", 45)
 		time.Sleep(11 * time.Second)
 		if got := living(s); got != "bc" {
-			t.Errorf("%q live with 105 of 100 bytes before", got)
+			t.Errorf("%q live with 105 of 100 MB before", got)
 		}
 		p.turn = lasting
 		b := p.opened()[1].id
@@ -106,12 +106,12 @@ func TestATurnMeasuresItsOwnProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := newFakePlace()
 		p := &fakeProvider{open: place.open}
-		s := newTestService(t, Options{MaxMemory: 100, MemoryEvery: time.Minute, Launchers: []cli.Launcher{place}}, p)
+		s := newTestService(t, Options{Settings: Settings{MaxMemoryMB: 100}, MemoryEvery: time.Minute, Launchers: []cli.Launcher{place}}, p)
 		for _, c := range []cli.Conversation{"a", "b"} {
 			run(t, s, "fake", cli.Request{Conversation: c})
 			synctest.Wait()
 			for _, process := range place.processes {
-				process.memory.Store(10)
+				process.memory.Store(10 << 20)
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()

@@ -134,7 +134,7 @@ func TestAnAgentThatDoesNotSayWhetherItIsLoggedIn(t *testing.T) {
 		t.Errorf("the log says %q", said)
 	}
 	closeService(t, s)
-	s = newTestService(t, Options{Fallbacks: []cli.Agent{"other"}}, p, inState("other", cli.Authenticated))
+	s = newTestService(t, Options{Settings: Settings{Fallback: []cli.Agent{"other"}}}, p, inState("other", cli.Authenticated))
 	if agent, instead, err := s.Default(t.Context(), ""); agent != "other" || instead == nil || instead.Kind != cli.TimedOut || err != nil {
 		t.Errorf("if a fallback can answer, the prompt goes to %q instead of %v, %v", agent, instead, err)
 	}
@@ -236,7 +236,7 @@ func TestDefault(t *testing.T) {
 		{"none: what to do about the configured one", cli.Installed, cli.NotFound, cli.NotFound, nil, "", cli.NotLoggedIn},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newTestService(t, Options{Fallbacks: tc.fallbacks}, inState("a", tc.a), inState("b", tc.b), inState("c", tc.c))
+			s := newTestService(t, Options{Settings: Settings{Fallback: tc.fallbacks}}, inState("a", tc.a), inState("b", tc.b), inState("c", tc.c))
 			got, _, err := s.Default(t.Context(), "")
 			var kind cli.FailureKind
 			if f := cli.AsFailure("", err); f != nil {

@@ -228,7 +228,7 @@ func TestServiceTimeout(t *testing.T) {
 	}{{"the service's", 0, time.Hour}, {"the request's", time.Minute, time.Minute}} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newTestService(t, Options{Timeout: time.Hour}, &fakeProvider{turn: obedient})
+				s := newTestService(t, Options{Settings: Settings{TurnTimeout: time.Hour}}, &fakeProvider{turn: obedient})
 				began := time.Now()
 				r, _ := run(t, s, "fake", cli.Request{Timeout: tc.request})
 				if r.Err == nil || r.Err.Kind != cli.TimedOut || r.Text != "half" || r.Aborted || time.Since(began) != tc.want {
@@ -245,7 +245,7 @@ func TestServiceTimeout(t *testing.T) {
 
 func TestServiceStaleTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestService(t, Options{Timeout: 10 * time.Hour}, &fakeProvider{turn: obedient})
+		s := newTestService(t, Options{Settings: Settings{TurnTimeout: 10 * time.Hour}}, &fakeProvider{turn: obedient})
 		time.AfterFunc(2*time.Hour, func() { s.Registry().EndStale("1") })
 		r, _ := run(t, s, "fake", cli.Request{Turn: "1"})
 		if r.Err == nil || r.Err.Kind != cli.TimedOut || !errors.Is(r.Err, cli.ErrStale) || r.Text != "half" {
@@ -264,7 +264,7 @@ func TestServiceConversationsDoNotWait(t *testing.T) {
 			}
 			return nil
 		}}
-		s := newTestService(t, Options{Timeout: 2 * time.Hour}, p)
+		s := newTestService(t, Options{Settings: Settings{TurnTimeout: 2 * time.Hour}}, p)
 		done := make(chan cli.Result)
 		go func() { done <- s.Run(t.Context(), "fake", cli.Request{Conversation: "slow"}, func(cli.Event) {}) }()
 		synctest.Wait()
@@ -288,7 +288,7 @@ func TestServiceConversationsDoNotWait(t *testing.T) {
 func TestServiceEvictsIdleSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{}
-		s := newTestService(t, Options{IdleLimit: time.Hour, MaxSessions: 2}, p)
+		s := newTestService(t, Options{Settings: Settings{IdleLimit: time.Hour, MaxLive: 2}}, p)
 		living := func() (names string) {
 			synctest.Wait()
 			for _, st := range s.pool.status() {
@@ -330,7 +330,7 @@ func TestServiceBusySessionsAreNotEvicted(t *testing.T) {
 			em.Session(s.id, "m")
 			em.Finish(cli.Result{})
 		}}
-		s := newTestService(t, Options{MaxSessions: 1}, p)
+		s := newTestService(t, Options{Settings: Settings{MaxLive: 1}}, p)
 		done := make(chan cli.Result)
 		for _, c := range []cli.Conversation{"a", "b", "c"} {
 			go func() { done <- s.Run(t.Context(), "fake", cli.Request{Conversation: c}, func(cli.Event) {}) }()
@@ -446,7 +446,7 @@ func TestNewServiceRefuses(t *testing.T) {
 	}{
 		{"no providers", Options{}, "at least one"},
 		{"two of a name", Options{Providers: []cli.Provider{&fakeProvider{}, &fakeProvider{}}}, `called "fake"`},
-		{"a default that is not there", Options{Providers: []cli.Provider{&fakeProvider{}}, Default: "gone"}, `"gone"`},
+		{"a default that is not there", Options{Settings: Settings{Default: "gone"}, Providers: []cli.Provider{&fakeProvider{}}}, `"gone"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if _, err := New(tc.opts); err == nil || !strings.Contains(err.Error(), tc.want) {

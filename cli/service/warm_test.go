@@ -55,19 +55,19 @@ func TestOpeningAhead(t *testing.T) {
 		want   string // conversations with a session a minute later
 	}{
 		{name: "nothing else lives", opened: 1, want: "a"},
-		{name: "nobody asks", opts: Options{IdleLimit: 30 * time.Second}, opened: 1},
+		{name: "nobody asks", opts: Options{Settings: Settings{IdleLimit: 30 * time.Second}}, opened: 1},
 		{name: "it is released meanwhile", opened: 1, after: func(s *Service) { s.Release("a") }},
 		{name: "it is wanted otherwise meanwhile", opened: 2, want: "a", after: func(s *Service) {
 			s.Warm("fake", cli.Request{Conversation: "a", Dir: "/y"})
 		}},
-		{name: "no place is free", opts: Options{MaxSessions: 1}, opened: 1, want: "b",
+		{name: "no place is free", opts: Options{Settings: Settings{MaxLive: 1}}, opened: 1, want: "b",
 			before: func(t *testing.T, s *Service, _ *fakeProvider) { run(t, s, "fake", cli.Request{Conversation: "b"}) }},
 		{name: "its own session fits", opened: 1, want: "a",
 			before: func(t *testing.T, s *Service, p *fakeProvider) {
 				run(t, s, "fake", a)
 				p.opened()[0].begin.Resume, p.opened()[0].id = "", ""
 			}},
-		{name: "its own session does not fit and makes way", opts: Options{MaxSessions: 1}, opened: 2, want: "a",
+		{name: "its own session does not fit and makes way", opts: Options{Settings: Settings{MaxLive: 1}}, opened: 2, want: "a",
 			before: func(t *testing.T, s *Service, _ *fakeProvider) {
 				run(t, s, "fake", cli.Request{Conversation: "a", Dir: "/z"})
 			}},

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli/acp"
 	"ductor/internal/config"
 )
 
@@ -14,7 +15,7 @@ func acpTown(t *testing.T, name string) *town {
 	t.Setenv("SIM_ACP_NAME", name)
 	return newTown(t, func(c *config.Config) {
 		c.Agents.Default = "gem"
-		c.Agents.ACP = map[string]config.ACP{"gem": {
+		c.Agents.ACP = map[string]acp.Settings{"gem": {
 			Enabled: true, Path: c.Agents.Gemini.Path, Args: []string{"--acp"}, Env: []string{"GEMINI_API_KEY", "SIM_ACP_NAME"},
 		}}
 	})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
@@ -19,7 +20,7 @@ import (
 func TestAChatWithTheScriptedAgents(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
-			town := newTown(t, func(c *config.Config) { c.Agents.Default = agent; c.Permissions.Mode = "bypass" })
+			town := newTown(t, func(c *config.Config) { c.Agents.Default = cli.Agent(agent); c.Permissions.Mode = "bypass" })
 			town.say(`hello [[tool cmd="echo from-the-tool"]] [[text "It is **done**."]]`)
 			m := town.awaitDone(1)
 			sign := "✓ "

@@ -87,11 +87,11 @@ const lookPatience = 30 * time.Second
 func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	usable := ""
+	var usable cli.Agent
 	err := app.WithProbes(*cfg, func(providers []cli.Provider) {
 		for _, p := range providers {
 			if usable == "" && p.Auth(ctx).State == cli.Authenticated {
-				usable = string(p.Agent())
+				usable = p.Agent()
 			}
 		}
 	})

@@ -23,8 +23,8 @@ func shellTools() map[string]string {
 func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, name := range realagent.SomeOf(shellTools()) {
-		for _, run := range realagent.Some("live", "one-shot") {
-			t.Run(agent+" "+run, func(t *testing.T) {
+		for _, run := range realagent.Some(cli.Live, cli.OneShot) {
+			t.Run(agent+" "+string(run), func(t *testing.T) {
 				town, _ := realTown(t, agent, func(c *config.Config) {
 					c.Permissions.Mode = "ask"
 					c.Permissions.DeniedTools = []string{"shell"}
@@ -45,7 +45,7 @@ func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
 						t.Errorf("in %s the shell ran", mode)
 					}
 				}
-				if run != "live" {
+				if run != cli.Live {
 					return
 				}
 				if agent == "gemini" { // it shares a session with calls of a tool that was not there, which the API does not take

@@ -104,9 +104,9 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 	agents := cfg.Agents
 	a.providers = a.agents().providers(a.agents().hostEnv(a.host))
 	o := service.Options{
-		Providers: a.providers, Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Background: a.db.RecordBackground, Began: a.db.SaveBegun, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
-		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
-		Logger: a.Log,
+		Providers: a.providers, Settings: agents.Settings, Modes: modesOf(agents), Grace: agents.Grace,
+		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
+		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Logger: a.Log,
 	}
 	if a.Launcher == nil { // else the memory of this machine says nothing
 		o.Available = host.MachineMemory().Available
@@ -114,18 +114,16 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 	if a.envs.Homes != nil { // a nil one in an interface is not nil
 		o.Homes = a.envs.Homes
 	}
-	for _, name := range agents.Fallback {
-		o.Fallbacks = append(o.Fallbacks, cli.Agent(name))
-	}
 	return o
 }
 
-// modesOf gives the configured mode of each agent.
+// modesOf returns the configured mode of each agent.
 func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
-	return map[cli.Agent]cli.Mode{
-		"claude": cli.Mode(agents.Claude.Mode), "codex": cli.Mode(agents.Codex.Mode),
-		"gemini": cli.Mode(agents.Gemini.Mode), "copilot": cli.Mode(agents.Copilot.Mode),
+	modes := map[cli.Agent]cli.Mode{}
+	for name, c := range agents.Own() {
+		modes[name] = c.Mode
 	}
+	return modes
 }
 
 // onBackground hands the result of a background task to the orchestrator, which is built after the agents.
@@ -154,18 +152,15 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	if cfg.Files.Marker {
 		o.Instruction = files.Instruction
 	}
-	o.Summarizer = &handoff.Summarizer{Store: a.db, Side: a.side(), Model: summaryModel(cfg), Wait: summaryWait}
+	o.Summarizer = &handoff.Summarizer{Store: a.db, Side: a.side(), Model: cfg.Summarizes(), Wait: summaryWait}
 	return o
 }
 
 // turnsOf says how turns run.
 func turnsOf(cfg config.Config) conversation.TurnOptions {
 	return conversation.TurnOptions{
-		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools, DeniedTools: cfg.Permissions.DeniedTools,
-		Agents: defaultsOf(cfg.Agents), Projects: projectsOf(cfg), DefaultRole: cfg.Sessions.DefaultRole,
-		Settings: settingsOf(cfg), LongTurn: cfg.Notify.Long, QueueMax: cfg.Queue.Max,
-		HandoffTokens: cfg.Sessions.HandoffTokens, IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset,
-		Limits: orchestrator.LimitPolicy(cfg.Recovery.RateLimited), Retries: cfg.Recovery.Retries, RetryAfter: cfg.Recovery.RetryAfter,
+		Permissions: cfg.Permissions, Sessions: cfg.Sessions, Recovery: cfg.Recovery, Agents: defaultsOf(cfg.Agents),
+		Projects: projectsOf(cfg), Settings: settingsOf(cfg), LongTurn: cfg.Notify.Long, QueueMax: cfg.Queue.Max,
 	}
 }
 
@@ -187,13 +182,7 @@ func (a *App) side() side.Client {
 
 // shortener shortens what is delivered elsewhere than where it was asked for.
 func (a *App) shortener() side.Shortener {
-	return side.Shortener{Side: a.side(), Model: summaryModel(a.cfg), Wait: summaryWait, Logger: a.Log}
-}
-
-// summaryModel is the model that summarizes; the zero value if none is configured.
-func summaryModel(cfg config.Config) orchestrator.ModelChoice {
-	agent, model := cfg.Summarizes()
-	return orchestrator.ModelChoice{Agent: cli.Agent(agent), Model: cli.ModelID(model)}
+	return side.Shortener{Side: a.side(), Model: a.cfg.Summarizes(), Wait: summaryWait, Logger: a.Log}
 }
 
 func consultOptions(cfg config.Config, a *App) consult.Options {

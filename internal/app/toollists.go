@@ -40,7 +40,7 @@ func listsOf(cfg config.Config) []configuredList {
 		add("roles.", name, r.Tools, r.Agent, "")
 	}
 	task := func(key, name string, r orchestrator.Rights, agent cli.Agent) {
-		mode := cmp.Or(r.Mode, orchestrator.AtMostAsk(cli.PermissionMode(cfg.Permissions.Mode)))
+		mode := cmp.Or(r.Mode, orchestrator.AtMostAsk(cfg.Permissions.Mode))
 		add(key, name, r.Tools, agent, mode)
 	}
 	for name, j := range cfg.Jobs {
@@ -58,13 +58,13 @@ func listsOf(cfg config.Config) []configuredList {
 // is found out by its turns.
 func ProblemsOfTools(cfg config.Config, providers []cli.Provider) (problems []string) {
 	for _, l := range listsOf(cfg) {
-		agent := cmp.Or(l.agent, cli.Agent(cfg.Agents.Default))
+		agent := cmp.Or(l.agent, cfg.Agents.Default)
 		i := slices.IndexFunc(providers, func(p cli.Provider) bool { return p.Agent() == agent })
 		if i < 0 || l.list.Empty() {
 			continue
 		}
 		req := cli.Request{
-			Permission: cmp.Or(l.mode, cli.PermissionMode(cfg.Permissions.Mode)),
+			Permission: cmp.Or(l.mode, cfg.Permissions.Mode),
 			ToolLists:  []cli.ToolList{{Denied: cfg.Permissions.DeniedTools}, l.list},
 		}
 		if _, err := tools.Limit(providers[i], req); err != nil {

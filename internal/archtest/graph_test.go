@@ -98,7 +98,11 @@ var imports = map[string][]string{
 	"cli/gemini/guard": {},
 	"cli/copilot":      {"cli", "cli/frames", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
 	// The packages that internal/config imports declare settings. None of them imports it.
-	"internal/config":                {"bot/card", "bot/outbox", "bot/updates", "cli", "cli/naming", "cli/tools", "heartbeat", "heartbeat/webhook", "internal/keys", "internal/nearest", "internal/secrets", "internal/trace", "internal/transcribe", "orchestrator", "orchestrator/spending"},
+	"internal/config": {
+		"bot/card", "bot/outbox", "bot/updates", "cli", "cli/acp", "cli/naming", "cli/service", "cli/tools", "heartbeat", "heartbeat/webhook",
+		"internal/keys", "internal/nearest", "internal/secrets", "internal/trace", "internal/transcribe", "orchestrator",
+		"orchestrator/conversation", "orchestrator/spending", "orchestrator/turn",
+	},
 	"internal/nearest":               {},
 	"internal/health":                {"orchestrator"},
 	"internal/alerts":                {"cli", "internal/health", "lang", "orchestrator", "orchestrator/spending"},

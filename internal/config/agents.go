@@ -2,68 +2,65 @@ package config
 
 import (
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
+
+	"ductor/cli"
 )
 
-// enabled says of every agent, by name, whether it is switched on.
-func (a Agents) enabled() map[string]bool {
-	all := map[string]bool{
-		agentClaude: a.Claude.Enabled, agentCodex: a.Codex.Enabled, agentGemini: a.Gemini.Enabled, agentCopilot: a.Copilot.Enabled,
-	}
-	for name, acp := range a.ACP {
-		all[name] = acp.Enabled
-	}
-	return all
+// Own returns the configuration of the agents that ductor knows without configuration.
+func (a Agents) Own() map[cli.Agent]Agent {
+	return map[cli.Agent]Agent{"claude": a.Claude, "codex": a.Codex.Agent, "gemini": a.Gemini, "copilot": a.Copilot}
 }
 
-// Enabled says whether there is an agent of this name that is switched on.
-func (a Agents) Enabled(name string) bool { return a.enabled()[name] }
+func ownNames() []string { return []string{"claude", "codex", "gemini", "copilot"} }
 
-// Table is the table of the file that an agent has.
-func (a Agents) Table(name string) string { return a.key(name) }
+// Names returns the names of all agents, ductor's own first.
+func (a Agents) Names() []string { return append(ownNames(), slices.Sorted(maps.Keys(a.ACP))...) }
 
-// Names are those of all agents, ductor's own first.
-func (a Agents) Names() []string {
-	return append(ownAgents(), slices.Sorted(maps.Keys(a.ACP))...)
+// Enabled reports whether there is an agent of this name, and it may be used.
+func (a Agents) Enabled(name string) bool {
+	return a.Own()[cli.Agent(name)].Enabled || a.ACP[name].Enabled
 }
 
-// key is the table of an agent.
-func (a Agents) key(name string) string {
+// Table returns the table of an agent in the file.
+func (a Agents) Table(name string) string {
 	if _, ok := a.ACP[name]; ok {
 		return "agents.acp." + dotted([]string{name})
 	}
 	return "agents." + name
 }
 
-// environments are the further variables each agent may see, by key.
-func (a Agents) environments() map[string][]string {
-	all := map[string][]string{
-		"agents.claude.env": a.Claude.Env, "agents.codex.env": a.Codex.Env,
-		"agents.gemini.env": a.Gemini.Env, "agents.copilot.env": a.Copilot.Env,
-	}
-	for name, acp := range a.ACP {
-		all["agents.acp."+dotted([]string{name})+".env"] = acp.Env
-	}
-	return all
-}
-
-// agentName is what an agent may be called: it is typed in /model and kept with its sessions.
+// agentName matches the names of agents, which users type in /model and which are stored with sessions.
 var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`) })
 
-func (c *Config) checkACP(p *problems) {
+func (c *Config) checkAgents(p *problems) {
+	name := string(c.Agents.Default)
+	if slices.Contains(c.Agents.Names(), name) && !c.Agents.Enabled(name) {
+		p.add("agents.default", "%q is switched off by %s.enabled", name, c.Agents.Table(name))
+	}
+	// The default agent and agents that are switched off may be in the list. Neither ever replaces another.
+	p.words("agents.fallback", reflect.ValueOf(c.Agents.Fallback), c.Agents.Names())
 	for _, name := range slices.Sorted(maps.Keys(c.Agents.ACP)) {
-		acp, key := c.Agents.ACP[name], "agents.acp."+dotted([]string{name})
 		switch {
-		case slices.Contains(ownAgents(), name):
-			p.add(key, "ductor knows an agent called %s already; choose another name", name)
+		case slices.Contains(ownNames(), name):
+			p.add(c.Agents.Table(name), "ductor knows an agent called %s already; choose another name", name)
 		case !agentName().MatchString(name):
-			p.add(key, "an agent's name is small letters, digits and dashes, such as goose")
+			p.add(c.Agents.Table(name), "an agent's name is small letters, digits and dashes, such as goose")
 		}
-		if strings.TrimSpace(acp.Path) == "" {
-			p.add(key+".path", "an agent needs a program")
+	}
+}
+
+// checkVariables checks the names of variables that agents may see, which may end with *.
+func (p *problems) checkVariables(key string, names []string) {
+	for _, name := range names {
+		switch {
+		case !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`).MatchString(name):
+			p.add(key, "%q is not a variable's name; give names such as HTTPS_PROXY or AWS_*, without values", hideValue(name))
+		case name == TokenVariable:
+			p.add(key, "%s would hand the bot's token to the agent", name)
 		}
 	}
 }
@@ -86,13 +83,11 @@ func (c *Config) modelNames(doc document) (all []ModelName) {
 		}
 		all = append(all, ModelName{Key: key, Line: doc.positions[key].line, Name: model})
 	}
-	a := &c.Agents
-	add("agents.claude.model", "claude", a.Claude.Model)
-	add("agents.codex.model", "codex", a.Codex.Model)
-	add("agents.gemini.model", "gemini", a.Gemini.Model)
-	add("agents.copilot.model", "copilot", a.Copilot.Model)
-	for _, name := range slices.Sorted(maps.Keys(a.ACP)) {
-		add("agents.acp."+dotted([]string{name})+".model", name, a.ACP[name].Model)
+	for _, name := range ownNames() {
+		add("agents."+name+".model", name, string(c.Agents.Own()[cli.Agent(name)].Model))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Agents.ACP)) {
+		add(c.Agents.Table(name)+".model", name, string(c.Agents.ACP[name].Model))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
 		add("roles."+dotted([]string{name})+".model", string(c.Roles[name].Agent), string(c.Roles[name].Model))

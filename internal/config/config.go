@@ -10,7 +10,10 @@ import (
 	"ductor/bot/card"
 	"ductor/bot/outbox"
 	"ductor/bot/updates"
+	"ductor/cli"
+	"ductor/cli/acp"
 	"ductor/cli/naming"
+	"ductor/cli/service"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
 	"ductor/internal/keys"
@@ -18,7 +21,9 @@ import (
 	"ductor/internal/trace"
 	"ductor/internal/transcribe"
 	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
 	"ductor/orchestrator/spending"
+	"ductor/orchestrator/turn"
 )
 
 // Config contains all settings. A setting is a field with tags: its key in the file, its default, the check of its value,
@@ -28,11 +33,11 @@ type Config struct {
 	Stream      Stream                           `toml:"stream" applies:"at once"`
 	Notify      Notify                           `toml:"notify" applies:"at once"`
 	Queue       Queue                            `toml:"queue" applies:"after a restart"`
-	Sessions    Sessions                         `toml:"sessions" applies:"at once"`
-	Recovery    Recovery                         `toml:"recovery" applies:"at once"`
+	Sessions    conversation.Sessions            `toml:"sessions" applies:"at once"`
+	Recovery    turn.Recovery                    `toml:"recovery" applies:"at once"`
 	Budget      spending.Budget                  `toml:"budget" applies:"at once"`
 	Agents      Agents                           `toml:"agents" applies:"after a restart"`
-	Permissions Permissions                      `toml:"permissions" applies:"at once"`
+	Permissions conversation.Permissions         `toml:"permissions" applies:"at once"`
 	MCP         MCP                              `toml:"mcp" applies:"after a restart"`
 	Consult     Consult                          `toml:"consult" applies:"at once"`
 	Tracing     trace.Settings                   `toml:"tracing" applies:"after a restart"`
@@ -98,88 +103,31 @@ type Queue struct {
 	AlbumWindow time.Duration `toml:"album_window" default:"1500ms" check:"0..10s"`
 }
 
-// Sessions configures when a session ends and what a new agent learns of it.
-type Sessions struct {
-	IdleReset     time.Duration `toml:"idle_reset" check:"0..87600h"` // 0: never
-	DailyReset    string        `toml:"daily_reset"`                  // "15:04" in local time; empty: never
-	HandoffTokens int           `toml:"handoff_tokens" default:"8000" check:"0..1000000"`
-	SummaryModel  string        `toml:"summary_model" applies:"after a restart"` // "claude/haiku", or a name in Models; empty: none
-	DefaultRole   string        `toml:"default_role"`                            // a name in Roles; empty: none
-}
-
-// Recovery configures what ductor does after a turn failed before the agent ran anything.
-type Recovery struct {
-	RateLimited string        `toml:"rate_limited" default:"ask" check:"ask|wait|handoff"`
-	Retries     int           `toml:"retries" default:"3" check:"0..10"`         // of a turn whose model is overloaded or fails
-	RetryAfter  time.Duration `toml:"retry_after" default:"15s" check:"1s..10m"` // the pause before the first; it doubles
-	// Failures is how many turns in a row an agent may fail before it gets a pause; 0: any number.
-	Failures int `toml:"failures" default:"3" check:"0..100" applies:"after a restart"`
-}
-
 // Agents configures the agents and how long they may take.
 type Agents struct {
-	Default     string        `toml:"default" default:"claude"`
-	Fallback    []string      `toml:"fallback" default:"['codex', 'gemini', 'copilot']"`
-	IdleLimit   time.Duration `toml:"idle_limit" default:"30m" check:"1s..720h"`
-	MaxLive     int           `toml:"max_live" check:"0..256"`
-	MaxMemoryMB int           `toml:"max_memory_mb" check:"0..1048576"`
-	TurnTimeout time.Duration `toml:"turn_timeout" default:"2h" check:"1s..168h"`
-	Stall       time.Duration `toml:"stall" default:"5m" check:"1s..24h"`
-	ToolStall   time.Duration `toml:"tool_stall" default:"30m" check:"1s..168h"`
-	Grace       time.Duration `toml:"grace" default:"2s" check:"0..1m"`
-	StaleAfter  time.Duration `toml:"stale_after" default:"3h" check:"1m..720h"`
-	OrphanAfter time.Duration `toml:"orphan_after" default:"15m" check:"1s..720h"`
-	Claude      Claude        `toml:"claude"`
-	Codex       Codex         `toml:"codex"`
-	Gemini      Gemini        `toml:"gemini"`
-	Copilot     Copilot       `toml:"copilot"`
+	service.Settings
+	cli.Timing
+	Claude  Agent `toml:"claude"`
+	Codex   Codex `toml:"codex"`
+	Gemini  Agent `toml:"gemini"`
+	Copilot Agent `toml:"copilot"`
 	// ACP are further agents, by the names that users see. Any agent that speaks the Agent Client Protocol can be one.
-	ACP map[string]ACP `toml:"acp"`
+	ACP map[string]acp.Settings `toml:"acp"`
 }
 
 // Agent configures one of ductor's own agents.
 type Agent struct {
 	Enabled bool     `toml:"enabled" default:"true"`
 	Path    string   `toml:"path" check:"program"` // empty: its default name
-	Mode    string   `toml:"mode" default:"live" check:"live|one-shot"`
-	Args    []string `toml:"args"`
-	Env     []string `toml:"env"` // names of variables, or their beginnings with a * after them
-	Model   string   `toml:"model" applies:"at once"`
-	Effort  string   `toml:"effort" applies:"at once"`
-}
-
-// Claude is Claude Code.
-type Claude struct{ Agent }
-
-// Gemini is Google's Gemini CLI.
-type Gemini struct{ Agent }
-
-// Copilot is GitHub's Copilot CLI.
-type Copilot struct{ Agent }
-
-// ACP is an agent that speaks the Agent Client Protocol on its standard input and output.
-type ACP struct {
-	Enabled bool     `toml:"enabled" default:"true"`
-	Path    string   `toml:"path" check:"program"`
-	Args    []string `toml:"args"` // make it speak the protocol
-	Env     []string `toml:"env"`
-	Models  []string `toml:"models"` // to choose from; empty: those that the agent offers
-	Model   string   `toml:"model"`
+	Mode    cli.Mode `toml:"mode" default:"live" check:"live|one-shot"`
+	Env     []string `toml:"env" check:"variables"` // names of variables, or their beginnings with a * after them
+	orchestrator.AgentDefaults
 }
 
 // Codex is OpenAI's Codex.
 type Codex struct {
 	Agent
 	Sandbox string `toml:"sandbox" default:"workspace-write" check:"read-only|workspace-write|danger-full-access"`
-}
-
-// Permissions configures what agents may do without asking.
-type Permissions struct {
-	Mode         string        `toml:"mode" default:"ask" check:"plan|ask|accept-edits|auto|bypass"`
-	AllowedTools []string      `toml:"allowed_tools"`
-	DeniedTools  []string      `toml:"denied_tools"`
-	AskTimeout   time.Duration `toml:"ask_timeout" default:"30m" check:"10s..168h" applies:"after a restart"`
-	Approvers    string        `toml:"approvers" default:"sender" check:"sender|members"`
 }
 
 // Health configures where monitors ask for ductor's state.
@@ -230,28 +178,18 @@ type Log struct {
 	File   string `toml:"file" check:"path"` // empty: standard error
 }
 
-// The agents that ductor knows without configuration.
-const (
-	agentClaude  = "claude"
-	agentCodex   = "codex"
-	agentGemini  = "gemini"
-	agentCopilot = "copilot"
-)
-
-func ownAgents() []string { return []string{agentClaude, agentCodex, agentGemini, agentCopilot} }
-
 // ShippedRoles returns the names of the built-in roles; package roles has their texts.
 func ShippedRoles() []string { return []string{"codereviewer", "default", "planner"} }
 
-// Summarizes returns the agent and the model that summarize what does not fit sessions.handoff_tokens; empty for none.
-func (c *Config) Summarizes() (agent, model string) {
+// Summarizes returns the model that summarizes what does not fit sessions.handoff_tokens; zero for none.
+func (c *Config) Summarizes() orchestrator.ModelChoice {
 	name := c.Sessions.SummaryModel
 	if alias, ok := c.Models[name]; ok {
 		name = alias.Use
 	}
 	name, _, _ = strings.Cut(name, " ") // an alias may have an effort
-	agent, model, _ = strings.Cut(name, "/")
-	return agent, model
+	agent, model, _ := strings.Cut(name, "/")
+	return orchestrator.ModelChoice{Agent: cli.Agent(agent), Model: cli.ModelID(model)}
 }
 
 // RolesDir returns the folder with further roles, one in each file *.md: roles beside the configuration file. It may not

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ductor/cli/acp"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
 	"ductor/orchestrator"
@@ -53,7 +54,7 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	got.Prompt = ""
 	goose := c.Agents.ACP["goose"]
 	goose.Path = ""
-	if d := cmp.Diff(tableOf[ACP](), goose); d != "" {
+	if d := cmp.Diff(tableOf[acp.Settings](), goose); d != "" {
 		t.Errorf("the agent of the example differs from the default one (-default +example):\n%s", d)
 	}
 	job := c.Jobs["morning"]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ductor/cli/acp"
 	"ductor/cli/naming"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
@@ -25,7 +26,7 @@ func everySetting() map[string]setting {
 		Users: map[string]User{"123456789": {}}, Roles: map[string]orchestrator.Role{"reviewer": {}},
 		Models: map[string]naming.Alias{"fast": {}}, Jobs: map[string]heartbeat.JobSettings{"morning": {}},
 	}
-	c.Agents.ACP = map[string]ACP{"goose": {}}
+	c.Agents.ACP = map[string]acp.Settings{"goose": {}}
 	c.Webhooks.Hooks = map[string]webhook.HookSettings{"deploy": {}}
 	c.Sandbox.Projects = map[string]SandboxProject{"web": {}}
 	c.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": {}}

@@ -103,7 +103,7 @@ type checker interface {
 type report = func(key, format string, args ...any)
 
 // check checks a setting by its tag: "1..10" or "0|5..10" for numbers and durations, and "a|b" for words and for lists of
-// different words, "url" with the tag "example". A word or URL without a default may be empty. Tables check themselves.
+// different words, "url" with the tag "example", "variables" for their names. A word or URL without a default may be empty. Tables check themselves.
 func (p *problems) check(s setting) {
 	if table, ok := s.value.Interface().(checker); ok {
 		table.Check(func(key, format string, args ...any) {
@@ -118,6 +118,8 @@ func (p *problems) check(s setting) {
 	case isRange && orZero && s.value.IsZero():
 	case isRange:
 		p.within(s.key, s.value, least, most)
+	case rule == "variables":
+		p.checkVariables(s.key, s.value.Interface().([]string))
 	case rule == "url" && (hasDefault || s.value.String() != ""):
 		if err := CheckURL(s.value.String(), s.tag.Get("example")); err != nil {
 			p.add(s.key, "%v", err)
@@ -202,11 +204,6 @@ func short(d time.Duration) string {
 
 // checkTogether checks settings whose bounds are other settings.
 func (c *Config) checkTogether(p *problems) {
-	if at := c.Sessions.DailyReset; at != "" {
-		if _, err := time.Parse("15:04", at); err != nil {
-			p.add("sessions.daily_reset", `%q should be a time of day such as "04:00", or empty for never`, at)
-		}
-	}
 	if a := c.Agents; a.StaleAfter <= a.TurnTimeout {
 		p.add("agents.stale_after", "%s must be longer than turn_timeout, which is %s: else running turns count as stale", short(a.StaleAfter), short(a.TurnTimeout))
 	}

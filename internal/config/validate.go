@@ -90,30 +90,6 @@ func (c *Config) checkTelegram(p *problems) {
 	}
 }
 
-func (c *Config) checkAgents(p *problems) {
-	c.checkACP(p)
-	enabled := c.Agents.enabled()
-	switch on, known := enabled[c.Agents.Default]; {
-	case !known:
-		p.word("agents.default", c.Agents.Default, c.Agents.Names()...)
-	case !on:
-		p.add("agents.default", "%q is switched off by %s.enabled", c.Agents.Default, c.Agents.key(c.Agents.Default))
-	}
-	// The default itself, or an agent that is switched off, may be named: neither is ever fallen back on.
-	p.words("agents.fallback", reflect.ValueOf(c.Agents.Fallback), c.Agents.Names())
-	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
-	for key, names := range c.Agents.environments() {
-		for _, name := range names {
-			switch {
-			case !variable.MatchString(name):
-				p.add(key, "%q is not a variable's name; give names such as HTTPS_PROXY or AWS_*, without values", hideValue(name))
-			case name == TokenVariable:
-				p.add(key, "%s would hand the bot's token to the agent", name)
-			}
-		}
-	}
-}
-
 // hideValue cuts NAME=VALUE at the value, which is often a key.
 func hideValue(s string) string {
 	if name, _, ok := strings.Cut(s, "="); ok {
@@ -155,8 +131,8 @@ func (c *Config) checkModels(p *problems) {
 
 // checkSummary checks what of the model for summaries is known without asking its agent.
 func (c *Config) checkSummary(p *problems) {
-	if agent, _ := c.Summarizes(); agent != "" {
-		p.word("sessions.summary_model", agent, c.Agents.Names()...)
+	if agent := c.Summarizes().Agent; agent != "" {
+		p.word("sessions.summary_model", string(agent), c.Agents.Names()...)
 	}
 	if n := len(c.Consult.Group); n == 1 || n > 4 {
 		p.add("consult.group", "has %d models; a group has 2 to 4", n)

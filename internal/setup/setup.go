@@ -269,7 +269,7 @@ func (s *setup) askAgent(ctx context.Context) error {
 		s.Say("Agents run in containers; the check at the end says which of them can be used there.")
 	}
 	choice, err := s.askValid(ctx, s.given.Model, "The agent of new conversations; AGENT/MODEL chooses a model too",
-		preset, func(choice string) error {
+		string(preset), func(choice string) error {
 			if name, _, _ := strings.Cut(choice, "/"); !s.cfg.Agents.Enabled(name) {
 				return fmt.Errorf("there is no agent %q", name)
 			}
@@ -279,7 +279,7 @@ func (s *setup) askAgent(ctx context.Context) error {
 		return err
 	}
 	name, model, _ := strings.Cut(choice, "/")
-	if name != s.cfg.Agents.Default {
+	if cli.Agent(name) != s.cfg.Agents.Default {
 		s.addChange("agents", "default", name, "The agent of conversations that have not chosen one by /model.")
 	}
 	if model != "" {
@@ -290,18 +290,18 @@ func (s *setup) askAgent(ctx context.Context) error {
 
 // defaultAgent shows the state of each agent. It returns the configured default if it is usable, or else the first
 // usable agent. If no agent is usable, it warns the owner and returns the configured default.
-func (s *setup) defaultAgent(found []cli.AgentState) string {
-	first, preset := "", ""
+func (s *setup) defaultAgent(found []cli.AgentState) (preset cli.Agent) {
+	var first cli.Agent
 	for _, a := range found {
 		s.Say("  %s: %s", a.Agent, a)
 		if !a.Usable() {
 			continue
 		}
 		if first == "" {
-			first = string(a.Agent)
+			first = a.Agent
 		}
-		if string(a.Agent) == s.cfg.Agents.Default {
-			preset = string(a.Agent)
+		if a.Agent == s.cfg.Agents.Default {
+			preset = a.Agent
 		}
 	}
 	switch {

@@ -23,7 +23,7 @@ func newJob(id orchestrator.JobID) orchestrator.Job {
 			Schedule: "30 8 * * 1-5", Missed: orchestrator.MissedAll, Overlap: orchestrator.OverlapQueue,
 			QuietHours: orchestrator.QuietHours{Zone: "Europe/Paris", Hours: orchestrator.Hours{QuietFrom: "22:00", QuietTo: "07:00"}, QuietPolicy: orchestrator.QuietHold},
 		},
-		JobTurn:   orchestrator.JobTurn{Session: orchestrator.SharedSession, Agent: "codex", Model: "m", Effort: "high", Dir: "/src", Sandbox: "docker", Timeout: time.Minute, Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: cli.ToolList{Only: []string{"Read"}, Denied: []string{"web"}}}, Retries: 2, Backoff: time.Second, OKWord: "ok"},
+		JobTurn: orchestrator.JobTurn{Session: orchestrator.SharedSession, Agent: "codex", Model: "m", Effort: "high", Dir: "/src", Sandbox: "docker", Timeout: time.Minute, Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: cli.ToolList{Only: []string{"Read"}, Denied: []string{"web"}}}, Retries: 2, Backoff: time.Second, OKWord: "ok"},
 	}
 }
 

@@ -530,8 +530,10 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 	}
 	opts := conversation.Options{
 		Store: db, Gateway: h.agent, Chat: h.chat,
-		TurnOptions: conversation.TurnOptions{Permission: cli.Ask, QueueMax: 3, HandoffTokens: 2000},
-		Dir:         filepath.Dir(path), Roots: []string{filepath.Dir(path)}, DeliveryWait: 50 * time.Millisecond,
+		TurnOptions: conversation.TurnOptions{
+			Permissions: conversation.Permissions{Mode: cli.Ask}, QueueMax: 3, Sessions: conversation.Sessions{HandoffTokens: 2000},
+		},
+		Dir: filepath.Dir(path), Roots: []string{filepath.Dir(path)}, DeliveryWait: 50 * time.Millisecond,
 		Now: h.clock.now,
 		NewID: func() string {
 			ids.Lock()

@@ -175,7 +175,7 @@ func (s *Sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 
 // options translates the setting of a sandbox.
 func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
-	set, agents := b.Setting, s.cfg.Agents
+	set := b.Setting
 	mounts, err := mountsOf(set)
 	if err != nil {
 		return docker.Options{}, err
@@ -185,7 +185,7 @@ func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
 		Image: set.Image, Pull: set.Pull, Source: b.source, Projects: s.projects(b), Mounts: mounts, Shared: s.shared(), Seeds: b.Seeds,
 		User: set.User, CPUs: set.CPUs, Memory: int64(set.MemoryMB) << 20, PIDs: int64(set.PIDs), Network: docker.Network(set.Network),
 		ReadOnlyRoot: set.ReadOnlyRoot, Env: append([]string{inSandbox}, set.Env...),
-		MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: s.log,
+		Timing: s.cfg.Agents.Timing, Logger: s.log,
 	}
 	if set.Runner == "" {
 		o.Runner, o.MakeRunner = s.small.path, s.small.make
