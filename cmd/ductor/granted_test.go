@@ -23,8 +23,8 @@ func TestRightsOfASandboxDoNotFollowToTheMachine(t *testing.T) {
 		if err := errors.Join(os.Mkdir(box, 0o755), os.Mkdir(api, 0o755)); err != nil {
 			t.Fatal(err)
 		}
-		c.Sandbox.Projects = map[string]config.SandboxProject{"box": {Dir: box, SandboxSetting: c.Sandbox.SandboxSetting}}
-		c.Sandbox.Mode = config.SandboxOff
+		c.Sandbox.Projects = map[string]config.SandboxProject{"box": {Dir: box, Settings: c.Sandbox.Settings}}
+		c.Sandbox.Mode = orchestrator.SandboxOff
 		c.Projects.DefaultDir = box
 		c.Projects.Named = map[string]orchestrator.ProjectPolicy{"api": {Dir: api}, "box": {Dir: box}}
 		c.Permissions.Mode = "ask"

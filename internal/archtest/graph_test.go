@@ -15,7 +15,7 @@ var imports = map[string][]string{
 		"web", "web/dashboard", "web/demo", "cmd/ductor/sub", "internal/keys", "internal/secrets", "internal/nearest", "internal/terminal", "internal/terminal/hook",
 	},
 	"cmd/ductor/sub":             {"bot/tgapi", "cli", "internal/app", "internal/app/environment", "internal/backup", "internal/config", "internal/keys", "internal/secrets", "internal/service", "internal/setup", "internal/store", "orchestrator", "orchestrator/users", "internal/terminal"},
-	"internal/doctor":            {"bot", "bot/checks", "bot/tgapi", "cli", "docker", "internal/app", "internal/app/environment", "internal/config", "internal/proctree", "internal/store", "internal/store/sqlite"},
+	"internal/doctor":            {"orchestrator", "bot", "bot/checks", "bot/tgapi", "cli", "docker", "internal/app", "internal/app/environment", "internal/config", "internal/proctree", "internal/store", "internal/store/sqlite"},
 	"internal/terminal":          {"internal/rooted"},
 	"internal/terminal/presence": {"internal/rooted"},
 	"internal/terminal/server":   {"cli", "cli/claude", "internal/secrets", "internal/statesocket", "internal/terminal/hook", "lang"},
@@ -23,7 +23,7 @@ var imports = map[string][]string{
 	"internal/statesocket":       {},
 	"internal/growstack":         {},
 	"internal/backup":            {"internal/rooted", "internal/store"},
-	"internal/setup":             {"bot/tgapi", "bot/users", "cli", "internal/config", "internal/paircode", "internal/rooted", "internal/secrets"},
+	"internal/setup":             {"orchestrator", "bot/tgapi", "bot/users", "cli", "internal/config", "internal/paircode", "internal/rooted", "internal/secrets"},
 	"internal/service":           {},
 	"internal/keys":              {"internal/rooted", "internal/secrets"},
 	"web":                        {},
@@ -99,7 +99,7 @@ var imports = map[string][]string{
 	"cli/copilot":      {"cli", "cli/frames", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
 	// The packages that internal/config imports declare settings. None of them imports it.
 	"internal/config": {
-		"bot/card", "bot/outbox", "bot/updates", "cli", "cli/acp", "cli/naming", "cli/service", "cli/tools", "heartbeat", "heartbeat/webhook",
+		"bot/card", "bot/outbox", "bot/updates", "cli", "cli/acp", "cli/naming", "cli/service", "cli/tools", "docker", "heartbeat", "heartbeat/webhook",
 		"internal/keys", "internal/nearest", "internal/secrets", "internal/trace", "internal/transcribe", "orchestrator",
 		"orchestrator/conversation", "orchestrator/spending", "orchestrator/turn",
 	},

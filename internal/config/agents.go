@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"ductor/cli"
@@ -61,6 +62,21 @@ func (p *problems) checkVariables(key string, names []string) {
 			p.add(key, "%q is not a variable's name; give names such as HTTPS_PROXY or AWS_*, without values", hideValue(name))
 		case name == TokenVariable:
 			p.add(key, "%s would hand the bot's token to the agent", name)
+		}
+	}
+}
+
+// checkAssignments checks the environment of a sandbox.
+func (p *problems) checkAssignments(key string, entries []string) {
+	for _, entry := range entries {
+		name, _, ok := strings.Cut(entry, "=")
+		switch {
+		case !ok || !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(name):
+			p.add(key, `%q should be "NAME=value"; what ductor has in its own environment is given by agents.….env`, hideValue(entry))
+		case name == TokenVariable:
+			p.add(key, "%s would hand the bot's token to the agents", name)
+		case name == "HOME" || name == "PATH":
+			p.add(key, "%s is the sandbox's own", name)
 		}
 	}
 }

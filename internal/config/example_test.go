@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ductor/cli/acp"
+	"ductor/docker"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
 	"ductor/orchestrator"
@@ -67,8 +68,8 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	if d := cmp.Diff(tableOf[webhook.HookSettings](), hook); d != "" {
 		t.Errorf("the webhook of the example differs from the default one (-default +example):\n%s", d)
 	}
-	want := SandboxProject{Dir: "~/web", SandboxSetting: tableOf[SandboxSetting]()}
-	want.Mode = SandboxDocker
+	want := SandboxProject{Dir: "~/web", Settings: tableOf[docker.Settings]()}
+	want.Mode = orchestrator.SandboxDocker
 	if d := cmp.Diff(want, c.Sandbox.Projects["web"]); d != "" {
 		t.Errorf("the project of the example differs from what it says (-want +example):\n%s", d)
 	}

@@ -103,7 +103,8 @@ type checker interface {
 type report = func(key, format string, args ...any)
 
 // check checks a setting by its tag: "1..10" or "0|5..10" for numbers and durations, and "a|b" for words and for lists of
-// different words, "url" with the tag "example", "variables" for their names. A word or URL without a default may be empty. Tables check themselves.
+// different words, "url" with the tag "example", "variables" for names of
+// environment variables, and "assignments" for NAME=value. A word or URL without a default may be empty. Tables check themselves.
 func (p *problems) check(s setting) {
 	if table, ok := s.value.Interface().(checker); ok {
 		table.Check(func(key, format string, args ...any) {
@@ -118,6 +119,8 @@ func (p *problems) check(s setting) {
 	case isRange && orZero && s.value.IsZero():
 	case isRange:
 		p.within(s.key, s.value, least, most)
+	case rule == "assignments":
+		p.checkAssignments(s.key, s.value.Interface().([]string))
 	case rule == "variables":
 		p.checkVariables(s.key, s.value.Interface().([]string))
 	case rule == "url" && (hasDefault || s.value.String() != ""):

@@ -80,14 +80,14 @@ func (c *Config) checkJobTurn(p *problems, key string, t orchestrator.JobTurn) {
 	}
 	// A job may request a sandbox, but not leave one.
 	project, setting := c.Sandbox.At(cmp.Or(t.Dir, c.Projects.DefaultDir))
-	if t.Sandbox == SandboxOff && setting.Mode == SandboxDocker {
+	if t.Sandbox == orchestrator.SandboxOff && setting.Mode == orchestrator.SandboxDocker {
 		p.add(key+".sandbox", "its project %q is in a sandbox, and no job runs outside of that; leave this key out", project)
 	}
 }
 
 // inRoots reports whether agents may work in a directory.
 func (c *Config) inRoots(dir string) bool {
-	return slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, dir) })
+	return slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return cli.Lies(dir, root) })
 }
 
 // checkChat rejects chats in which the bot answers no user.

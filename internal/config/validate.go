@@ -176,11 +176,6 @@ func (c *Config) checkPlaces(p *problems) {
 	}
 }
 
-func inside(root, dir string) bool {
-	rel, err := filepath.Rel(root, dir)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
-}
-
 // doubts are the warnings that the settings themselves give rise to.
 func (c *Config) doubts() []string {
 	var all []string

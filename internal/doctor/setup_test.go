@@ -264,7 +264,7 @@ func (s *setUp) processWithoutGroup() int {
 // sandboxed runs all agents in sandboxes of an engine that does not exist.
 func sandboxed(s *setUp) {
 	change(func(c *config.Config) {
-		c.Sandbox.Mode, c.Sandbox.Host = config.SandboxDocker, "unix:///no/such/socket"
+		c.Sandbox.Mode, c.Sandbox.Host = orchestrator.SandboxDocker, "unix:///no/such/socket"
 	})(s)
 }
 
@@ -274,7 +274,7 @@ func engine(s *setUp) {
 	dockertest.Need(s.t)
 	runner := dockertest.Tool(s.t, dockertest.Runner)
 	change(func(c *config.Config) {
-		c.Sandbox.Mode, c.Sandbox.Host, c.Sandbox.Image, c.Sandbox.Runner = config.SandboxDocker, dockertest.Host(), "ductor-doctor-test:none", runner
+		c.Sandbox.Mode, c.Sandbox.Host, c.Sandbox.Image, c.Sandbox.Runner = orchestrator.SandboxDocker, dockertest.Host(), "ductor-doctor-test:none", runner
 	})(s)
 }
 

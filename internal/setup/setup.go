@@ -15,6 +15,7 @@ import (
 	"ductor/internal/config"
 	"ductor/internal/paircode"
 	"ductor/internal/secrets"
+	"ductor/orchestrator"
 )
 
 // Given contains answers that the owner gave in advance. Run asks for the empty ones.
@@ -237,10 +238,10 @@ func (s *setup) askSandbox(ctx context.Context) error {
 	had := s.cfg.Sandbox.Mode
 	mode, err := s.askValid(ctx, s.given.Sandbox, "Where agents run: off (on this machine) or docker (in containers)",
 		had, func(mode string) error {
-			if mode != config.SandboxOff && mode != config.SandboxDocker {
-				return fmt.Errorf("the sandbox is %s or %s, not %q", config.SandboxOff, config.SandboxDocker, mode)
+			if mode != orchestrator.SandboxOff && mode != orchestrator.SandboxDocker {
+				return fmt.Errorf("the sandbox is %s or %s, not %q", orchestrator.SandboxOff, orchestrator.SandboxDocker, mode)
 			}
-			if mode == config.SandboxDocker && s.world.Engine(ctx, s.cfg) != nil {
+			if mode == orchestrator.SandboxDocker && s.world.Engine(ctx, s.cfg) != nil {
 				return errors.New("no container engine answers here: install Docker or Podman and start it, or choose off; docs/sandbox.md says more")
 			}
 			return nil
@@ -259,7 +260,7 @@ func (s *setup) askSandbox(ctx context.Context) error {
 // askAgent lists the usable agents and asks for the default one.
 func (s *setup) askAgent(ctx context.Context) error {
 	preset := s.cfg.Agents.Default
-	if s.cfg.Sandbox.Mode == config.SandboxOff {
+	if s.cfg.Sandbox.Mode == orchestrator.SandboxOff {
 		found, err := s.world.Agents(ctx, s.cfg)
 		if err != nil {
 			return fmt.Errorf("look for agents: %w", err)
