@@ -42,6 +42,9 @@ func setPolicy(o *updates.RouterOptions, change func(*updates.Policy)) {
 	o.Allow.Policy = always(p)
 }
 
+// admitAll lets all members of groups speak.
+func admitAll(p *updates.Policy) { p.GroupMembers = updates.AllMembers }
+
 func TestPromptIsSubmittedWithItsUpdate(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.send(r.text("fix the tests"))

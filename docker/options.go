@@ -169,7 +169,8 @@ func reserved(target string) bool {
 			return true
 		}
 	}
-	return slices.Contains([]string{"/", stateDir, homeDir, "/var/run/docker.sock", "/run/docker.sock"}, filepath.Clean(target))
+	taken := []string{"/", stateDir, homeDir, "/var/run/docker.sock", "/run/docker.sock"}
+	return slices.Contains(taken, filepath.Clean(target))
 }
 
 // mounts returns all mounts with their targets.

@@ -16,7 +16,7 @@ const NoLimit = -1
 
 // ContainerSettings configures a container.
 type ContainerSettings struct {
-	Image        string   `toml:"image"`                    // the image's name in the engine; it needs no preparation, not even a shell
+	Image        string   `toml:"image"`                    // its name in the engine; empty: one is built
 	Pull         bool     `toml:"pull" default:"true"`      // fetch a missing Image from its registry
 	Network      Network  `toml:"network" default:"bridge"` // default: NetworkBridge
 	CPUs         float64  `toml:"cpus"`                     // 0: all but one of the engine's machine
@@ -38,11 +38,11 @@ type Settings struct {
 	ContainerSettings
 	BuildDir     string        `toml:"build_dir" check:"path"` // empty: the Dockerfile that ships
 	BuildNetwork Network       `toml:"build_network"`
-	ImageFrom    string        `toml:"image_from"` // an engine that fetches or builds the image and sends it; empty: none
+	ImageFrom    string        `toml:"image_from"` // the engine that makes the image; empty: this one
 	Mounts       []string      `toml:"mounts" check:"path"`
 	Logins       string        `toml:"logins" default:"copy" check:"copy|none"`
 	Seeds        []string      `toml:"seeds" check:"path"`
-	Idle         time.Duration `toml:"idle" default:"24h" check:"0|1m..87600h"` // without runs, before the container is removed; 0: never
+	Idle         time.Duration `toml:"idle" default:"24h" check:"0|1m..87600h"` // 0: containers stay
 	Home         string        `toml:"home" default:"shared" check:"shared|session"`
 	Isolation    string        `toml:"isolation" default:"project" check:"project|conversation"`
 }
@@ -85,7 +85,8 @@ func parseMount(text string) (Mount, error) {
 		m.Target = rest[0]
 	}
 	if len(rest) > 1 || !filepath.IsAbs(m.Source) || !filepath.IsAbs(m.Target) {
-		return Mount{}, fmt.Errorf(`%q should be an absolute path, or "source:target"; ":rw" after it lets agents write there`, text)
+		return Mount{}, fmt.Errorf(
+			`%q should be an absolute path, or "source:target"; ":rw" after it lets agents write there`, text)
 	}
 	m.Target = filepath.Clean(m.Target)
 	return m, nil
@@ -98,7 +99,8 @@ func parseSeed(text string) (Seed, error) {
 	case !filepath.IsAbs(from):
 		return Seed{}, fmt.Errorf("%q should be an absolute path, or begin with ~/", from)
 	case to == "":
-		return Seed{}, fmt.Errorf(`%q is not in your home; write "from:to", where "to" is a path below the home in the sandbox`, from)
+		return Seed{}, fmt.Errorf(
+			`%q is not in your home; write "from:to", where "to" is a path below the home in the sandbox`, from)
 	case !filepath.IsLocal(to) || filepath.Clean(to) == ".":
 		return Seed{}, fmt.Errorf("%q is not a path below the home in the sandbox", to)
 	}
@@ -184,7 +186,8 @@ func (s Settings) checkFiles(problem report) {
 		case err != nil:
 			problem(key, "%v", err)
 		case s.Exposes(m.Source):
-			problem(key, "with %s the socket of Docker would be in the sandbox, and whoever may use it owns the machine; leave it out", m.Source)
+			problem(key, "with %s the socket of Docker would be in the sandbox, "+
+				"and whoever may use it owns the machine; leave it out", m.Source)
 		case reserved(m.Target):
 			problem(key, "%s is the sandbox's own; choose another place", m.Target)
 		case targets[m.Target]:
@@ -201,7 +204,9 @@ func (s Settings) checkFiles(problem report) {
 
 // Exposes reports whether a directory contains the socket of an engine. A user who may write to it owns the machine.
 func (s Settings) Exposes(dir string) bool {
-	sockets := []string{"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock"}
+	sockets := []string{
+		"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock",
+	}
 	if u, err := url.Parse(s.Host); err == nil && u.Scheme == "unix" && u.Path != "" {
 		sockets = append(sockets, filepath.Clean(u.Path))
 	}

@@ -119,7 +119,10 @@ func TestHeldDeliveryDelaysNoManualRun(t *testing.T) {
 		h := newRig(t, day) // midnight
 		job := orchestrator.Job{
 			Name: "build", Kind: orchestrator.JobHook, Conversation: here,
-			JobTiming: orchestrator.JobTiming{Overlap: orchestrator.OverlapQueue, QuietHours: orchestrator.QuietHours{Hours: orchestrator.Hours{QuietFrom: "22:00", QuietTo: "07:00"}}},
+			JobTiming: orchestrator.JobTiming{
+				Overlap:    orchestrator.OverlapQueue,
+				QuietHours: orchestrator.QuietHours{Hours: orchestrator.Hours{QuietFrom: "22:00", QuietTo: "07:00"}},
+			},
 		}
 		if err := h.Sync(t.Context(), []orchestrator.Job{job}); err != nil {
 			t.Fatal(err)

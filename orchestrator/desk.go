@@ -113,7 +113,7 @@ type Alert struct {
 // Role is a named system prompt, with the agent and model that play it unless the conversation chose others.
 type Role struct {
 	Prompt string       `toml:"prompt"`
-	Append bool         `toml:"append" yaml:"append" default:"true"` // follows the agent's own system prompt; false: replaces it
+	Append bool         `toml:"append" yaml:"append" default:"true"` // false replaces the agent's own system prompt
 	Agent  cli.Agent    `toml:"agent" yaml:"agent"`                  // empty: the default agent
 	Model  cli.ModelID  `toml:"model" yaml:"model"`                  // empty: that agent's default
 	Tools  cli.ToolList `toml:",inline" yaml:",inline"`

@@ -98,8 +98,8 @@ func (q QuietHours) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Hours are a part of the day. Both ends are empty or times such as "22:00". If QuietTo is earlier than QuietFrom, it is a
-// time of the next day.
+// Hours are a part of the day. Both ends are empty or times such as "22:00". If QuietTo is earlier than QuietFrom, it is
+// a time of the next day.
 type Hours struct {
 	QuietFrom string `toml:"quiet_from"`
 	QuietTo   string `toml:"quiet_to"`

@@ -51,8 +51,8 @@ type Policy struct {
 	AllowedGroups []int64      `toml:"allowed_groups"` // chat IDs
 	GroupMembers  GroupMembers `toml:"group_members" default:"listed" check:"listed|all"`
 	GroupTrigger  GroupTrigger `toml:"group_trigger" default:"mention" check:"mention|all"`
-	AbortWords    []string     `toml:"abort_words" default:"['stop', 'abort']"` // abort in private chats while a turn runs
-	Reactions     bool         `toml:"reactions" default:"true"`                // 👀 on a prompt acknowledges it at once
+	AbortWords    []string     `toml:"abort_words" default:"['stop', 'abort']"` // in private chats
+	Reactions     bool         `toml:"reactions" default:"true"`                // 👀 acknowledges a prompt
 }
 
 // Check implements config.checker.
@@ -63,7 +63,8 @@ func (p Policy) Check(problem func(key, format string, args ...any)) {
 		}
 	}
 	for _, w := range p.AbortWords {
-		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return r <= ' ' }) || w != strings.ToLower(w) || w[0] == '/' {
+		isWord := w != "" && !strings.ContainsFunc(w, func(r rune) bool { return r <= ' ' })
+		if !isWord || w != strings.ToLower(w) || w[0] == '/' {
 			problem("abort_words", "%q should be one word in small letters, without a slash", w)
 		}
 	}

@@ -10,8 +10,9 @@ func TestAllow(t *testing.T) {
 	ann, bob := &wireUser{ID: 7}, &wireUser{ID: 8}
 	private := func(id int64) wireChat { return wireChat{ID: id, Type: "private"} }
 	team := wireChat{ID: -1, Type: "supergroup"}
-	listed := Allow{Users: orchestrator.Roster{7: orchestrator.RoleUser}, Policy: always(Policy{AllowedGroups: []int64{-1}})}
-	all := Allow{Users: orchestrator.Roster{7: orchestrator.RoleUser}, Policy: always(Policy{AllowedGroups: []int64{-1}, GroupMembers: AllMembers})}
+	roster := orchestrator.Roster{7: orchestrator.RoleUser}
+	listed := Allow{Users: roster, Policy: always(Policy{AllowedGroups: []int64{-1}})}
+	all := Allow{Users: roster, Policy: always(Policy{AllowedGroups: []int64{-1}, GroupMembers: AllMembers})}
 	groupOnly := Allow{Policy: always(Policy{AllowedGroups: []int64{-1}})}
 
 	tests := []struct {

@@ -58,7 +58,8 @@ const controlPatience = 45 * time.Second
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
 		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, signs: o.Signs, uploads: o.Uploads,
-		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, recent: &recent{}, reactions: func() bool { return o.Allow.Policy().Reactions }, lang: o.Lang, log: o.Log,
+		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, recent: &recent{}, lang: o.Lang, log: o.Log,
+		reactions: func() bool { return o.Allow.Policy().Reactions },
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
@@ -247,7 +248,8 @@ func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 
 // meant reports whether a message that is not a command is meant for the bot.
 func (r *Router) meant(m *wireMessage, in *Message) bool {
-	return in.Private || r.gate.allow.Policy().GroupTrigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
+	return in.Private || addressed(m, r.me) || r.follower.belongs(in) ||
+		r.gate.allow.Policy().GroupTrigger == TriggerAll
 }
 
 // command queues a command in its conversation, or answers that the sender may not use it.

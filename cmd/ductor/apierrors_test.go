@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
@@ -42,7 +41,7 @@ func TestErrorsOfTheModelAreReadForEachAgent(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot", "tame"} {
 		t.Run(agent, func(t *testing.T) {
 			town := newTown(t, func(c *config.Config) {
-				c.Agents.ACP = map[string]acp.Settings{"tame": {Enabled: true, Path: c.Agents.Gemini.Path, Args: []string{"--acp"}, Env: []string{"GEMINI_API_KEY"}}}
+				c.Agents.ACP = overACP("tame", c.Agents.Gemini.Path)
 				c.Agents.Default, c.Agents.Fallback, c.Recovery.Retries, c.Recovery.Failures = cli.Agent(agent), nil, 0, 0
 			})
 			name := strings.ToUpper(agent[:1]) + agent[1:]
@@ -121,7 +120,7 @@ func TestAnAgentThatTakesNoPictures(t *testing.T) {
 			if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			c.Agents.ACP = map[string]acp.Settings{"blind": {Enabled: true, Path: program, Args: []string{"--acp"}, Env: []string{"GEMINI_API_KEY"}}}
+			c.Agents.ACP = overACP("blind", program)
 			c.Agents.Default = "blind"
 		},
 	} {

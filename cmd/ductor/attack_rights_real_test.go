@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
-	"time"
 
 	"ductor/cli"
 	"ductor/heartbeat/webhook"
@@ -64,7 +63,7 @@ func readers() map[string]string { return map[string]string{"claude": "Read", "c
 func unattended(prompt, session string, r orchestrator.Rights) webhook.HookSettings {
 	return webhook.HookSettings{
 		Caller: webhook.Caller{Auth: "bearer", Secret: hookSecret, BodyMaxKB: 64, PerMinute: 60}, Prompt: prompt,
-		JobTurn: orchestrator.JobTurn{Session: session, Backoff: time.Minute, Rights: r}, QuietHours: orchestrator.QuietHours{QuietPolicy: "hold"},
+		JobTurn: orchestrator.JobTurn{Session: session, Rights: r},
 	}
 }
 

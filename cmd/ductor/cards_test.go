@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"ductor/cli"
-	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -71,7 +70,7 @@ func acpAttack(t *testing.T, mode string) *attack {
 	t.Helper()
 	town := newTown(t, func(cfg *config.Config) {
 		cfg.Permissions.Mode = cli.PermissionMode(mode)
-		cfg.Agents.ACP = map[string]acp.Settings{"gem": {Enabled: true, Path: cfg.Agents.Gemini.Path, Args: []string{"--acp"}, Env: []string{"DUCTOR_SIM_HOME", "GEMINI_API_KEY"}}}
+		cfg.Agents.ACP = overACP("gem", cfg.Agents.Gemini.Path, "DUCTOR_SIM_HOME")
 		cfg.Agents.Default, cfg.Agents.Fallback = "gem", nil
 	})
 	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, "old.txt"), []byte("one\ntwo\nthree\n"), 0o600); err != nil {

@@ -20,10 +20,7 @@ import (
 // job is one that the configuration of a test has.
 func job(schedule, prompt string) heartbeat.JobSettings {
 	return heartbeat.JobSettings{
-		Enabled: true, Prompt: prompt, JobTurn: orchestrator.JobTurn{Session: "own", Backoff: time.Minute},
-		JobTiming: orchestrator.JobTiming{
-			Schedule: schedule, Missed: "once", Overlap: "skip", QuietHours: orchestrator.QuietHours{QuietPolicy: "hold"},
-		},
+		Enabled: true, Prompt: prompt, JobTiming: orchestrator.JobTiming{Schedule: schedule},
 	}
 }
 
@@ -110,8 +107,8 @@ func TestAWebhookStartsATurn(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Webhooks.Listen = addr
 		c.Webhooks.Hooks = map[string]webhook.HookSettings{"deploy": {
-			Caller: webhook.Caller{Auth: "github", Secret: hookSecret, BodyMaxKB: 64, PerMinute: 60}, Prompt: `[[text "the hook ran"]]`,
-			JobTurn: orchestrator.JobTurn{Session: "own", Backoff: time.Minute}, QuietHours: orchestrator.QuietHours{QuietPolicy: "hold"},
+			Caller: webhook.Caller{Auth: "github", Secret: hookSecret, BodyMaxKB: 64, PerMinute: 60},
+			Prompt: `[[text "the hook ran"]]`,
 		}}
 	})
 	const body = `{"version": "1.2.3"}`

@@ -71,7 +71,7 @@ func (s HookSettings) Check(problem func(key, format string, args ...any)) {
 // Settings configures the webhooks. ductor listens only if there is one.
 type Settings struct {
 	Listen string                  `toml:"listen" default:"127.0.0.1:8787"`
-	Remote bool                    `toml:"remote"` // other machines may connect; a proxy with TLS before ductor is safer
+	Remote bool                    `toml:"remote"` // other machines may connect
 	Hooks  map[string]HookSettings `toml:"hooks"`
 }
 

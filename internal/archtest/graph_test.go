@@ -99,9 +99,10 @@ var imports = map[string][]string{
 	"cli/copilot":      {"cli", "cli/frames", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
 	// The packages that internal/config imports declare settings. None of them imports it.
 	"internal/config": {
-		"bot/card", "bot/outbox", "bot/updates", "cli", "cli/acp", "cli/naming", "cli/service", "cli/tools", "docker", "heartbeat", "heartbeat/webhook",
-		"internal/keys", "internal/nearest", "internal/secrets", "internal/trace", "internal/transcribe", "orchestrator",
-		"orchestrator/conversation", "orchestrator/spending", "orchestrator/turn",
+		"bot/card", "bot/outbox", "bot/updates", "cli", "cli/acp", "cli/naming", "cli/service", "cli/tools", "docker",
+		"heartbeat", "heartbeat/webhook",
+		"internal/keys", "internal/nearest", "internal/secrets", "internal/trace", "internal/transcribe",
+		"orchestrator", "orchestrator/conversation", "orchestrator/spending", "orchestrator/turn",
 	},
 	"internal/nearest":               {},
 	"internal/health":                {"orchestrator"},

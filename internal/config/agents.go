@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"regexp"
@@ -9,6 +10,9 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/cli/acp"
+	"ductor/cli/naming"
+	"ductor/orchestrator"
 )
 
 // Own returns the configuration of the agents that ductor knows without configuration.
@@ -29,7 +33,7 @@ func (a Agents) Enabled(name string) bool {
 // Table returns the table of an agent in the file.
 func (a Agents) Table(name string) string {
 	if _, ok := a.ACP[name]; ok {
-		return "agents.acp." + dotted([]string{name})
+		return below("agents.acp", name)
 	}
 	return "agents." + name
 }
@@ -72,7 +76,8 @@ func (p *problems) checkAssignments(key string, entries []string) {
 		name, _, ok := strings.Cut(entry, "=")
 		switch {
 		case !ok || !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(name):
-			p.add(key, `%q should be "NAME=value"; what ductor has in its own environment is given by agents.….env`, hideValue(entry))
+			p.add(key, `%q should be "NAME=value"; what ductor has in its own environment is given by agents.….env`,
+				hideValue(entry))
 		case name == TokenVariable:
 			p.add(key, "%s would hand the bot's token to the agents", name)
 		case name == "HOME" || name == "PATH":
@@ -81,49 +86,47 @@ func (p *problems) checkAssignments(key string, entries []string) {
 	}
 }
 
-// ModelName is a place of the file that names a model. Whether an agent has it, only the agent knows.
+// ModelName is a setting that names a model. Only its agent knows whether the model exists.
 type ModelName struct {
 	Key  string // dotted, such as "agents.claude.model"
 	Line int    // from 1
-	Name string // as /model takes it: "claude/opus", or "opus" where no agent is named
+	Name string // as /model takes it: "claude/opus", or "opus" without an agent
 }
 
-// modelNames lists the models that the file names, in the order of their kinds and names.
+// modelNames lists the models that the file names.
 func (c *Config) modelNames(doc document) (all []ModelName) {
-	add := func(key, agent, model string) {
-		switch {
-		case model == "":
-			return
-		case agent != "":
-			model = agent + "/" + model
+	add := func(key string, agent cli.Agent, model string) {
+		if agent != "" && model != "" {
+			model = string(agent) + "/" + model
 		}
-		all = append(all, ModelName{Key: key, Line: doc.positions[key].line, Name: model})
-	}
-	for _, name := range ownNames() {
-		add("agents."+name+".model", name, string(c.Agents.Own()[cli.Agent(name)].Model))
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Agents.ACP)) {
-		add(c.Agents.Table(name)+".model", name, string(c.Agents.ACP[name].Model))
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
-		add("roles."+dotted([]string{name})+".model", string(c.Roles[name].Agent), string(c.Roles[name].Model))
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Jobs)) {
-		add("jobs."+dotted([]string{name})+".model", string(c.Jobs[name].Agent), string(c.Jobs[name].Model))
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Webhooks.Hooks)) {
-		add("webhooks.hooks."+dotted([]string{name})+".model", string(c.Webhooks.Hooks[name].Agent), string(c.Webhooks.Hooks[name].Model))
-	}
-	if _, alias := c.Models[c.Sessions.SummaryModel]; !alias {
-		add("sessions.summary_model", "", c.Sessions.SummaryModel)
-	}
-	for _, name := range c.Consult.Group {
-		if _, alias := c.Models[name]; !alias {
-			add("consult.group", "", name)
+		if model != "" {
+			all = append(all, ModelName{Key: key, Line: doc.positions[key].line, Name: model})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		add("models."+dotted([]string{name})+".use", "", c.Models[name].Use)
+	visit(setting{value: reflect.ValueOf(*c)}, func(s setting) {
+		_, name, _ := cutLast(s.key)
+		switch v := s.value.Interface().(type) {
+		case Agent:
+			add(s.key+".model", cli.Agent(name), string(v.Model))
+		case acp.Settings:
+			add(s.key+".model", cli.Agent(name), string(v.Model))
+		case orchestrator.Role:
+			add(s.key+".model", v.Agent, string(v.Model))
+		case orchestrator.JobTurn:
+			add(s.key+".model", v.Agent, string(v.Model))
+		case naming.Alias:
+			add(s.key+".use", "", v.Use)
+		}
+	})
+	for key, names := range map[string][]string{
+		"sessions.summary_model": {c.Sessions.SummaryModel}, "consult.group": c.Consult.Group,
+	} {
+		for _, name := range names {
+			if _, isAlias := c.Models[name]; !isAlias {
+				add(key, "", name)
+			}
+		}
 	}
+	slices.SortStableFunc(all, func(a, b ModelName) int { return cmp.Compare(a.Line, b.Line) })
 	return all
 }

@@ -26,8 +26,8 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Config contains all settings. A setting is a field with tags: its key in the file, its default, the check of its value,
-// and, at it or at a table around it, when a change applies. Paths that Load and Default return are absolute.
+// Config contains all settings. A setting is a field with tags: its key in the file, its default, the check of its
+// value, and, at it or at a table around it, when a change applies. Paths that Load and Default return are absolute.
 type Config struct {
 	Telegram    Telegram                         `toml:"telegram" applies:"after a restart"`
 	Stream      Stream                           `toml:"stream" applies:"at once"`
@@ -72,7 +72,7 @@ type Config struct {
 type Telegram struct {
 	Token          secrets.Value `toml:"token"` // Load sets it from its other sources, too
 	TokenFile      string        `toml:"token_file" check:"path"`
-	APIBase        string        `toml:"api_base" default:"https://api.telegram.org" check:"url" example:"https://api.telegram.org"`
+	APIBase        string        `toml:"api_base" default:"https://api.telegram.org" check:"url"`
 	APIFiles       string        `toml:"api_files" check:"path"` // the directory of the files of a local Bot API server
 	Proxy          secrets.Value `toml:"proxy"`                  // a URL, often with a password
 	AllowedUsers   []int64       `toml:"allowed_users" applies:"at once"`
@@ -156,7 +156,7 @@ type Projects struct {
 	DefaultDir string   `toml:"default_dir" check:"path"` // after Load never empty
 	// Named are projects by name, besides the repositories inside the roots.
 	Named   map[string]orchestrator.ProjectPolicy `toml:"named" applies:"at once"`
-	AddDirs []string                              `toml:"add_dirs" check:"path"` // further directories that all agents may use
+	AddDirs []string                              `toml:"add_dirs" check:"path"` // further directories for all agents
 }
 
 // Files configures how files of projects reach a chat.
@@ -192,8 +192,8 @@ func (c *Config) Summarizes() orchestrator.ModelChoice {
 	return orchestrator.ModelChoice{Agent: cli.Agent(agent), Model: cli.ModelID(model)}
 }
 
-// RolesDir returns the folder with further roles, one in each file *.md: roles beside the configuration file. It may not
-// exist. It returns "" without a configuration file.
+// RolesDir returns the folder with further roles, one in each file *.md: roles beside the configuration file. It may
+// not exist. It returns "" without a configuration file.
 func (c *Config) RolesDir() string {
 	if c.File == "" {
 		return ""

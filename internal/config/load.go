@@ -17,15 +17,15 @@ import (
 // TokenVariable is the environment variable that may hold the token. It wins over the file.
 const TokenVariable = "DUCTOR_TELEGRAM_TOKEN"
 
-// maxFile bounds what is read: no configuration is this long.
+// maxFile is the maximum size of a file.
 const maxFile = 1 << 20
 
-// Environment is what a configuration depends on besides its file.
+// Environment is the part of the process on which a configuration depends, besides its file.
 type Environment struct {
 	Getenv func(name string) string
 }
 
-// OSEnvironment is that of this process.
+// OSEnvironment returns the Environment of this process.
 func OSEnvironment() Environment { return Environment{Getenv: os.Getenv} }
 
 // Default returns the configuration of an empty file. Its paths are absolute if the environment allows that. It has no
@@ -37,12 +37,12 @@ func Default() Config {
 	return c
 }
 
-// Load reads the file at path over the defaults, refuses one that others can write, finds the token (environment, file, token_file), makes
-// paths absolute and validates the whole. A file that is not there gives an error matching fs.ErrNotExist;
-// what is wrong with one that is gives *Invalid, complete. No error contains a token.
+// Load reads the file at path over the defaults, finds the token (environment, file, token_file), makes paths absolute
+// and checks all settings. It rejects a file that others can write. It returns fs.ErrNotExist if there is no file, and
+// an *Invalid with all mistakes of the file. No error contains a token.
 func Load(path string) (Config, error) { return LoadFrom(path, OSEnvironment()) }
 
-// LoadFrom is Load in a given environment.
+// LoadFrom is Load in another environment.
 func LoadFrom(path string, env Environment) (Config, error) {
 	text, info, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +57,7 @@ func LoadFrom(path string, env Environment) (Config, error) {
 	return build(path, text, info.Mode(), env)
 }
 
-// build makes a Config of the text of the file at path.
+// build returns the configuration of a text, which was read from the file at path.
 func build(path string, text []byte, mode fs.FileMode, env Environment) (Config, error) {
 	doc, c, found := decode(text)
 	if doc.unreadable {
@@ -75,7 +75,7 @@ func build(path string, text []byte, mode fs.FileMode, env Environment) (Config,
 	if !found.has(keyTokenFile) {
 		found = append(found, findToken(&c, env)...)
 	}
-	found = append(found, found.news(c.check())...)
+	found = append(found, found.withoutKnown(c.check())...)
 	if len(found) > 0 {
 		doc.locate(found)
 		return Config{}, found.asError(path)
@@ -90,7 +90,7 @@ const (
 	keyTokenFile = "telegram.token_file"
 )
 
-// findToken settles where the token comes from.
+// findToken sets the token from the environment or from the token's own file.
 func findToken(c *Config, env Environment) (found problems) {
 	t := &c.Telegram
 	if value := strings.TrimSpace(env.Getenv(TokenVariable)); value != "" {
@@ -123,9 +123,9 @@ func findToken(c *Config, env Environment) (found problems) {
 
 func readable(mode fs.FileMode) bool { return mode.Perm()&0o077 != 0 }
 
-func warnReadable(path, what string, mode fs.FileMode) string {
+func warnReadable(path, content string, mode fs.FileMode) string {
 	return fmt.Sprintf("%s holds %s and has mode %04o, so that others on this machine may get at it; run: chmod 600 %s",
-		path, what, mode.Perm(), shellWord(path))
+		path, content, mode.Perm(), shellWord(path))
 }
 
 func readSmall(path string) ([]byte, fs.FileInfo, error) {
@@ -148,11 +148,11 @@ func readSmall(path string) ([]byte, fs.FileInfo, error) {
 	return bytes.TrimPrefix(text, []byte(byteOrderMark)), info, err
 }
 
-// byteOrderMark is what editors of Windows put before a text. TOML knows none.
+// byteOrderMark is written by Windows editors before a text. It is not TOML.
 const byteOrderMark = "\ufeff"
 
-// resolve makes every path absolute: "~" is the home directory. It also sets the paths whose defaults depend on others or
-// on the environment.
+// resolve makes every path absolute: "~" is the home directory. It also sets the paths whose defaults depend on others
+// or on the environment.
 func resolve(c *Config, env Environment) (found problems) {
 	if c.Storage.Dir == "" {
 		c.Storage.Dir = stateDir(env)
@@ -165,8 +165,8 @@ func resolve(c *Config, env Environment) (found problems) {
 	return found
 }
 
-// expand makes a setting absolute if its check is a "path", or a "program" with a slash. In a "command" it expands only ~, as
-// a shell does.
+// expand makes a setting absolute if its check is a "path", or a "program" with a slash. In a "command" it expands only
+// ~, as a shell does.
 func (p *problems) expand(s setting, home string) {
 	rule := s.tag.Get("check")
 	one := func(key string, v reflect.Value) {
@@ -196,7 +196,7 @@ func (p *problems) expand(s setting, home string) {
 	}
 }
 
-// stateDir is where the system keeps state; it may begin with ~.
+// stateDir returns the directory for ductor's state, which may begin with ~.
 func stateDir(env Environment) string {
 	if state := env.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "ductor")
@@ -204,7 +204,7 @@ func stateDir(env Environment) string {
 	return "~/.local/state/ductor"
 }
 
-// StateDir is the default of storage.dir for this user: one directory, whatever the configuration says.
+// StateDir returns the default of storage.dir for this user. It does not depend on the configuration.
 func StateDir() string {
 	dir := stateDir(OSEnvironment())
 	if abs, err := absolute(dir, os.Getenv("HOME")); err == nil {
@@ -213,7 +213,7 @@ func StateDir() string {
 	return filepath.Join(os.TempDir(), "ductor")
 }
 
-// absolute expands ~. An empty path stays empty: it means that none is set.
+// absolute expands ~ and cleans a path. An empty path stays empty, since it is not set.
 func absolute(path, home string) (string, error) {
 	switch {
 	case path == "" || filepath.IsAbs(path) && filepath.Clean(path) == path:

@@ -16,7 +16,7 @@ type Applies string
 
 // The values of the tag "applies". A setting without one has that of the table around it.
 const (
-	AtOnce       Applies = "at once" // after a reload: who reads the setting reads it from the configuration in use each time
+	AtOnce       Applies = "at once" // after a reload, so the code must read the setting each time that it needs it
 	AfterRestart Applies = "after a restart"
 )
 
@@ -28,8 +28,8 @@ type Changed struct {
 	After   string // likewise
 }
 
-// Reloaded returns the configuration in use after a reload: read's values of settings that apply at once, and c's of the
-// others. The error is an *Invalid if settings that apply at once need others that apply after a restart.
+// Reloaded returns the configuration in use after a reload: read's values of settings that apply at once, and c's of
+// the others. The error is an *Invalid if settings that apply at once need others that apply after a restart.
 func (c Config) Reloaded(read Config) (Config, []Changed, error) {
 	next := c
 	var changes []Changed
@@ -80,7 +80,7 @@ func (s setting) differences(now reflect.Value, changes *[]Changed) {
 		maps.Copy(names, namesOf(now))
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			before, after := s.value.MapIndex(reflect.ValueOf(name)), now.MapIndex(reflect.ValueOf(name))
-			one := setting{s.key + "." + dotted([]string{name}), s.tag, s.applies, before}
+			one := setting{below(s.key, name), s.tag, s.applies, before}
 			switch {
 			case !before.IsValid():
 				*changes = append(*changes, Changed{Key: one.key, Applies: s.applies, After: "{...}"})
@@ -104,8 +104,8 @@ func (s setting) differences(now reflect.Value, changes *[]Changed) {
 // mostShown is the maximum length of a shown value, in characters.
 const mostShown = 80
 
-// shown returns a value as text. It hides texts that apply after a restart: arguments, variables and addresses may contain
-// passwords.
+// shown returns a value as text. It hides texts that apply after a restart: arguments, variables and addresses may
+// contain passwords.
 func shown(v reflect.Value, applies Applies) string {
 	switch value := v.Interface().(type) {
 	case secrets.Value:

@@ -15,8 +15,8 @@ import (
 // DefaultSandbox is the name of the sandbox for directories in no project. No project may have it.
 const DefaultSandbox = "default"
 
-// Sandbox configures where agents run: on this machine, or in containers. Its settings apply to directories in none of the
-// projects, and to projects without settings of their own.
+// Sandbox configures where agents run: on this machine, or in containers. Its settings apply to directories in none of
+// the projects, and to projects without settings of their own.
 type Sandbox struct {
 	docker.Settings
 	Projects map[string]SandboxProject `toml:"projects"` // by name; nil for none
@@ -58,7 +58,7 @@ func (s Sandbox) Named(name string) docker.Settings {
 	return s.Settings
 }
 
-// sandbox reads [sandbox] before its projects, which have of it what they do not say themselves.
+// sandbox reads [sandbox] and then its projects, which inherit its settings.
 func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	table, ok := in.(map[string]any)
 	if !ok {
@@ -78,8 +78,8 @@ func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	})
 }
 
-// inherited is what a project has of [sandbox]. One that names its image is not built of the other's directory, and
-// the reverse.
+// inherited returns the settings that a project inherits. A project with an image does not inherit the directory to
+// build one from, and the reverse.
 func (s *Sandbox) inherited(project any) docker.Settings {
 	one := s.Settings
 	keys, _ := project.(map[string]any)
@@ -94,7 +94,7 @@ func (s *Sandbox) inherited(project any) docker.Settings {
 	return one
 }
 
-// completeSeeds adds the place in the home of the sandbox to seeds of this machine's home that name none.
+// completeSeeds adds the path in the sandbox's home to seeds that are in this machine's home and have none.
 func completeSeeds(c *Config, home string) {
 	complete := func(s *docker.Settings) {
 		s.Seeds = slices.Clone(s.Seeds)
@@ -112,9 +112,7 @@ func completeSeeds(c *Config, home string) {
 	}
 }
 
-func projectKey(name string) string { return "sandbox.projects." + dotted([]string{name}) }
-
-// withoutInherited removes the problems that a project has from [sandbox], which is blamed for them already.
+// withoutInherited removes the problems of projects that [sandbox] has too.
 func (p problems) withoutInherited() problems {
 	return slices.DeleteFunc(p, func(q Problem) bool {
 		rest, ok := strings.CutPrefix(q.Key, "sandbox.projects.")

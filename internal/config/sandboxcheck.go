@@ -17,7 +17,7 @@ import (
 func (c *Config) checkSandbox(p *problems) {
 	dirs := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Sandbox.Projects)) {
-		project, key := c.Sandbox.Projects[name], projectKey(name)
+		project, key := c.Sandbox.Projects[name], below("sandbox.projects", name)
 		checkTaskName(p, key, name)
 		if name == DefaultSandbox {
 			p.add(key, "%q is the name of all that is in no project; choose another name, or set it in [sandbox]", name)
@@ -38,55 +38,65 @@ func (c *Config) checkProject(p *problems, key string, project SandboxProject) {
 	case !c.inRoots(dir):
 		p.add(key+".dir", "%s is outside of projects.roots", dir)
 	case project.Exposes(dir):
-		p.add(key+".dir", "the socket of Docker is in %s, and whoever may use it owns the machine; name another directory", dir)
+		p.add(key+".dir", "the socket of Docker is in %s, and whoever may use it owns the machine; name another directory",
+			dir)
 	}
 	if project.Mode == orchestrator.SandboxOff && project.Home != c.Sandbox.Home {
 		p.add(key+".home", "without a sandbox the homes are those of [sandbox], %q", c.Sandbox.Home)
 	}
 }
 
-// secretName are variables that hold what must not be shown, by how they are called.
+// secretName matches the names of variables that probably contain secrets.
 var secretName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$`)
 })
 
-// sandboxDoubts warn of what is allowed but probably not meant.
+// hasSecret reports whether NAME=value has a name of secrets, and a value of at least that many bytes.
+func hasSecret(entry string, bytes int) bool {
+	name, value, _ := strings.Cut(entry, "=")
+	return len(value) >= bytes && secretName().MatchString(name)
+}
+
+// sandboxDoubts returns warnings about settings of sandboxes that are probably unintended.
 func (c *Config) sandboxDoubts() []string {
 	var all []string
-	say := func(key, format string, args ...any) {
+	warn := func(key, format string, args ...any) {
 		if text := key + ": " + fmt.Sprintf(format, args...); !slices.Contains(all, text) {
 			all = append(all, text)
 		}
 	}
 	settings := map[string]docker.Settings{"sandbox": c.Sandbox.Settings}
 	for name, p := range c.Sandbox.Projects {
-		settings[projectKey(name)] = p.Settings
+		settings[below("sandbox.projects", name)] = p.Settings
 	}
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		s, general := settings[key], c.Sandbox
 		own := key != "sandbox"
 		if strings.HasPrefix(s.Host, "tcp://") && s.CA == "" && s.Cert == "" && !(own && s.Host == general.Host) {
-			say(key+".host", "tcp without ca, cert and key is in the clear, and whoever reaches it owns that machine")
+			warn(key+".host", "tcp without ca, cert and key is in the clear, and whoever reaches it owns that machine")
 		}
-		if dir := c.withState(key); s.Mode == orchestrator.SandboxDocker && dir != "" {
-			say(key, "%s is in the sandbox as a whole, and ductor's own state with it, which is in %s; let agents work in narrower directories", dir, c.Storage.Dir)
+		if dir := c.exposedState(key); s.Mode == orchestrator.SandboxDocker && dir != "" {
+			warn(key, "%s is in the sandbox as a whole, and ductor's own state with it, which is in %s; "+
+				"let agents work in narrower directories", dir, c.Storage.Dir)
 		}
 		if s.CPUs > 0 && s.CPUs < 0.1 {
-			say(key+".cpus", "with %v of a processor an agent takes minutes to start", s.CPUs)
+			warn(key+".cpus", "with %v of a processor an agent takes minutes to start", s.CPUs)
 		}
 		for _, entry := range s.Env {
-			if name, value, _ := strings.Cut(entry, "="); value != "" && secretName().MatchString(name) && !(own && slices.Contains(general.Env, entry)) {
-				say(key+".env", "%s looks like a secret, and this file like no place for one; put it into ductor's environment and name it in agents.….env", name)
+			if inherited := own && slices.Contains(general.Env, entry); !inherited && hasSecret(entry, 1) {
+				name, _, _ := strings.Cut(entry, "=")
+				warn(key+".env", "%s looks like a secret, and this file like no place for one; "+
+					"put it into ductor's environment and name it in agents.….env", name)
 			}
 		}
 	}
 	return all
 }
 
-// withState is a directory that the sandbox of a table has in it and that has ductor's state in it; empty if none.
-func (c *Config) withState(key string) string {
+// exposedState returns the directory through which the sandbox of a table can reach ductor's state, or "".
+func (c *Config) exposedState(key string) string {
 	for name, p := range c.Sandbox.Projects {
-		if projectKey(name) == key {
+		if below("sandbox.projects", name) == key {
 			if cli.Lies(c.Storage.Dir, p.Dir) {
 				return p.Dir
 			}
@@ -101,7 +111,7 @@ func (c *Config) withState(key string) string {
 	return ""
 }
 
-// secrets are the values of variables that look like some.
+// secrets returns the values of variables whose names suggest secrets.
 func (s Sandbox) secrets() (all []string) {
 	settings := []docker.Settings{s.Settings}
 	for _, name := range slices.Sorted(maps.Keys(s.Projects)) {
@@ -109,7 +119,7 @@ func (s Sandbox) secrets() (all []string) {
 	}
 	for _, setting := range settings {
 		for _, entry := range setting.Env {
-			if name, value, _ := strings.Cut(entry, "="); len(value) >= 8 && secretName().MatchString(name) && !slices.Contains(all, value) {
+			if _, value, _ := strings.Cut(entry, "="); hasSecret(entry, 8) && !slices.Contains(all, value) {
 				all = append(all, value)
 			}
 		}

@@ -37,7 +37,7 @@ func visit(s setting, f func(setting)) {
 		for _, name := range slices.Sorted(maps.Keys(namesOf(s.value))) {
 			table := reflect.New(s.value.Type().Elem()).Elem()
 			table.Set(s.value.MapIndex(reflect.ValueOf(name)))
-			visit(setting{s.key + "." + dotted([]string{name}), s.tag, s.applies, table}, f)
+			visit(setting{below(s.key, name), s.tag, s.applies, table}, f)
 			if s.value.CanAddr() {
 				s.value.SetMapIndex(reflect.ValueOf(name), table)
 			}
@@ -102,9 +102,9 @@ type checker interface {
 
 type report = func(key, format string, args ...any)
 
-// check checks a setting by its tag: "1..10" or "0|5..10" for numbers and durations, and "a|b" for words and for lists of
-// different words, "url" with the tag "example", "variables" for names of
-// environment variables, and "assignments" for NAME=value. A word or URL without a default may be empty. Tables check themselves.
+// check checks a setting by its tag: "1..10" or "0|5..10" for numbers and durations, and "a|b" for words and for lists
+// of different words, "url" with the tag "example", "variables" for names of environment variables, and "assignments"
+// for NAME=value. A word or URL without a default may be empty. Tables check themselves.
 func (p *problems) check(s setting) {
 	if table, ok := s.value.Interface().(checker); ok {
 		table.Check(func(key, format string, args ...any) {
@@ -124,7 +124,7 @@ func (p *problems) check(s setting) {
 	case rule == "variables":
 		p.checkVariables(s.key, s.value.Interface().([]string))
 	case rule == "url" && (hasDefault || s.value.String() != ""):
-		if err := CheckURL(s.value.String(), s.tag.Get("example")); err != nil {
+		if err := CheckURL(s.value.String(), cmp.Or(s.tag.Get("example"), s.tag.Get("default"))); err != nil {
 			p.add(s.key, "%v", err)
 		}
 	case !strings.Contains(rule, "|"):
@@ -208,6 +208,7 @@ func short(d time.Duration) string {
 // checkTogether checks settings whose bounds are other settings.
 func (c *Config) checkTogether(p *problems) {
 	if a := c.Agents; a.StaleAfter <= a.TurnTimeout {
-		p.add("agents.stale_after", "%s must be longer than turn_timeout, which is %s: else running turns count as stale", short(a.StaleAfter), short(a.TurnTimeout))
+		p.add("agents.stale_after", "%s must be longer than turn_timeout, which is %s: else running turns count as stale",
+			short(a.StaleAfter), short(a.TurnTimeout))
 	}
 }

@@ -76,7 +76,8 @@ func (c *Config) checkJobTurn(p *problems, key string, t orchestrator.JobTurn) {
 		p.add(key+".dir", "%s is outside of projects.roots", t.Dir)
 	}
 	if t.Timeout >= c.Agents.StaleAfter {
-		p.add(key+".timeout", "%s must be shorter than agents.stale_after, which is %s", short(t.Timeout), short(c.Agents.StaleAfter))
+		p.add(key+".timeout", "%s must be shorter than agents.stale_after, which is %s",
+			short(t.Timeout), short(c.Agents.StaleAfter))
 	}
 	// A job may request a sandbox, but not leave one.
 	project, setting := c.Sandbox.At(cmp.Or(t.Dir, c.Projects.DefaultDir))
@@ -113,6 +114,7 @@ func (c *Config) checkHealth(p *problems) {
 	if err != nil {
 		p.add("health.listen", "should be an address and a port, such as 127.0.0.1:8788")
 	} else if notIP != nil || !ip.IsLoopback() {
-		p.add("health.listen", "others could reach %s; monitors on this machine ask 127.0.0.1, and a proxy serves others", host)
+		p.add("health.listen", "others could reach %s; monitors on this machine ask 127.0.0.1, and a proxy serves others",
+			host)
 	}
 }

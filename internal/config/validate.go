@@ -14,31 +14,30 @@ import (
 	"ductor/cli/tools"
 )
 
-// Secrets lists every configured value that must not be shown, in each form it may show up in.
+// Secrets lists all configured secrets, in each form in which they may occur in a text.
 func (c Config) Secrets() []string {
 	var all []string
-	if t := c.Telegram.Token.Reveal(); t != "" {
-		all = append(all, t)
-		if escaped := url.QueryEscape(t); escaped != t {
+	add := func(value, escaped string) {
+		if value != "" {
+			all = append(all, value)
+		}
+		if escaped != value {
 			all = append(all, escaped)
 		}
 	}
+	token := c.Telegram.Token.Reveal()
+	add(token, url.QueryEscape(token))
 	for _, h := range c.Webhooks.Hooks {
-		if h.Secret != "" {
-			all = append(all, h.Secret.Reveal())
-		}
+		add(h.Secret.Reveal(), h.Secret.Reveal())
 	}
 	for _, k := range c.Keys {
 		all = append(all, k.Value.Reveal())
 	}
 	all = append(all, c.Sandbox.secrets()...)
 	if u, err := url.Parse(c.Telegram.Proxy.Reveal()); err == nil && u.User != nil {
-		if password, ok := u.User.Password(); ok && password != "" {
-			all = append(all, password)
-			if _, escaped, _ := strings.Cut(u.User.String(), ":"); escaped != password {
-				all = append(all, escaped)
-			}
-		}
+		password, _ := u.User.Password()
+		_, escaped, _ := strings.Cut(u.User.String(), ":")
+		add(password, escaped)
 	}
 	return all
 }
@@ -73,7 +72,8 @@ func (c *Config) checkTelegram(p *problems) {
 	t := c.Telegram
 	switch {
 	case t.Token == "":
-		p.add(keyToken, "there is no bot token; set it here, or name a file in token_file, or set the variable %s. @BotFather gives you one", TokenVariable)
+		p.add(keyToken, "there is no bot token; set it here, or name a file in token_file, or set the variable %s. "+
+			"@BotFather gives you one", TokenVariable)
 	case !regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]{10,}$`).MatchString(t.Token.Reveal()):
 		p.add(keyToken, "this is not a bot token; one looks like 123456789:AAE… and comes from @BotFather")
 	}
@@ -90,7 +90,7 @@ func (c *Config) checkTelegram(p *problems) {
 	}
 }
 
-// hideValue cuts NAME=VALUE at the value, which is often a key.
+// hideValue removes the value from NAME=VALUE, since it is often a key.
 func hideValue(s string) string {
 	if name, _, ok := strings.Cut(s, "="); ok {
 		return name + "=…"
@@ -100,20 +100,21 @@ func hideValue(s string) string {
 
 func (c *Config) checkRoles(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
-		role, key := c.Roles[name], "roles."+dotted([]string{name})
+		role, key := c.Roles[name], below("roles", name)
 		if strings.TrimSpace(role.Prompt) == "" {
 			p.add(key+".prompt", "a role needs a prompt")
 		}
 	}
 	if name := c.Sessions.DefaultRole; name != "" && !c.hasRole(name) {
-		p.add("sessions.default_role", "there is no [roles.%s], and no such file in the folder roles beside this one", dotted([]string{name}))
+		p.add("sessions.default_role", "there is no [%s], and no such file in the folder roles beside this one",
+			below("roles", name))
 	}
 }
 
-// checkModels checks what of an alias is known without asking agents.
+// checkModels checks the names of aliases and their agents. Only the agents know their models.
 func (c *Config) checkModels(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		key := "models." + dotted([]string{name})
+		key := below("models", name)
 		if name != strings.ToLower(name) || strings.ContainsAny(name, " \t\n/@") || name == "" {
 			p.add(key, "the name must be one word in lower case, such as fast")
 		}
@@ -129,7 +130,7 @@ func (c *Config) checkModels(p *problems) {
 	}
 }
 
-// checkSummary checks what of the model for summaries is known without asking its agent.
+// checkSummary checks the agent of the model for summaries, and the size of the group.
 func (c *Config) checkSummary(p *problems) {
 	if agent := c.Summarizes().Agent; agent != "" {
 		p.word("sessions.summary_model", string(agent), c.Agents.Names()...)
@@ -153,7 +154,7 @@ func (c *Config) checkPlaces(p *problems) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Projects.Named)) {
-		dir, key := c.Projects.Named[name].Dir, dotted([]string{"projects", "named", name})
+		dir, key := c.Projects.Named[name].Dir, below("projects.named", name)
 		if !c.inRoots(dir) {
 			p.add(key+".dir", "%q is outside of roots", dir)
 		}
@@ -176,15 +177,17 @@ func (c *Config) checkPlaces(p *problems) {
 	}
 }
 
-// doubts are the warnings that the settings themselves give rise to.
+// doubts returns warnings about settings that are probably unintended.
 func (c *Config) doubts() []string {
 	var all []string
 	t := c.Telegram
 	if len(t.AllowedUsers) == 0 && (len(t.AllowedGroups) == 0 || t.GroupMembers != "all") {
-		all = append(all, "telegram.allowed_users is empty, so the bot answers no user; write to the bot and the log names your id")
+		all = append(all,
+			"telegram.allowed_users is empty, so the bot answers no user; write to the bot and the log names your id")
 	}
 	if len(t.AllowedUsers) == 0 && len(t.AllowedGroups) > 0 && t.GroupMembers == "all" {
-		all = append(all, "telegram.allowed_users lists no user: members of groups may send prompts, but no user may allow what agents ask for or change settings")
+		all = append(all, "telegram.allowed_users lists no user: members of groups may send prompts, but no user may allow "+
+			"what agents ask for or change settings")
 	}
 	if strings.HasPrefix(t.APIBase, "http://") && !loopback(t.APIBase) {
 		all = append(all, "telegram.api_base is not encrypted: whoever is on the way can read the token")

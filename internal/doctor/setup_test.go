@@ -17,6 +17,7 @@ import (
 
 	"ductor/cli/clitest"
 	"ductor/docker/dockertest"
+	"ductor/heartbeat/webhook"
 	"ductor/internal/config"
 	"ductor/internal/keys"
 	"ductor/internal/proctree"
@@ -292,5 +293,8 @@ func (s *setUp) linkedSocket() string {
 	return link
 }
 
-// badRights returns rights that are invalid for every job.
-func badRights() orchestrator.Rights { return orchestrator.Rights{Rules: []string{"("}} }
+// badHook configures a webhook with an invalid rule.
+func badHook(c *config.Config) {
+	rights := orchestrator.Rights{Rules: []string{"("}}
+	c.Webhooks.Hooks = map[string]webhook.HookSettings{"push": {JobTurn: orchestrator.JobTurn{Rights: rights}}}
+}

@@ -239,7 +239,8 @@ func (s *setup) askSandbox(ctx context.Context) error {
 	mode, err := s.askValid(ctx, s.given.Sandbox, "Where agents run: off (on this machine) or docker (in containers)",
 		had, func(mode string) error {
 			if mode != orchestrator.SandboxOff && mode != orchestrator.SandboxDocker {
-				return fmt.Errorf("the sandbox is %s or %s, not %q", orchestrator.SandboxOff, orchestrator.SandboxDocker, mode)
+				return fmt.Errorf("the sandbox is %s or %s, not %q",
+					orchestrator.SandboxOff, orchestrator.SandboxDocker, mode)
 			}
 			if mode == orchestrator.SandboxDocker && s.world.Engine(ctx, s.cfg) != nil {
 				return errors.New("no container engine answers here: install Docker or Podman and start it, or choose off; docs/sandbox.md says more")

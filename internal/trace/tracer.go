@@ -16,9 +16,9 @@ import (
 
 // Settings configure the collector of spans and metrics of turns.
 type Settings struct {
-	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // of an OTLP collector; empty: only Measures has them
-	KeyFrom string `toml:"key_from"`                                        // the variable of ductor's environment with its key
-	Content bool   `toml:"content"`                                         // spans have prompts, answers, and the inputs and outputs of tools
+	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // of an OTLP collector; empty: none
+	KeyFrom string `toml:"key_from"`                                        // the variable with its key
+	Content bool   `toml:"content"`                                         // trace texts too
 }
 
 // Options configure a Tracer. All but Key are required.

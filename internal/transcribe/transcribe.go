@@ -46,7 +46,7 @@ type Settings struct {
 	Command []string      `toml:"command" check:"command"`
 	URL     string        `toml:"url" check:"url" example:"https://api.openai.com/v1/audio/transcriptions"`
 	Model   string        `toml:"model" default:"whisper-1"`
-	KeyFrom string        `toml:"key_from" default:"OPENAI_API_KEY"`   // the variable of ductor's environment with its key
+	KeyFrom string        `toml:"key_from" default:"OPENAI_API_KEY"`   // the variable with its key
 	Timeout time.Duration `toml:"timeout" default:"2m" check:"1s..1h"` // for one file
 	Confirm bool          `toml:"confirm"`                             // users confirm the text before an agent gets it
 }

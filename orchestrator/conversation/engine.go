@@ -103,11 +103,12 @@ type Permissions struct {
 
 // Sessions configures when a session ends and what a new agent learns of it.
 type Sessions struct {
-	IdleReset     time.Duration `toml:"idle_reset" check:"0..87600h"`                     // a session unused for this long is not resumed; 0: never
-	DailyReset    string        `toml:"daily_reset"`                                      // "04:00": sessions last used before this time today are not resumed
-	HandoffTokens int           `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // the most history for an agent that joins; 0 is none
-	SummaryModel  string        `toml:"summary_model" applies:"after a restart"`          // "claude/haiku", or an alias; empty: none
-	DefaultRole   string        `toml:"default_role"`
+	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // of an unused session; 0: never
+	// DailyReset is a time such as "04:00". A session last used before this time today is not resumed. Empty: never.
+	DailyReset    string `toml:"daily_reset"`
+	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // of history, at most
+	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // such as "claude/haiku"
+	DefaultRole   string `toml:"default_role"`
 }
 
 // Check implements config.checker.

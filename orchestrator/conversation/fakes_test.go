@@ -530,9 +530,6 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 	}
 	opts := conversation.Options{
 		Store: db, Gateway: h.agent, Chat: h.chat,
-		TurnOptions: conversation.TurnOptions{
-			Permissions: conversation.Permissions{Mode: cli.Ask}, QueueMax: 3, Sessions: conversation.Sessions{HandoffTokens: 2000},
-		},
 		Dir: filepath.Dir(path), Roots: []string{filepath.Dir(path)}, DeliveryWait: 50 * time.Millisecond,
 		Now: h.clock.now,
 		NewID: func() string {
@@ -543,6 +540,7 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 		},
 		Logger: slog.New(slog.DiscardHandler),
 	}
+	opts.Mode, opts.QueueMax, opts.HandoffTokens = cli.Ask, 3, 2000
 	h.board = &board{}
 	opts.Screen, opts.After = h.board, h.clock.after
 	if change != nil {

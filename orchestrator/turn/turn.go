@@ -33,8 +33,8 @@ type Settings struct {
 // Recovery configures what follows if a turn failed before the agent ran anything.
 type Recovery struct {
 	Limits     orchestrator.LimitPolicy `toml:"rate_limited" default:"ask" check:"ask|wait|handoff"`
-	Retries    int                      `toml:"retries" default:"3" check:"0..10"`         // if the model is overloaded or fails
-	RetryAfter time.Duration            `toml:"retry_after" default:"15s" check:"1s..10m"` // before the first retry; it doubles
+	Retries    int                      `toml:"retries" default:"3" check:"0..10"`         // of an overloaded model
+	RetryAfter time.Duration            `toml:"retry_after" default:"15s" check:"1s..10m"` // it doubles
 	// Failures is how many turns in a row an agent may fail before it gets a pause; 0: any number.
 	Failures int `toml:"failures" default:"3" check:"0..100" applies:"after a restart"`
 }
