@@ -25,7 +25,7 @@ func ownNames() []string { return []string{"claude", "codex", "gemini", "copilot
 // Names returns the names of all agents, ductor's own first.
 func (a Agents) Names() []string { return append(ownNames(), slices.Sorted(maps.Keys(a.ACP))...) }
 
-// Enabled reports whether there is an agent of this name, and it may be used.
+// Enabled reports whether the configuration has an agent of this name and permits its use.
 func (a Agents) Enabled(name string) bool {
 	return a.Own()[cli.Agent(name)].Enabled || a.ACP[name].Enabled
 }
@@ -63,7 +63,8 @@ func (p *problems) checkVariables(key string, names []string) {
 	for _, name := range names {
 		switch {
 		case !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`).MatchString(name):
-			p.add(key, "%q is not a variable's name; give names such as HTTPS_PROXY or AWS_*, without values", hideValue(name))
+			p.add(key, "%q is not a variable's name; give names such as HTTPS_PROXY or AWS_*, without values",
+				hideValue(name))
 		case name == TokenVariable:
 			p.add(key, "%s would hand the bot's token to the agent", name)
 		}

@@ -98,7 +98,7 @@ type Notify struct {
 
 // Queue configures how messages wait and merge.
 type Queue struct {
-	Max         int           `toml:"max" default:"10" check:"1..1000" applies:"at once"` // turns waiting per conversation
+	Max         int           `toml:"max" default:"10" check:"1..1000" applies:"at once"` // turns
 	MergeWindow time.Duration `toml:"merge_window" default:"300ms" check:"0..10s"`
 	AlbumWindow time.Duration `toml:"album_window" default:"1500ms" check:"0..10s"`
 }
@@ -181,7 +181,7 @@ type Log struct {
 // ShippedRoles returns the names of the built-in roles; package roles has their texts.
 func ShippedRoles() []string { return []string{"codereviewer", "default", "planner"} }
 
-// Summarizes returns the model that summarizes what does not fit sessions.handoff_tokens; zero for none.
+// Summarizes returns the model that summarizes a history longer than sessions.handoff_tokens; zero for none.
 func (c *Config) Summarizes() orchestrator.ModelChoice {
 	name := c.Sessions.SummaryModel
 	if alias, ok := c.Models[name]; ok {
@@ -201,7 +201,7 @@ func (c *Config) RolesDir() string {
 	return filepath.Join(filepath.Dir(c.File), "roles")
 }
 
-// hasRole reports whether there is a role of this name.
+// hasRole reports whether a role of this name exists.
 func (c *Config) hasRole(name string) bool {
 	if _, ok := c.Roles[name]; ok || slices.Contains(ShippedRoles(), name) {
 		return true

@@ -38,7 +38,7 @@ func Default() Config {
 }
 
 // Load reads the file at path over the defaults, finds the token (environment, file, token_file), makes paths absolute
-// and checks all settings. It rejects a file that others can write. It returns fs.ErrNotExist if there is no file, and
+// and checks all settings. It rejects a file that others can write. It returns fs.ErrNotExist if the file is missing, and
 // an *Invalid with all mistakes of the file. No error contains a token.
 func Load(path string) (Config, error) { return LoadFrom(path, OSEnvironment()) }
 

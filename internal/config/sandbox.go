@@ -39,7 +39,7 @@ func (s Sandbox) Any() bool {
 }
 
 // At returns the name and the settings of the innermost project that contains dir. It compares paths without following
-// links. If there is none, it returns DefaultSandbox.
+// links. In no project, it returns DefaultSandbox.
 func (s Sandbox) At(dir string) (string, docker.Settings) {
 	name, deepest := DefaultSandbox, ""
 	for _, n := range slices.Sorted(maps.Keys(s.Projects)) {
@@ -100,7 +100,7 @@ func completeSeeds(c *Config, home string) {
 		s.Seeds = slices.Clone(s.Seeds)
 		for i, from := range s.Seeds {
 			to, err := filepath.Rel(home, from)
-			if err == nil && filepath.IsAbs(home) && from != home && cli.Lies(from, home) && !strings.Contains(from, ":") {
+			if err == nil && filepath.IsAbs(home) && to != "." && filepath.IsLocal(to) && !strings.Contains(from, ":") {
 				s.Seeds[i] = from + ":" + to
 			}
 		}

@@ -38,8 +38,8 @@ func (c *Config) checkProject(p *problems, key string, project SandboxProject) {
 	case !c.inRoots(dir):
 		p.add(key+".dir", "%s is outside of projects.roots", dir)
 	case project.Exposes(dir):
-		p.add(key+".dir", "the socket of Docker is in %s, and whoever may use it owns the machine; name another directory",
-			dir)
+		p.add(key+".dir", "the socket of Docker is in %s, and whoever may use it owns the machine; "+
+			"name another directory", dir)
 	}
 	if project.Mode == orchestrator.SandboxOff && project.Home != c.Sandbox.Home {
 		p.add(key+".home", "without a sandbox the homes are those of [sandbox], %q", c.Sandbox.Home)

@@ -208,7 +208,8 @@ func short(d time.Duration) string {
 // checkTogether checks settings whose bounds are other settings.
 func (c *Config) checkTogether(p *problems) {
 	if a := c.Agents; a.StaleAfter <= a.TurnTimeout {
-		p.add("agents.stale_after", "%s must be longer than turn_timeout, which is %s: else running turns count as stale",
+		p.add("agents.stale_after",
+			"%s must be longer than turn_timeout, which is %s: else running turns count as stale",
 			short(a.StaleAfter), short(a.TurnTimeout))
 	}
 }

@@ -82,7 +82,8 @@ func (c *Config) checkJobTurn(p *problems, key string, t orchestrator.JobTurn) {
 	// A job may request a sandbox, but not leave one.
 	project, setting := c.Sandbox.At(cmp.Or(t.Dir, c.Projects.DefaultDir))
 	if t.Sandbox == orchestrator.SandboxOff && setting.Mode == orchestrator.SandboxDocker {
-		p.add(key+".sandbox", "its project %q is in a sandbox, and no job runs outside of that; leave this key out", project)
+		p.add(key+".sandbox",
+			"its project %q is in a sandbox, and no job runs outside of that; leave this key out", project)
 	}
 }
 
@@ -114,7 +115,7 @@ func (c *Config) checkHealth(p *problems) {
 	if err != nil {
 		p.add("health.listen", "should be an address and a port, such as 127.0.0.1:8788")
 	} else if notIP != nil || !ip.IsLoopback() {
-		p.add("health.listen", "others could reach %s; monitors on this machine ask 127.0.0.1, and a proxy serves others",
-			host)
+		p.add("health.listen",
+			"others could reach %s; monitors on this machine ask 127.0.0.1, and a proxy serves others", host)
 	}
 }

@@ -27,7 +27,8 @@ func DefaultPath(env Environment) (string, error) {
 	if !filepath.IsAbs(dir) {
 		home := env.Getenv("HOME")
 		if !filepath.IsAbs(home) {
-			return "", errors.New("the variable HOME is not set, so no configuration can be found; name one with -c FILE")
+			return "", errors.New(
+				"the variable HOME is not set, so no configuration can be found; name one with -c FILE")
 		}
 		dir = filepath.Join(home, ".config")
 	}

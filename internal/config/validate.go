@@ -80,12 +80,14 @@ func (c *Config) checkTelegram(p *problems) {
 	if proxy := t.Proxy.Reveal(); proxy != "" {
 		u, err := url.Parse(proxy)
 		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) {
-			p.add("telegram.proxy", "should be a URL such as socks5://127.0.0.1:1080 or http://user:password@proxy:3128")
+			p.add("telegram.proxy",
+				"should be a URL such as socks5://127.0.0.1:1080 or http://user:password@proxy:3128")
 		}
 	}
 	for _, id := range t.AllowedUsers {
 		if id <= 0 {
-			p.add("telegram.allowed_users", "%d is not a user's id; those are positive. Groups go to allowed_groups", id)
+			p.add("telegram.allowed_users",
+				"%d is not a user's id; those are positive. Groups go to allowed_groups", id)
 		}
 	}
 }
@@ -186,8 +188,8 @@ func (c *Config) doubts() []string {
 			"telegram.allowed_users is empty, so the bot answers no user; write to the bot and the log names your id")
 	}
 	if len(t.AllowedUsers) == 0 && len(t.AllowedGroups) > 0 && t.GroupMembers == "all" {
-		all = append(all, "telegram.allowed_users lists no user: members of groups may send prompts, but no user may allow "+
-			"what agents ask for or change settings")
+		all = append(all, "telegram.allowed_users lists no user: members of groups may send prompts, "+
+			"but no user may allow what agents ask for or change settings")
 	}
 	if strings.HasPrefix(t.APIBase, "http://") && !loopback(t.APIBase) {
 		all = append(all, "telegram.api_base is not encrypted: whoever is on the way can read the token")
