@@ -46,7 +46,7 @@ type Options struct {
 	// Available returns how many bytes agents may still use; nil is no limit. A process is only started if its agent's
 	// observed size is available. Otherwise idle processes are ended and the turn waits. One process may always live.
 	Available   func() int64
-	MemoryEvery time.Duration // between two measurements; there is also one after each turn
+	MemoryEvery time.Duration // between two measurements; there is also one soon after each turn
 
 	MenuTTL  time.Duration // maximum age of a list of models
 	MenuWait time.Duration // limit of the time for listing models
