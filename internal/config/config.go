@@ -161,7 +161,7 @@ type Projects struct {
 
 // Files configures how files of projects reach a chat.
 type Files struct {
-	Marker bool `toml:"marker" default:"true"` // agents may name a file in an answer, and are told how
+	Marker bool `toml:"marker" default:"true"` // agents learn how to name a file in an answer
 }
 
 // Storage configures where ductor keeps its state, and for how long.

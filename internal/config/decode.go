@@ -49,7 +49,7 @@ func (d *decoder) unknown(path []string, value any, siblings []string) {
 	d.found.add(dotted(path), "%s", text)
 }
 
-// value reads one value into out, or reports what it should have been. Values are not shown: one of them may be a
+// value reads one value into out, or reports the expected kind of value. Values are not shown: one of them may be a
 // token.
 func (d *decoder) value(path []string, in any, out reflect.Value) {
 	wrong := func(want string) { d.found.add(dotted(path), "should be %s, not %s", want, kindOf(in)) }
@@ -156,7 +156,7 @@ func (d *decoder) named(path []string, in any, out reflect.Value, prepare func(t
 	out.Set(all)
 }
 
-// fieldsOf returns the settings of a table by their keys, without those of tables below it.
+// fieldsOf returns the settings of a table by their keys, without inner tables.
 func fieldsOf(table reflect.Value) map[string]reflect.Value {
 	fields := make(map[string]reflect.Value)
 	for f, v := range table.Fields() {

@@ -82,7 +82,7 @@ func (d document) record(p *unstable.Parser, table []string, key unstable.Iterat
 	return path
 }
 
-// locate sets the position of each problem to that of its key, or else of the innermost table around it in the file.
+// locate sets the position of each problem: the position of its key, or else of the innermost table around it.
 func (d document) locate(found problems) {
 	for i := range found {
 		key := found[i].Key

@@ -80,7 +80,7 @@ func literal(value any) (string, error) {
 
 // place is the position of a key in a text.
 type place struct {
-	start, end int // of its value; 0 if there is none
+	start, end int // of its value; 0 if the key is missing
 	table      int // of a new first key of its table; -1 if the table has no line of its own
 }
 

@@ -65,7 +65,7 @@ func (p *problems) withoutKnown(more problems) problems {
 	})
 }
 
-// asError returns an Invalid, or nil if there are no problems.
+// asError returns an Invalid, or nil without problems.
 func (p problems) asError(path string) error {
 	if len(p) == 0 {
 		return nil

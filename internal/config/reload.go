@@ -14,7 +14,7 @@ import (
 // Applies is the moment from which a change of a setting applies.
 type Applies string
 
-// The values of the tag "applies". A setting without one has that of the table around it.
+// The values of the tag "applies". A setting without the tag inherits the value of its table.
 const (
 	AtOnce       Applies = "at once" // after a reload, so the code must read the setting each time that it needs it
 	AfterRestart Applies = "after a restart"
