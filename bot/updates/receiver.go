@@ -17,18 +17,18 @@ import (
 // receiver turns content into prompts: it waits for parts that belong together, fetches files and submits everything as
 // one prompt.
 type receiver struct {
-	turns    Turns
-	listener Listener // nil: no content is speech
-	handler  Handler
-	finisher *Finisher
-	feedback Feedback
-	uploads  *Uploads
-	windows  mergeWindows
-	merged   *mergeMemory
-	recent   *recent
+	turns     Turns
+	listener  Listener // nil: no content is speech
+	handler   Handler
+	finisher  *Finisher
+	feedback  Feedback
+	uploads   *Uploads
+	windows   mergeWindows
+	merged    *mergeMemory
+	recent    *recent
 	reactions func() bool
-	lang     *lang.Choices
-	log      *slog.Logger
+	lang      *lang.Choices
+	log       *slog.Logger
 }
 
 const (
