@@ -45,12 +45,26 @@ func (p *askingAgent) Run(ctx context.Context, agent cli.Agent, req cli.Request,
 	p.given = append(p.given, req.Prompt)
 	p.mu.Unlock()
 	emit(cli.SessionStarted{AgentSessionID: "native"})
-	return p.ask(ctx, agent, emit, nil)
+	return p.ask(ctx, agent, withEffects(emit, req.Dir), nil)
 }
 
 func (p *askingAgent) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	emit(cli.SessionStarted{AgentSessionID: "native"})
-	return p.ask(ctx, agent, emit, func() { emit(cli.CaughtUp{}) })
+	return p.ask(ctx, agent, withEffects(emit, req.Dir), func() { emit(cli.CaughtUp{}) })
+}
+
+// withEffects sets the effects of requests, like a dialect whose shell is called Bash.
+func withEffects(emit func(cli.Event), dir string) func(cli.Event) {
+	return func(ev cli.Event) {
+		if a, ok := ev.(cli.ApprovalAsked); ok {
+			a.Effect = cli.EffectOf(a.Input, dir, nil)
+			if a.Tool == "Bash" {
+				a.Effect.Shell = cli.ShellUseFor(a.Reason)
+			}
+			ev = a
+		}
+		emit(ev)
+	}
 }
 
 func (p *askingAgent) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -64,6 +65,23 @@ type ToolStarted struct {
 	Parent ToolID
 	// At is the start time; zero means just now. It is in the past when a resumed turn is replayed.
 	At time.Time
+}
+
+// WholeTitle returns the whole command of a tool that runs one, and the title of any other tool.
+func (t ToolStarted) WholeTitle() string {
+	var in struct {
+		Command json.RawMessage `json:"command"`
+	}
+	var line string
+	var words []string
+	switch {
+	case json.Unmarshal(t.Input, &in) != nil:
+	case json.Unmarshal(in.Command, &line) == nil && line != "":
+		return line
+	case json.Unmarshal(in.Command, &words) == nil && len(words) > 0:
+		return strings.Join(words, " ")
+	}
+	return t.Title
 }
 
 // ToolEnded is the end of a tool call. Err is empty on success; see Failed.

@@ -36,7 +36,7 @@ func (a view) fullText() []render.Text {
 func (a view) fullApproval() []render.Text {
 	req := a.Request
 	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(render.ToolName(a.lang, req.Tool))))}
-	for _, l := range req.Links {
+	for _, l := range a.Links {
 		line := linkLine(a.lang, l, render.OneLine(render.Revealed(l.Path)), render.OneLine(render.Revealed(l.Real)))
 		lines = append(lines, render.Styled(render.Bold, line))
 	}
@@ -102,7 +102,7 @@ func (a view) fullTextTooLong() bool {
 	for _, f := range shownFields(req.Fields) {
 		texts = append(texts, f.Name, f.Value)
 	}
-	for _, l := range req.Links {
+	for _, l := range a.Links {
 		texts = append(texts, l.Path, l.Real)
 	}
 	bytes := len(a.SessionRule) + len(a.Rule)

@@ -19,7 +19,7 @@ func anApproval() orchestrator.Approval {
 	return orchestrator.Approval{
 		ID: "q1", Nonce: "n1", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
 		ApprovalRequest: orchestrator.ApprovalRequest{Agent: "claude", AgentIDs: []cli.ApprovalID{"x"},
-			Request: &cli.ApprovalAsked{Tool: "Bash", Title: "git status --short"}},
+			Request: &cli.ApprovalAsked{Tool: "Bash", Effect: cli.Effect{Shell: cli.ShellRoutine}, Title: "git status --short"}},
 		ApprovalTerms: orchestrator.ApprovalTerms{SessionRule: "Bash(git status --short)", Rule: "Bash(git status *)",
 			Expires: time.Date(2026, 1, 2, 15, 4, 0, 0, time.Local)},
 	}
@@ -230,7 +230,7 @@ func TestLawNothingIsAllowedUnseen(t *testing.T) {
 		}
 		a := anApproval()
 		a.Rule, a.SessionRule = "", ""
-		a.Request = &cli.ApprovalAsked{Tool: "Bash", Detail: text("detail"), Reason: text("reason")}
+		a.Request = &cli.ApprovalAsked{Tool: "Bash", Effect: cli.Effect{Shell: cli.ShellRoutine}, Detail: text("detail"), Reason: text("reason")}
 		for range rapid.IntRange(0, 7).Draw(rt, "changes") {
 			a.Request.Changes = append(a.Request.Changes, cli.FileChanged{Path: text("path"), Diff: text("diff")})
 		}

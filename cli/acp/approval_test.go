@@ -166,6 +166,34 @@ func TestAPatchOfSeveralFiles(t *testing.T) {
 	}
 }
 
+// Rules decide by the effect of a request. Only the agent's own shell is one.
+func TestTheEffectOfARequest(t *testing.T) {
+	for _, c := range []struct {
+		name, input string
+		want        cli.Effect
+	}{
+		{"", `{"command":"ls"}`, cli.Effect{Command: "ls", Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
+		{"run_shell_command", `{"command":"ls","is_background":false}`, cli.Effect{Command: "ls", Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
+		{"run_shell_command", `{"command":"ls","is_background":true}`, cli.Effect{Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
+		{"bash", `{"command":"ls","description":"look"}`, cli.Effect{Command: "ls", Shell: cli.ShellExplained, Reach: cli.ReachExact}},
+		{"", `{"command":"ls","commands":["ls"]}`, cli.Effect{Command: "ls", Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
+		{"", `{"command":"ls","commands":["ls","id"]}`, cli.Effect{Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
+		{"mcp_x_run", `{"command":"ls"}`, cli.Effect{Command: "ls", Reach: cli.ReachExact}},
+		{"mcp_x_run", `{"url":"x"}`, cli.Effect{Reach: cli.ReachTool}},
+	} {
+		raw := json.RawMessage(fmt.Sprintf(`{"sessionId":"s","toolCall":{"toolCallId":"1","kind":"execute","title":"ls","_meta":{"toolName":%q},"rawInput":%s}}`, c.name, c.input))
+		a := &ask{id: json.RawMessage(`1`), raw: raw}
+		if err := json.Unmarshal(raw, &a.params); err != nil {
+			t.Fatal(err)
+		}
+		a.tool = newReporter(turn.NewEmitter("qwen", time.Now, func(cli.Event) {}), "/w", Quirks{}).call(a.params.ToolCall)
+		c.want.Dir = "/w"
+		if got := a.event("/w", nil).Effect; got != c.want {
+			t.Errorf("%s %s: %+v", c.name, c.input, got)
+		}
+	}
+}
+
 // The card of Qwen Code's plan contains the plan once and no tool name. It also shows a differing plan, or another
 // tool.
 func TestThePlanOfQwenCode(t *testing.T) {

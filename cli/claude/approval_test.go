@@ -71,6 +71,29 @@ func TestWhatIsAnEdit(t *testing.T) {
 	}
 }
 
+// Rules decide by the effect of a request.
+func TestTheEffectOfARequest(t *testing.T) {
+	for _, c := range []struct {
+		tool, input, reason string
+		want                cli.Effect
+	}{
+		{"Bash", `{"command":"ls","timeout":5}`, "", cli.Effect{Command: "ls", Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
+		{"Bash", `{"command":"ls","description":"look"}`, "", cli.Effect{Command: "ls", Shell: cli.ShellExplained, Reach: cli.ReachExact}},
+		{"Bash", `{"command":"ls"}`, "why", cli.Effect{Command: "ls", Shell: cli.ShellExplained, Reach: cli.ReachExact}},
+		{"Bash", `{"command":"ls","run_in_background":true}`, "", cli.Effect{Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
+		{"PowerShell", `{"command":"ls"}`, "", cli.Effect{Command: "ls", Shell: cli.ShellExplained, Reach: cli.ReachExact}},
+		{"mcp__x__run", `{"command":"ls"}`, "", cli.Effect{Command: "ls", Reach: cli.ReachExact}},
+		{"WebFetch", `{"url":"https://a"}`, "", cli.Effect{Reach: cli.ReachTool}},
+	} {
+		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
+		input := json.RawMessage(c.input)
+		c.want.Dir = "/srv/proj"
+		if got := p.approval("a", &controlRequest{Tool: c.tool, Input: input, Reason: c.reason}, input).Effect; got != c.want {
+			t.Errorf("%s %s: %+v", c.tool, c.input, got)
+		}
+	}
+}
+
 // Claude adds the plan to its request. If the plan came back, Claude would assume an edit by the user.
 func TestAnAllowedPlanIsNotSentBack(t *testing.T) {
 	for _, tc := range []struct{ tool, input, want string }{

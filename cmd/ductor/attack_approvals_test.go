@@ -1,12 +1,15 @@
 package main
 
 import (
+	"database/sql"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"ductor/cli/clitest"
+	"ductor/internal/app"
 	"ductor/internal/sim/telegram"
 )
 
@@ -283,4 +286,38 @@ func TestACardShowsItsFieldsAfterARestart(t *testing.T) {
 			t.Errorf("the card does not show %q: %q", part, m.Text)
 		}
 	}
+}
+
+// An approval that the version before stored, which knew no effects, waits on after the upgrade. Once the agent has asked
+// again, its rule can be made, and allows the same command from then on.
+func TestAnApprovalOfTheVersionBeforeIsDecided(t *testing.T) {
+	town := surroundings(t, nil)
+	town.agent, town.permission = "claude", "ask"
+	a := &attack{ordeal: town.ordeal(33)}
+	said := a.say(`[[start]] [[ask cmd="touch made"]] [[text "it is made"]]`)
+	card := a.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton("Allow pattern…") })
+	a.daemon.kill()
+	db, err := sql.Open("sqlite3", filepath.Join(a.cfg.Storage.Dir, app.DatabaseFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	hasEffect := func() bool {
+		var command sql.NullString
+		err := db.QueryRow(`SELECT json_extract(content, '$.approval.effect.command') FROM asks`).Scan(&command)
+		return err == nil && command.String == "touch made"
+	}
+	if !hasEffect() {
+		t.Fatal("the stored approval has no effect")
+	}
+	if _, err := db.Exec(`UPDATE asks SET content = json_remove(content, '$.approval.effect')`); err != nil {
+		t.Fatal(err)
+	}
+	a.rise()
+	eventually(t, "the agent to ask again", hasEffect)
+	a.pressOn(card, "Allow pattern…")
+	a.pressOn(a.awaitMessage(func(m telegram.Message) bool { return m.ID == card.ID && m.HasButton("✅ Allow with this rule") }), "✅ Allow with this rule")
+	a.over("it is made")
+	a.say(`[[start]] [[ask cmd="touch again"]] [[text "it is made again"]]`)
+	a.over("it is made again")
 }

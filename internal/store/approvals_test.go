@@ -72,6 +72,34 @@ func TestAnApprovalWithoutFieldsIsRead(t *testing.T) {
 	same(t, "the fields", a.Request.Fields, []cli.Field{{Name: "command", Value: "uptime"}, {Name: "host", Value: "prod"}})
 }
 
+// A version without effects stored an open request and links beside the parts of the request. When the agent asks again
+// after the upgrade, the approval gets the effect. A different request under the same id changes nothing.
+func TestAnApprovalOfAnOlderVersionGetsItsEffect(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	startTurn(t, db, "t")
+	a := newApproval("a", "t", "1")
+	a.Links = []orchestrator.Link{{Path: "x", Real: "/etc/x", Outside: true}}
+	get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, "d"))
+	old := `{"approval":{"id":"1","tool":"Bash","title":"make","input":{"command":"make"},"fields":[],"links":[{"path":"x","real":"/etc/x","outside":true}],"deaf":true}}`
+	must(t, db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`UPDATE asks SET content = ?`, old)
+		return err
+	}))
+	read := get[orchestrator.Approval](t)(db.FindApproval(ctx, "a"))
+	same(t, "the links of the older version", read.Links, a.Links)
+	if e := read.Request.Effect; e != (cli.Effect{}) || !read.Request.Deaf || read.Request.Title != "make" {
+		t.Errorf("the older version's request is %+v", read.Request)
+	}
+	a.Request.Effect = cli.Effect{Dir: "/src", Command: "make", Shell: cli.ShellRoutine, Reach: cli.ReachExact}
+	same(t, "another request", get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, "other")).Request.Effect, cli.Effect{})
+	same(t, "asked again", get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, "d")), a)
+	get[[]orchestrator.Approval](t)(db.WithdrawTurn(ctx, "t", noon))
+	a.Request.Effect.Command = "rm"
+	if e := get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, "d")).Request.Effect; e.Command != "make" {
+		t.Errorf("a closed approval changed to %+v", e)
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
 
 func TestRequestsFindTheirApproval(t *testing.T) {

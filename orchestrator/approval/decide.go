@@ -33,7 +33,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 		return s.redeliver(ctx, approval), err
 	}
 	if r := s.of(approval.Turn); r != nil && approval.Request != nil && v.Choice != orchestrator.Deny &&
-		r.targetMoved(*approval.Request) {
+		r.targetMoved(approval.ApprovalRequest) {
 		return approval, orchestrator.ErrPathMoved
 	}
 	d, err := s.decision(approval, by, v)
@@ -134,7 +134,7 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	told := approval
 	if approval.State == orchestrator.ApprovalAnswered {
 		told.Answers = v.Answers // including those that are not stored
-		r.turn.Secrets.Learn(approval.Questions, v.Answers)
+		r.turn.Learn(approval.Questions, v.Answers)
 	}
 	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // before the agent continues
 		r.turn.Mode = mode

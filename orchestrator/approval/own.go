@@ -52,7 +52,7 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	default:
 		return cli.Decision{}, fmt.Errorf("ask the user: %T asks nothing", asked)
 	}
-	shown, _ := secrets.Clean(r.turn.Secrets.Known(), asked)
+	shown, _ := secrets.Clean(r.turn.Known(), asked)
 	if !r.takeOwn(asked, shown) {
 		return cli.Decision{}, orchestrator.ErrNoTurn
 	}

@@ -57,27 +57,20 @@ func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 	if p.command == "" {
 		return harmlessUse(a)
 	}
-	command, ok := commandOf(*a.Request, a.Dir)
-	if !ok || command == p.command || !p.open {
-		return ok && command == p.command
+	command := commandOf(a)
+	if command == p.command || !p.open {
+		return command == p.command
 	}
 	rest, ok := strings.CutPrefix(command, p.command+" ")
-	return ok && plainCommand(command) && plainWords(p.command, rest, a.Request.Links)
+	return ok && plainCommand(command) && plainWords(p.command, rest, a.Links)
 }
 
 // harmlessUse reports whether a pattern without a command allows this use of its tool. Commands must be written out in
 // the pattern, so it returns false for them. It also returns false for wider rights, and for files that accept-edits
 // would not allow to change.
 func harmlessUse(a orchestrator.ApprovalRequest) bool {
-	fields, ok := fieldsOf(a.Request.Input)
-	if editsBelow(a) {
-		return true
-	}
-	more := func(name string) bool { _, given := fields[name]; return given }
-	return ok && len(a.Request.Changes) == 0 && !slices.ContainsFunc([]string{
-		"command", "cwd", "workdir", "permissions", "grantRoot", "additionalPermissions", "networkApprovalContext",
-		"file_path", "notebook_path", "path", "paths", "fileName", "resolvedPath", "fileEdits",
-	}, more)
+	e := a.Request.Effect
+	return editsBelow(a) || len(a.Request.Changes) == 0 && e.Reach == cli.ReachTool
 }
 
 // openEnded lists the commands that a rule may allow with further plain words, beyond the exact command that the user

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -67,9 +68,13 @@ func projectRule(base orchestrator.Rule, p cli.ApprovalAsked) orchestrator.Rule 
 
 // projectDigest returns the same digest for the same settings. The caller computes it before secrets are removed.
 func projectDigest(p cli.ApprovalAsked) string {
-	fields, _ := fieldsOf(p.Input)
-	digest, _ := fields[projectDigestField].(string)
-	return digest
+	i := slices.IndexFunc(p.Fields, func(f cli.Field) bool {
+		return f.Name == projectDigestField && f.Weight == cli.LabelField
+	})
+	if i < 0 {
+		return ""
+	}
+	return p.Fields[i].Value
 }
 
 // AskForProject asks users whether the turn may use project settings that it would otherwise start without, and reports

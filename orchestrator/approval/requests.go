@@ -36,16 +36,12 @@ type Running struct {
 	Tools   cli.ToolList // tools that the turn may use, in the agent's words
 	Allowed []string     // the configuration's allowed tools, in the agent's words
 	Resumed bool         // events up to cli.CaughtUp happened before this process
-	Secrets Secrets
+	// Known returns the secrets that must not be shown or stored of an agent's output. Learn adds secret answers to
+	// them, because the agent may repeat those. Both are safe for concurrent use.
+	Known func() *secrets.Set
+	Learn func(questions []cli.Question, answers [][]string)
 	// Show receives cli.ApprovalWithdrawn for requests that the agent no longer waits for.
 	Show func(cli.Event)
-}
-
-// Secrets knows the secrets that must not be shown or stored of an agent's output. Safe for concurrent use.
-type Secrets interface {
-	Known() *secrets.Set
-	// Learn adds secret answers, because the agent may repeat them.
-	Learn(questions []cli.Question, answers [][]string)
 }
 
 // Requests handles the requests of one running turn: users and rules decide, and the agent gets the decision. Events
@@ -245,7 +241,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	if err != nil {
 		return orchestrator.Approval{}, err
 	}
-	stored := hide(r.turn.Secrets.Known(), approval)
+	stored := hide(r.turn.Known(), approval)
 	switch {
 	case !r.permits(approval.ApprovalRequest):
 		rule = ""
@@ -282,10 +278,10 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	}
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
-		if ev.Tool != cli.ProjectTool {
-			ev = r.inspect(approval.Agent, ev)
-		}
 		approval.Request = &ev
+		if ev.Tool != cli.ProjectTool {
+			r.inspect(&approval.ApprovalRequest)
+		}
 	case cli.QuestionAsked:
 		approval.Questions = ev.Questions
 	}
@@ -311,14 +307,18 @@ func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 	if a.Request == nil {
 		return a
 	}
-	p, hidden := secrets.Clean(set, *a.Request)
+	shown, hidden := secrets.Clean(set, struct {
+		Request cli.ApprovalAsked
+		Links   []orchestrator.Link
+	}{*a.Request, a.Links})
+	p := shown.Request
 	if hidden == secrets.HiddenNothing {
 		return a
 	}
 	if hidden == secrets.HiddenMore && p.Missing == "" {
 		p.Missing = hiddenPart
 	}
-	a.Request, a.SessionRule = &p, ""
+	a.Request, a.Links, a.SessionRule = &p, shown.Links, ""
 	if p.Tool != cli.ProjectTool { // a rule for project settings compares a digest of all values
 		a.Rule = ""
 	}

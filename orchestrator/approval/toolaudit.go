@@ -16,7 +16,7 @@ type toolAudit struct {
 func (a toolAudit) take(ev cli.Event) bool {
 	switch ev := ev.(type) {
 	case cli.ToolStarted:
-		ev.Title = a.r.turn.Secrets.Known().String(ev.Title)
+		ev.Title = a.r.turn.Known().String(ev.Title)
 		a.tools[ev.ID] = ev
 	case cli.ToolEnded:
 		if begun, known := a.tools[ev.ID]; known {
@@ -38,7 +38,7 @@ func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
 		At: r.s.opts.Now(), What: orchestrator.AuditRan, Conversation: t.Prompt.Conversation, Turn: t.ID,
 		Call: ended.ID, Agent: t.Agent,
 		Tool: begun.Name, Title: begun.Title, Rule: string(mode),
-		Reason: cli.Shorten(r.turn.Secrets.Known().String(ended.Err), toolReasonBytes),
+		Reason: cli.Shorten(r.turn.Known().String(ended.Err), toolReasonBytes),
 	}
 	if err := r.s.opts.Store.RecordAudit(r.keep(), entry); err != nil { // the tool has already run
 		r.log.Error("record the audit", "what", entry.What, "err", err)

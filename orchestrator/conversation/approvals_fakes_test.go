@@ -81,6 +81,19 @@ func bash(id cli.ApprovalID, command string) cli.ApprovalAsked {
 	return cli.ApprovalAsked{ID: id, Tool: "Bash", Title: command, Input: input}
 }
 
+// withEffect sets the effect of a request, like a dialect whose shell is called Bash.
+func withEffect(ev cli.Event, dir string) cli.Event {
+	a, ok := ev.(cli.ApprovalAsked)
+	if !ok {
+		return ev
+	}
+	a.Effect = cli.EffectOf(a.Input, dir, nil)
+	if a.Tool == "Bash" {
+		a.Effect.Shell = cli.ShellUseFor(a.Reason)
+	}
+	return a
+}
+
 // asking lets the agent ask these in every turn and answer with the decisions.
 func (h *house) asking(evs ...cli.Event) {
 	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {

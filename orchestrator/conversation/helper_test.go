@@ -21,7 +21,7 @@ func TestAHelperAsksTheUsersOfItsTurn(t *testing.T) {
 			t.Error(err)
 		}
 		ask := func(agent cli.Agent, command string, lists ...cli.ToolList) cli.Decision {
-			d, err := h.AskFor(t.Context(), req.Turn, orchestrator.Helper{Agent: agent, ToolLists: lists}, bash("x", command))
+			d, err := h.AskFor(t.Context(), req.Turn, orchestrator.Helper{Agent: agent, ToolLists: lists}, withEffect(bash("x", command), req.Dir))
 			if err != nil {
 				t.Error(err)
 			}

@@ -65,7 +65,7 @@ func (a *attempt) run() cli.Result {
 	a.requests = a.runner.opts.Approvals.Open(a.ctx, approval.Running{
 		Turn: a.turn, Dir: a.req.Dir, Mode: a.req.Permission, Tools: ToolsOf(a.turn.Agent, a.req),
 		Allowed: tools.Own(a.turn.Agent, a.req.AllowedTools), Resumed: a.resumes,
-		Secrets: redactor, Show: a.Events.Show,
+		Known: redactor.Known, Learn: redactor.Learn, Show: a.Events.Show,
 	})
 	result := a.ask()
 	a.known.Ended()
