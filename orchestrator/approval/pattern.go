@@ -70,7 +70,7 @@ func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 // would not allow to change.
 func harmlessUse(a orchestrator.ApprovalRequest) bool {
 	e := a.Request.Effect
-	return editsBelow(a) || len(a.Request.Changes) == 0 && e.Reach == cli.ReachTool
+	return editsBelow(a) || len(a.Request.Changes) == 0 && e.Reach == cli.ReachTool && e.Shell == cli.NoShell
 }
 
 // openEnded lists the commands that a rule may allow with further plain words, beyond the exact command that the user

@@ -256,6 +256,7 @@ func TestWhatTheNameOfAToolAllows(t *testing.T) {
 		{"mcp__x__run", `["a"]`, false},
 		{"mcp__x__run", "", false},
 		{"Bash", `{"command":"ls"}`, false},
+		{"Bash", `{"kind":"shell","fullCommandText":"ls"}`, false},
 	} {
 		a := normalized(orchestrator.ApprovalRequest{Dir: "/src", Request: &cli.ApprovalAsked{Tool: c.tool, Input: []byte(c.input)}})
 		if got := patternCovers(c.tool, a); got != c.want {
