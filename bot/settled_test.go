@@ -32,7 +32,7 @@ func (p *talker) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit
 			p.mu.Lock()
 			p.waits[idOf(ev)] = make(chan cli.Decision, 1)
 			p.mu.Unlock()
-			emit(ev)
+			withEffects(emit, req.Dir)(ev)
 		}
 	}
 	var said strings.Builder

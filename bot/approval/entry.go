@@ -29,16 +29,13 @@ type entry struct {
 
 	approval orchestrator.Approval
 	draft    draft
-	loaded   bool // draft was loaded from the journal
-	pinned   pinned
+	loaded   bool        // draft was loaded from the journal
+	pinAsked int         // the message for which a pin was requested, or pinRefused
 	timer    *time.Timer // fires the reminder; nil if none is due
 }
 
-// pinned is the state of an approval's pin. The lock of Screen guards it.
-type pinned struct {
-	asked   int  // the message for which a pin was requested
-	refused bool // Telegram does not allow the bot to pin here
-}
+// pinRefused is the value of entry.pinAsked after Telegram rejected a pin: the bot may not pin in this chat.
+const pinRefused = -1
 
 // keyPrefix starts the keys of the messages of approvals.
 const keyPrefix = "approval/"
@@ -69,7 +66,8 @@ func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 	return e
 }
 
-func (s *Screen) open(e *entry, suffix string, content func(context.Context, *entry) (message.Content, error)) *message.Message {
+func (s *Screen) open(e *entry, suffix string,
+	content func(context.Context, *entry) (message.Content, error)) *message.Message {
 	return s.o.Messages.Open(message.Spec{
 		Key: keyPrefix + string(e.id) + suffix, Turn: e.approval.Turn, To: e.conv,
 		Content: func(ctx context.Context) (message.Content, error) { return content(ctx, e) },
@@ -161,7 +159,7 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	s.mu.Unlock()
 	return message.Content{
 		Text:     render.Plain(p.Text("approval.may-be-missing", render.AgentName(p, a.Agent))),
-		Keyboard: s.view(a).keyboard([]button{{"approval.show", opShow}}),
+		Keyboard: s.view(a).keyboard([]button{s.view(a).button("approval.show", opShow)}),
 		Life:     message.Repeats,
 	}, nil
 }
@@ -216,7 +214,8 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	}
 	e.draft, e.loaded = d, true
 	moves := e.message.To().Chat < 0 && e.message.To().Chat > supergroups
-	if c := s.drawLocked(e); !moves && e.message.State() == orchestrator.Sent && len(d.Updates) == 0 && e.message.Mark() == c.Mark {
+	untouched := e.message.State() == orchestrator.Sent && len(d.Updates) == 0
+	if c := s.drawLocked(e); untouched && !moves && e.message.Mark() == c.Mark {
 		e.message.Trust(c)
 	}
 	return nil

@@ -87,5 +87,6 @@ func middle(p lang.Printer, s string, limit int) (string, bool) {
 		head, tail = head/2, tail/2
 	}
 	left := len(runes) - head - tail
-	return string(runes[:head]) + "\n" + p.Text("approval.characters-hidden", left) + "\n" + string(runes[len(runes)-tail:]), true
+	hidden := p.Text("approval.characters-hidden", left)
+	return string(runes[:head]) + "\n" + hidden + "\n" + string(runes[len(runes)-tail:]), true
 }

@@ -67,7 +67,8 @@ func shownFields(all []cli.Field) []cli.Field {
 func fullFields(p lang.Printer, fields []cli.Field) string {
 	var b strings.Builder
 	for _, f := range fields {
-		b.WriteString(render.OneLine(render.Revealed(f.Name)) + ": " + strings.ReplaceAll(cmp.Or(f.Value, p.Text("approval.empty")), "\n", "\n    ") + "\n")
+		value := strings.ReplaceAll(cmp.Or(f.Value, p.Text("approval.empty")), "\n", "\n    ")
+		b.WriteString(render.OneLine(render.Revealed(f.Name)) + ": " + value + "\n")
 	}
 	return b.String()
 }
@@ -87,7 +88,8 @@ func fullQuestion(q cli.Question) []render.Text {
 	text, _ := folded(render.Revealed(q.Text))
 	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(q.Header))), render.Plain(text)}
 	for _, o := range q.Options {
-		lines = append(lines, render.Plain("• "+render.OneLine(render.Revealed(o.Label))+": "+render.OneLine(render.Revealed(o.Description))))
+		label, about := render.OneLine(render.Revealed(o.Label)), render.OneLine(render.Revealed(o.Description))
+		lines = append(lines, render.Plain("• "+label+": "+about))
 	}
 	return lines
 }

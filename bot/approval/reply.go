@@ -119,15 +119,16 @@ func (s *Screen) listening(m Message) (last *entry) {
 	defer s.mu.Unlock()
 	now := s.o.Now()
 	for _, e := range s.entries {
-		if e.message.To() == m.Conversation && e.open() && e.draft.waits(m.User, now) && (last == nil || e.draft.Until.After(last.draft.Until)) {
+		waits := e.message.To() == m.Conversation && e.open() && e.draft.waits(m.User, now)
+		if waits && (last == nil || e.draft.Until.After(last.draft.Until)) {
 			last = e
 		}
 	}
 	return last
 }
 
-// onlyQuestion returns the only open question of a private chat if the message can answer it: the message has no file and
-// came after the question, which has no secret and accepts these words.
+// onlyQuestion returns the only open question of a private chat, or nil if the message cannot answer it. The message
+// must come after the question and have no file. The question must accept its words and ask for no secret.
 func (s *Screen) onlyQuestion(m Message) (only *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,10 +145,14 @@ func (s *Screen) onlyQuestion(m Message) (only *entry) {
 		return nil
 	}
 	q := only.approval.Questions[only.draft.Question]
-	if slices.ContainsFunc(only.approval.Questions, func(q cli.Question) bool { return q.Secret }) || !takesWords(q) && optionOf(q, m.Text) < 0 {
+	if hasSecret(only.approval.Questions) || !takesWords(q) && optionOf(q, m.Text) < 0 {
 		return nil
 	}
 	return only
+}
+
+func hasSecret(questions []cli.Question) bool {
+	return slices.ContainsFunc(questions, func(q cli.Question) bool { return q.Secret })
 }
 
 // optionOf returns the index of the option that a text names, or -1.
@@ -192,7 +197,9 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		render.ShortLine(a.Request.Title, answerMax) + ". That was denied:]\n"}
 }
 
-func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Approval, v orchestrator.Verdict) Outcome {
+// decideByReply decides with the words of a message.
+func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Approval,
+	v orchestrator.Verdict) Outcome {
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role, Updates: m.Updates}
 	if now, err := s.decide(ctx, e, a, by, m.ReplyTo, v); err != nil {
 		return s.notDecided(m, now, err)
@@ -216,7 +223,7 @@ func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Out
 
 // answerQuestion answers the current question with the words of a message.
 func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
-	secret := slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
+	secret := hasSecret(a.Questions)
 	if secret {
 		m.Text, m.Files = m.Plain, nil
 	}
@@ -232,6 +239,7 @@ func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orch
 	return out
 }
 
+// answer records the words of a message as the answer to the current question, and decides after the last one.
 func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	p := s.o.Lang.Of(m.Conversation.Chat)
 	q := a.Questions[d.Question]

@@ -15,10 +15,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// Service decides about approvals. orchestrator.AskDesk documents its methods, except for Status.
+// Service decides about approvals. orchestrator.Approvals documents its methods, except for Status.
 type Service interface {
-	Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Approval, error)
-	Approval(ctx context.Context, id orchestrator.ApprovalID, in orchestrator.ConversationID) (orchestrator.Approval, error)
+	Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press,
+		v orchestrator.Verdict) (orchestrator.Approval, error)
+	Approval(ctx context.Context, id orchestrator.ApprovalID,
+		in orchestrator.ConversationID) (orchestrator.Approval, error)
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 }
 
@@ -110,7 +112,8 @@ func (s *Screen) Hint(in orchestrator.ConversationID) string {
 // home returns the conversation of an approval whose message is in the given one. The two differ if the topic is gone
 // or the group has moved. It does not compare the message: a press may arrive before Telegram has answered the call
 // that sent it.
-func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID, of orchestrator.ApprovalID) orchestrator.ConversationID {
+func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
+	of orchestrator.ApprovalID) orchestrator.ConversationID {
 	a, err := s.service.Approval(ctx, of, in)
 	if !errors.Is(err, orchestrator.ErrElsewhere) {
 		return in

@@ -47,7 +47,7 @@ func (a view) subject() *subject {
 		s.add(render.Plain(a.lang.Text("approval.begin-plan", agent)))
 	case req.Tool == cli.ProjectTool:
 		s.add(render.Plain(a.lang.Text("approval.use-project", agent)))
-	case req.OnlyEdits() && !slices.ContainsFunc(req.Changes, func(ch cli.FileChanged) bool { return ch.Kind != cli.FileAdded }):
+	case req.OnlyEdits() && !slices.ContainsFunc(req.Changes, existed):
 		s.add(render.Plain(a.lang.Text("approval.create-files", len(req.Changes), agent)))
 	case req.OnlyEdits():
 		s.add(render.Plain(a.lang.Text("approval.change-files", len(req.Changes), agent)))
@@ -76,6 +76,9 @@ func (a view) subject() *subject {
 	}
 	return s
 }
+
+// existed reports whether a change is of a file that existed before.
+func existed(ch cli.FileChanged) bool { return ch.Kind != cli.FileAdded }
 
 // about describes the request in words. It returns "" if that would only list the files of its changes, which follow.
 func (a view) about() string {

@@ -34,7 +34,8 @@ func parsePattern(text string) (pattern, error) {
 	p := pattern{tool: tool}
 	switch {
 	case tool == "" || strings.ContainsAny(tool, " \t)*"):
-		return pattern{}, fmt.Errorf(`%q should be a tool such as "WebFetch", or one with a command such as "Bash(git status *)"`, text)
+		return pattern{}, fmt.Errorf(`%q should be a tool such as "WebFetch", or one with a command such as `+
+			`"Bash(git status *)"`, text)
 	case tool == cli.PlanTool:
 		return pattern{}, fmt.Errorf("a plan is always shown: no rule allows %s", cli.PlanTool)
 	case !with:
@@ -43,7 +44,8 @@ func parsePattern(text string) (pattern, error) {
 	command, closed := strings.CutSuffix(rest, ")")
 	p.command, p.open = strings.CutSuffix(command, " *")
 	if !closed || !plainCommand(p.command) {
-		return pattern{}, fmt.Errorf("%q should have one command of plain words in its parentheses: no quotes, variables, wildcards or second commands", text)
+		return pattern{}, fmt.Errorf("%q should have one command of plain words in its parentheses: "+
+			"no quotes, variables, wildcards or second commands", text)
 	}
 	return p, nil
 }

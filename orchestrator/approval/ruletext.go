@@ -56,7 +56,9 @@ func staysInside(links []orchestrator.Link) bool {
 // secrets.
 func private(path string) bool {
 	parts := strings.Split(path, "/")
-	hidden := func(part string) bool { return strings.HasPrefix(part, ".") && part != "." && part != "..." } // go test ./...
+	hidden := func(part string) bool {
+		return strings.HasPrefix(part, ".") && part != "." && part != "..." // as in go test ./...
+	}
 	return slices.ContainsFunc(parts, hidden) || secrets.IsFile(parts[len(parts)-1])
 }
 
