@@ -28,7 +28,7 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 		approval := orchestrator.Approval{
 			ID: "1", Nonce: "n", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
 			ApprovalRequest: orchestrator.ApprovalRequest{Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude",
-				Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Effect: cli.Effect{Shell: cli.ShellRoutine}, Detail: "make"}},
+				Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"}},
 		}
 		chat.ShowApproval(approval)
 		waits := orchestrator.Turn{ID: "turn2", Prompt: orchestrator.Prompt{Conversation: approval.Conversation}}

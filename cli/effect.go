@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Effect describes what a request does, in the same words for all agents. The dialect fills it in as far as it is
+// Effect describes the action of a request in the same words for all agents. The dialect fills it in as far as it is
 // certain, because rules and permission modes decide by it. The zero value promises nothing, so they ask the user.
 type Effect struct {
 	Dir string `json:"dir,omitempty"` // the directory that it works in
@@ -30,7 +30,7 @@ type ShellUse string
 const (
 	NoShell        ShellUse = ""
 	ShellExplained ShellUse = "explained" // the agent gives a reason for asking, or it is no POSIX shell
-	ShellRoutine   ShellUse = "routine"   // the agent gives no reason for asking, such as more rights or a sensitive file
+	ShellRoutine   ShellUse = "routine"   // the agent gives no reason for asking, such as more rights
 )
 
 // ShellUseFor returns the ShellUse of a request with this reason for asking.
@@ -46,12 +46,12 @@ type Reach string
 
 // The reaches, from narrow to wide.
 const (
-	ReachUnknown Reach = ""      // the input is no object, or repeats a field, so nothing can be compared with it
-	ReachExact   Reach = "exact" // the input names a command, a directory, a file or a right: only the same input is alike
-	ReachTool    Reach = "tool"  // the input names none of them: all uses of the tool are alike
+	ReachUnknown Reach = ""      // nothing: the input is not an object, or repeats a field
+	ReachExact   Reach = "exact" // the same input: it names a command, a directory, a file or a right
+	ReachTool    Reach = "tool"  // all uses of the tool: the input names none of them
 )
 
-// targetFields lists the names that agents use for what a tool works on, and for rights.
+// targetFields lists the names that agents use for commands, directories, files and rights.
 func targetFields() []string {
 	return []string{
 		"command", "cwd", "workdir", "permissions", "grantRoot", "additionalPermissions", "networkApprovalContext",
@@ -68,7 +68,7 @@ func identifyingFields() []string {
 }
 
 // EffectOf returns the effect of an input in a turn with the working directory dir, by the field names that agents
-// share. usual has the values of other fields that do not change what a command does.
+// share. usual has the values of further fields that do not change the action of a command.
 func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
 	e := Effect{Dir: dir}
 	fields, ok := effectiveFields(input)

@@ -324,7 +324,8 @@ func (s *Screen) scheduleLocked(e *entry) {
 		e.timer.Stop()
 		e.timer = nil
 	case e.open() && e.timer == nil && !e.approval.Asked.IsZero():
-		e.timer = time.AfterFunc(max(remindAt(e.approval).Sub(s.o.Now()), 0), func() { e.reminder.Update(outbox.Awaited) })
+		wait := max(remindAt(e.approval).Sub(s.o.Now()), 0)
+		e.timer = time.AfterFunc(wait, func() { e.reminder.Update(outbox.Awaited) })
 	}
 }
 

@@ -35,7 +35,8 @@ func (a view) fullText() []render.Text {
 
 func (a view) fullApproval() []render.Text {
 	req := a.Request
-	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(render.ToolName(a.lang, req.Tool))))}
+	tool := render.OneLine(render.Revealed(render.ToolName(a.lang, req.Tool)))
+	lines := []render.Text{render.Styled(render.Bold, tool)}
 	for _, l := range a.Links {
 		line := linkLine(a.lang, l, render.OneLine(render.Revealed(l.Path)), render.OneLine(render.Revealed(l.Real)))
 		lines = append(lines, render.Styled(render.Bold, line))

@@ -141,7 +141,8 @@ func (s *Screen) onlyQuestion(m Message) (only *entry) {
 			only = e
 		}
 	}
-	if only == nil || !m.Private || len(m.Files) > 0 || only.message.ID() == 0 || !m.Arrived.After(only.approval.Asked) {
+	if only == nil || !m.Private || len(m.Files) > 0 || only.message.ID() == 0 ||
+		!m.Arrived.After(only.approval.Asked) {
 		return nil
 	}
 	q := only.approval.Questions[only.draft.Question]
@@ -170,7 +171,8 @@ func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orch
 	case a.Request.Deaf:
 		return s.denyAndPrompt(ctx, m, e, a)
 	}
-	return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text, Files: m.Files})
+	denial := orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text, Files: m.Files}
+	return s.decideByReply(ctx, m, e, a, denial)
 }
 
 // denyAndPrompt denies the request and makes the reason a prompt, because this agent cannot read it in another way. If

@@ -56,7 +56,9 @@ type Screen struct {
 
 // New returns a Screen.
 func New(o Options) *Screen {
-	return &Screen{o: o, entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string)}
+	return &Screen{
+		o: o, entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string),
+	}
 }
 
 func (s *Screen) view(a orchestrator.Approval) view { return view{a, s.o.Lang.Of(a.Conversation.Chat)} }

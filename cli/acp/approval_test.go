@@ -169,27 +169,27 @@ func TestAPatchOfSeveralFiles(t *testing.T) {
 // Rules decide by the effect of a request. Only the agent's own shell is one.
 func TestTheEffectOfARequest(t *testing.T) {
 	for _, c := range []struct {
-		name, input string
-		want        cli.Effect
+		name, input, want string
 	}{
-		{"", `{"command":"ls"}`, cli.Effect{Command: "ls", Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
-		{"run_shell_command", `{"command":"ls","is_background":false}`, cli.Effect{Command: "ls", Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
-		{"run_shell_command", `{"command":"ls","is_background":true}`, cli.Effect{Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
-		{"bash", `{"command":"ls","description":"look"}`, cli.Effect{Command: "ls", Shell: cli.ShellExplained, Reach: cli.ReachExact}},
-		{"", `{"command":"ls","commands":["ls"]}`, cli.Effect{Command: "ls", Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
-		{"", `{"command":"ls","commands":["ls","id"]}`, cli.Effect{Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
-		{"mcp_x_run", `{"command":"ls"}`, cli.Effect{Command: "ls", Reach: cli.ReachExact}},
-		{"mcp_x_run", `{"url":"x"}`, cli.Effect{Reach: cli.ReachTool}},
+		{"", `{"command":"ls"}`, "|ls||routine|exact"},
+		{"run_shell_command", `{"command":"ls","is_background":false}`, "|ls||routine|exact"},
+		{"run_shell_command", `{"command":"ls","is_background":true}`, "|||routine|exact"},
+		{"bash", `{"command":"ls","description":"look"}`, "|ls||explained|exact"},
+		{"", `{"command":"ls","commands":["ls"]}`, "|ls||routine|exact"},
+		{"", `{"command":"ls","commands":["ls","id"]}`, "|||routine|exact"},
+		{"mcp_x_run", `{"command":"ls"}`, "|ls|||exact"},
+		{"mcp_x_run", `{"url":"x"}`, "||||tool"},
 	} {
-		raw := json.RawMessage(fmt.Sprintf(`{"sessionId":"s","toolCall":{"toolCallId":"1","kind":"execute","title":"ls","_meta":{"toolName":%q},"rawInput":%s}}`, c.name, c.input))
+		raw := json.RawMessage(fmt.Sprintf(`{"toolCall":{"toolCallId":"1","kind":"execute","title":"ls",`+
+			`"_meta":{"toolName":%q},"rawInput":%s}}`, c.name, c.input))
 		a := &ask{id: json.RawMessage(`1`), raw: raw}
 		if err := json.Unmarshal(raw, &a.params); err != nil {
 			t.Fatal(err)
 		}
-		a.tool = newReporter(turn.NewEmitter("qwen", time.Now, func(cli.Event) {}), "/w", Quirks{}).call(a.params.ToolCall)
-		c.want.Dir = "/w"
-		if got := a.event("/w", nil).Effect; got != c.want {
-			t.Errorf("%s %s: %+v", c.name, c.input, got)
+		out := turn.NewEmitter("qwen", time.Now, func(cli.Event) {})
+		a.tool = newReporter(out, "/w", Quirks{}).call(a.params.ToolCall)
+		if got := clitest.EffectLine(a.event("/w", nil).Effect, "/w"); got != c.want {
+			t.Errorf("%s %s: %s", c.name, c.input, got)
 		}
 	}
 }

@@ -89,21 +89,21 @@ func TestLawAnApprovalTellsEveryFieldOfAPatch(t *testing.T) {
 func TestTheEffectOfARequest(t *testing.T) {
 	usual := `"threadId":"t","itemId":"i1","kind":"command","environmentId":"local"`
 	for _, c := range []struct {
-		method, params string
-		want           cli.Effect
+		method, params, want string
 	}{
-		{askCommand, `{"command":"/bin/bash -lc 'git status'","cwd":"/srv/proj",` + usual + `}`, cli.Effect{Command: "git status", Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
-		{askCommand, `{"command":"ls","reason":"more rights",` + usual + `}`, cli.Effect{Command: "ls", Shell: cli.ShellExplained, Reach: cli.ReachExact}},
-		{askCommand, `{"command":"ls","cwd":"/etc",` + usual + `}`, cli.Effect{Dir: "/etc", Command: "ls", Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
-		{askCommand, `{"command":"ls","environmentId":"remote"}`, cli.Effect{Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
-		{askCommand, `{"command":"ls","networkApprovalContext":{"host":"a"}}`, cli.Effect{Shell: cli.ShellRoutine, Reach: cli.ReachExact}},
-		{askFiles, `{"itemId":"i1","grantRoot":null}`, cli.Effect{Reach: cli.ReachTool}},
-		{askFiles, `{"itemId":"i1","grantRoot":"/"}`, cli.Effect{Reach: cli.ReachExact}},
-		{askServer, `{"serverName":"s","message":"m"}`, cli.Effect{Reach: cli.ReachTool}},
+		{askCommand, `{"command":"/bin/bash -lc 'git status'","cwd":"/srv/proj",` + usual + `}`,
+			"|git status||routine|exact"},
+		{askCommand, `{"command":"ls","reason":"more rights",` + usual + `}`, "|ls||explained|exact"},
+		{askCommand, `{"command":"ls","cwd":"/etc",` + usual + `}`, "/etc|ls||routine|exact"},
+		{askCommand, `{"command":"ls","environmentId":"remote"}`, "|||routine|exact"},
+		{askCommand, `{"command":"ls","networkApprovalContext":{"host":"a"}}`, "|||routine|exact"},
+		{askFiles, `{"itemId":"i1","grantRoot":null}`, "||||tool"},
+		{askFiles, `{"itemId":"i1","grantRoot":"/"}`, "||||exact"},
+		{askServer, `{"serverName":"s","message":"m"}`, "||||tool"},
 	} {
-		c.want.Dir = cmp.Or(c.want.Dir, "/srv/proj")
-		if got := asked(c.method, json.RawMessage(c.params), "").Effect; got != c.want {
-			t.Errorf("%s %s: %+v", c.method, c.params, got)
+		ev := asked(c.method, json.RawMessage(c.params), "")
+		if got := clitest.EffectLine(ev.Effect, "/srv/proj"); got != c.want {
+			t.Errorf("%s %s: %s", c.method, c.params, got)
 		}
 	}
 }

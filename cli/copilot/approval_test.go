@@ -94,22 +94,21 @@ func TestWhatIsAnEdit(t *testing.T) {
 // Rules decide by the effect of a request. A search in a directory reads hidden files too, so it is not the reading of
 // one file. Copilot's intention is no reason for asking.
 func TestTheEffectOfARequest(t *testing.T) {
-	shell := cli.Effect{Command: "cat a.txt", Shell: cli.ShellRoutine, Reach: cli.ReachTool}
-	other := cli.Effect{Shell: cli.ShellRoutine, Reach: cli.ReachTool}
-	reads := cli.Effect{Read: "a.txt", Reach: cli.ReachExact}
-	named := cli.Effect{Reach: cli.ReachExact}
+	shell := "|cat a.txt||routine|tool"
+	other := "|||routine|tool"
+	reads := "||a.txt||exact"
+	named := "||||exact"
 	for _, c := range []struct {
-		tool, input string
-		want        cli.Effect
+		tool, input, want string
 	}{
 		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","intention":"x","toolCallId":"1"}`, shell},
 		{"", `{"kind":"shell","fullCommandText":"cat a.txt"}`, shell},
-		{"mcp", `{"kind":"shell","fullCommandText":"cat a.txt"}`, cli.Effect{Command: "cat a.txt", Reach: cli.ReachTool}},
-		{"powershell", `{"kind":"shell","fullCommandText":"cat a.txt"}`, cli.Effect{Command: "cat a.txt", Shell: cli.ShellExplained, Reach: cli.ReachTool}},
+		{"mcp", `{"kind":"shell","fullCommandText":"cat a.txt"}`, "|cat a.txt|||tool"},
+		{"powershell", `{"kind":"shell","fullCommandText":"cat a.txt"}`, "|cat a.txt||explained|tool"},
 		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","hasWriteFileRedirection":true}`, other},
-		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","fullCommandText":"id"}`, cli.Effect{Shell: cli.ShellRoutine}},
+		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","fullCommandText":"id"}`, "|||routine|"},
 		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","x":"y"}`, other},
-		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","warning":"x"}`, cli.Effect{Shell: cli.ShellExplained, Reach: cli.ReachTool}},
+		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","warning":"x"}`, "|||explained|tool"},
 		{"view", `{"kind":"read","path":"a.txt","intention":"Search in file: x"}`, reads},
 		{"glob", `{"kind":"read","path":"a.txt","intention":"x"}`, reads},
 		{"grep", `{"kind":"read","path":"a.txt","intention":"Search in file: x"}`, reads},
@@ -117,7 +116,7 @@ func TestTheEffectOfARequest(t *testing.T) {
 		{"edit", `{"kind":"read","path":"a.txt","intention":"x"}`, named},
 		{"view", `{"warning":"x","kind":"read","path":"a.txt","intention":"x"}`, named},
 		{"view", `{"to":"b","kind":"read","path":"a.txt","intention":"x"}`, named},
-		{"view", `{"path":"b","kind":"read","path":"a.txt","intention":"x"}`, cli.Effect{}},
+		{"view", `{"path":"b","kind":"read","path":"a.txt","intention":"x"}`, "||||"},
 		{"view", `{"kind":"write","path":"a.txt","intention":"x"}`, named},
 		{"view", `{"managedApprovalRequired":true,"kind":"read","path":"a.txt","intention":"x"}`, named},
 	} {
@@ -129,9 +128,8 @@ func TestTheEffectOfARequest(t *testing.T) {
 		if c.tool != "" {
 			asked.ToolCallID, p.tools["1"] = "1", cli.ToolStarted{ID: "1", Name: c.tool}
 		}
-		c.want.Dir = "/w"
-		if got := approval(p, "a", asked, json.RawMessage(c.input)).Effect; got != c.want {
-			t.Errorf("%s %s: %+v", c.tool, c.input, got)
+		if got := clitest.EffectLine(approval(p, "a", asked, json.RawMessage(c.input)).Effect, "/w"); got != c.want {
+			t.Errorf("%s %s: %s", c.tool, c.input, got)
 		}
 	}
 }

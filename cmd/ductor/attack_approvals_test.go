@@ -1,15 +1,12 @@
 package main
 
 import (
-	"database/sql"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"ductor/cli/clitest"
-	"ductor/internal/app"
 	"ductor/internal/sim/telegram"
 )
 
@@ -88,9 +85,7 @@ func hidings() map[string][]hiding {
 func TestNoApprovalHidesWhatItAllows(t *testing.T) {
 	for agent, cases := range hidings() {
 		t.Run(agent, func(t *testing.T) {
-			town := surroundings(t, nil)
-			town.agent, town.permission = agent, "ask"
-			a := &attack{ordeal: town.ordeal(31)}
+			a := startAttack(t, agent)
 			for _, c := range cases {
 				card := a.request(c.kind, c.params)
 				a.check(c, card)
@@ -114,6 +109,14 @@ func TestNoApprovalHidesWhatItAllows(t *testing.T) {
 type attack struct {
 	*ordeal
 	turns int
+}
+
+// startAttack starts a daemon in the permission mode ask, with a default agent.
+func startAttack(t *testing.T, agent string) *attack {
+	t.Helper()
+	town := surroundings(t, nil)
+	town.agent, town.permission = agent, "ask"
+	return &attack{ordeal: town.ordeal(31)}
 }
 
 // request has the agent make a request, and gives its card.
@@ -266,9 +269,7 @@ func fieldsOf(agent string) []string {
 
 // What a card needs to be allowed outlives a restart: its fields, and that its full text was opened.
 func TestACardShowsItsFieldsAfterARestart(t *testing.T) {
-	town := surroundings(t, nil)
-	town.agent, town.permission = "claude", "ask"
-	a := &attack{ordeal: town.ordeal(32)}
+	a := startAttack(t, "claude")
 	card := a.request("mcp__x__y", `{"host":"prod","cwd":"/etc","text":"`+strings.Repeat("x", 700)+`END"}`)
 	a.daemon.kill()
 	a.rise()
@@ -291,32 +292,22 @@ func TestACardShowsItsFieldsAfterARestart(t *testing.T) {
 // An approval that the version before stored, which knew no effects, waits on after the upgrade. Once the agent has asked
 // again, its rule can be made, and allows the same command from then on.
 func TestAnApprovalOfTheVersionBeforeIsDecided(t *testing.T) {
-	town := surroundings(t, nil)
-	town.agent, town.permission = "claude", "ask"
-	a := &attack{ordeal: town.ordeal(33)}
+	a := startAttack(t, "claude")
 	said := a.say(`[[start]] [[ask cmd="touch made"]] [[text "it is made"]]`)
 	card := a.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton("Allow pattern…") })
 	a.daemon.kill()
-	db, err := sql.Open("sqlite3", filepath.Join(a.cfg.Storage.Dir, app.DatabaseFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	hasEffect := func() bool {
-		var command sql.NullString
-		err := db.QueryRow(`SELECT json_extract(content, '$.approval.effect.command') FROM asks`).Scan(&command)
-		return err == nil && command.String == "touch made"
-	}
-	if !hasEffect() {
-		t.Fatal("the stored approval has no effect")
-	}
-	if _, err := db.Exec(`UPDATE asks SET content = json_remove(content, '$.approval.effect')`); err != nil {
-		t.Fatal(err)
+	db := openDatabase(t, a.database())
+	var changed, again int
+	const forget = `UPDATE asks SET content = json_remove(content, '$.approval.effect') WHERE content LIKE '%"effect"%' RETURNING 1`
+	if err := db.QueryRow(forget).Scan(&changed); err != nil {
+		t.Fatal("the stored approval has no effect:", err)
 	}
 	a.rise()
-	eventually(t, "the agent to ask again", hasEffect)
+	eventually(t, "the agent to ask again", func() bool {
+		return db.QueryRow(`SELECT 1 FROM asks WHERE content LIKE '%"effect"%'`).Scan(&again) == nil
+	})
 	a.pressOn(card, "Allow pattern…")
-	a.pressOn(a.awaitMessage(func(m telegram.Message) bool { return m.ID == card.ID && m.HasButton("✅ Allow with this rule") }), "✅ Allow with this rule")
+	a.press("✅ Allow with this rule")
 	a.over("it is made")
 	a.say(`[[start]] [[ask cmd="touch again"]] [[text "it is made again"]]`)
 	a.over("it is made again")

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
@@ -150,7 +149,7 @@ func TestHistoryIsSummarized(t *testing.T) {
 		t.Errorf("the other says %q", m.Text)
 	}
 	town.stop()
-	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.Open(t.Context(), town.database(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

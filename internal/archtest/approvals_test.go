@@ -13,7 +13,8 @@ import (
 var (
 	deciding     = []string{"orchestrator/approval", "orchestrator/steps", "bot/approval"}
 	agentName    = regexp.MustCompile(`(?i)claude|codex|copilot|gemini|qwen|opencode`)
-	decodesInput = regexp.MustCompile(`\bjson\.(Unmarshal|NewDecoder|Valid)\b|\bcli\.(Leaves|TextsOf|Names|EffectOf|OnlyFields|QuestionsIn)\(`)
+	decodesInput = regexp.MustCompile(`\bjson\.(Unmarshal|NewDecoder|Valid)\b|` +
+		`\bcli\.(Leaves|TextsOf|Names|EffectOf|HasOnlyFields|QuestionsIn)\(`)
 )
 
 func TestWhoDecidesKnowsNoAgent(t *testing.T) {
@@ -32,7 +33,8 @@ func TestWhoDecidesKnowsNoAgent(t *testing.T) {
 		"func f(p cli.ApprovalAsked) { switch p.Tool { case \"Bash\": } }":                                         1,
 		"func f(p cli.ApprovalAsked) bool { return p.Tool == cli.PlanTool || p.Tool == \"\" || len(p.Input) > 0 }": 0,
 	} {
-		if got := agentKnowledge(parse(t, "orchestrator/approval/x.go", "package approval\n\n"+code)); len(got) != want {
+		got := agentKnowledge(parse(t, "orchestrator/approval/x.go", "package approval\n\n"+code))
+		if len(got) != want {
 			t.Errorf("%q, want %d of\n%s", got, want, code)
 		}
 	}

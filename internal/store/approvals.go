@@ -56,7 +56,8 @@ func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest 
 func (t tx) reopenRequest(a orchestrator.Approval, id, digest string) error {
 	content, err := encodeRequest(a)
 	if err == nil {
-		_, err = t.Exec(`UPDATE asks SET content = ? WHERE id = ? AND state = 'open' AND digest = ?`, content, id, digest)
+		_, err = t.Exec(`UPDATE asks SET content = ? WHERE id = ? AND state = 'open' AND digest = ?`,
+			content, id, digest)
 	}
 	if err == nil {
 		_, err = t.Exec(`UPDATE ask_requests SET gone = 0 WHERE turn = ? AND request = ?

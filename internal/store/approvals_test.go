@@ -36,8 +36,14 @@ func newApproval(id orchestrator.ApprovalID, turn cli.TurnID, request cli.Approv
 			AgentIDs: []cli.ApprovalID{request}, Dir: "/src", Asked: noon,
 			Request: &cli.ApprovalAsked{ID: request, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
 				Fields: []cli.Field{{Name: "cwd", Value: "/etc", Weight: cli.WiderField}, {Name: "b", Value: ""}}, Missing: "the end",
-				Reason: "why", Started: "tool", Deaf: true, Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}}},
+				Reason: "of " + string(id), Started: "tool", Deaf: true, Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}}},
 	}
+}
+
+// opened opens an approval.
+func opened(t testing.TB, db *DB, a orchestrator.Approval, digest string) orchestrator.Approval {
+	t.Helper()
+	return get[orchestrator.Approval](t)(db.OpenApproval(context.Background(), a, digest))
 }
 
 func allowed(id orchestrator.ApprovalID) orchestrator.ApprovalDecision {
@@ -48,12 +54,12 @@ func TestAnApprovalIsKept(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	a := newApproval("a", "t", "1")
-	same(t, "as it was opened", get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, "d")), a)
+	same(t, "as it was opened", opened(t, db, a, "d"), a)
 	same(t, "found", get[orchestrator.Approval](t)(db.FindApproval(ctx, "a")), a)
 	q := newApproval("q", "t", "2")
 	q.Request = nil
 	q.Questions = []cli.Question{{Header: "H", Text: "T", Multi: true, Free: true, Secret: true, Options: []cli.Option{{Label: "L", Description: "D"}}}}
-	same(t, "questions", get[orchestrator.Approval](t)(db.OpenApproval(ctx, q, "q")), q)
+	same(t, "questions", opened(t, db, q, "q"), q)
 	same(t, "open", get[[]orchestrator.Approval](t)(db.OpenApprovals(ctx)), []orchestrator.Approval{a, q})
 	if err := second(db.FindApproval(ctx, "none")); !errors.Is(err, orchestrator.ErrNoApproval) {
 		t.Errorf("of an approval that is not there: %v", err)
@@ -65,39 +71,12 @@ func TestAnApprovalIsKept(t *testing.T) {
 	}
 }
 
-// What a version stored that knew no fields shows its whole input.
-func TestAnApprovalWithoutFieldsIsRead(t *testing.T) {
+// An approval of a version without fields shows its whole input. A version without effects stored links in the request.
+func TestAnApprovalOfAnOlderVersionIsRead(t *testing.T) {
 	var a orchestrator.Approval
-	must(t, decodeRequest(`{"approval":{"id":"1","tool":"mcp__ssh__run","title":"uptime","input":{"command":"uptime","host":"prod"}}}`, &a))
+	must(t, decodeRequest(`{"approval":{"input":{"command":"uptime","host":"prod"},"links":[{"path":"x","real":"/x"}]}}`, &a))
+	same(t, "the links", a.Links, []orchestrator.Link{{Path: "x", Real: "/x"}})
 	same(t, "the fields", a.Request.Fields, []cli.Field{{Name: "command", Value: "uptime"}, {Name: "host", Value: "prod"}})
-}
-
-// A version without effects stored an open request and links beside the parts of the request. When the agent asks again
-// after the upgrade, the approval gets the effect. A different request under the same id changes nothing.
-func TestAnApprovalOfAnOlderVersionGetsItsEffect(t *testing.T) {
-	db, ctx := newDB(t), t.Context()
-	startTurn(t, db, "t")
-	a := newApproval("a", "t", "1")
-	a.Links = []orchestrator.Link{{Path: "x", Real: "/etc/x", Outside: true}}
-	get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, "d"))
-	old := `{"approval":{"id":"1","tool":"Bash","title":"make","input":{"command":"make"},"fields":[],"links":[{"path":"x","real":"/etc/x","outside":true}],"deaf":true}}`
-	must(t, db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`UPDATE asks SET content = ?`, old)
-		return err
-	}))
-	read := get[orchestrator.Approval](t)(db.FindApproval(ctx, "a"))
-	same(t, "the links of the older version", read.Links, a.Links)
-	if e := read.Request.Effect; e != (cli.Effect{}) || !read.Request.Deaf || read.Request.Title != "make" {
-		t.Errorf("the older version's request is %+v", read.Request)
-	}
-	a.Request.Effect = cli.Effect{Dir: "/src", Command: "make", Shell: cli.ShellRoutine, Reach: cli.ReachExact}
-	same(t, "another request", get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, "other")).Request.Effect, cli.Effect{})
-	same(t, "asked again", get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, "d")), a)
-	get[[]orchestrator.Approval](t)(db.WithdrawTurn(ctx, "t", noon))
-	a.Request.Effect.Command = "rm"
-	if e := get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, "d")).Request.Effect; e.Command != "make" {
-		t.Errorf("a closed approval changed to %+v", e)
-	}
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -107,12 +86,13 @@ func TestRequestsFindTheirApproval(t *testing.T) {
 	startTurn(t, db, "t")
 	startTurn(t, db, "u")
 	openAs := func(id orchestrator.ApprovalID, turn cli.TurnID, request cli.ApprovalID, digest string) orchestrator.Approval {
-		return get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval(id, turn, request), digest))
+		return opened(t, db, newApproval(id, turn, request), digest)
 	}
 	openAs("a", "t", "1", "d")
 	same(t, "of the same digest", openAs("b", "t", "2", "d").AgentIDs, []cli.ApprovalID{"1", "2"})
-	same(t, "asked again", openAs("c", "t", "1", "d").ID, orchestrator.ApprovalID("a"))
-	same(t, "asked again, otherwise", openAs("c", "t", "1", "other").ID, orchestrator.ApprovalID("a"))
+	named := func(a orchestrator.Approval) string { return string(a.ID) + " " + a.Request.Reason }
+	same(t, "asked again", named(openAs("c", "t", "1", "d")), "a of c")
+	same(t, "asked again, otherwise", named(openAs("e", "t", "1", "other")), "a of c")
 	same(t, "of another digest", openAs("d", "t", "3", "e").ID, orchestrator.ApprovalID("d"))
 	same(t, "of another turn", openAs("e", "u", "1", "d").ID, orchestrator.ApprovalID("e"))
 
@@ -132,16 +112,17 @@ func TestRequestsFindTheirApproval(t *testing.T) {
 	if _, changed, err = db.WithdrawRequest(ctx, "t", "2", noon); err != nil || changed {
 		t.Errorf("taken back twice: %v, %v", changed, err)
 	}
+	same(t, "asked again when closed", named(openAs("g", "t", "1", "d")), "a of f")
 	same(t, "a new one like a closed one", openAs("g", "t", "4", "d").ID, orchestrator.ApprovalID("g"))
 	ruled := newApproval("h", "t", "5")
 	ruled.State, ruled.Ruled, ruled.Decided = orchestrator.ApprovalAllowed, "Bash(make)", noon
-	same(t, "one that a rule decided", get[orchestrator.Approval](t)(db.OpenApproval(ctx, ruled, "d")), ruled)
+	same(t, "one that a rule decided", opened(t, db, ruled, "d"), ruled)
 }
 
 func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
-	a := get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("a", "t", "1"), "d"))
+	a := opened(t, db, newApproval("a", "t", "1"), "d")
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")}, {ID: 2, Raw: []byte("{}")}}))
 	d := allowed("a")
 	d.Choice, d.Ruled, d.Updates = orchestrator.AllowPattern, "Bash(make)", []int64{1}
@@ -171,7 +152,7 @@ func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
 		t.Error("what is not there was decided")
 	}
 	// All or none: a rule that cannot be stored leaves the approval open.
-	get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("b", "t", "2"), "d2"))
+	opened(t, db, newApproval("b", "t", "2"), "d2")
 	twin := d
 	twin.Approval = "b"
 	if _, won, err = db.DecideApproval(ctx, twin); err == nil || won {
@@ -208,7 +189,7 @@ func TestAnApprovalEndsWithItsTurn(t *testing.T) {
 		} {
 			db := newDB(t)
 			startTurn(t, db, "t")
-			get[orchestrator.Approval](t)(db.OpenApproval(t.Context(), newApproval("a", "t", "1"), "d"))
+			opened(t, db, newApproval("a", "t", "1"), "d")
 			must(t, end(db))
 			d := allowed("a")
 			d.State = state
@@ -224,7 +205,7 @@ func TestTheEndOfATurnClosesItsApprovals(t *testing.T) {
 	startTurn(t, db, "t")
 	startTurn(t, db, "u")
 	for _, a := range []orchestrator.Approval{newApproval("a", "t", "1"), newApproval("b", "t", "2"), newApproval("c", "u", "1"), newApproval("d", "t", "3")} {
-		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
+		opened(t, db, a, string(a.ID))
 	}
 	must(t, second2(db.DecideApproval(ctx, allowed("b"))))
 	var ids []orchestrator.ApprovalID
@@ -244,7 +225,7 @@ func TestPruneOfApprovals(t *testing.T) {
 	startTurn(t, db, "runs")
 	startTurn(t, db, "over")
 	for _, a := range []orchestrator.Approval{newApproval("open", "over", "1"), newApproval("decided", "over", "2"), newApproval("wanted", "runs", "1")} {
-		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
+		opened(t, db, a, string(a.ID))
 	}
 	must(t, second2(db.DecideApproval(ctx, allowed("decided"))))
 	must(t, second2(db.DecideApproval(ctx, allowed("wanted"))))

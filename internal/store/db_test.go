@@ -85,7 +85,7 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 		t.Error("no user joined")
 	}
 	same(t, "the users", get[[]orchestrator.JoinedUser](t)(db.JoinedUsers(t.Context())), []orchestrator.JoinedUser{user})
-	get[orchestrator.Approval](t)(db.OpenApproval(t.Context(), newApproval("a", "run", "1"), "d"))
+	opened(t, db, newApproval("a", "run", "1"), "d")
 	must(t, second2(db.DecideApproval(t.Context(), allowed("a"))))
 }
 

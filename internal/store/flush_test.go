@@ -67,16 +67,15 @@ func TestADurableWriteIsFlushedWithAllBeforeIt(t *testing.T) {
 
 // What an agent asks is shown at once. What a rule allows is on the disk, with its audit, before the agent is told.
 func TestOnlyADecidedApprovalWaitsForTheDisk(t *testing.T) {
-	ctx := t.Context()
 	db, n := openCounting(t)
 	asked := newApproval("a", "t", "1")
-	get[orchestrator.Approval](t)(db.OpenApproval(ctx, asked, "d"))
+	opened(t, db, asked, "d")
 	if n.Load() != 0 {
 		t.Error("a user waits for the disk until a request is shown")
 	}
 	ruled := newApproval("b", "t", "2")
 	ruled.State, ruled.Ruled, ruled.Decided = orchestrator.ApprovalAllowed, "rule", noon
-	get[orchestrator.Approval](t)(db.OpenApproval(ctx, ruled, "e"))
+	opened(t, db, ruled, "e")
 	if n.Load() != 1 {
 		t.Errorf("%d flushes, want 1", n.Load())
 	}

@@ -23,9 +23,10 @@ const (
 	noUserSentence     = "No user can be asked here, so it was denied."
 	manySentence       = "Too many requests wait for a decision, so this one was denied. Wait for them."
 	brokenSentence     = "ductor could not record the request, so it was denied."
-	toolSentence       = "This tool is not among those that may be used here, so it was denied. Do what you can without it."
-	goneSentence       = "The request was withdrawn before."
-	secretSentence     = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
+	toolSentence       = "This tool is not among those that may be used here, so it was denied. " +
+		"Do what you can without it."
+	goneSentence   = "The request was withdrawn before."
+	secretSentence = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
 )
 
 // Running is a running turn whose requests the service handles.

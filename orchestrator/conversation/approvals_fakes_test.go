@@ -81,17 +81,12 @@ func bash(id cli.ApprovalID, command string) cli.ApprovalAsked {
 	return cli.ApprovalAsked{ID: id, Tool: "Bash", Title: command, Input: input}
 }
 
-// withEffect sets the effect of a request, like a dialect whose shell is called Bash.
-func withEffect(ev cli.Event, dir string) cli.Event {
-	a, ok := ev.(cli.ApprovalAsked)
-	if !ok {
-		return ev
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	a.Effect = cli.EffectOf(a.Input, dir, nil)
-	if a.Tool == "Bash" {
-		a.Effect.Shell = cli.ShellUseFor(a.Reason)
-	}
-	return a
 }
 
 // asking lets the agent ask these in every turn and answer with the decisions.
