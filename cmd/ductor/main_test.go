@@ -54,7 +54,7 @@ const (
 )
 
 // patience is how long anything in a test may take before it counts as never.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // town is an app with a simulated Telegram.
 type town struct {

@@ -221,7 +221,7 @@ func geminiInTrouble(in *troubled) {
 	in.fails(`exit 3`, "✗ Run exit 3 · exit 3")
 	in.fails(`echo $(id)`, "✗ Run echo $(id)") // which Gemini refuses to run
 	// The agent forgets that a tool waited when its process ended, and its model takes such a session no more.
-	in.denies("touch a.txt was denied")
+	in.denies("touch a.txt · denied")
 	in.ends(`[[text "The session goes on."]]`, "The session goes on.")
 }
 

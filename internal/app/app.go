@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -107,9 +108,8 @@ type Options struct {
 	Runner  runner.Options // how the runner is started; without a command as environment.HostRunner says
 	// Launcher starts the agents of this machine, and is closed with the App; nil: the one over Runner.
 	Launcher Launcher
-	Watch    Watch // of turns; nil for none
-	// Transport makes the calls to Telegram; nil: as the configuration says.
-	Transport http.RoundTripper
+	Watch    Watch   // of turns; nil for none
+	Network  Network // a nil field follows the configuration
 	// Examine checks the configuration that runs, with its agents on this machine, for /doctor; nil: there is no such command.
 	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
 	// Load reads the configuration again; nil: it stays as it is.
@@ -121,6 +121,12 @@ type Options struct {
 	Store store.Options
 	// Started is called when the work of the start is over; nil: it gives memory back that only the start used.
 	Started func() error
+}
+
+// Network contains the connections of an App. Agents have their own.
+type Network struct {
+	Telegram http.RoundTripper // makes the calls to Telegram
+	Webhooks net.Listener      // accepts the calls of webhooks
 }
 
 // Launcher is a launcher that an App closes.

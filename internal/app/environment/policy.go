@@ -80,6 +80,9 @@ func (p Policy) docker(name string) bool { return p.sandbox.Named(name).Mode == 
 // project is the project that dir is in. Links may have been laid by an agent that works there: where what is written
 // and what it leads to are in different projects, the one with a sandbox counts.
 func (p Policy) project(dir string) string {
+	if len(p.projects) == 0 {
+		return config.DefaultSandbox
+	}
 	written, real := p.deepest(filepath.Clean(dir)), p.deepest(realDir(dir))
 	if p.docker(written) {
 		return written

@@ -114,11 +114,11 @@ func (o *ordeal) checkDatabase() (found []string) {
 	return found
 }
 
-// stays are the files that ductor's state directory has after an ordered end: the database, keys, what was sent to users of late, and
+// stays are the files that ductor's state directory has after an ordered end: the database, its backups, keys, what was sent to users of late, and
 // files whose lock or socket is what counts.
 var stays = []string{
 	"ductor.db", "crash*.log", "ductor.lock", "mcp.key", "mcp.sock", "terminal.sock", "runner/lock", "runner/sock", "locks/*.lock",
-	"started/*.json", "uploads/*/*", "prompts/append-*",
+	"started/*.json", "uploads/*/*", "prompts/append-*", "backups/ductor-*.db",
 }
 
 // leftFiles finds temporary files, journals, and locks that are held.
