@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -69,19 +70,13 @@ type ToolStarted struct {
 
 // WholeTitle returns the whole command of a tool that runs one, and the title of any other tool.
 func (t ToolStarted) WholeTitle() string {
-	var in struct {
-		Command json.RawMessage `json:"command"`
+	var words []string // some agents list them
+	for _, l := range Leaves(t.Input) {
+		if !l.Unset && (l.Name == "command" || strings.HasPrefix(l.Name, "command[")) {
+			words = append(words, l.Value)
+		}
 	}
-	var line string
-	var words []string
-	switch {
-	case json.Unmarshal(t.Input, &in) != nil:
-	case json.Unmarshal(in.Command, &line) == nil && line != "":
-		return line
-	case json.Unmarshal(in.Command, &words) == nil && len(words) > 0:
-		return strings.Join(words, " ")
-	}
-	return t.Title
+	return cmp.Or(strings.Join(words, " "), t.Title)
 }
 
 // ToolEnded is the end of a tool call. Err is empty on success; see Failed.

@@ -102,24 +102,24 @@ func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.App
 // refusal explains to the user why nothing changed; state is the approval's. It returns the error if users cannot do
 // anything about it.
 func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err error) (string, error) {
-	switch {
-	case errors.Is(err, orchestrator.ErrNoApproval), errors.Is(err, orchestrator.ErrElsewhere),
-		errors.Is(err, orchestrator.ErrBadChoice):
-		return p.Text("common.stale-button"), nil
-	case errors.Is(err, orchestrator.ErrNotApprover):
-		return p.Text("approval.not-approver"), nil
-	case errors.Is(err, orchestrator.ErrApprovalExpired):
-		return p.Text("approval.too-late"), nil
-	case errors.Is(err, orchestrator.ErrApprovalWithdrawn):
-		return p.Text("approval.agent-gone"), nil
-	case errors.Is(err, orchestrator.ErrNotTold):
-		return p.Text("approval.not-told"), nil
-	case errors.Is(err, orchestrator.ErrPathMoved):
-		return p.Text("approval.path-moved"), nil
-	case errors.Is(err, orchestrator.ErrNotBrought):
-		return p.Text("approval.not-brought"), nil
-	case errors.Is(err, orchestrator.ErrApprovalDecided):
-		return p.Text(decidedBefore(state)), nil
+	for _, r := range []struct {
+		is   error
+		text lang.Key
+	}{
+		{orchestrator.ErrNoApproval, "common.stale-button"},
+		{orchestrator.ErrElsewhere, "common.stale-button"},
+		{orchestrator.ErrBadChoice, "common.stale-button"},
+		{orchestrator.ErrNotApprover, "approval.not-approver"},
+		{orchestrator.ErrApprovalExpired, "approval.too-late"},
+		{orchestrator.ErrApprovalWithdrawn, "approval.agent-gone"},
+		{orchestrator.ErrNotTold, "approval.not-told"},
+		{orchestrator.ErrPathMoved, "approval.path-moved"},
+		{orchestrator.ErrNotBrought, "approval.not-brought"},
+		{orchestrator.ErrApprovalDecided, decidedBefore(state)},
+	} {
+		if errors.Is(err, r.is) {
+			return p.Text(r.text), nil
+		}
 	}
 	return "", err
 }

@@ -15,12 +15,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// Service decides about approvals. orchestrator.Approvals documents its methods, except for Status.
+// Service decides about approvals.
 type Service interface {
-	Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press,
-		v orchestrator.Verdict) (orchestrator.Approval, error)
-	Approval(ctx context.Context, id orchestrator.ApprovalID,
-		in orchestrator.ConversationID) (orchestrator.Approval, error)
+	orchestrator.Approvals
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 }
 

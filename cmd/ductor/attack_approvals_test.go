@@ -297,6 +297,7 @@ func TestAnApprovalOfTheVersionBeforeIsDecided(t *testing.T) {
 	card := a.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton("Allow pattern…") })
 	a.daemon.kill()
 	db := openDatabase(t, a.database())
+	defer db.Close()
 	var changed, again int
 	const forget = `UPDATE asks SET content = json_remove(content, '$.approval.effect') WHERE content LIKE '%"effect"%' RETURNING 1`
 	if err := db.QueryRow(forget).Scan(&changed); err != nil {

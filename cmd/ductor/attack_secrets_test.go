@@ -199,6 +199,7 @@ func notShown(t *testing.T, chat *telegram.Chat, text string) {
 func notStored(t *testing.T, path, text string) {
 	t.Helper()
 	db := openDatabase(t, path)
+	defer db.Close()
 	columns, err := db.Query(`SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`)
 	if err != nil {
 		t.Fatal(err)
@@ -319,6 +320,7 @@ func olderDatabase(t *testing.T, path string) int {
 		t.Fatal(err)
 	}
 	db := openDatabase(t, path)
+	defer db.Close()
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err == nil {

@@ -106,6 +106,7 @@ func once(town *town, c *telegram.Chat, answer string) {
 func (town *town) awaitTurns(n int) {
 	town.t.Helper()
 	db := openDatabase(town.t, town.database())
+	defer db.Close()
 	eventually(town.t, fmt.Sprint(n, " turns"), func() bool {
 		var turns int
 		err := db.QueryRow(`SELECT count(*) FROM turns`).Scan(&turns)

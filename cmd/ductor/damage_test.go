@@ -13,14 +13,13 @@ import (
 // database returns the path of ductor's database.
 func (town *town) database() string { return filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile) }
 
-// openDatabase opens a database beside ductor, until the end of the test.
+// openDatabase opens a database beside ductor.
 func openDatabase(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite3", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() })
 	return db
 }
 
@@ -28,6 +27,7 @@ func openDatabase(t testing.TB, path string) *sql.DB {
 func emptyLog(t testing.TB, path string) bool {
 	t.Helper()
 	db := openDatabase(t, path)
+	defer db.Close()
 	var busy, frames, done int
 	return db.QueryRow("PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &done) == nil && busy == 0
 }

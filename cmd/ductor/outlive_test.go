@@ -125,6 +125,7 @@ func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 func (town *town) awaitRecorded() {
 	town.t.Helper()
 	db := openDatabase(town.t, town.database())
+	defer db.Close()
 	eventually(town.t, "all turns to be delivered", func() bool {
 		var open int
 		err := db.QueryRow(`SELECT count(*) FROM turns WHERE delivered = 0`).Scan(&open)

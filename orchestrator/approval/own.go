@@ -12,13 +12,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// Ask asks a user to decide a request or answer a question of one of ductor's tools, on behalf of a running turn's
-// agent. It waits for the decision, for its expiry or for the end of ctx, which withdraws the request. asked is a
-// cli.ApprovalAsked or a cli.QuestionAsked; Ask chooses its ID. It returns ErrNoTurn if the turn is not running.
-func (s *Service) Ask(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error) {
-	return s.AskFor(ctx, turn, Helper{}, asked)
-}
-
 // Helper is another agent that works for a running turn, with the tools it may use, in its own words. The zero value is
 // the turn's own agent.
 type Helper struct {
@@ -26,7 +19,10 @@ type Helper struct {
 	Tools cli.ToolList
 }
 
-// AskFor is Ask for a helper of the turn: the rules for the helper's agent and its tool lists apply.
+// AskFor asks a user to decide a request or answer a question, of one of ductor's tools on behalf of a running turn's
+// agent, or of a helper of the turn. The rules for the helper's agent and its tool lists apply. AskFor waits for the
+// decision, for its expiry or for the end of ctx, which withdraws the request. asked is a cli.ApprovalAsked or a
+// cli.QuestionAsked; AskFor chooses its ID. It returns ErrNoTurn if the turn is not running.
 func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error) {
 	r := s.of(turn)
 	if r == nil {

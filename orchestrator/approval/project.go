@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,13 +47,9 @@ func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.Approval
 		fmt.Fprintf(sum, "%q=%q\n", f.Name, f.Value)
 	}
 	digest := hex.EncodeToString(sum.Sum(nil))
-	input, err := json.Marshal(map[string]string{projectDigestField: digest})
-	if err != nil { // a map of strings can always be encoded
-		missing = "the settings"
-	}
 	fields = append(fields, cli.Field{Name: projectDigestField, Value: digest, Weight: cli.LabelField})
-	return cli.ApprovalAsked{Tool: cli.ProjectTool, Title: dir, Fields: fields, Missing: missing, Input: input,
-		Deaf: true}, true
+	return cli.ApprovalAsked{Tool: cli.ProjectTool, Title: dir, Fields: fields, Missing: missing,
+		Input: []byte(`{"` + projectDigestField + `":"` + digest + `"}`), Deaf: true}, true
 }
 
 const projectDigestField = "sha256"

@@ -131,15 +131,49 @@ func (r *Requests) Close() {
 	r.timers = nil
 }
 
+// work handles the events of the turn. It audits a tool once it has ended, because until then the agent may still ask
+// for it.
 func (r *Requests) work() {
 	defer close(r.done)
-	tools := toolAudit{r, map[cli.ToolID]cli.ToolStarted{}}
+	running := map[cli.ToolID]cli.ToolStarted{}
 	for ev := range r.events {
-		if !tools.take(ev) && r.life.Err() == nil {
-			r.handle(ev)
+		switch ev := ev.(type) {
+		case cli.ToolStarted:
+			ev.Title = r.turn.Known().String(ev.Title)
+			running[ev.ID] = ev
+		case cli.ToolEnded:
+			if begun, known := running[ev.ID]; known {
+				delete(running, ev.ID)
+				r.auditTool(begun, ev)
+			}
+		default:
+			if r.life.Err() == nil {
+				r.handle(ev)
+			}
 		}
 	}
 }
+
+// auditTool records a tool that the agent ran. The store skips tools that the agent asked for, and tools repeated after
+// a restart.
+func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
+	r.mu.Lock()
+	mode := r.turn.Mode
+	r.mu.Unlock()
+	t := r.turn.Turn
+	entry := orchestrator.AuditEntry{
+		At: r.s.opts.Now(), What: orchestrator.AuditRan, Conversation: t.Prompt.Conversation, Turn: t.ID,
+		Call: ended.ID, Agent: t.Agent,
+		Tool: begun.Name, Title: begun.Title, Rule: string(mode),
+		Reason: cli.Shorten(r.turn.Known().String(ended.Err), toolReasonBytes),
+	}
+	if err := r.s.opts.Store.RecordAudit(r.keep(), entry); err != nil { // the tool has already run
+		r.log.Error("record the audit", "what", entry.What, "err", err)
+	}
+}
+
+// toolReasonBytes limits the error text of a failed tool in the audit.
+const toolReasonBytes = 200
 
 func (r *Requests) handle(ev cli.Event) {
 	r.mu.Lock()

@@ -166,7 +166,7 @@ func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (or
 
 // AskUser implements orchestrator.ActiveTurns.
 func (e *Engine) AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error) {
-	return e.approvals.Ask(ctx, turn, asked)
+	return e.approvals.AskFor(ctx, turn, approval.Helper{}, asked)
 }
 
 // AskFor implements orchestrator.ActiveTurns.
