@@ -159,7 +159,7 @@ func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	if chosen := h.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
 		err = h.lang.Choose(ctx, to, chosen)
 	}
-	h.approvals.Moved(from)
+	h.approvals.MoveGroup(from)
 	return err
 }
 
@@ -243,16 +243,16 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 		f = f.Forgetting()
 	}
 	switch {
-	case o.Fate == approval.Prompt:
+	case o.Handling == approval.TreatAsPrompt:
 		in.Context = cmp.Or(o.Text, in.Context)
 		return false
-	case o.Fate == approval.Finish && o.Text != "":
+	case o.Handling == approval.MarkHandled && o.Text != "":
 		f.Answer(ctx, in, o.Text, nil)
-	case o.Guessed && o.Fate == approval.Leave:
+	case o.Guessed && o.Handling == approval.Ignore:
 		h.offerPrompt(ctx, in, nil)
 	case o.Guessed:
 		h.offerPrompt(ctx, in, in.Updates())
-	case o.Fate == approval.Finish:
+	case o.Handling == approval.MarkHandled:
 		f.Finish(ctx, in.Updates())
 	}
 	return true

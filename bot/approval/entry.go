@@ -224,10 +224,10 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 // supergroups is above the ids of all supergroups. Telegram puts -100 before their numbers.
 const supergroups = -1_000_000_000_000
 
-// change changes an entry's draft by f, saves it and shows it, unless f returns false.
-func (s *Screen) change(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
+// changeDraft changes an entry's draft by f, saves it and shows it, unless f returns false.
+func (s *Screen) changeDraft(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	changed := false
-	d, err := s.keep(ctx, e, func(d *draft) bool {
+	d, err := s.saveDraft(ctx, e, func(d *draft) bool {
 		changed = f(d)
 		return changed
 	})
@@ -237,8 +237,8 @@ func (s *Screen) change(ctx context.Context, e *entry, f func(d *draft) bool) (d
 	return d, err
 }
 
-// keep is change for fields that the message does not show.
-func (s *Screen) keep(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
+// saveDraft is changeDraft for fields that the message does not show.
+func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	s.mu.Lock()
 	d, questions := e.draft.clone(), e.approval.Questions
 	if !f(&d) {
@@ -257,9 +257,9 @@ func (s *Screen) keep(ctx context.Context, e *entry, f func(d *draft) bool) (dra
 	return d, nil
 }
 
-// find records the message of a pressed button as the approval's, if it was unknown whether that had arrived. For the
+// adoptMessage records the message of a pressed button as the approval's, if it was unknown whether that had arrived. For the
 // notice it does so only once the user asks to show the approval there.
-func (s *Screen) find(ctx context.Context, e *entry, id int, op operation) error {
+func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {
 		return nil

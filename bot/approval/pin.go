@@ -82,7 +82,7 @@ func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error 
 
 // recordPin records which message is pinned; 0 for none.
 func (s *Screen) recordPin(ctx context.Context, e *entry, id int) error {
-	_, err := s.keep(ctx, e, func(d *draft) bool {
+	_, err := s.saveDraft(ctx, e, func(d *draft) bool {
 		d.Pinned = id
 		return true
 	})

@@ -43,7 +43,7 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 	if err != nil {
 		return "", nil, err
 	}
-	if err := s.find(ctx, e, p.Message, pressed.op); err != nil {
+	if err := s.adoptMessage(ctx, e, p.Message, pressed.op); err != nil {
 		return "", nil, err
 	}
 	if pressed.op == opFullText && approval.WhyClosed(s.o.Now()) == nil {
@@ -157,7 +157,7 @@ func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.C
 func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Approval,
 	p Press) (string, []render.Text, error) {
 	again := false
-	_, err := s.change(ctx, e, func(d *draft) bool {
+	_, err := s.changeDraft(ctx, e, func(d *draft) bool {
 		if d.applied(p.By.Updates) { // the previous process died before it marked the press as handled
 			return false
 		}
@@ -180,7 +180,7 @@ func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval,
 	pressed buttonData) (string, error) {
 	var answer lang.Key
 	var complete bool
-	d, err := s.keep(ctx, e, func(d *draft) bool {
+	d, err := s.saveDraft(ctx, e, func(d *draft) bool {
 		if d.applied(p.By.Updates) { // the previous process died before it marked the press as handled
 			complete = pressed.op == opNext || pressed.op == opOption && !a.Questions[d.Question].Multi
 			return false

@@ -81,9 +81,9 @@ func (s *Screen) Show(a orchestrator.Approval) {
 	s.push(e)
 }
 
-// Moved moves the open approvals of a group to the group's new id. Telegram rejects the edit of a message of the old
+// MoveGroup moves the open approvals of a group to the group's new id. Telegram rejects the edit of a message of the old
 // group, and that error names the new id.
-func (s *Screen) Moved(chat int64) {
+func (s *Screen) MoveGroup(chat int64) {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
 	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.conv.Chat != chat || !e.open() })
@@ -94,10 +94,10 @@ func (s *Screen) Moved(chat int64) {
 	}
 }
 
-// Hint says in the chat's language that an agent waits for its user, or returns "" if none does. A message answers that
+// WaitingHint returns the note that an agent waits for its user, or "" if none does. A message answers that
 // agent only if it replies to the question, the user pressed a button that asks for words, or onlyQuestion recognizes
 // it as the answer.
-func (s *Screen) Hint(in orchestrator.ConversationID) string {
+func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {

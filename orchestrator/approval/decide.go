@@ -63,7 +63,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 // close decides an approval without a user. It returns false if the approval is no longer open.
 func (r *Requests) close(id orchestrator.ApprovalID, d orchestrator.Decision) (orchestrator.Approval, bool, error) {
 	d.Decided = r.s.opts.Now()
-	return r.s.opts.Store.DecideApproval(r.keep(), orchestrator.ApprovalDecision{Approval: id, Decision: d})
+	return r.s.opts.Store.DecideApproval(r.recordContext(), orchestrator.ApprovalDecision{Approval: id, Decision: d})
 }
 
 // decision converts a verdict into the decision to store. It returns ErrBadChoice if the verdict does not fit.

@@ -89,7 +89,7 @@ func (r *Requests) ruleFor(approval orchestrator.ApprovalRequest) (string, error
 		}
 		return rights.Rules[i], nil
 	}
-	return r.s.chatRule(r.keep(), approval)
+	return r.s.chatRule(r.recordContext(), approval)
 }
 
 // chatRule returns the conversation's rule that allows an approval.

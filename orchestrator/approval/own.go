@@ -49,7 +49,7 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 		return cli.Decision{}, fmt.Errorf("ask the user: %T asks nothing", asked)
 	}
 	shown, _ := secrets.Clean(r.turn.Known(), asked)
-	if !r.takeOwn(asked, shown) {
+	if !r.handleOwn(asked, shown) {
 		return cli.Decision{}, orchestrator.ErrNoTurn
 	}
 	select {
@@ -59,7 +59,7 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	case <-r.life.Done():
 	}
 	if !errors.Is(context.Cause(ctx), cli.ErrDetached) { // otherwise the next process asks again
-		r.takeOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
+		r.handleOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
 	}
 	if r.life.Err() != nil {
 		return cli.Decision{}, context.Cause(r.life)
@@ -91,8 +91,8 @@ func (r *Requests) giveUp(id cli.ApprovalID) {
 	delete(r.own, id)
 }
 
-// takeOwn shows and handles one of ductor's own events. It returns false if the agent has already ended the turn.
-func (r *Requests) takeOwn(ev, shown cli.Event) bool {
+// handleOwn shows and handles one of ductor's own events. It returns false if the agent has already ended the turn.
+func (r *Requests) handleOwn(ev, shown cli.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.own == nil || r.life.Err() != nil {
@@ -103,11 +103,11 @@ func (r *Requests) takeOwn(ev, shown cli.Event) bool {
 	return true
 }
 
-// AskOutside asks a user to decide a request of an agent that ductor does not run, such as one in a terminal. of names
+// AskForTerminal asks a user to decide a request of an agent that ductor does not run, such as one in a terminal. of names
 // the agent. Rules do not apply, and no rule is created. It waits for the decision, for its expiry or for the end of
 // ctx, which withdraws the request. If the cause of that end is cli.ErrDetached, the request stays open: the agent asks
 // the next process again under the same turn ID, and gets a decision that was made in between.
-func (s *Service) AskOutside(ctx context.Context, of Running, asked cli.Event) (cli.Decision, error) {
+func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.Event) (cli.Decision, error) {
 	of.Turn.ID = orchestrator.TerminalTurn + cmp.Or(of.Turn.ID, cli.TurnID(s.opts.NewID()))
 	of.Turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfTerminal}
 	of.Show = func(cli.Event) {}
@@ -133,8 +133,8 @@ func (s *Service) AskOutside(ctx context.Context, of Running, asked cli.Event) (
 // askAgainWait is how long after a start a request of a terminal stays open without being asked again.
 const askAgainWait = time.Minute
 
-// awaitOutside withdraws the request of a terminal unless the terminal asks again.
-func (s *Service) awaitOutside(turn cli.TurnID) {
+// awaitTerminal withdraws the request of a terminal unless the terminal asks again.
+func (s *Service) awaitTerminal(turn cli.TurnID) {
 	s.opts.After(askAgainWait, func() {
 		leave, ok := s.opts.Enter()
 		if !ok {

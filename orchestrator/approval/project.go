@@ -12,9 +12,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// Project reports whether a turn of the conversation may use the settings of its project: a rule of the chat must allow
+// ProjectSettings reports whether a turn of the conversation may use the settings of its project: a rule of the chat must allow
 // exactly these settings.
-func (s *Service) Project(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn,
+func (s *Service) ProjectSettings(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn,
 	dir string) (cli.ProjectSettings, error) {
 	asked, there := s.projectApproval(t, dir)
 	if !there {
@@ -93,7 +93,7 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	defer r.giveUp(id)
 	asked.ID = id
 	probe := orchestrator.ApprovalRequest{Agent: t.Agent, Dir: r.turn.Dir, Request: &asked}
-	before, err := opts.Store.FindSameApproval(r.keep(), t.Session, digestOf(probe))
+	before, err := opts.Store.FindSameApproval(r.recordContext(), t.Session, digestOf(probe))
 	switch {
 	case err == nil && (before.State == orchestrator.ApprovalDenied || before.State == orchestrator.ApprovalExpired):
 		return cli.WithoutProject

@@ -29,8 +29,8 @@ const (
 	secretSentence = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
 )
 
-// Running is a running turn whose requests the service handles.
-type Running struct {
+// RunningTurn is a running turn whose requests the service handles.
+type RunningTurn struct {
 	Turn    orchestrator.Turn
 	Dir     string
 	Mode    cli.PermissionMode
@@ -50,7 +50,7 @@ type Running struct {
 // delivered from within the stream.
 type Requests struct {
 	s      *Service
-	turn   Running
+	turn   RunningTurn
 	life   context.Context // of the turn
 	log    *slog.Logger
 	events chan cli.Event
@@ -72,7 +72,7 @@ func (l lock) Unlock() { <-l }
 
 // Open starts handling the requests of a turn. The caller ends it with Drain and Close. life is the context of the
 // turn.
-func (s *Service) Open(life context.Context, turn Running) *Requests {
+func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
 		events: make(chan cli.Event, mostEvents), done: make(chan struct{}),
@@ -89,11 +89,11 @@ func (s *Service) Open(life context.Context, turn Running) *Requests {
 	return r
 }
 
-// keep returns a context that never ends, because events must be recorded.
-func (r *Requests) keep() context.Context { return context.WithoutCancel(r.life) }
+// recordContext returns a context that never ends, because events must be recorded.
+func (r *Requests) recordContext() context.Context { return context.WithoutCancel(r.life) }
 
-// Take handles an event of the turn. The agent's stream calls it.
-func (r *Requests) Take(ev cli.Event) {
+// HandleEvent handles an event of the turn. The agent's stream calls it.
+func (r *Requests) HandleEvent(ev cli.Event) {
 	switch ev.(type) {
 	case cli.ToolStarted, cli.ToolEnded: // the audit must be complete
 		r.events <- ev
@@ -167,7 +167,7 @@ func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
 		Tool: begun.Name, Title: begun.Title, Rule: string(mode),
 		Reason: cli.Shorten(r.turn.Known().String(ended.Err), toolReasonBytes),
 	}
-	if err := r.s.opts.Store.RecordAudit(r.keep(), entry); err != nil { // the tool has already run
+	if err := r.s.opts.Store.RecordAudit(r.recordContext(), entry); err != nil { // the tool has already run
 		r.log.Error("record the audit", "what", entry.What, "err", err)
 	}
 }
@@ -207,7 +207,7 @@ func (r *Requests) withdrawn(request cli.ApprovalID) {
 			break
 		}
 	}
-	approval, changed, err := r.s.opts.Store.WithdrawRequest(r.keep(), r.turn.Turn.ID, request, r.s.opts.Now())
+	approval, changed, err := r.s.opts.Store.WithdrawRequest(r.recordContext(), r.turn.Turn.ID, request, r.s.opts.Now())
 	if err != nil {
 		r.log.Error("withdraw approval", "err", err)
 	}
@@ -285,7 +285,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	case rule != "":
 		stored.State, stored.Ruled, stored.Decided = orchestrator.ApprovalAllowed, rule, r.s.opts.Now()
 	}
-	now, err := r.s.opts.Store.OpenApproval(r.keep(), stored, digestOf(approval.ApprovalRequest))
+	now, err := r.s.opts.Store.OpenApproval(r.recordContext(), stored, digestOf(approval.ApprovalRequest))
 	if err != nil || rule == "" || now.State != orchestrator.ApprovalOpen {
 		return now, err
 	}

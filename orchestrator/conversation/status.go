@@ -181,7 +181,7 @@ func (e *Engine) AskFor(ctx context.Context, id cli.TurnID, h orchestrator.Helpe
 func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string,
 	asked cli.Event) (cli.Decision, error) {
 	redactor := turn.NewRedactor(e.wg.Go, func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) })
-	return e.approvals.AskOutside(ctx, approval.Running{
+	return e.approvals.AskForTerminal(ctx, approval.RunningTurn{
 		Turn: orchestrator.Turn{ID: cli.TurnID(id), Agent: agent,
 			Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
 		Dir: dir, Mode: cli.Ask, Known: redactor.Known, Learn: redactor.Learn,
