@@ -67,7 +67,7 @@ type ApprovalTerms struct {
 	// They are empty if ductor offers none.
 	SessionRule string
 	Rule        string
-	// Edits reports whether AllowEdits can be chosen.
+	// Edits is set if users can choose AllowEdits.
 	Edits bool
 }
 
@@ -121,7 +121,7 @@ const (
 	AllowPattern Choice = "pattern" // and create Rule, for this conversation until a user revokes it
 	// And switch the conversation to accept-edits, which allows edits in the working directory.
 	AllowEdits Choice = "edits"
-	Deny       Choice = "deny"   // with a Reason, if there is one
+	Deny       Choice = "deny"   // with a Reason, if the user gave one
 	Answer     Choice = "answer" // with Answers
 )
 
