@@ -171,9 +171,7 @@ func TestMessagesSentWhileTheBotIsDown(t *testing.T) {
 	simulated(t, func(t *testing.T, h *botRig) {
 		_, stop := h.serve(t)
 		synctest.Wait()
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, stop())
 		for _, text := range []string{"one", "two", "three"} {
 			h.ann.Send(h.chat, text)
 		}

@@ -98,5 +98,6 @@ func approval(c call, tool, first, text string, input any, same ...string) cli.A
 		}
 	}
 	asked.Fields = read.Fields(raw)
+	asked.Effect = cli.EffectOf(raw, c.Request.Dir, nil)
 	return asked
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"ductor/cli/naming"
-	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
@@ -151,7 +150,7 @@ func TestHistoryIsSummarized(t *testing.T) {
 		t.Errorf("the other says %q", m.Text)
 	}
 	town.stop()
-	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.Open(t.Context(), town.database(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

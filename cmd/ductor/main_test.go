@@ -296,7 +296,7 @@ func (town *town) nothingOfTurnsLives() {
 // turnOf is the turn that began last in a run; empty if none did.
 func (town *town) turnOf(run runner.Info) cli.TurnID {
 	town.t.Helper()
-	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.OpenReadOnly(town.t.Context(), town.database(), store.Options{})
 	if err != nil {
 		town.t.Fatal(err)
 	}

@@ -383,9 +383,7 @@ func TestTooManyRequestsAtOnceAreDenied(t *testing.T) {
 func TestOnlyWhoCanBeAskedIs(t *testing.T) {
 	for _, mode := range cli.PermissionModes() {
 		h := open(t)
-		if err := h.SetPermission(t.Context(), here, mode, owner); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.SetPermission(t.Context(), here, mode, owner))
 		h.submit(t, here, "go")
 		h.awaitAsked(t, 1)
 		if got := h.agent.requests()[0].Attended; !got {

@@ -85,9 +85,7 @@ func TestTheModeFollowsAChoice(t *testing.T) {
 		{cli.Auto, plan, orchestrator.AllowOnce, cli.Auto, false},
 	} {
 		h := open(t)
-		if err := h.SetPermission(t.Context(), here, tc.before, owner); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.SetPermission(t.Context(), here, tc.before, owner))
 		tc.ask.ID = "1"
 		h.asking(tc.ask)
 		h.submit(t, here, "first")

@@ -122,7 +122,7 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 		req.Servers = e.opts.Servers(conv.ID, t.AgentEnv())
 	}
 	var err error
-	if req.Project, err = e.approvals.Project(ctx, conv.ID, t, s.Dir); err != nil {
+	if req.Project, err = e.approvals.ProjectSettings(ctx, conv.ID, t, s.Dir); err != nil {
 		return cli.Request{}, err
 	}
 	if role.Append {
