@@ -131,7 +131,7 @@ func (w *wreck) damage(how func(path string) error) {
 // movedAside checks that what was damaged is there byte by byte.
 func (w *wreck) movedAside() {
 	w.t.Helper()
-	asides := store.Asides(w.cfg.Storage.Dir)
+	asides := store.DamagedDirs(w.cfg.Storage.Dir)
 	if len(asides) != 1 {
 		w.t.Fatalf("moved aside: %q", asides)
 	}
@@ -276,7 +276,7 @@ func TestADamagedRowIsPassedOver(t *testing.T) {
 	w.openGate()
 	once(w.town, w.chat, "answer three")
 	w.answered("five")
-	if len(store.Asides(w.cfg.Storage.Dir)) > 0 {
+	if len(store.DamagedDirs(w.cfg.Storage.Dir)) > 0 {
 		t.Error("the database was moved aside")
 	}
 }

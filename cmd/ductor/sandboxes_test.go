@@ -100,7 +100,7 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 
 // forgets trims a shelf to almost nothing, hours later, and wants that many things with as many bytes to go, as was
 // said before.
-func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Environments) heartbeat.Things, items, bytes int64) {
+func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Environments) heartbeat.Items, items, bytes int64) {
 	t.Helper()
 	cfg := town.cfg
 	cfg.Agents.IdleLimit = time.Nanosecond // what it was used for is over
@@ -109,7 +109,7 @@ func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Env
 		t.Fatal(err)
 	}
 	defer envs.Close()
-	s, all := shelf(&envs), heartbeat.Cut{Bytes: 1}
+	s, all := shelf(&envs), heartbeat.Cutoff{Bytes: 1}
 	if early, err := s.Plan(town.soon(), all); what != "containers" && (err != nil || early.Items != 0) {
 		t.Errorf("%s: what was used just now would go: %+v, %v", what, early, err)
 	}

@@ -93,7 +93,7 @@ func (c *cell) inMidTurn() {
 func paused(c *cell) {
 	c.inMidTurn()
 	dockertest.Pause(c.t, c.host, c.container())
-	c.refused("the sandbox's container was paused", "it is woken for the next message")
+	c.refused("the sandbox's container was paused", "your next message resumes it")
 	c.works()
 }
 
@@ -109,7 +109,7 @@ func removed(c *cell) {
 func stopped(c *cell) {
 	c.inMidTurn()
 	c.engine("kill", c.container())
-	c.refused("the sandbox's container was stopped", "it is started for the next message")
+	c.refused("the sandbox's container was stopped", "your next message starts it")
 	c.works()
 }
 
@@ -144,7 +144,7 @@ func diskFull(c, late *cell) {
 	awaitFile(c.t, filepath.Join(c.dir, "ready"))
 	late.enter()
 	late.ask("and here?")
-	late.refused("the disk of the sandbox is full", "make room there")
+	late.refused("the disk of the sandbox is full", "free some space there")
 	c.put("go")
 	c.answeredBy("that was all")
 	c.answered()

@@ -62,13 +62,8 @@ func (a *App) presence() *presence.Presence {
 	return presence.New(presence.Options{State: a.cfg.Storage.Dir, Ask: presence.Logind, UID: os.Getuid()})
 }
 
-// away takes what the owner says of being away.
-func (a *App) away() away { return away{a.presence()} }
-
-type away struct{ *presence.Presence }
-
-// SetAway keeps what the owner says; see sessions.Away.
-func (w away) SetAway(by orchestrator.Press, choice string) error {
+// setAway stores whether the owner is away; see sessions.Options.
+func (a *App) setAway(by orchestrator.Press, choice string) error {
 	c := presence.Choice(choice)
 	switch {
 	case !by.May(orchestrator.ManageDuctor):
@@ -79,7 +74,7 @@ func (w away) SetAway(by orchestrator.Press, choice string) error {
 	if c != presence.Here && !hooked() {
 		return sessions.ErrNoHooks
 	}
-	return w.Choose(c)
+	return a.presence().Choose(c)
 }
 
 // hooked reports whether an agent of this user's terminals has ductor's hooks. Settings that cannot be read may have them.
