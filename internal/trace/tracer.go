@@ -16,9 +16,9 @@ import (
 
 // Settings configures the collector of spans and metrics of turns.
 type Settings struct {
-	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // of the collector; without it, nothing is sent
+	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // empty: nothing is sent
 	KeyFrom string `toml:"key_from"`                                        // the variable with the key
-	Content bool   `toml:"content"`                                         // include prompts, answers, and data of tools
+	Content bool   `toml:"content"`                                         // include texts
 }
 
 // Options configures a Tracer. All but URL and Key are required.
