@@ -65,9 +65,7 @@ func askAndDie(t *testing.T, ask cli.ApprovalAsked, when death) (steps []string)
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, filepath.Join(dir, "uploads"))
 		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer db.Close()
 		agent := agentAsking(ask)
 		agent.gone = make(chan struct{})

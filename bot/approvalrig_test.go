@@ -14,6 +14,7 @@ import (
 
 	"ductor/bot"
 	"ductor/cli"
+	"ductor/cli/clitest"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
 	"ductor/orchestrator"
@@ -45,12 +46,12 @@ func (p *askingAgent) Run(ctx context.Context, agent cli.Agent, req cli.Request,
 	p.given = append(p.given, req.Prompt)
 	p.mu.Unlock()
 	emit(cli.SessionStarted{AgentSessionID: "native"})
-	return p.ask(ctx, agent, emit, nil)
+	return p.ask(ctx, agent, req.Dir, emit, nil)
 }
 
 func (p *askingAgent) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	emit(cli.SessionStarted{AgentSessionID: "native"})
-	return p.ask(ctx, agent, emit, func() { emit(cli.CaughtUp{}) })
+	return p.ask(ctx, agent, req.Dir, emit, func() { emit(cli.CaughtUp{}) })
 }
 
 func (p *askingAgent) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
@@ -61,7 +62,8 @@ func (p *askingAgent) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.Tu
 	return out, nil
 }
 
-func (p *askingAgent) ask(ctx context.Context, agent cli.Agent, emit func(cli.Event), then func()) cli.Result {
+func (p *askingAgent) ask(ctx context.Context, agent cli.Agent, dir string, emit func(cli.Event),
+	then func()) cli.Result {
 	var waits []chan cli.Decision
 	for _, ev := range p.asks {
 		id := idOf(ev)
@@ -77,7 +79,7 @@ func (p *askingAgent) ask(ctx context.Context, agent cli.Agent, emit func(cli.Ev
 			continue
 		}
 		waits = append(waits, wait)
-		emit(ev)
+		emit(clitest.WithEffect(ev, dir))
 	}
 	if then != nil {
 		then()
@@ -140,6 +142,14 @@ func (p *askingAgent) toldAll() []string {
 	return slices.Clone(p.told)
 }
 
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // bash returns a request to run a command.
 func bash(id cli.ApprovalID, command string) cli.ApprovalAsked {
 	input, err := json.Marshal(map[string]string{"command": command})
@@ -184,9 +194,7 @@ func withGateway(
 			f(h)
 		}
 		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer db.Close()
 		s := &approvalRig{T: t, botRig: h, agent: agent, gateway: gateway, db: db, in: h.chat, who: h.ann, bob: h.srv.Person(8, "Bob")}
 		agent.gone = make(chan struct{}) // belongs to this bubble
@@ -311,9 +319,7 @@ func (s *approvalRig) wantAnswer(got, part string) {
 func (s *approvalRig) rules() []string {
 	s.Helper()
 	p, err := s.now.desk.Permissions(s.Context(), s.conv())
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	var out []string
 	for _, r := range p.Rules {
 		out = append(out, r.Text)
@@ -336,13 +342,9 @@ func (s *approvalRig) restart() {
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	s.now.end()
-	if err := <-s.now.done; err != nil {
-		s.Fatal(err)
-	}
+	must(s, <-s.now.done)
 	s.now.desk.Detach(last)
-	if err := s.now.bot.Close(last); err != nil {
-		s.Fatal(err)
-	}
+	must(s, s.now.bot.Close(last))
 	s.now = startDuctor(s.T, s.botRig, s.db, s.gateway)
 	s.settle()
 }
@@ -351,8 +353,6 @@ func (s *approvalRig) restart() {
 func (s *approvalRig) session() orchestrator.SessionID {
 	s.Helper()
 	st, err := s.now.desk.Status(s.Context(), s.conv())
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return st.Session.ID
 }

@@ -44,7 +44,7 @@ var (
 // ShowApproval shows an approval or a question, or its new state. Before Run it only records it; the bot sends it then.
 func (c *Chat) ShowApproval(a orchestrator.Approval) {
 	c.approvals.Show(a)
-	if a.State != orchestrator.ApprovalOpen && c.approvals.Hint(a.Conversation) == "" {
+	if a.State != orchestrator.ApprovalOpen && c.approvals.WaitingHint(a.Conversation) == "" {
 		c.queue.removeHints(a.Conversation)
 	}
 }
@@ -62,7 +62,7 @@ func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Car
 
 // Queued implements orchestrator.Chat.
 func (c *Chat) Queued(t orchestrator.Turn, ahead int) {
-	c.queue.queued(t, ahead, func() string { return c.approvals.Hint(t.Prompt.Conversation) })
+	c.queue.queued(t, ahead, func() string { return c.approvals.WaitingHint(t.Prompt.Conversation) })
 }
 
 // Unqueued implements orchestrator.Chat. It also removes messages from before a restart.

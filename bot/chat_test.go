@@ -35,7 +35,7 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 		approval.State = orchestrator.ApprovalAllowed
 		var decided sync.WaitGroup
 		chat.queue.queued(waits, 1, func() string {
-			hint := approvals.Hint(approval.Conversation)
+			hint := approvals.WaitingHint(approval.Conversation)
 			if chat.queue.mu.TryLock() { // a decision at this moment must find the card
 				t.Error("a decision can come between the hint and the card")
 				chat.queue.mu.Unlock()

@@ -174,7 +174,7 @@ func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	if chosen := h.commands.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
 		err = h.commands.lang.Choose(ctx, to, chosen)
 	}
-	h.approvals.Moved(from)
+	h.approvals.MoveGroup(from)
 	return err
 }
 
@@ -259,16 +259,16 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 		f = f.Forgetting()
 	}
 	switch {
-	case o.Fate == approval.Prompt:
+	case o.Handling == approval.TreatAsPrompt:
 		in.Context = cmp.Or(o.Text, in.Context)
 		return false
-	case o.Fate == approval.Finish && o.Text != "":
+	case o.Handling == approval.MarkHandled && o.Text != "":
 		f.Answer(ctx, in, o.Text, nil)
-	case o.Guessed && o.Fate == approval.Leave:
+	case o.Guessed && o.Handling == approval.Ignore:
 		h.offerPrompt(ctx, in, nil)
 	case o.Guessed:
 		h.offerPrompt(ctx, in, in.Updates())
-	case o.Fate == approval.Finish:
+	case o.Handling == approval.MarkHandled:
 		f.Finish(ctx, in.Updates())
 	}
 	return true

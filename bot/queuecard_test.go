@@ -118,9 +118,7 @@ func TestQueueCardOfBeforeARestart(t *testing.T) {
 		b, stop := h.serve(t)
 		b.Chat().Queued(turn("a", orchestrator.TurnQueued), 1)
 		wantTexts(t, h, "⏳ Queued, next in line.")
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, stop())
 		b, _ = h.serve(t)
 		wantTexts(t, h, "⏳ Queued, next in line.")
 		b.Chat().Unqueued(turn("a", orchestrator.TurnRunning))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 	"ductor/internal/sim/telegram"
 )
 
@@ -32,7 +33,7 @@ func (p *talker) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit
 			p.mu.Lock()
 			p.waits[idOf(ev)] = make(chan cli.Decision, 1)
 			p.mu.Unlock()
-			emit(ev)
+			emit(clitest.WithEffect(ev, req.Dir))
 		}
 	}
 	var said strings.Builder

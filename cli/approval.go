@@ -24,20 +24,12 @@ type ApprovalAsked struct {
 	// Missing names a part that the agent left out, such as "the command". Such a request cannot be allowed. It is
 	// empty if the request is complete.
 	Missing string `json:"missing,omitempty"`
-	// Links are paths of the request that lead elsewhere, as ductor finds them in the agent's environment.
-	Links  []Link `json:"links,omitempty"`
-	Reason string `json:"reason,omitempty"` // why it asks, in its own words, whole; may be empty
+	Effect  Effect `json:"effect,omitzero"`
+	Reason  string `json:"reason,omitempty"` // why it asks, in its own words, whole; may be empty
 	// The tool's ToolStarted, which may come before the request or after its approval; may be empty.
 	Started ToolID `json:"started,omitempty"`
 	// Deaf is set if the agent's protocol cannot pass on the reason of a denial.
 	Deaf bool `json:"deaf,omitempty"`
-}
-
-// Link is a path that leads elsewhere because it, or a directory on its way, is a symbolic link.
-type Link struct {
-	Path    string `json:"path"`              // as in the request
-	Real    string `json:"real"`              // relative to the working directory if it is below it
-	Outside bool   `json:"outside,omitempty"` // outside of the working directory
 }
 
 // PlanTool is the Tool of an ApprovalAsked for a plan: allowing it lets the agent start. If the agent stores the plan
@@ -137,8 +129,7 @@ type Decision struct {
 // Widens reports whether the request asks for more rights than usual. Rules must not allow it, because they do not
 // cover such rights.
 func (a ApprovalAsked) Widens() bool {
-	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == WiderField }) ||
-		slices.ContainsFunc(a.Links, func(l Link) bool { return l.Outside })
+	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == WiderField })
 }
 
 // SaysMore reports whether a field contains more than title, detail, changes and the parts of an edit.
@@ -151,14 +142,34 @@ func (a ApprovalAsked) OnlyEdits() bool {
 	return len(a.Changes) > 0 && a.Detail+a.Reason+a.Missing == "" && !a.SaysMore()
 }
 
-// RunsCommand reports whether the request is to run a command. Each agent has its own name for the tool.
+// RunsCommand reports whether the request is to run a command in the agent's own shell.
 func (a ApprovalAsked) RunsCommand() bool {
-	switch a.Tool {
-	case "Bash", "PowerShell", "bash", "powershell", "shell", "exec_command", "shell_command", "local_shell",
-		"run_shell_command", "execute":
-		return a.Title+a.Detail != "" && len(a.Changes) == 0
+	return a.Effect.Shell != NoShell && a.Title+a.Detail != "" && len(a.Changes) == 0
+}
+
+// Names reports whether the request names a file of files: as a file to change, as a field, or as a text in its input.
+func (a ApprovalAsked) Names(files []string, dir string) bool {
+	return slices.ContainsFunc(a.Changes, func(c FileChanged) bool { return Touches(files, dir, c.Path) }) ||
+		slices.ContainsFunc(a.Fields, func(f Field) bool { return NamesOne(files, dir, f.Value) }) ||
+		Names(files, dir, a.Input)
+}
+
+// DistinctParts returns the fields and the values of the input that distinguish the request from others, ordered by name.
+// Requests that differ only in labels have the same.
+func (a ApprovalAsked) DistinctParts() ([]Field, []Leaf) {
+	weights := map[string]Weight{}
+	for _, f := range a.Fields { // a repeated key is not a label
+		if _, again := weights[f.Name]; again {
+			f.Weight = PlainField
+		}
+		weights[f.Name] = f.Weight
 	}
-	return false
+	label := func(name string) bool { return weights[name] == LabelField }
+	fields := slices.DeleteFunc(slices.Clone(a.Fields), func(f Field) bool { return label(f.Name) })
+	leaves := slices.DeleteFunc(Leaves(a.Input), func(l Leaf) bool { return label(l.Name) })
+	slices.SortStableFunc(fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(leaves, func(a, b Leaf) int { return strings.Compare(a.Name, b.Name) })
+	return fields, leaves
 }
 
 // OwnWords returns an agent's description of a request, or "" if it only names the kind of tool.
@@ -175,7 +186,7 @@ func HasWord(command, word string) bool {
 	return slices.ContainsFunc(strings.Fields(command), func(w string) bool { return strings.Trim(w, `"';&|()<>`) == word })
 }
 
-// Allowable reports whether a user can allow the request: it must say what it does.
+// Allowable reports whether a user can allow the request: it must describe its action.
 func (a ApprovalAsked) Allowable() bool {
 	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 || a.SaysMore()
 	return said && a.Missing == ""

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -64,6 +66,17 @@ type ToolStarted struct {
 	Parent ToolID
 	// At is the start time; zero means just now. It is in the past when a resumed turn is replayed.
 	At time.Time
+}
+
+// WholeTitle returns the whole command of a tool that runs one, and the title of any other tool.
+func (t ToolStarted) WholeTitle() string {
+	var words []string // some agents list them
+	for _, l := range Leaves(t.Input) {
+		if !l.Unset && (l.Name == "command" || strings.HasPrefix(l.Name, "command[")) {
+			words = append(words, l.Value)
+		}
+	}
+	return cmp.Or(strings.Join(words, " "), t.Title)
 }
 
 // ToolEnded is the end of a tool call. Err is empty on success; see Failed.

@@ -25,7 +25,9 @@ func TestNothingTwiceAndNothingLost(t *testing.T) {
 			Conversation: here, Prompt: "look",
 			JobTiming: orchestrator.JobTiming{Schedule: rapid.SampledFrom([]string{"0 * * * *", "*/7 * * * *",
 				"every 25m", "30 2 * * *"}).Draw(t, "schedule"),
-				Zone: rapid.SampledFrom([]string{"UTC", "Europe/Paris"}).Draw(t, "zone"),
+				QuietHours: orchestrator.QuietHours{
+					Zone: rapid.SampledFrom([]string{"UTC", "Europe/Paris"}).Draw(t, "zone"),
+				},
 				Missed: rapid.SampledFrom([]string{orchestrator.MissedSkip, orchestrator.MissedOnce,
 					orchestrator.MissedAll}).Draw(t, "missed"),
 				Overlap: rapid.SampledFrom([]string{orchestrator.OverlapSkip,

@@ -68,9 +68,8 @@ func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
 	}
 	return t.s.opts.Jobs.CheckJob(orchestrator.Job{
 		ID: orchestrator.JobID(t.s.opts.NewID()), Conversation: c.Turn.Prompt.Conversation,
-		Person: c.Turn.Prompt.Person,
-		Name:   cli.OneLine(in.Name, maxOption), Prompt: in.Prompt,
-		JobTiming: orchestrator.JobTiming{Schedule: line, Zone: zone},
+		Person: c.Turn.Prompt.Person, Name: cli.OneLine(in.Name, maxOption), Prompt: in.Prompt,
+		JobTiming: orchestrator.JobTiming{Schedule: line, QuietHours: orchestrator.QuietHours{Zone: zone}},
 	})
 }
 
@@ -99,5 +98,6 @@ func approval(c call, tool, first, text string, input any, same ...string) cli.A
 		}
 	}
 	asked.Fields = read.Fields(raw)
+	asked.Effect = cli.EffectOf(raw, c.Request.Dir, nil)
 	return asked
 }

@@ -33,11 +33,6 @@ type Approval struct {
 	ApprovalRequest
 	ApprovalTerms
 	Decision
-
-	// Message is the chat message that shows the approval, and Sent is its send state. Before the message is sent they
-	// are 0 and Pending.
-	Message int
-	Sent    SendState
 }
 
 // ApprovalRequest is the agent's request. Either Request or Questions is set, never both.
@@ -52,7 +47,15 @@ type ApprovalRequest struct {
 	Asked        time.Time
 
 	Request   *cli.ApprovalAsked
+	Links     []Link // the paths of Request that lead elsewhere, as ductor finds them in the agent's environment
 	Questions []cli.Question
+}
+
+// Link is a path that leads elsewhere because it, or a directory on its way, is a symbolic link.
+type Link struct {
+	Path    string `json:"path"`              // as in the request
+	Real    string `json:"real"`              // relative to the working directory if it is below it
+	Outside bool   `json:"outside,omitempty"` // outside of the working directory
 }
 
 // ApprovalTerms hold who may decide, the deadline, and the rules that the users can create.

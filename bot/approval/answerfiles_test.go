@@ -62,7 +62,7 @@ func TestAnAnswerHasTheFilesOfItsMessages(t *testing.T) {
 			press(opWords, question)
 			update++
 			m := Message{Conversation: a.Conversation, User: 7, Text: text, Files: files, Updates: []int64{update}}
-			if o := s.Reply(t.Context(), m); o.Fate == Prompt || o.Text != "" {
+			if o := s.Reply(t.Context(), m); o.Handling == TreatAsPrompt || o.Text != "" {
 				t.Fatalf("the answer %q became %+v", text, o)
 			}
 		}

@@ -8,8 +8,13 @@ import (
 )
 
 type button struct {
-	text lang.Key
-	op   operation
+	text             string
+	op               operation
+	question, option int // see buttonData
+}
+
+func (a view) button(text lang.Key, op operation) button {
+	return button{text: a.lang.Text(text), op: op}
 }
 
 // keyboard returns buttons that carry the id and the nonce of an approval, so they work after a restart too.
@@ -18,8 +23,9 @@ func (a view) keyboard(rows ...[]button) tgapi.Keyboard {
 	for _, row := range rows {
 		var buttons []tgapi.Button
 		for _, b := range row {
-			if data, ok := (buttonData{id: a.ID, nonce: a.Nonce, op: b.op}).encode(); ok {
-				buttons = append(buttons, tgapi.Button{Text: a.lang.Text(b.text), Data: data})
+			data := buttonData{id: a.ID, nonce: a.Nonce, op: b.op, question: b.question, option: b.option}
+			if encoded, ok := data.encode(); ok {
+				buttons = append(buttons, tgapi.Button{Text: b.text, Data: encoded})
 			}
 		}
 		if len(buttons) > 0 {
@@ -35,22 +41,22 @@ func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 		return a.projectButtons(s)
 	}
 	words := buttonWords(a.Request.Tool)
-	first, edits, wider := []button{{words.deny, opDeny}}, []button{}, []button{}
+	first, edits, wider := []button{a.button(words.deny, opDeny)}, []button{}, []button{}
 	if a.gate(s) != gateShut {
-		first = append([]button{{words.allow, opOnce}}, first...)
+		first = append([]button{a.button(words.allow, opOnce)}, first...)
 		if a.Edits {
-			edits = append(edits, button{words.edits, opEdits})
+			edits = append(edits, a.button(words.edits, opEdits))
 		}
 		if a.SessionRule != "" {
-			wider = append(wider, button{"approval.allow-session", opShowSession})
+			wider = append(wider, a.button("approval.allow-session", opShowSession))
 		}
 		if a.Rule != "" {
-			wider = append(wider, button{"approval.allow-pattern", opShowPattern})
+			wider = append(wider, a.button("approval.allow-pattern", opShowPattern))
 		}
 	}
-	last := []button{{words.reason, opReason}}
+	last := []button{a.button(words.reason, opReason)}
 	if s.cut || a.unreadFor(orchestrator.AllowSession) || a.unreadFor(orchestrator.AllowPattern) {
-		last = append(last, button{"common.full-text", opFullText})
+		last = append(last, a.button("common.full-text", opFullText))
 	}
 	return a.keyboard(first, edits, wider, last)
 }
@@ -60,7 +66,9 @@ type approvalWords struct{ allow, edits, deny, reason lang.Key }
 
 func buttonWords(tool string) approvalWords {
 	if tool == cli.PlanTool {
-		return approvalWords{"approval.begin", "approval.begin-and-edit", "approval.keep-planning", "approval.keep-planning-with-reason"}
+		return approvalWords{
+			"approval.begin", "approval.begin-and-edit", "approval.keep-planning", "approval.keep-planning-with-reason",
+		}
 	}
 	return approvalWords{"approval.allow-once", "approval.accept-edits", "approval.deny", "approval.deny-with-reason"}
 }
@@ -68,9 +76,9 @@ func buttonWords(tool string) approvalWords {
 // projectButtons returns the buttons of a request to use a project's settings: use them until they change, or ignore
 // them.
 func (a view) projectButtons(s *subject) tgapi.Keyboard {
-	row := []button{{"approval.leave-settings", opDeny}}
+	row := []button{a.button("approval.leave-settings", opDeny)}
 	if a.gate(s) != gateShut && a.Rule != "" {
-		row = append([]button{{"approval.use-settings", opPattern}}, row...)
+		row = append([]button{a.button("approval.use-settings", opPattern)}, row...)
 	}
-	return a.keyboard(row, []button{{"common.full-text", opFullText}})
+	return a.keyboard(row, []button{a.button("common.full-text", opFullText)})
 }

@@ -80,7 +80,8 @@ func parseButtonData(what string) (buttonData, bool) {
 	}
 	p := buttonData{id: orchestrator.ApprovalID(id), nonce: nonce, op: operation(op[:1])}
 	switch p.op {
-	case opOnce, opShowSession, opSession, opShowPattern, opPattern, opEdits, opDeny, opReason, opFullText, opBack, opShow:
+	case opOnce, opShowSession, opSession, opShowPattern, opPattern, opEdits, opDeny, opReason, opFullText, opBack,
+		opShow:
 		return p, len(op) == 1
 	case opNext, opWords:
 		p.question, ok = tgapi.ButtonNumber(op[1:])

@@ -54,7 +54,8 @@ func (a view) shortSubject() render.Text {
 	case req.RunsCommand():
 		return about
 	}
-	return render.Concat(render.Styled(render.Bold, short(render.ToolName(a.lang, req.Tool), render.NameLimit)), render.Plain(" "), about)
+	tool := short(render.ToolName(a.lang, req.Tool), render.NameLimit)
+	return render.Concat(render.Styled(render.Bold, tool), render.Plain(" "), about)
 }
 
 // shortFields returns the fields of a request that has nothing else to decide on.
@@ -76,7 +77,8 @@ func (a view) answeredQuestions() render.Text {
 			all = append(all, render.Plain(" · "))
 		}
 		all = append(all, render.Plain(short(q.Text, answerMax)))
-		if answer := shownAnswer(a.lang, q, answerAt(a.Answers, i)); a.State == orchestrator.ApprovalAnswered && answer != "" {
+		answer := shownAnswer(a.lang, q, answerAt(a.Answers, i))
+		if a.State == orchestrator.ApprovalAnswered && answer != "" {
 			all = append(all, render.Plain(" → "), render.Styled(render.Bold, answer))
 		}
 	}

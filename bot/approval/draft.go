@@ -21,7 +21,7 @@ type draft struct {
 	From     orchestrator.PersonID `json:"from,omitempty"`    // the user whose words the approval waits for
 	Until    time.Time             `json:"until,omitzero"`    // the end of that wait
 	Updates  []int64               `json:"updates,omitempty"` // the latest updates that took effect
-	Opened   bool                  `json:"opened,omitempty"`  // a user opened the full text, so the approval may be allowed
+	Opened   bool                  `json:"opened,omitempty"`  // a user opened the full text and may allow it
 	Pinned   int                   `json:"pinned,omitempty"`  // the pinned message; 0 for none
 
 	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // by question, the files that its words name

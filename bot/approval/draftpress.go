@@ -18,7 +18,8 @@ const (
 
 // press applies a button that decides nothing to a draft. If the press has no effect, it returns the short answer to
 // it.
-func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, lang.Key) {
+func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
+	pressed buttonData) (effect, lang.Key) {
 	if a.Request == nil {
 		return d.pressQuestion(a, user, now, pressed)
 	}
@@ -36,7 +37,8 @@ func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now t
 }
 
 // pressQuestion selects options and moves forward and back.
-func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonID, now time.Time, pressed buttonData) (effect, lang.Key) {
+func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
+	pressed buttonData) (effect, lang.Key) {
 	q := a.Questions[d.Question]
 	switch pressed.op {
 	case opBack:

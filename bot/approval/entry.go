@@ -29,16 +29,13 @@ type entry struct {
 
 	approval orchestrator.Approval
 	draft    draft
-	loaded   bool // draft was loaded from the journal
-	pinned   pinned
+	loaded   bool        // draft was loaded from the journal
+	pinAsked int         // the message for which a pin was requested, or pinRefused
 	timer    *time.Timer // fires the reminder; nil if none is due
 }
 
-// pinned is the state of an approval's pin. The lock of Screen guards it.
-type pinned struct {
-	asked   int  // the message for which a pin was requested
-	refused bool // Telegram does not allow the bot to pin here
-}
+// pinRefused is the value of entry.pinAsked after Telegram rejected a pin: the bot may not pin in this chat.
+const pinRefused = -1
 
 // keyPrefix starts the keys of the messages of approvals.
 const keyPrefix = "approval/"
@@ -69,7 +66,8 @@ func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 	return e
 }
 
-func (s *Screen) open(e *entry, suffix string, content func(context.Context, *entry) (message.Content, error)) *message.Message {
+func (s *Screen) open(e *entry, suffix string,
+	content func(context.Context, *entry) (message.Content, error)) *message.Message {
 	return s.o.Messages.Open(message.Spec{
 		Key: keyPrefix + string(e.id) + suffix, Turn: e.approval.Turn, To: e.conv,
 		Content: func(ctx context.Context) (message.Content, error) { return content(ctx, e) },
@@ -161,7 +159,7 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	s.mu.Unlock()
 	return message.Content{
 		Text:      render.Plain(p.Text("approval.may-be-missing", render.AgentName(p, a.Agent))),
-		Keyboard:  s.view(a).keyboard([]button{{"approval.show", opShow}}),
+		Keyboard:  s.view(a).keyboard([]button{s.view(a).button("approval.show", opShow)}),
 		Lifecycle: message.ResendIfUnknown,
 	}, nil
 }
@@ -216,7 +214,8 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	}
 	e.draft, e.loaded = d, true
 	moves := e.message.To().Chat < 0 && e.message.To().Chat > supergroups
-	if c := s.drawLocked(e); !moves && e.message.State() == orchestrator.Sent && len(d.Updates) == 0 && e.message.Mark() == c.Mark {
+	untouched := e.message.State() == orchestrator.Sent && len(d.Updates) == 0
+	if c := s.drawLocked(e); untouched && !moves && e.message.Mark() == c.Mark {
 		e.message.AssumeShown(c)
 	}
 	return nil
@@ -225,10 +224,10 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 // supergroups is above the ids of all supergroups. Telegram puts -100 before their numbers.
 const supergroups = -1_000_000_000_000
 
-// change changes an entry's draft by f, saves it and shows it, unless f returns false.
-func (s *Screen) change(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
+// changeDraft changes an entry's draft by f, saves it and shows it, unless f returns false.
+func (s *Screen) changeDraft(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	changed := false
-	d, err := s.keep(ctx, e, func(d *draft) bool {
+	d, err := s.saveDraft(ctx, e, func(d *draft) bool {
 		changed = f(d)
 		return changed
 	})
@@ -238,8 +237,8 @@ func (s *Screen) change(ctx context.Context, e *entry, f func(d *draft) bool) (d
 	return d, err
 }
 
-// keep is change for fields that the message does not show.
-func (s *Screen) keep(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
+// saveDraft is changeDraft for fields that the message does not show.
+func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	s.mu.Lock()
 	d, questions := e.draft.clone(), e.approval.Questions
 	if !f(&d) {
@@ -258,9 +257,9 @@ func (s *Screen) keep(ctx context.Context, e *entry, f func(d *draft) bool) (dra
 	return d, nil
 }
 
-// find records the message of a pressed button as the approval's, if it was unknown whether that had arrived. For the
+// adoptMessage records the message of a pressed button as the approval's, if it was unknown whether that had arrived. For the
 // notice it does so only once the user asks to show the approval there.
-func (s *Screen) find(ctx context.Context, e *entry, id int, op operation) error {
+func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {
 		return nil
@@ -325,7 +324,8 @@ func (s *Screen) scheduleLocked(e *entry) {
 		e.timer.Stop()
 		e.timer = nil
 	case e.open() && e.timer == nil && !e.approval.Asked.IsZero():
-		e.timer = time.AfterFunc(max(remindAt(e.approval).Sub(s.o.Now()), 0), func() { e.reminder.Update(outbox.Awaited) })
+		wait := max(remindAt(e.approval).Sub(s.o.Now()), 0)
+		e.timer = time.AfterFunc(wait, func() { e.reminder.Update(outbox.Awaited) })
 	}
 }
 

@@ -2,7 +2,9 @@ package approval
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 
 	"ductor/bot/render"
 	"ductor/lang"
@@ -14,25 +16,16 @@ const (
 	blanksMost   = 40
 )
 
+var blankRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[ \n]{2,}`) })
+
 // folded replaces long runs of white space in s by their count. It reports whether it found any.
 func folded(s string) (text string, cut bool) {
-	var b strings.Builder
-	for s != "" {
-		run := len(s) - len(strings.TrimLeft(s, " \n"))
-		if run == 0 {
-			next := strings.IndexAny(s, " \n")
-			if next < 0 {
-				next = len(s)
-			}
-			b.WriteString(s[:next])
-			s = s[next:]
-			continue
-		}
-		blank, long := foldedRun(s[:run])
-		b.WriteString(blank)
-		s, cut = s[run:], cut || long
-	}
-	return b.String(), cut
+	text = blankRun().ReplaceAllStringFunc(s, func(run string) string {
+		shown, long := foldedRun(run)
+		cut = cut || long
+		return shown
+	})
+	return text, cut
 }
 
 func foldedRun(run string) (string, bool) {
@@ -87,5 +80,6 @@ func middle(p lang.Printer, s string, limit int) (string, bool) {
 		head, tail = head/2, tail/2
 	}
 	left := len(runes) - head - tail
-	return string(runes[:head]) + "\n" + p.Text("approval.characters-hidden", left) + "\n" + string(runes[len(runes)-tail:]), true
+	hidden := p.Text("approval.characters-hidden", left)
+	return string(runes[:head]) + "\n" + hidden + "\n" + string(runes[len(runes)-tail:]), true
 }

@@ -35,8 +35,9 @@ func (a view) fullText() []render.Text {
 
 func (a view) fullApproval() []render.Text {
 	req := a.Request
-	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(render.ToolName(a.lang, req.Tool))))}
-	for _, l := range req.Links {
+	tool := render.OneLine(render.Revealed(render.ToolName(a.lang, req.Tool)))
+	lines := []render.Text{render.Styled(render.Bold, tool)}
+	for _, l := range a.Links {
 		line := linkLine(a.lang, l, render.OneLine(render.Revealed(l.Path)), render.OneLine(render.Revealed(l.Real)))
 		lines = append(lines, render.Styled(render.Bold, line))
 	}
@@ -67,7 +68,8 @@ func shownFields(all []cli.Field) []cli.Field {
 func fullFields(p lang.Printer, fields []cli.Field) string {
 	var b strings.Builder
 	for _, f := range fields {
-		b.WriteString(render.OneLine(render.Revealed(f.Name)) + ": " + strings.ReplaceAll(cmp.Or(f.Value, p.Text("approval.empty")), "\n", "\n    ") + "\n")
+		value := strings.ReplaceAll(cmp.Or(f.Value, p.Text("approval.empty")), "\n", "\n    ")
+		b.WriteString(render.OneLine(render.Revealed(f.Name)) + ": " + value + "\n")
 	}
 	return b.String()
 }
@@ -87,7 +89,8 @@ func fullQuestion(q cli.Question) []render.Text {
 	text, _ := folded(render.Revealed(q.Text))
 	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(q.Header))), render.Plain(text)}
 	for _, o := range q.Options {
-		lines = append(lines, render.Plain("• "+render.OneLine(render.Revealed(o.Label))+": "+render.OneLine(render.Revealed(o.Description))))
+		label, about := render.OneLine(render.Revealed(o.Label)), render.OneLine(render.Revealed(o.Description))
+		lines = append(lines, render.Plain("• "+label+": "+about))
 	}
 	return lines
 }
@@ -102,7 +105,7 @@ func (a view) fullTextTooLong() bool {
 	for _, f := range shownFields(req.Fields) {
 		texts = append(texts, f.Name, f.Value)
 	}
-	for _, l := range req.Links {
+	for _, l := range a.Links {
 		texts = append(texts, l.Path, l.Real)
 	}
 	bytes := len(a.SessionRule) + len(a.Rule)

@@ -20,9 +20,9 @@ func (s *Screen) pin(e *entry) {
 	id := e.message.ID()
 	s.mu.Lock()
 	open := e.open()
-	wanted := open && id != 0 && e.pinned.asked != id && !e.pinned.refused || !open && e.draft.Pinned != 0
-	if open {
-		e.pinned.asked = id
+	wanted := open && id != 0 && e.pinAsked != id && e.pinAsked != pinRefused || !open && e.draft.Pinned != 0
+	if open && e.pinAsked != pinRefused {
+		e.pinAsked = id
 	}
 	s.mu.Unlock()
 	switch {
@@ -42,7 +42,8 @@ func (s *Screen) postPin(e *entry, id int, pin bool) {
 		priority = outbox.Awaited
 	}
 	s.o.Outbox.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(e.conv.Chat), Priority: priority, Key: fmt.Sprint(keyPrefix, e.id, "/pin/", pin), Idempotent: true,
+		Chat: outbox.ChatOf(e.conv.Chat), Priority: priority, Idempotent: true,
+		Key: fmt.Sprint(keyPrefix, e.id, "/pin/", pin),
 		Run: func(ctx context.Context) error { return s.makePin(ctx, e, id, pin) },
 	}, func(err error) {
 		if err != nil {
@@ -65,7 +66,7 @@ func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error 
 		err := s.o.Pins.Pin(ctx, e.conv.Chat, id)
 		if tgapi.FaultOf(err).Kind == tgapi.BadRequest {
 			s.mu.Lock()
-			e.pinned.refused = true
+			e.pinAsked = pinRefused
 			s.mu.Unlock()
 			return s.recordPin(ctx, e, 0)
 		}
@@ -81,7 +82,7 @@ func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error 
 
 // recordPin records which message is pinned; 0 for none.
 func (s *Screen) recordPin(ctx context.Context, e *entry, id int) error {
-	_, err := s.keep(ctx, e, func(d *draft) bool {
+	_, err := s.saveDraft(ctx, e, func(d *draft) bool {
 		d.Pinned = id
 		return true
 	})

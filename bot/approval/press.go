@@ -43,7 +43,7 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 	if err != nil {
 		return "", nil, err
 	}
-	if err := s.find(ctx, e, p.Message, pressed.op); err != nil {
+	if err := s.adoptMessage(ctx, e, p.Message, pressed.op); err != nil {
 		return "", nil, err
 	}
 	if pressed.op == opFullText && approval.WhyClosed(s.o.Now()) == nil {
@@ -53,7 +53,9 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 	return answer, nil, err
 }
 
-func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval, p Press, pressed buttonData) (string, error) {
+// pressed handles a press on an approval that its user may decide.
+func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval, p Press,
+	pressed buttonData) (string, error) {
 	if choice, decides := pressed.op.choice(); decides {
 		if why := s.unseen(e, a, choice); why != "" {
 			return why, nil
@@ -69,7 +71,8 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 
 // decide passes a decision to the service, which shows it. If another message still shows the approval as open, decide
 // corrects that message. If the approval stays open, it shows the draft.
-func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, by orchestrator.Press, message int, v orchestrator.Verdict) (orchestrator.Approval, error) {
+func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, by orchestrator.Press, message int,
+	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	now, err := s.service.Decide(ctx, a.ID, a.Nonce, by, v)
 	s.correct(e, now, message)
 	if err != nil {
@@ -79,7 +82,8 @@ func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, 
 }
 
 // decideByPress decides, and returns the answer to the press.
-func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.Approval, p Press, v orchestrator.Verdict) (string, error) {
+func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.Approval, p Press,
+	v orchestrator.Verdict) (string, error) {
 	say := s.o.Lang.Of(e.conv.Chat)
 	now, err := s.decide(ctx, e, a, p.By, p.Message, v)
 	switch {
@@ -98,23 +102,24 @@ func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.App
 // refusal explains to the user why nothing changed; state is the approval's. It returns the error if users cannot do
 // anything about it.
 func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err error) (string, error) {
-	switch {
-	case errors.Is(err, orchestrator.ErrNoApproval), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrBadChoice):
-		return p.Text("common.stale-button"), nil
-	case errors.Is(err, orchestrator.ErrNotApprover):
-		return p.Text("approval.not-approver"), nil
-	case errors.Is(err, orchestrator.ErrApprovalExpired):
-		return p.Text("approval.too-late"), nil
-	case errors.Is(err, orchestrator.ErrApprovalWithdrawn):
-		return p.Text("approval.agent-gone"), nil
-	case errors.Is(err, orchestrator.ErrNotTold):
-		return p.Text("approval.not-told"), nil
-	case errors.Is(err, orchestrator.ErrPathMoved):
-		return p.Text("approval.path-moved"), nil
-	case errors.Is(err, orchestrator.ErrNotBrought):
-		return p.Text("approval.not-brought"), nil
-	case errors.Is(err, orchestrator.ErrApprovalDecided):
-		return p.Text(decidedBefore(state)), nil
+	for _, r := range []struct {
+		is   error
+		text lang.Key
+	}{
+		{orchestrator.ErrNoApproval, "common.stale-button"},
+		{orchestrator.ErrElsewhere, "common.stale-button"},
+		{orchestrator.ErrBadChoice, "common.stale-button"},
+		{orchestrator.ErrNotApprover, "approval.not-approver"},
+		{orchestrator.ErrApprovalExpired, "approval.too-late"},
+		{orchestrator.ErrApprovalWithdrawn, "approval.agent-gone"},
+		{orchestrator.ErrNotTold, "approval.not-told"},
+		{orchestrator.ErrPathMoved, "approval.path-moved"},
+		{orchestrator.ErrNotBrought, "approval.not-brought"},
+		{orchestrator.ErrApprovalDecided, decidedBefore(state)},
+	} {
+		if errors.Is(err, r.is) {
+			return p.Text(r.text), nil
+		}
 	}
 	return "", err
 }
@@ -149,9 +154,10 @@ func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.C
 }
 
 // openFullText returns everything there is to decide on, once.
-func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Approval, p Press) (string, []render.Text, error) {
+func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Approval,
+	p Press) (string, []render.Text, error) {
 	again := false
-	_, err := s.change(ctx, e, func(d *draft) bool {
+	_, err := s.changeDraft(ctx, e, func(d *draft) bool {
 		if d.applied(p.By.Updates) { // the previous process died before it marked the press as handled
 			return false
 		}
@@ -170,10 +176,11 @@ func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Appr
 
 // advance handles a press that does not decide yet, or that answers the last question. It decides the last answer
 // before the chat could show it as a draft.
-func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval, p Press, pressed buttonData) (string, error) {
+func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval, p Press,
+	pressed buttonData) (string, error) {
 	var answer lang.Key
 	var complete bool
-	d, err := s.keep(ctx, e, func(d *draft) bool {
+	d, err := s.saveDraft(ctx, e, func(d *draft) bool {
 		if d.applied(p.By.Updates) { // the previous process died before it marked the press as handled
 			complete = pressed.op == opNext || pressed.op == opOption && !a.Questions[d.Question].Multi
 			return false

@@ -69,7 +69,8 @@ func answerAt(answers [][]string, i int) []string {
 
 // givenAnswer shows a question and its answer, one line each.
 func givenAnswer(p lang.Printer, q cli.Question, answer []string) render.Text {
-	return render.Concat(render.Plain(short(q.Text, answerMax)), render.Plain("\n→ "), render.Styled(render.Bold, shownAnswer(p, q, answer)))
+	given := render.Styled(render.Bold, shownAnswer(p, q, answer))
+	return render.Concat(render.Plain(short(q.Text, answerMax)), render.Plain("\n→ "), given)
 }
 
 // shownAnswer returns the answer for users, without secrets.
@@ -125,34 +126,27 @@ func (a view) wordsHint(q cli.Question, d draft) string {
 
 func (a view) questionButtons(d draft) tgapi.Keyboard {
 	q := a.Questions[d.Question]
-	var k tgapi.Keyboard
-	row := func(buttons ...tgapi.Button) { k = append(k, buttons) }
-	button := func(text string, op operation, option int) (tgapi.Button, bool) {
-		data, ok := (buttonData{id: a.ID, nonce: a.Nonce, op: op, question: d.Question, option: option}).encode()
-		return tgapi.Button{Text: text, Data: data}, ok
-	}
+	questionButton := func(text lang.Key, op operation) button { return button{a.lang.Text(text), op, d.Question, 0} }
+	var rows [][]button
 	for i, o := range q.Options[:min(len(q.Options), optionsMax)] {
-		if b, ok := button(render.Marked(a.optionLabel(o), slices.Contains(d.Picks[d.Question], i)), opOption, i); ok {
-			row(b)
-		}
+		label := render.Marked(a.optionLabel(o), slices.Contains(d.Picks[d.Question], i))
+		rows = append(rows, []button{{label, opOption, d.Question, i}})
 	}
-	if b, ok := button(a.lang.Text(a.nextLabel(d)), opNext, 0); ok && len(d.answer(d.Question, q)) > 0 {
-		row(b)
+	if len(d.answer(d.Question, q)) > 0 {
+		rows = append(rows, []button{questionButton(a.nextLabel(d), opNext)})
 	}
-	var last []tgapi.Button
-	if b, ok := button(a.lang.Text("common.back"), opBack, 0); ok && (d.Question > 0 || d.View == opWords) {
-		last = append(last, b)
+	var last []button
+	if d.Question > 0 || d.View == opWords {
+		last = append(last, questionButton("common.back", opBack))
 	}
-	if b, ok := button(a.lang.Text("approval.own-words-button"), opWords, 0); ok && d.View != opWords && takesWords(q) {
-		last = append(last, b)
+	if d.View != opWords && takesWords(q) {
+		last = append(last, questionButton("approval.own-words-button", opWords))
 	}
-	if b, ok := button(a.lang.Text("approval.no-answer-button"), opDeny, 0); ok {
-		last = append(last, b)
+	last = append(last, questionButton("approval.no-answer-button", opDeny))
+	if a.questionCut(q) {
+		last = append(last, questionButton("common.full-text", opFullText))
 	}
-	if b, ok := button(a.lang.Text("common.full-text"), opFullText, 0); ok && a.questionCut(q) {
-		last = append(last, b)
-	}
-	return append(k, last)
+	return a.keyboard(append(rows, last)...)
 }
 
 // questionCut reports whether the chat shows only a part of the question.

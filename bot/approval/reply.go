@@ -29,20 +29,20 @@ type Message struct {
 
 // Outcome is the result of Reply.
 type Outcome struct {
-	Fate   Fate
-	Text   string
-	Secret bool // the message contains a secret: delete it and store nothing of it
+	Handling Handling
+	Text     string
+	Secret   bool // the message contains a secret: delete it and store nothing of it
 	// Guessed means that the message answered the only open question without replying to it.
 	Guessed bool
 }
 
-// Fate is how the caller continues with a message after Reply.
-type Fate int
+// Handling is how the caller continues with a message after Reply.
+type Handling int
 
 const (
-	Prompt Fate = iota // treat it as a prompt, below the context Text if there is one
-	Leave              // do nothing: its updates are marked as handled, or stay in the inbox for the next process
-	Finish             // mark its updates as handled, and send Text to the user if there is one
+	TreatAsPrompt Handling = iota // below the context Text, if there is one
+	Ignore                        // its updates are marked as handled, or stay in the inbox for the next process
+	MarkHandled                   // and send Text to the user, if there is one
 )
 
 // Reply uses a message as the reason of a denial or the answer to a question, if it is one: it replies to the message
@@ -51,10 +51,10 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	e, approval, err := s.addressee(ctx, m)
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
-		return Outcome{Fate: Leave}
+		return Outcome{Handling: Ignore}
 	case err != nil:
 		s.o.Log.Error("look up what a message answers to", "updates", m.Updates, "err", err)
-		return Outcome{Fate: Finish, Text: s.o.Lang.Of(m.Conversation.Chat).Text("common.not-looked-up")}
+		return Outcome{Handling: MarkHandled, Text: s.o.Lang.Of(m.Conversation.Chat).Text("common.not-looked-up")}
 	case e == nil:
 		return Outcome{}
 	}
@@ -68,7 +68,7 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 		return s.denyWithReason(ctx, m, e, approval, d)
 	}
 	o := s.answerQuestion(ctx, m, e, approval, d)
-	o.Guessed = m.ReplyTo == 0 && !d.waits(m.User, s.o.Now()) && o.Fate != Prompt && o.Text == ""
+	o.Guessed = m.ReplyTo == 0 && !d.waits(m.User, s.o.Now()) && o.Handling != TreatAsPrompt && o.Text == ""
 	return o
 }
 
@@ -119,15 +119,16 @@ func (s *Screen) listening(m Message) (last *entry) {
 	defer s.mu.Unlock()
 	now := s.o.Now()
 	for _, e := range s.entries {
-		if e.message.To() == m.Conversation && e.open() && e.draft.waits(m.User, now) && (last == nil || e.draft.Until.After(last.draft.Until)) {
+		waits := e.message.To() == m.Conversation && e.open() && e.draft.waits(m.User, now)
+		if waits && (last == nil || e.draft.Until.After(last.draft.Until)) {
 			last = e
 		}
 	}
 	return last
 }
 
-// onlyQuestion returns the only open question of a private chat if the message can answer it: the message has no file and
-// came after the question, which has no secret and accepts these words.
+// onlyQuestion returns the only open question of a private chat, or nil if the message cannot answer it. The message
+// must come after the question and have no file. The question must accept its words and ask for no secret.
 func (s *Screen) onlyQuestion(m Message) (only *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,14 +141,19 @@ func (s *Screen) onlyQuestion(m Message) (only *entry) {
 			only = e
 		}
 	}
-	if only == nil || !m.Private || len(m.Files) > 0 || only.message.ID() == 0 || !m.Arrived.After(only.approval.Asked) {
+	if only == nil || !m.Private || len(m.Files) > 0 || only.message.ID() == 0 ||
+		!m.Arrived.After(only.approval.Asked) {
 		return nil
 	}
 	q := only.approval.Questions[only.draft.Question]
-	if slices.ContainsFunc(only.approval.Questions, func(q cli.Question) bool { return q.Secret }) || !takesWords(q) && optionOf(q, m.Text) < 0 {
+	if hasSecret(only.approval.Questions) || !takesWords(q) && optionOf(q, m.Text) < 0 {
 		return nil
 	}
 	return only
+}
+
+func hasSecret(questions []cli.Question) bool {
+	return slices.ContainsFunc(questions, func(q cli.Question) bool { return q.Secret })
 }
 
 // optionOf returns the index of the option that a text names, or -1.
@@ -165,7 +171,8 @@ func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orch
 	case a.Request.Deaf:
 		return s.denyAndPrompt(ctx, m, e, a)
 	}
-	return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text, Files: m.Files})
+	denial := orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text, Files: m.Files}
+	return s.decideByReply(ctx, m, e, a, denial)
 }
 
 // denyAndPrompt denies the request and makes the reason a prompt, because this agent cannot read it in another way. If
@@ -173,13 +180,13 @@ func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orch
 // prompt.
 func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orchestrator.Approval) Outcome {
 	again := false
-	_, err := s.keep(ctx, e, func(d *draft) bool {
+	_, err := s.saveDraft(ctx, e, func(d *draft) bool {
 		again = d.applied(m.Updates)
 		return !again
 	})
 	if err != nil {
 		s.o.Log.Error("keep a reason", "updates", m.Updates, "err", err)
-		return Outcome{Fate: Finish, Text: s.o.Lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
+		return Outcome{Handling: MarkHandled, Text: s.o.Lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
 	}
 	// the prompt marks the updates as handled
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role}
@@ -192,31 +199,33 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		render.ShortLine(a.Request.Title, answerMax) + ". That was denied:]\n"}
 }
 
-func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Approval, v orchestrator.Verdict) Outcome {
+// decideByReply decides with the words of a message.
+func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Approval,
+	v orchestrator.Verdict) Outcome {
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role, Updates: m.Updates}
 	if now, err := s.decide(ctx, e, a, by, m.ReplyTo, v); err != nil {
 		return s.notDecided(m, now, err)
 	}
-	return Outcome{Fate: Leave}
+	return Outcome{Handling: Ignore}
 }
 
 // notDecided explains why a message decided nothing.
 func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Outcome {
 	p := s.o.Lang.Of(m.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
-		return Outcome{Fate: Leave}
+		return Outcome{Handling: Ignore}
 	}
 	text, err := s.refusal(p, now.State, err)
 	if err != nil {
 		s.o.Log.Error("decide by a reply", "updates", m.Updates, "err", err)
 		text = p.Text("common.failed")
 	}
-	return Outcome{Fate: Finish, Text: text}
+	return Outcome{Handling: MarkHandled, Text: text}
 }
 
 // answerQuestion answers the current question with the words of a message.
 func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
-	secret := slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
+	secret := hasSecret(a.Questions)
 	if secret {
 		m.Text, m.Files = m.Plain, nil
 	}
@@ -225,22 +234,23 @@ func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orch
 			return Outcome{}
 		}
 		text, _ := s.refusal(s.o.Lang.Of(m.Conversation.Chat), a.State, err)
-		return Outcome{Fate: Finish, Text: text, Secret: secret}
+		return Outcome{Handling: MarkHandled, Text: text, Secret: secret}
 	}
 	out := s.answer(ctx, m, e, a, d)
 	out.Secret = secret
 	return out
 }
 
+// answer records the words of a message as the answer to the current question, and decides after the last one.
 func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	p := s.o.Lang.Of(m.Conversation.Chat)
 	q := a.Questions[d.Question]
 	option := optionOf(q, m.Text)
 	if option < 0 && !takesWords(q) {
-		return Outcome{Fate: Finish, Text: p.Text("approval.no-words")}
+		return Outcome{Handling: MarkHandled, Text: p.Text("approval.no-words")}
 	}
 	last := false
-	d, err := s.keep(ctx, e, func(d *draft) bool { // decide the last answer before the chat shows it
+	d, err := s.saveDraft(ctx, e, func(d *draft) bool { // decide the last answer before the chat shows it
 		if d.applied(m.Updates) {
 			last = d.Question+1 == len(a.Questions)
 			return false
@@ -257,10 +267,10 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 	switch {
 	case err != nil:
 		s.o.Log.Error("keep an answer", "updates", m.Updates, "err", err)
-		return Outcome{Fate: Finish, Text: p.Text("approval.not-kept")}
+		return Outcome{Handling: MarkHandled, Text: p.Text("approval.not-kept")}
 	case last && d.complete(a.Questions):
 		return s.decideByReply(ctx, m, e, a, d.verdict(a.Questions))
 	}
 	s.push(e)
-	return Outcome{Fate: Finish}
+	return Outcome{Handling: MarkHandled}
 }

@@ -15,10 +15,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// Service decides about approvals. orchestrator.AskDesk documents its methods, except for Status.
+// Service decides about approvals.
 type Service interface {
-	Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Approval, error)
-	Approval(ctx context.Context, id orchestrator.ApprovalID, in orchestrator.ConversationID) (orchestrator.Approval, error)
+	orchestrator.Approvals
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 }
 
@@ -54,7 +53,9 @@ type Screen struct {
 
 // New returns a Screen.
 func New(o Options) *Screen {
-	return &Screen{o: o, entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string)}
+	return &Screen{
+		o: o, entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string),
+	}
 }
 
 func (s *Screen) view(a orchestrator.Approval) view { return view{a, s.o.Lang.Of(a.Conversation.Chat)} }
@@ -80,9 +81,9 @@ func (s *Screen) Show(a orchestrator.Approval) {
 	s.push(e)
 }
 
-// Moved moves the open approvals of a group to the group's new id. Telegram rejects the edit of a message of the old
+// MoveGroup moves the open approvals of a group to the group's new id. Telegram rejects the edit of a message of the old
 // group, and that error names the new id.
-func (s *Screen) Moved(chat int64) {
+func (s *Screen) MoveGroup(chat int64) {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
 	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.conv.Chat != chat || !e.open() })
@@ -93,10 +94,10 @@ func (s *Screen) Moved(chat int64) {
 	}
 }
 
-// Hint says in the chat's language that an agent waits for its user, or returns "" if none does. A message answers that
+// WaitingHint returns the note that an agent waits for its user, or "" if none does. A message answers that
 // agent only if it replies to the question, the user pressed a button that asks for words, or onlyQuestion recognizes
 // it as the answer.
-func (s *Screen) Hint(in orchestrator.ConversationID) string {
+func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
@@ -110,7 +111,8 @@ func (s *Screen) Hint(in orchestrator.ConversationID) string {
 // home returns the conversation of an approval whose message is in the given one. The two differ if the topic is gone
 // or the group has moved. It does not compare the message: a press may arrive before Telegram has answered the call
 // that sent it.
-func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID, of orchestrator.ApprovalID) orchestrator.ConversationID {
+func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
+	of orchestrator.ApprovalID) orchestrator.ConversationID {
 	a, err := s.service.Approval(ctx, of, in)
 	if !errors.Is(err, orchestrator.ErrElsewhere) {
 		return in

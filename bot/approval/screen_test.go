@@ -50,7 +50,7 @@ func openApproval() orchestrator.Approval {
 	return orchestrator.Approval{
 		ID: "1", Nonce: "n", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
 		ApprovalRequest: orchestrator.ApprovalRequest{Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude",
-			Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"}},
+			Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Effect: shell, Detail: "make"}},
 	}
 }
 

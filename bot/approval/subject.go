@@ -47,7 +47,7 @@ func (a view) subject() *subject {
 		s.add(render.Plain(a.lang.Text("approval.begin-plan", agent)))
 	case req.Tool == cli.ProjectTool:
 		s.add(render.Plain(a.lang.Text("approval.use-project", agent)))
-	case req.OnlyEdits() && !slices.ContainsFunc(req.Changes, func(ch cli.FileChanged) bool { return ch.Kind != cli.FileAdded }):
+	case req.OnlyEdits() && !slices.ContainsFunc(req.Changes, existed):
 		s.add(render.Plain(a.lang.Text("approval.create-files", len(req.Changes), agent)))
 	case req.OnlyEdits():
 		s.add(render.Plain(a.lang.Text("approval.change-files", len(req.Changes), agent)))
@@ -64,10 +64,10 @@ func (a view) subject() *subject {
 	if why := a.whyShut(); why != "" && a.State == orchestrator.ApprovalOpen {
 		s.add(render.Styled(render.Bold, "⚠️ "+why))
 	}
-	s.links(req.Links)
+	s.links(a.Links)
 	s.fields(req, cli.WiderField)
 	s.block("", a.about(), detailMax)
-	s.changes(req, a.Dir)
+	s.changes(a)
 	s.fields(req, cli.PlainField)
 	reason, whole := inLine(req.Reason, min(reasonMax, s.room))
 	s.cut = s.cut || !whole
@@ -76,6 +76,9 @@ func (a view) subject() *subject {
 	}
 	return s
 }
+
+// existed reports whether a change is of a file that existed before.
+func existed(ch cli.FileChanged) bool { return ch.Kind != cli.FileAdded }
 
 // about describes the request in words. It returns "" if that would only list the files of its changes, which follow.
 func (a view) about() string {
@@ -104,7 +107,7 @@ func (s *subject) block(language, text string, most int) {
 }
 
 // links shows the targets of the request's paths, one line each.
-func (s *subject) links(links []cli.Link) {
+func (s *subject) links(links []orchestrator.Link) {
 	for i, l := range links {
 		if i == linksMost {
 			s.cut = true
@@ -119,7 +122,7 @@ func (s *subject) links(links []cli.Link) {
 }
 
 // linkLine shows a link and its target.
-func linkLine(p lang.Printer, l cli.Link, path, real string) string {
+func linkLine(p lang.Printer, l orchestrator.Link, path, real string) string {
 	if l.Outside {
 		return "⚠️ " + p.Text("approval.leads-outside", path, real)
 	}
@@ -161,8 +164,8 @@ func fieldLine(p lang.Printer, f cli.Field) (string, bool) {
 }
 
 // changes shows the proposed changes: the files, and the beginning and the end of each diff.
-func (s *subject) changes(req *cli.ApprovalAsked, dir string) {
-	changes := req.Changes
+func (s *subject) changes(a view) {
+	changes, dir := a.Request.Changes, a.Dir
 	room := diffMax / max(min(len(changes), changesMax), 1)
 	for i, ch := range changes {
 		if i == changesMax {
@@ -172,15 +175,16 @@ func (s *subject) changes(req *cli.ApprovalAsked, dir string) {
 		}
 		path, whole := inLine(cli.Relative(dir, ch.Path), pathMax)
 		s.cut = s.cut || !whole
-		s.add(render.Concat(render.Plain(render.ChangeSign(ch.Kind)+" "+outsideSign(req, ch.Path, dir)),
+		s.add(render.Concat(render.Plain(render.ChangeSign(ch.Kind)+" "+outsideSign(a.Links, ch.Path, dir)),
 			render.Styled(render.Code, path), render.Plain(render.DiffCount(ch.Diff))))
 		s.block("diff", render.DiffText(s.lang, cli.Relative(dir, ch.Path), ch.Diff), room)
 	}
 }
 
 // outsideSign returns a mark for a path outside of the working directory, by its name or through a link.
-func outsideSign(req *cli.ApprovalAsked, path, dir string) string {
-	if slices.ContainsFunc(req.Links, func(l cli.Link) bool { return l.Outside && l.Path == cli.Relative(dir, cli.Absolute(dir, path)) }) {
+func outsideSign(links []orchestrator.Link, path, dir string) string {
+	real := cli.Relative(dir, cli.Absolute(dir, path))
+	if slices.ContainsFunc(links, func(l orchestrator.Link) bool { return l.Outside && l.Path == real }) {
 		return "⚠️ "
 	}
 	if filepath.IsAbs(path) && filepath.IsAbs(dir) {

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"slices"
 	"time"
 
 	"ductor/bot/outbox"
@@ -90,7 +89,8 @@ func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
 	}
 	shown, _ := a.shownRule(rule)
 	lines := append(a.subject().lines, render.Plain(a.lang.Text(head)), render.CodeBlock("", shown))
-	return joinLines(lines), a.keyboard([]button{{"approval.allow-rule", yes}}, []button{{"common.back", opBack}})
+	return joinLines(lines), a.keyboard([]button{a.button("approval.allow-rule", yes)},
+		[]button{a.button("common.back", opBack)})
 }
 
 // shownRule returns a rule as a message shows it. It reports whether that is only a part.
@@ -103,7 +103,7 @@ func (a view) unreadFor(choice orchestrator.Choice) bool {
 	_, session := a.shownRule(a.SessionRule)
 	_, pattern := a.shownRule(a.Rule)
 	switch {
-	case !slices.Contains([]orchestrator.Choice{orchestrator.AllowOnce, orchestrator.AllowSession, orchestrator.AllowPattern, orchestrator.AllowEdits}, choice):
+	case choice == orchestrator.Deny, choice == orchestrator.Answer:
 		return false
 	case choice == orchestrator.AllowSession && session, choice == orchestrator.AllowPattern && pattern:
 		return true
@@ -125,7 +125,9 @@ func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
 		wanted = a.lang.Text("approval.next-is-reason", until)
 	}
 	lines := append(a.subject().lines, render.Styled(render.Bold, wanted))
-	return joinLines(lines), a.keyboard([]button{{"approval.deny-without-reason", opDeny}, {"common.back", opBack}})
+	return joinLines(lines), a.keyboard([]button{
+		a.button("approval.deny-without-reason", opDeny), a.button("common.back", opBack),
+	})
 }
 
 // mustReply reports whether a user's words count only as a reply: in a group not every message is meant for the bot.
@@ -155,7 +157,8 @@ func (a view) drawDecision(user string) render.Text {
 		case a.By == 0:
 			return render.Filled(p.Text("approval.allowed-by-rule", render.Slot), rule)
 		}
-		return render.Filled(by(p.Text("approval.allowed-with-rule", render.Slot), p.Text("approval.allowed-by-with-rule", user, render.Slot)), rule)
+		return render.Filled(by(p.Text("approval.allowed-with-rule", render.Slot),
+			p.Text("approval.allowed-by-with-rule", user, render.Slot)), rule)
 	case orchestrator.ApprovalDenied:
 		if a.Request == nil {
 			return a.because(by(p.Text("approval.not-answered"), p.Text("approval.not-answered-by", user)))

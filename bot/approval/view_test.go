@@ -15,11 +15,14 @@ import (
 	"ductor/orchestrator"
 )
 
+// shell is the effect of a command in the agent's own shell.
+var shell = cli.Effect{Shell: cli.ShellRoutine}
+
 func anApproval() orchestrator.Approval {
 	return orchestrator.Approval{
 		ID: "q1", Nonce: "n1", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
 		ApprovalRequest: orchestrator.ApprovalRequest{Agent: "claude", AgentIDs: []cli.ApprovalID{"x"},
-			Request: &cli.ApprovalAsked{Tool: "Bash", Title: "git status --short"}},
+			Request: &cli.ApprovalAsked{Tool: "Bash", Effect: shell, Title: "git status --short"}},
 		ApprovalTerms: orchestrator.ApprovalTerms{SessionRule: "Bash(git status --short)", Rule: "Bash(git status *)",
 			Expires: time.Date(2026, 1, 2, 15, 4, 0, 0, time.Local)},
 	}
@@ -230,7 +233,7 @@ func TestLawNothingIsAllowedUnseen(t *testing.T) {
 		}
 		a := anApproval()
 		a.Rule, a.SessionRule = "", ""
-		a.Request = &cli.ApprovalAsked{Tool: "Bash", Detail: text("detail"), Reason: text("reason")}
+		a.Request = &cli.ApprovalAsked{Tool: "Bash", Effect: shell, Detail: text("detail"), Reason: text("reason")}
 		for range rapid.IntRange(0, 7).Draw(rt, "changes") {
 			a.Request.Changes = append(a.Request.Changes, cli.FileChanged{Path: text("path"), Diff: text("diff")})
 		}

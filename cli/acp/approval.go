@@ -85,6 +85,14 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	if derived {
 		ev.Fields = append(ev.Fields, widerOf(ev.Input, dir)...)
 	}
+	// Qwen Code adds the one field to every command, and Copilot repeats the command in the other.
+	ev.Effect = cli.EffectOf(ev.Input, dir, map[string]any{"is_background": false, "commands": []any{t.command()}})
+	switch ev.Tool {
+	case "Bash", "bash", "shell", "run_shell_command", kindRun:
+		ev.Effect.Shell = cli.ShellUseFor(ev.Reason)
+	case "PowerShell", "powershell", "exec_command", "shell_command", "local_shell":
+		ev.Effect.Shell = cli.ShellExplained
+	}
 	return ev
 }
 

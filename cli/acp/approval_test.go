@@ -166,6 +166,34 @@ func TestAPatchOfSeveralFiles(t *testing.T) {
 	}
 }
 
+// Rules decide by the effect of a request. Only the agent's own shell is one.
+func TestTheEffectOfARequest(t *testing.T) {
+	for _, c := range []struct {
+		name, input, want string
+	}{
+		{"", `{"command":"ls"}`, "|ls||routine|exact"},
+		{"run_shell_command", `{"command":"ls","is_background":false}`, "|ls||routine|exact"},
+		{"run_shell_command", `{"command":"ls","is_background":true}`, "|||routine|exact"},
+		{"bash", `{"command":"ls","description":"look"}`, "|ls||explained|exact"},
+		{"", `{"command":"ls","commands":["ls"]}`, "|ls||routine|exact"},
+		{"", `{"command":"ls","commands":["ls","id"]}`, "|||routine|exact"},
+		{"mcp_x_run", `{"command":"ls"}`, "|ls|||exact"},
+		{"mcp_x_run", `{"url":"x"}`, "||||tool"},
+	} {
+		raw := json.RawMessage(fmt.Sprintf(`{"toolCall":{"toolCallId":"1","kind":"execute","title":"ls",`+
+			`"_meta":{"toolName":%q},"rawInput":%s}}`, c.name, c.input))
+		a := &ask{id: json.RawMessage(`1`), raw: raw}
+		if err := json.Unmarshal(raw, &a.params); err != nil {
+			t.Fatal(err)
+		}
+		out := turn.NewEmitter("qwen", time.Now, func(cli.Event) {})
+		a.tool = newReporter(out, "/w", Quirks{}).call(a.params.ToolCall)
+		if got := clitest.EffectLine(a.event("/w", nil).Effect, "/w"); got != c.want {
+			t.Errorf("%s %s: %s", c.name, c.input, got)
+		}
+	}
+}
+
 // The card of Qwen Code's plan contains the plan once and no tool name. It also shows a differing plan, or another
 // tool.
 func TestThePlanOfQwenCode(t *testing.T) {

@@ -186,9 +186,7 @@ func TestAdoptedApprovals(t *testing.T) {
 	s = l.adopt(req)
 	k = begin(t, s, req)
 	until[cli.CaughtUp](k)
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(gate, nil, 0o600))
 	second := until[cli.ApprovalAsked](k)
 	if second.ID == first.ID {
 		t.Error("what was answered is asked again")

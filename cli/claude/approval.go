@@ -110,6 +110,13 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 		read.Wider = []string{"mode", "permission_mode"}
 	}
 	ev.Fields = read.Fields(input)
+	ev.Effect = cli.EffectOf(input, t.dir, nil)
+	switch r.Tool {
+	case "Bash":
+		ev.Effect.Shell = cli.ShellUseFor(ev.Reason)
+	case "PowerShell":
+		ev.Effect.Shell = cli.ShellExplained
+	}
 	return ev
 }
 

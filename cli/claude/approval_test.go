@@ -13,6 +13,12 @@ import (
 	"ductor/cli/turn"
 )
 
+// asks returns the approval for a request.
+func asks(tool, input, reason string) cli.ApprovalAsked {
+	p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
+	return p.approval("a", &controlRequest{Tool: tool, Input: json.RawMessage(input), Reason: reason}, json.RawMessage(input))
+}
+
 func TestWhatARequestLeavesOut(t *testing.T) {
 	for _, c := range []struct{ tool, input, missing string }{
 		{"Bash", `{"command":"ls"}`, ""},
@@ -21,8 +27,7 @@ func TestWhatARequestLeavesOut(t *testing.T) {
 		{toolExitPlan, `{"plan":" ","allowedPrompts":[]}`, "the plan"},
 		{"mcp__a__restart", `{}`, ""},
 	} {
-		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
-		ev := p.approval("a", &controlRequest{Tool: c.tool}, json.RawMessage(c.input))
+		ev := asks(c.tool, c.input, "")
 		if ev.Missing != c.missing || ev.Allowable() != (c.missing == "") {
 			t.Errorf("%s %s: %q is missing, allowable: %v", c.tool, c.input, ev.Missing, ev.Allowable())
 		}
@@ -35,8 +40,7 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		tool := rapid.SampledFrom([]string{"Bash", "Edit", "Write", "MultiEdit", "NotebookEdit", "Task", toolExitPlan, "mcp__ssh__run"}).Draw(rt, "tool")
 		input := clitest.Inputs("command", "description", "file_path", "FILE_PATH", "old_string", "new_string", "edits", "content", "plan",
 			"allowedPrompts", "dangerouslyDisableSandbox", "cwd", "url", "notebook_path", "new_source").Draw(rt, "input")
-		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
-		ev := p.approval("a", &controlRequest{Tool: tool, Input: input}, input)
+		ev := asks(tool, string(input), "")
 		if left := clitest.Unshown(input, clitest.Shown(ev), nil); len(left) > 0 {
 			rt.Fatalf("%s %s does not tell %q: %+v", tool, input, left, ev)
 		}
@@ -63,10 +67,27 @@ func TestWhatIsAnEdit(t *testing.T) {
 		{"mcp__x__Write", `{"file_path":"a","content":"x"}`, "", false},
 		{"Bash", `{"command":"ls"}`, "", false},
 	} {
-		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
-		input := json.RawMessage(c.input)
-		if got := p.approval("a", &controlRequest{Tool: c.tool, Input: input, Reason: c.reason}, input).OnlyEdits(); got != c.want {
+		if got := asks(c.tool, c.input, c.reason).OnlyEdits(); got != c.want {
 			t.Errorf("%s %s is only an edit: %v", c.tool, c.input, got)
+		}
+	}
+}
+
+// Rules decide by the effect of a request.
+func TestTheEffectOfARequest(t *testing.T) {
+	for _, c := range []struct {
+		tool, input, reason, want string
+	}{
+		{"Bash", `{"command":"ls","timeout":5}`, "", "|ls||routine|exact"},
+		{"Bash", `{"command":"ls","description":"look"}`, "", "|ls||explained|exact"},
+		{"Bash", `{"command":"ls"}`, "why", "|ls||explained|exact"},
+		{"Bash", `{"command":"ls","run_in_background":true}`, "", "|||routine|exact"},
+		{"PowerShell", `{"command":"ls"}`, "", "|ls||explained|exact"},
+		{"mcp__x__run", `{"command":"ls"}`, "", "|ls|||exact"},
+		{"WebFetch", `{"url":"https://a"}`, "", "||||tool"},
+	} {
+		if got := clitest.EffectLine(asks(c.tool, c.input, c.reason).Effect, "/srv/proj"); got != c.want {
+			t.Errorf("%s %s: %s", c.tool, c.input, got)
 		}
 	}
 }
@@ -88,10 +109,8 @@ func TestAnAllowedPlanIsNotSentBack(t *testing.T) {
 // The user need not see Claude's plan file, unless it is elsewhere.
 func TestTheFileOfAPlanIsNotShown(t *testing.T) {
 	for path, fields := range map[string]int{"/h/.claude/plans/a.md": 0, "/etc/passwd": 1} {
-		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
-		input := json.RawMessage(`{"plan":"do it","planFilePath":"` + path + `"}`)
 		shown := 0
-		for _, f := range p.approval("a", &controlRequest{Tool: toolExitPlan, Input: input}, input).Fields {
+		for _, f := range asks(toolExitPlan, `{"plan":"do it","planFilePath":"`+path+`"}`, "").Fields {
 			if f.Weight != cli.LabelField {
 				shown++
 			}

@@ -84,9 +84,7 @@ func TestArguments(t *testing.T) {
 // Claude decide in place of the user.
 func TestSettingsOfTheOwnerAreJoined(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "settings.json")
-	if err := os.WriteFile(file, []byte(`{"env": {"KEY": "secret"}, /* mine */ "cleanupPeriodDays": 12345678901234567890, "useAutoModeDuringPlan": true}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(`{"env": {"KEY": "secret"}, /* mine */ "cleanupPeriodDays": 12345678901234567890, "useAutoModeDuringPlan": true}`), 0o600))
 	const ask = `"ask":["Agent(isolation:worktree)","CronCreate","CronDelete","EnterWorktree","ExitWorktree"]`
 	for _, tt := range []struct{ args, rest, want string }{
 		{"--verbose", "--verbose", ""},

@@ -109,9 +109,7 @@ func TestModelsOfABrokenCLI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "claude")
-			if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 			p, _ := scripted(t, func(o *Options) { o.Path = path })
 			ctx, cancel := contextWithAbort(t)
 			if name == "prints rubbish" { // and then it waits

@@ -62,9 +62,7 @@ func TestRealHomesShareTheLogIn(t *testing.T) {
 	const token = "sk-ant-oat01-simulated"
 	p, c, _ := real(t, nil)
 	api := modelapi.New(modelapi.Options{Key: token})
-	if err := api.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, api.Start())
 	defer api.Close(context.Background())
 	delete(c.Vars, "ANTHROPIC_API_KEY")
 	c.Vars["ANTHROPIC_BASE_URL"] = api.URL()

@@ -27,3 +27,11 @@ func contextWithAbort(t *testing.T) (context.Context, context.CancelCauseFunc) {
 	t.Cleanup(func() { cancel(nil) })
 	return ctx, cancel
 }
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -113,9 +113,7 @@ func TestSystemPromptsAreInNoCommandLine(t *testing.T) {
 			if len(told) != 2 || filepath.Dir(told[0]) != prompts {
 				t.Errorf("the launcher is told of %q", told)
 			}
-			if err := s.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Close(t.Context()))
 		})
 	}
 }
@@ -129,9 +127,7 @@ func TestPromptFilesAreShared(t *testing.T) {
 	clitest.Open(t, p, cli.Live, req)
 	first := kept(t, prompts)
 	for _, name := range first {
-		if err := os.WriteFile(filepath.Join(prompts, name), []byte("tell all"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(prompts, name), []byte("tell all"), 0o600))
 	}
 	s := clitest.Open(t, p, cli.Live, req)
 	inspect(t, s)
@@ -143,9 +139,7 @@ func TestPromptFilesAreShared(t *testing.T) {
 func TestPromptsThatCannotBeWritten(t *testing.T) {
 	p, dir := scripted(t, nil)
 	p.opts.PromptDir = filepath.Join(dir, "file")
-	if err := os.WriteFile(p.opts.PromptDir, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(p.opts.PromptDir, nil, 0o600))
 	req := cli.Request{Dir: dir, SystemPrompt: replacing, Prompt: "[[text ok]]"}
 	_, err := p.Open(t.Context(), cli.Live, req)
 	if f := cli.AsFailure(agent, err); f == nil || f.Kind != cli.UnknownFailure || strings.Contains(f.Error(), "secrets") {
@@ -160,9 +154,7 @@ func TestPromptsThatCannotBeWritten(t *testing.T) {
 // Claude rejects two prompts of a kind. The one configured for every turn has precedence, like the last flag.
 func TestExtraArgumentsWinOverSystemPrompts(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own")
-	if err := os.WriteFile(own, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(own, []byte("mine"), 0o600))
 	variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
 		prompts := privately(t, p)
 		req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]",

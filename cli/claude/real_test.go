@@ -70,9 +70,7 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 				}
 				session, req.Resume = r.AgentSessionID, r.AgentSessionID
 			}
-			if err := s.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Close(t.Context()))
 			req.Prompt = "[[history]]"
 			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			if !strings.Contains(r.Text, "-p --model") || r.AgentSessionID != session || !strings.Contains(lastAsked(api), `"ok"`) {
@@ -189,9 +187,7 @@ done
 func TestRealTurnsWaitForTheToolsOfATrustedServer(t *testing.T) {
 	p, c, api := real(t, nil)
 	path := filepath.Join(t.TempDir(), "slow")
-	if err := os.WriteFile(path, []byte(slowServer), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(slowServer), 0o700))
 	req := cli.Request{
 		Dir: c.Work, Servers: []cli.ToolServer{{Name: "slow", Path: path, Trusted: true}},
 		Prompt: `[[start]] [[call late args="{}"]] [[text "It came."]]`,

@@ -55,9 +55,7 @@ func TestResumeInANewProcess(t *testing.T) {
 		req := cli.Request{Dir: dir, Prompt: "remember the lighthouse [[text ok]]"}
 		first := clitest.Open(t, p, mode, req)
 		one, _ := clitest.Play(t.Context(), first, req)
-		if err := first.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, first.Close(t.Context()))
 		req.Prompt, req.Resume = "[[history]]", one.AgentSessionID
 		two, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 		if !strings.Contains(two.Text, "lighthouse") {
@@ -167,9 +165,7 @@ func TestImagesGoAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "x.png")
-	if err := os.WriteFile(path, png, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, png, 0o600))
 	variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
 		req := cli.Request{Dir: dir, Prompt: "what is this [[text seen]]", Images: []cli.Image{{Path: path, MIME: "image/png"}}}
 		if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req); r.Text != "seen" {
@@ -289,9 +285,7 @@ func TestProcessThatDiedIsReplaced(t *testing.T) {
 		t.Errorf("before: %+v", before)
 	}
 	run := s.(*live).run
-	if err := run.stream.Process().Stop(t.Context(), time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run.stream.Process().Stop(t.Context(), time.Second))
 	<-run.stream.Ended()
 	if s.Info().Alive {
 		t.Error("a dead process passes for alive")

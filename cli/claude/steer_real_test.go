@@ -38,9 +38,7 @@ func TestRealSteer(t *testing.T) {
 	until[cli.ToolStarted](k)
 	steer(t, s, cli.Request{Turn: "S1", Prompt: `and the harbour [[text "Seen."]]`})
 	steer(t, s, cli.Request{Turn: "S1", Prompt: `and the harbour [[text "Seen."]]`})
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(gate, nil, 0o600))
 	r := k.end()
 	if r.Err != nil || r.Text == "" || s.Info().Alive == false {
 		t.Errorf("answered %+v", r)

@@ -2,6 +2,7 @@ package clitest
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -131,3 +132,20 @@ func Unshown(input json.RawMessage, shown string, written func(string) string) (
 }
 
 func bare(s string) string { return strings.ReplaceAll(strings.Join(strings.Fields(s), ""), "⏎", "") }
+
+// WithEffect returns an event with the effect of the request that it may be, like the event of a dialect whose shell is Bash.
+func WithEffect(ev cli.Event, dir string) cli.Event {
+	if a, ok := ev.(cli.ApprovalAsked); ok {
+		a.Effect = cli.EffectOf(a.Input, dir, nil)
+		if a.Tool == "Bash" {
+			a.Effect.Shell = cli.ShellUseFor(a.Reason)
+		}
+		return a
+	}
+	return ev
+}
+
+// EffectLine returns the parts of an effect, with its directory relative to dir.
+func EffectLine(e cli.Effect, dir string) string {
+	return strings.TrimPrefix(e.Dir, dir) + fmt.Sprintf("|%s|%s|%s|%s", e.Command, e.Read, e.Shell, e.Reach)
+}

@@ -103,9 +103,7 @@ func Cells(t *testing.T, h CellHarness) {
 	const dir = "/srv/proj"
 	picture := filepath.Join(t.TempDir(), "picture.png")
 	var b bytes.Buffer
-	if err := errors.Join(png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))), os.WriteFile(picture, b.Bytes(), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))), os.WriteFile(picture, b.Bytes(), 0o600)))
 	for _, c := range cells(h.Agent, dir) {
 		if len(c.prompts) == 0 {
 			continue
@@ -130,9 +128,7 @@ func (h CellHarness) record(t *testing.T, c cell, path, picture string) {
 	t.Helper()
 	api := realagent.Model(t, "")
 	real := h.Install(t, api.URL())
-	if err := os.WriteFile(filepath.Join(real.Work, "old.txt"), []byte("first\nsecond\nthird\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(real.Work, "old.txt"), []byte("first\nsecond\nthird\n"), 0o600))
 	for i, prompt := range c.prompts {
 		c.prompts[i] = strings.ReplaceAll(prompt, "/srv/proj", real.Work)
 	}
@@ -141,9 +137,7 @@ func (h CellHarness) record(t *testing.T, c cell, path, picture string) {
 	base := filepath.Dir(real.Work)
 	slug := strings.ReplaceAll(real.Work, "/", "-")
 	tape := r.scrubbed(h.Noise, real.Work, "/srv/proj", real.Work[1:], "srv/proj", slug, "-srv-proj", real.Home, "/home/bot", base, "/tmp/agent", api.URL(), "http://127.0.0.1:1")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(tape.String()), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(tape.String()), 0o600)))
 }
 
 // play runs the turns of a situation, decides what is asked, and returns the events as text. kill ends the agent; nil if the tape does.

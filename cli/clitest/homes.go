@@ -153,12 +153,8 @@ func Owned(t testing.TB, home string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
 		path := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 }
 

@@ -110,9 +110,7 @@ func playEnds(s *launcherStage) {
 func playInterrupt(s *launcherStage) {
 	p := s.start(s.sh(`trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.01; done`))
 	s.line(p)
-	if err := p.Interrupt(); err != nil {
-		s.Fatal(err)
-	}
+	must(s, p.Interrupt())
 	<-p.Done()
 	if got := p.Exit().Code; got != 7 {
 		s.Errorf("exit code %d", got)
@@ -208,9 +206,7 @@ func playStopNow(s *launcherStage) {
 	s.line(p)
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
-	if err := p.Stop(ctx, time.Hour); err != nil {
-		s.Fatal(err)
-	}
+	must(s, p.Stop(ctx, time.Hour))
 	if got := p.Exit(); !got.Signal {
 		s.Errorf("exit %+v", got)
 	}

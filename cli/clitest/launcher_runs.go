@@ -20,9 +20,7 @@ func playLeft(s *launcherStage) {
 	if runs := s.left(); len(runs) > 0 {
 		s.Errorf("its own runs are left: %+v", runs)
 	}
-	if err := p.Begin(s.Context(), cli.Mark{Turn: "t1", Output: 8, Note: "n"}); err != nil {
-		s.Fatal(err)
-	}
+	must(s, p.Begin(s.Context(), cli.Mark{Turn: "t1", Output: 8, Note: "n"}))
 	s.write(p, "two\n")
 	s.next()
 	s.eventually("the second line", func() bool { return s.onlyLeft().OutputEnd == 16 })
@@ -44,9 +42,7 @@ func playLeft(s *launcherStage) {
 		s.Errorf("pid %d, it was said at %s", q.PID(), at)
 	}
 	s.write(q, "three\n")
-	if err := q.Stdin().Close(); err != nil {
-		s.Fatal(err)
-	}
+	must(s, q.Stdin().Close())
 	if rest := s.rest(q); rest != "got three\nbye\n" {
 		s.Errorf("then it said %q", rest)
 	}
@@ -81,9 +77,7 @@ func playDiscard(s *launcherStage) {
 	p := s.start(s.agent(`setsid sleep 60 & echo ready; wait`))
 	s.line(p)
 	s.next()
-	if err := s.launcher.Discard(s.Context(), p.Run()); err != nil {
-		s.Fatal(err)
-	}
+	must(s, s.launcher.Discard(s.Context(), p.Run()))
 	if alive := s.alive(p.Run()); len(alive) > 0 || len(s.left()) > 0 {
 		s.Errorf("%v are alive, %+v is left", alive, s.left())
 	}
@@ -111,9 +105,7 @@ func playSettled(s *launcherStage) {
 			marks = append(marks, cli.BackgroundMark) // and that keeps nothing
 		}
 		for _, m := range marks {
-			if err := p.Begin(s.Context(), cli.Mark{Turn: m}); err != nil {
-				s.Fatal(err)
-			}
+			must(s, p.Begin(s.Context(), cli.Mark{Turn: m}))
 		}
 		s.stop(p, 0)
 		s.rest(p)

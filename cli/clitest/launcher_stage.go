@@ -46,9 +46,7 @@ func (s *launcherStage) clear() {
 // next is the launcher of the ductor after this one.
 func (s *launcherStage) next() {
 	s.Helper()
-	if err := s.launcher.Close(); err != nil {
-		s.Fatal(err)
-	}
+	must(s, s.launcher.Close())
 	s.launcher = s.h.Open(s.T)
 }
 
@@ -75,9 +73,7 @@ func (s *launcherStage) start(cmd cli.Command) cli.Process {
 
 func (s *launcherStage) stop(p cli.Process, grace time.Duration) {
 	s.Helper()
-	if err := p.Stop(s.Context(), grace); err != nil {
-		s.Fatal(err)
-	}
+	must(s, p.Stop(s.Context(), grace))
 	if alive := s.alive(p.Run()); len(alive) > 0 {
 		s.Errorf("after Stop these are alive: %v", alive)
 	}

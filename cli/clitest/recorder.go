@@ -29,17 +29,11 @@ func UpdateFlag() Update {
 func Golden(t *testing.T, update Update, path, got string) {
 	t.Helper()
 	if update() {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs (-want +got):\n%s", path, diff)
 	}
@@ -60,6 +54,14 @@ func (r *Recorder) Turn() {
 	r.flush()
 	r.turns++
 	r.used = false
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Event writes ev down; it is the emit of a turn.

@@ -15,6 +15,7 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	p := a.params
 	ev := cli.ApprovalAsked{ID: a.id, Reason: cli.OwnWords(p.Reason), Input: a.m.Params, Started: t.parser.tool(p.Item)}
 	read := readingOf(p, t.Req.Dir)
+	ev.Effect = cli.EffectOf(ev.Input, t.Req.Dir, map[string]any{"kind": "command", "environmentId": "local"})
 	switch a.m.Method {
 	case askCommand:
 		askForCommand(&ev, p, &read)
@@ -87,6 +88,7 @@ func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	shown := plainCommand(p.Command)
 	ev.Tool, ev.Detail, ev.Title = "shell", shown, titleOf(shown)
+	ev.Effect.Shell = cli.ShellUseFor(ev.Reason)
 	switch {
 	case shown == p.Command:
 		read.Said["command"] = p.Command

@@ -89,6 +89,29 @@ func TestLawAnApprovalTellsEveryFieldOfAPatch(t *testing.T) {
 	}
 }
 
+// Rules decide by the effect of a request.
+func TestTheEffectOfARequest(t *testing.T) {
+	usual := `"threadId":"t","itemId":"i1","kind":"command","environmentId":"local"`
+	for _, c := range []struct {
+		method, params, want string
+	}{
+		{askCommand, `{"command":"/bin/bash -lc 'git status'","cwd":"/srv/proj",` + usual + `}`,
+			"|git status||routine|exact"},
+		{askCommand, `{"command":"ls","reason":"more rights",` + usual + `}`, "|ls||explained|exact"},
+		{askCommand, `{"command":"ls","cwd":"/etc",` + usual + `}`, "/etc|ls||routine|exact"},
+		{askCommand, `{"command":"ls","environmentId":"remote"}`, "|||routine|exact"},
+		{askCommand, `{"command":"ls","networkApprovalContext":{"host":"a"}}`, "|||routine|exact"},
+		{askFiles, `{"itemId":"i1","grantRoot":null}`, "||||tool"},
+		{askFiles, `{"itemId":"i1","grantRoot":"/"}`, "||||exact"},
+		{askServer, `{"serverName":"s","message":"m"}`, "||||tool"},
+	} {
+		ev := asked(c.method, json.RawMessage(c.params), "")
+		if got := clitest.EffectLine(ev.Effect, "/srv/proj"); got != c.want {
+			t.Errorf("%s %s: %s", c.method, c.params, got)
+		}
+	}
+}
+
 func TestWhatARequestLeavesOut(t *testing.T) {
 	for _, c := range []struct{ method, params, missing string }{
 		{askCommand, `{"command":"ls"}`, ""},

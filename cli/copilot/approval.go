@@ -61,8 +61,43 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 		ev.Missing = "what it would do"
 	}
 	ev.Title = cmp.Or(ev.Title, asked.Kind)
+	ev.Effect = effectOf(ev, asked, p.dir)
 	return ev
 }
+
+// effectOf returns what a request does. Copilot gives an intention with every request, so that is no reason for asking.
+func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effect {
+	e := cli.EffectOf(ev.Input, dir, nil)
+	reason := ev.Reason
+	if inWords(reason) == inWords(asked.Intention) {
+		reason = ""
+	}
+	if asked.Kind == "shell" {
+		e.Command = ""
+		if !asked.Redirects && strings.TrimSpace(asked.Command) != "" && cli.HasOnlyFields(ev.Input, "kind", "fullCommandText",
+			"shellType", "intention", "commands", "commandSegments", "possiblePaths", "possibleUrls",
+			"canOfferSessionApproval", "hasWriteFileRedirection") {
+			e.Command = asked.Command
+		}
+	}
+	switch ev.Tool {
+	case "bash", "shell":
+		e.Shell = cli.ShellUseFor(reason)
+	case "powershell":
+		e.Shell = cli.ShellExplained
+	case "view", "glob", "grep":
+		// A search in a directory also reads hidden files.
+		whole := ev.Tool == "grep" && !strings.HasPrefix(ev.Reason, "Search in file: ")
+		if asked.Kind == "read" && reason == "" && !whole &&
+			cli.HasOnlyFields(ev.Input, "kind", "path", "intention", "canOfferSessionApproval") {
+			e.Read = asked.Path
+		}
+	}
+	return e
+}
+
+// inWords returns a text with single spaces between its words.
+func inWords(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // subject returns the complete subject of a request, from fields that depend on its kind. The subject of an unknown
 // kind is a tool.
@@ -137,7 +172,7 @@ func planApproval(id cli.ApprovalID, summary, plan string, raw json.RawMessage) 
 		Labels: []string{"sessionId", "toolCallId", "requestId", "actions", "recommendedAction"},
 	}
 	ev := cli.ApprovalAsked{ID: id, Tool: cli.PlanTool, Title: cli.ShortLine(summary), Detail: plan, Input: raw}
-	if words := func(s string) string { return strings.Join(strings.Fields(s), " ") }; !strings.Contains(words(plan), words(summary)) {
+	if !strings.Contains(inWords(plan), inWords(summary)) {
 		ev.Detail = strings.TrimSpace(summary + "\n\n" + plan)
 	}
 	ev.Fields = read.Fields(raw)

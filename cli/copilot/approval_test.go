@@ -91,6 +91,49 @@ func TestWhatIsAnEdit(t *testing.T) {
 	}
 }
 
+// Rules decide by the effect of a request. A search in a directory reads hidden files too, so it is not the reading of
+// one file. Copilot's intention is no reason for asking.
+func TestTheEffectOfARequest(t *testing.T) {
+	shell := "|cat a.txt||routine|tool"
+	other := "|||routine|tool"
+	reads := "||a.txt||exact"
+	named := "||||exact"
+	for _, c := range []struct {
+		tool, input, want string
+	}{
+		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","intention":"x","toolCallId":"1"}`, shell},
+		{"", `{"kind":"shell","fullCommandText":"cat a.txt"}`, shell},
+		{"mcp", `{"kind":"shell","fullCommandText":"cat a.txt"}`, "|cat a.txt|||tool"},
+		{"powershell", `{"kind":"shell","fullCommandText":"cat a.txt"}`, "|cat a.txt||explained|tool"},
+		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","hasWriteFileRedirection":true}`, other},
+		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","fullCommandText":"id"}`, "|||routine|"},
+		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","x":"y"}`, other},
+		{"bash", `{"kind":"shell","fullCommandText":"cat a.txt","warning":"x"}`, "|||explained|tool"},
+		{"view", `{"kind":"read","path":"a.txt","intention":"Search in file: x"}`, reads},
+		{"glob", `{"kind":"read","path":"a.txt","intention":"x"}`, reads},
+		{"grep", `{"kind":"read","path":"a.txt","intention":"Search in file: x"}`, reads},
+		{"grep", `{"kind":"read","path":"a.txt","intention":"Search in directory: x"}`, named},
+		{"edit", `{"kind":"read","path":"a.txt","intention":"x"}`, named},
+		{"view", `{"warning":"x","kind":"read","path":"a.txt","intention":"x"}`, named},
+		{"view", `{"to":"b","kind":"read","path":"a.txt","intention":"x"}`, named},
+		{"view", `{"path":"b","kind":"read","path":"a.txt","intention":"x"}`, "||||"},
+		{"view", `{"kind":"write","path":"a.txt","intention":"x"}`, named},
+		{"view", `{"managedApprovalRequired":true,"kind":"read","path":"a.txt","intention":"x"}`, named},
+	} {
+		var asked permissionAsked
+		if err := json.Unmarshal([]byte(c.input), &asked); err != nil {
+			t.Fatal(err)
+		}
+		p := newParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), cli.Request{Dir: "/w"})
+		if c.tool != "" {
+			asked.ToolCallID, p.tools["1"] = "1", cli.ToolStarted{ID: "1", Name: c.tool}
+		}
+		if got := clitest.EffectLine(approval(p, "a", asked, json.RawMessage(c.input)).Effect, "/w"); got != c.want {
+			t.Errorf("%s %s: %s", c.tool, c.input, got)
+		}
+	}
+}
+
 // A plan is shown once, as it was written, even if its summary is the plan on one line.
 func TestAPlanIsShownOnce(t *testing.T) {
 	for summary, want := range map[string]string{

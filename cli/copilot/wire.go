@@ -133,6 +133,7 @@ type permissionAsked struct {
 	Fact       string           `json:"fact"`
 	Hook       string           `json:"hookMessage"`
 	Managed    bool             `json:"managedApprovalRequired"`
+	Redirects  bool             `json:"hasWriteFileRedirection"`
 	Edits      []permissionEdit `json:"fileEdits"`
 	Judge      struct {
 		Recommendation string `json:"recommendation"`

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/store"
 	"ductor/orchestrator"
@@ -17,7 +15,7 @@ func TestTheOwnerIsAlertedOnceOverRestarts(t *testing.T) {
 	town := surroundings(t, func(cfg *config.Config) {
 		cfg.Budget.Day, cfg.Telegram.AllowedUsers = 10, []int64{owner, neighbour}
 	})
-	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.Open(t.Context(), town.database(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

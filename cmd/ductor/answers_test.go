@@ -3,13 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
@@ -75,7 +73,7 @@ func TestAnswersReachTheTurnThatWaits(t *testing.T) {
 // awaitKnown waits until ductor knows the number of a message of a running turn. Until then it takes nothing for an answer to it.
 func (town *town) awaitKnown(m telegram.Message) {
 	town.t.Helper()
-	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.OpenReadOnly(town.t.Context(), town.database(), store.Options{})
 	if err != nil {
 		town.t.Fatal(err)
 	}

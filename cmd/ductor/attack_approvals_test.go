@@ -85,9 +85,7 @@ func hidings() map[string][]hiding {
 func TestNoApprovalHidesWhatItAllows(t *testing.T) {
 	for agent, cases := range hidings() {
 		t.Run(agent, func(t *testing.T) {
-			town := surroundings(t, nil)
-			town.agent, town.permission = agent, "ask"
-			a := &attack{ordeal: town.ordeal(31)}
+			a := startAttack(t, agent)
 			for _, c := range cases {
 				card := a.request(c.kind, c.params)
 				a.check(c, card)
@@ -111,6 +109,14 @@ func TestNoApprovalHidesWhatItAllows(t *testing.T) {
 type attack struct {
 	*ordeal
 	turns int
+}
+
+// startAttack starts a daemon in the permission mode ask, with a default agent.
+func startAttack(t *testing.T, agent string) *attack {
+	t.Helper()
+	town := surroundings(t, nil)
+	town.agent, town.permission = agent, "ask"
+	return &attack{ordeal: town.ordeal(31)}
 }
 
 // request has the agent make a request, and gives its card.
@@ -263,9 +269,7 @@ func fieldsOf(agent string) []string {
 
 // What a card needs to be allowed outlives a restart: its fields, and that its full text was opened.
 func TestACardShowsItsFieldsAfterARestart(t *testing.T) {
-	town := surroundings(t, nil)
-	town.agent, town.permission = "claude", "ask"
-	a := &attack{ordeal: town.ordeal(32)}
+	a := startAttack(t, "claude")
 	card := a.request("mcp__x__y", `{"host":"prod","cwd":"/etc","text":"`+strings.Repeat("x", 700)+`END"}`)
 	a.daemon.kill()
 	a.rise()
@@ -283,4 +287,29 @@ func TestACardShowsItsFieldsAfterARestart(t *testing.T) {
 			t.Errorf("the card does not show %q: %q", part, m.Text)
 		}
 	}
+}
+
+// An approval that the version before stored, which knew no effects, waits on after the upgrade. Once the agent has asked
+// again, its rule can be made, and allows the same command from then on.
+func TestAnApprovalOfTheVersionBeforeIsDecided(t *testing.T) {
+	a := startAttack(t, "claude")
+	said := a.say(`[[start]] [[ask cmd="touch made"]] [[text "it is made"]]`)
+	card := a.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton("Allow pattern…") })
+	a.daemon.kill()
+	db := openDatabase(t, a.database())
+	defer db.Close()
+	var changed, again int
+	const forget = `UPDATE asks SET content = json_remove(content, '$.approval.effect') WHERE content LIKE '%"effect"%' RETURNING 1`
+	if err := db.QueryRow(forget).Scan(&changed); err != nil {
+		t.Fatal("the stored approval has no effect:", err)
+	}
+	a.rise()
+	eventually(t, "the agent to ask again", func() bool {
+		return db.QueryRow(`SELECT 1 FROM asks WHERE content LIKE '%"effect"%'`).Scan(&again) == nil
+	})
+	a.pressOn(card, "Allow pattern…")
+	a.press("✅ Allow with this rule")
+	a.over("it is made")
+	a.say(`[[start]] [[ask cmd="touch again"]] [[text "it is made again"]]`)
+	a.over("it is made again")
 }

@@ -106,7 +106,7 @@ func (d *daemon) crash(t testing.TB) {
 // handledLongAgo stores handled updates that came ten days ago.
 func (town *town) handledLongAgo(from, to int64) {
 	town.t.Helper()
-	db, err := store.Open(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile),
+	db, err := store.Open(town.t.Context(), town.database(),
 		store.Options{Now: func() time.Time { return time.Now().AddDate(0, 0, -10) }})
 	if err != nil {
 		town.t.Fatal(err)

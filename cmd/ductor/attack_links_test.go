@@ -112,10 +112,8 @@ func TestAttackTheRealAgentsCardsShowWhereALinkLeads(t *testing.T) {
 
 // A pattern for commands lets neither a hidden file nor a link to one through, and no host.
 func TestAttackAPatternTakesNoSecretAndNoHost(t *testing.T) {
-	town := surroundings(t, nil)
-	town.permission = "ask"
-	a := &attack{ordeal: town.ordeal(31)}
-	outside, project := a.linked(), town.cfg.Projects.DefaultDir
+	a := startAttack(t, "")
+	outside, project := a.linked(), a.cfg.Projects.DefaultDir
 	if err := errors.Join(
 		os.WriteFile(filepath.Join(outside, "id_rsa"), nil, 0o600), os.WriteFile(filepath.Join(project, ".env"), nil, 0o600),
 		os.Symlink(".env", filepath.Join(project, "plain.txt")), os.Symlink(filepath.Join(outside, "id_rsa"), filepath.Join(project, "notes.txt")),

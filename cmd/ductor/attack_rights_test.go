@@ -124,6 +124,17 @@ func TestUnattendedRunsDoNotInheritRights(t *testing.T) {
 	awaitFile(t, w.file("wide"))
 }
 
+// The name of a tool in a hook's rules allows no command, whatever field the agent puts it in.
+func TestAttackTheNameOfAShellAllowsNoCommand(t *testing.T) {
+	w := startHooked(t, "copilot", map[string]string{
+		"named": `prompt = '[[start]] [[ask cmd="touch named"]] [[text "named ended"]]'` + "\nrules = [\"bash\"]",
+	})
+	w.hook("named")
+	w.pressOn(w.awaitOpen("touch named"), "⛔ Deny")
+	w.await("named ended")
+	w.absent("named", "it was denied")
+}
+
 var bypassLeft = regexp.MustCompile(`bypass, \d+ min left`)
 
 // workInBypass has a turn run in bypass until the test lets it go on, and then do what needs an approval.

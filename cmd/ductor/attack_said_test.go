@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/store"
 	"ductor/orchestrator"
@@ -50,7 +49,7 @@ func TestAttackAnAgentFloodsItsChat(t *testing.T) {
 // asides counts what agents said in messages of their own that did not leave.
 func (town *town) asides() (n int) {
 	town.t.Helper()
-	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.OpenReadOnly(town.t.Context(), town.database(), store.Options{})
 	if err != nil {
 		town.t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 	}
 	for _, secret := range []string{apiKey, projectKey, town.srv.Token()} {
 		notShown(t, o.chat, secret[:12])
-		notStored(t, filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), secret)
+		notStored(t, o.database(), secret)
 		if log, err := os.ReadFile(filepath.Join(o.cfg.Storage.Dir, "ductor.log")); err != nil || bytes.Contains(log, []byte(secret)) {
 			t.Errorf("the log holds %s: %v", secret, err)
 		}
@@ -90,7 +90,7 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 	o.chat.Person().Send(o.chat, answer, telegram.ReplyTo(asked.ID))
 	o.await("characters. " + secrets.Removed + " said.")
 	notShown(t, o.chat, answer[:8])
-	notStored(t, filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), answer)
+	notStored(t, o.database(), answer)
 }
 
 // A tool that prints for a terminal is shown without the colours, and a secret is found that has colours within.
@@ -198,10 +198,7 @@ func notShown(t *testing.T, chat *telegram.Chat, text string) {
 // notStored fails if any table holds a text where it is not what a user wrote.
 func notStored(t *testing.T, path, text string) {
 	t.Helper()
-	db, err := sql.Open("sqlite3", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := openDatabase(t, path)
 	defer db.Close()
 	columns, err := db.Query(`SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`)
 	if err != nil {
@@ -275,7 +272,7 @@ func keptNowhere(t *testing.T, dir, word string) {
 func TestALookChangesNoDatabase(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()
-	path := filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)
+	path := town.database()
 	steps := olderDatabase(t, path)
 	before, err := os.ReadFile(path)
 	if err != nil {
@@ -322,10 +319,7 @@ func olderDatabase(t *testing.T, path string) int {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite3", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := openDatabase(t, path)
 	defer db.Close()
 	for _, name := range names {
 		text, err := os.ReadFile(name)

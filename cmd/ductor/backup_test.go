@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/testprogram"
@@ -107,10 +105,7 @@ func once(town *town, c *telegram.Chat, answer string) {
 // awaitTurns waits until the store has n turns.
 func (town *town) awaitTurns(n int) {
 	town.t.Helper()
-	db, err := sql.Open("sqlite3", filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile))
-	if err != nil {
-		town.t.Fatal(err)
-	}
+	db := openDatabase(town.t, town.database())
 	defer db.Close()
 	eventually(town.t, fmt.Sprint(n, " turns"), func() bool {
 		var turns int

@@ -4,16 +4,29 @@ import (
 	"database/sql"
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
+
+	"ductor/internal/app"
 )
 
-// emptyLog has what is in the log of a database brought into it, where a read finds what becomes of it; false if it is in use.
-func emptyLog(t testing.TB, path string) bool {
+// database returns the path of ductor's database.
+func (town *town) database() string { return filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile) }
+
+// openDatabase opens a database beside ductor.
+func openDatabase(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite3", path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return db
+}
+
+// emptyLog has what is in the log of a database brought into it, where a read finds what becomes of it; false if it is in use.
+func emptyLog(t testing.TB, path string) bool {
+	t.Helper()
+	db := openDatabase(t, path)
 	defer db.Close()
 	var busy, frames, done int
 	return db.QueryRow("PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &done) == nil && busy == 0

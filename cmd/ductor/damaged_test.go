@@ -42,7 +42,7 @@ const (
 func newWreck(t *testing.T, backup backedUp, killed bool) *wreck {
 	t.Helper()
 	town := surroundings(t, nil)
-	w := &wreck{ordeal: town.ordeal(1), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
+	w := &wreck{ordeal: town.ordeal(1), path: town.database()}
 	w.answered("one")
 	if backup == early {
 		w.backUp()
@@ -284,7 +284,7 @@ func TestADamagedRowIsPassedOver(t *testing.T) {
 // Damage that a read meets while ductor runs has the same process go on with another database.
 func TestADatabaseIsDamagedWhileDuctorRuns(t *testing.T) {
 	town := surroundings(t, nil)
-	w := &wreck{ordeal: town.ordeal(1), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
+	w := &wreck{ordeal: town.ordeal(1), path: town.database()}
 	w.answered("one")
 	w.say(`[[start]] [[tool cmd="echo two >> ran; until [ -e gate ]; do sleep 0.05; done"]] [[text "answer two"]]`)
 	eventually(t, "a tool", func() bool { return w.ran("two") == 1 })
@@ -329,7 +329,7 @@ func TestCorruptionsAtRandomOffsets(t *testing.T) {
 		rounds = 2
 	}
 	town := surroundings(t, nil)
-	w := &wreck{ordeal: town.ordeal(rand.Uint64()), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
+	w := &wreck{ordeal: town.ordeal(rand.Uint64()), path: town.database()}
 	seed := rand.Uint64()
 	if text := os.Getenv("DUCTOR_TEST_SEED"); text != "" {
 		_, _ = fmt.Sscan(text, &seed)

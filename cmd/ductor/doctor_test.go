@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"ductor/internal/app"
 	"ductor/internal/sim/telegram"
 )
 
@@ -94,7 +93,7 @@ func TestTheDoctorInTheChat(t *testing.T) {
 // deletes its log nor cuts it off. All that is said afterwards is there after a crash.
 func TestTheDoctorLeavesTheDatabaseToDuctor(t *testing.T) {
 	town := surroundings(t, nil)
-	path, database := town.writeConfig(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)
+	path, database := town.writeConfig(), town.database()
 	d := startDaemon(t, "run", "-c", path)
 	town.say(`[[text "before"]]`)
 	town.await("before")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"ductor/internal/app"
+	"ductor/cli/naming"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
@@ -91,7 +91,7 @@ func TestRealAgentsHandOver(t *testing.T) {
 
 // A message to another model runs in the session, and the next one goes to the conversation's own.
 func TestOneMessageToAnotherModel(t *testing.T) {
-	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]config.Alias{"other": {Use: "codex"}} })
+	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]naming.Alias{"other": {Use: "codex"}} })
 	town.say(`first [[text "by the default"]]`)
 	town.awaitDone(1)
 	town.say(`@other second [[text "by the other"]]`)
@@ -150,7 +150,7 @@ func TestHistoryIsSummarized(t *testing.T) {
 		t.Errorf("the other says %q", m.Text)
 	}
 	town.stop()
-	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.Open(t.Context(), town.database(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

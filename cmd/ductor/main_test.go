@@ -22,6 +22,7 @@ import (
 	"ductor/internal/config"
 	"ductor/internal/doctor"
 	"ductor/internal/runner"
+	"ductor/internal/secrets"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
@@ -90,7 +91,7 @@ func surroundings(t testing.TB, change func(*config.Config)) *town {
 	}
 	project := t.TempDir()
 	cfg := config.Default()
-	cfg.Telegram.Token = config.Secret(srv.Token())
+	cfg.Telegram.Token = secrets.Value(srv.Token())
 	cfg.Telegram.APIBase = srv.URL()
 	cfg.Telegram.AllowedUsers = []int64{owner}
 	cfg.Storage.Dir = filepath.Join(t.TempDir(), "state")
@@ -295,7 +296,7 @@ func (town *town) nothingOfTurnsLives() {
 // turnOf is the turn that began last in a run; empty if none did.
 func (town *town) turnOf(run runner.Info) cli.TurnID {
 	town.t.Helper()
-	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.OpenReadOnly(town.t.Context(), town.database(), store.Options{})
 	if err != nil {
 		town.t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
@@ -54,7 +53,7 @@ const waiting = `[[start]] [[text "one"]] [[tool cmd="echo 12 > out.txt; touch b
 // awaitDelivered waits until no turn is open: each has ended, and its outcome was shown as far as its chat takes it.
 func (town *town) awaitDelivered() {
 	town.t.Helper()
-	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.OpenReadOnly(town.t.Context(), town.database(), store.Options{})
 	if err != nil {
 		town.t.Fatal(err)
 	}

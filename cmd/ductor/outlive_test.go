@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"ductor/internal/app"
 	"ductor/internal/runner"
 	"ductor/internal/sim/telegram"
 )
@@ -126,10 +124,7 @@ func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 // awaitRecorded waits until the store says of each turn that the chat shows its outcome.
 func (town *town) awaitRecorded() {
 	town.t.Helper()
-	db, err := sql.Open("sqlite3", filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile))
-	if err != nil {
-		town.t.Fatal(err)
-	}
+	db := openDatabase(town.t, town.database())
 	defer db.Close()
 	eventually(town.t, "all turns to be delivered", func() bool {
 		var open int

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
@@ -18,7 +17,7 @@ func (town *town) asked(in orchestrator.ConversationID) (prompts []orchestrator.
 	t := town.t
 	t.Helper()
 	town.stop()
-	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.Open(t.Context(), town.database(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +105,7 @@ func TestTheRestOfASplitCommand(t *testing.T) {
 		t.Errorf("the rest ran:\n%s", town.chat.Transcript())
 	}
 	town.stop()
-	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.Open(t.Context(), town.database(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

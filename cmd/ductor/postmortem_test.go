@@ -55,7 +55,7 @@ func (town *town) postMortem() {
 
 func (town *town) tellJournal(ctx context.Context) {
 	t := town.t
-	db, err := store.OpenReadOnly(ctx, filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.OpenReadOnly(ctx, town.database(), store.Options{})
 	if err != nil {
 		t.Logf("the journal: %v", err)
 		return

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
@@ -31,9 +32,7 @@ func (town *town) readable() {
 // Commands that only read run unasked, in ask and while edits are accepted. What reads a hidden file or one of secrets, or leads out
 // of the project, by its name or by a link, is asked for, and so is what does more than read.
 func TestAttackReadingIsUnaskedAndNothingElse(t *testing.T) {
-	town := surroundings(t, nil)
-	town.agent, town.permission = "codex", "ask"
-	a := &attack{ordeal: town.ordeal(31)}
+	a := startAttack(t, "codex")
 	a.readable()
 	project := a.cfg.Projects.DefaultDir
 	const kind = "item/commandExecution/requestApproval"
@@ -68,8 +67,8 @@ func TestAttackReadingIsUnaskedAndNothingElse(t *testing.T) {
 		a.pressOn(card, denial(card))
 		a.over("[denied]")
 	}
-	town.say("/permissions accept-edits")
-	town.await("accept-edits: ")
+	a.say("/permissions accept-edits")
+	a.await("accept-edits: ")
 	reads()
 }
 
@@ -84,7 +83,7 @@ func TestTheRealAgentsReadUnasked(t *testing.T) {
 	} {
 		for _, mode := range []string{"ask", "accept-edits"} {
 			t.Run(agent+" in "+mode, func(t *testing.T) {
-				town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = mode })
+				town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = cli.PermissionMode(mode) })
 				town.readable()
 				said := town.say("%s", `[[start]] `+strings.ReplaceAll(reads, "DIR", town.cfg.Projects.DefaultDir)+` [[text "all was read"]]`)
 				m := town.awaitMessage(func(m telegram.Message) bool {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
@@ -71,7 +70,7 @@ func TestTheReplyToAnAbortOutlivesDuctor(t *testing.T) {
 func (o *ordeal) awaitStoredReply() {
 	o.t.Helper()
 	for ctx := o.soon(); ctx.Err() == nil; time.Sleep(time.Millisecond) {
-		db, err := store.OpenReadOnly(o.t.Context(), filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+		db, err := store.OpenReadOnly(o.t.Context(), o.database(), store.Options{})
 		if err != nil {
 			o.t.Fatal(err)
 		}
@@ -116,7 +115,7 @@ func (town *town) answersFirst(before, reply, card telegram.Message) {
 func TestTheFooterCountsFromTheArrivalAlsoOverARestart(t *testing.T) {
 	town := surroundings(t, nil)
 	arrived := time.Now().Add(-time.Hour)
-	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{Now: func() time.Time { return arrived }})
+	db, err := store.Open(t.Context(), town.database(), store.Options{Now: func() time.Time { return arrived }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ductor/cli/clitest"
+	"ductor/docker"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
@@ -121,7 +122,7 @@ func TestAnotherAgentIsNotToldOfTheTerminal(t *testing.T) {
 
 // Where each session has a home of its own, none of the terminal is offered, and /terminal names that home.
 func TestSessionsWithHomesAndTheTerminal(t *testing.T) {
-	town := newTown(t, func(cfg *config.Config) { cfg.Sandbox.Home = config.HomeSession })
+	town := newTown(t, func(cfg *config.Config) { cfg.Sandbox.Home = docker.HomeSession })
 	town.say("/sessions")
 	town.await("There are no sessions here yet")
 	town.press("💻 From the terminal")

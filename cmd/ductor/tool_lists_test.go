@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -41,7 +42,7 @@ func TestAllowedToolsCountForEveryAgent(t *testing.T) {
 // onlyAgent has a configuration know one agent.
 func onlyAgent(c *config.Config, agent string) {
 	a := &c.Agents
-	a.Default, a.Fallback = agent, nil
+	a.Default, a.Fallback = cli.Agent(agent), nil
 	a.Claude.Enabled, a.Codex.Enabled, a.Gemini.Enabled, a.Copilot.Enabled = agent == "claude", agent == "codex", agent == "gemini", agent == "copilot"
 }
 

@@ -220,7 +220,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	if a.users, err = users.Open(ctx, users.Options{Store: a.db, Configured: func() orchestrator.Roster { return a.now().roster }, Now: time.Now, Random: rand.Reader, Log: a.Log}); err != nil {
 		return err
 	}
-	a.roles = roles.Open(a.cfg.RolesDir(), rolesOf(a.cfg), time.Now, a.Log)
+	a.roles = roles.Open(a.cfg.RolesDir(), a.cfg.Roles, time.Now, a.Log)
 	a.lang, err = lang.OpenChoices(ctx, a.db, int64(ownerOf(a.cfg)))
 	return err
 }

@@ -8,13 +8,14 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/config"
+	"ductor/internal/keys"
 )
 
 // A key is in the environment of its agent and of no other, on this machine and in a sandbox, and no text shows it.
 func TestOnlyItsAgentGetsAKey(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "of-the-environment")
 	cfg := config.Default()
-	cfg.Keys = []config.AgentKey{
+	cfg.Keys = []keys.Key{
 		{Agent: "codex", Name: "OPENAI_API_KEY", Value: "sk-of-codex-1"}, {Agent: "goose", Name: "WARM_KEY", Value: "sk-of-goose-1"},
 	}
 	a := agents{cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), nil}

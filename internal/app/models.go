@@ -91,7 +91,7 @@ func (a *App) checkModels(ctx context.Context) {
 // knowing is a gateway whose menu has what the configuration says of models, where their agents do not say it.
 type knowing struct {
 	orchestrator.Gateway
-	models func() map[string]config.Alias // now
+	models func() map[string]naming.Alias // now
 }
 
 // Menu implements orchestrator.Gateway.
@@ -120,11 +120,11 @@ func means(use string, m cli.Model, agent cli.Agent) bool {
 	return len(words) > 1 && (strings.EqualFold(words[1], string(m.ID)) || strings.EqualFold(words[1], m.Name)) || len(words) == 1 && m.Default
 }
 
-func learn(m *cli.Model, said config.Alias) {
+func learn(m *cli.Model, said naming.Alias) {
 	if m.Context == 0 {
-		m.Context = int64(said.Context)
+		m.Context = said.Context
 	}
 	if m.Price == (cli.Price{}) {
-		m.Price = cli.Price{Input: said.InputPrice, Output: said.OutputPrice}
+		m.Price = said.Price
 	}
 }

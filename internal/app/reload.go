@@ -10,13 +10,11 @@ import (
 	"sync/atomic"
 
 	"ductor/bot/card"
-	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
-	"ductor/orchestrator/spending"
 )
 
 // inUse owns the configuration. What counts at once is read from now each time; the rest is of the start.
@@ -33,11 +31,8 @@ type settings struct {
 	config.Config
 	look     card.Look
 	turns    conversation.TurnOptions
-	hearing  updates.Policy
 	roster   orchestrator.Roster
-	aliases  map[string]string
 	projects map[string]string // the directories of those with names
-	budget   spending.Budget
 }
 
 // now is the configuration in use: what the last reload says of keys that count at once, and the rest of the start.
@@ -45,8 +40,7 @@ func (u *inUse) now() *settings { return u.current.Load() }
 
 func (u *inUse) use(cfg config.Config) {
 	u.current.Store(&settings{
-		Config: cfg, look: lookOf(cfg), turns: turnsOf(cfg), hearing: hearingOf(cfg), roster: RosterOf(cfg), aliases: aliasesOf(cfg),
-		projects: namedProjects(cfg), budget: budgetOf(cfg),
+		Config: cfg, look: lookOf(cfg), turns: turnsOf(cfg), roster: RosterOf(cfg), projects: namedProjects(cfg),
 	})
 }
 
@@ -67,7 +61,7 @@ func (a *App) Reload(ctx context.Context) ([]config.Changed, error) {
 		return nil, err
 	}
 	for _, c := range changes {
-		a.Log.Info("the configuration changed", "key", c.Key, "before", c.Before, "after", c.After, "counts", c.Counts)
+		a.Log.Info("the configuration changed", "key", c.Key, "before", c.Before, "after", c.After, "applies", c.Applies)
 	}
 	a.Log.Info("the configuration was reloaded", "changes", len(changes))
 	a.TellChanges(ctx)
@@ -94,7 +88,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	a.use(next)
-	a.roles.Configure(rolesOf(next))
+	a.roles.Configure(next.Roles)
 	if a.Level != nil {
 		_ = a.Level.UnmarshalText([]byte(next.Log.Level)) // the configuration knows the levels
 	}
@@ -119,10 +113,10 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 	}
 	text := p.Text("config.reloaded")
 	for _, part := range []struct {
-		counts config.Counts
-		title  lang.Key
+		applies config.Applies
+		title   lang.Key
 	}{{config.AtOnce, "config.at-once"}, {config.AfterRestart, "config.after-restart"}} {
-		if lines := linesOf(p, changes, part.counts, !in.Group()); len(lines) > 0 {
+		if lines := linesOf(p, changes, part.applies, !in.Group()); len(lines) > 0 {
 			text += "\n\n" + p.Text(part.title) + "\n" + strings.Join(lines, "\n")
 		}
 	}
@@ -132,11 +126,11 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 	return a.Scrub.String(text)
 }
 
-func linesOf(p lang.Printer, changes []config.Changed, counts config.Counts, values bool) (lines []string) {
+func linesOf(p lang.Printer, changes []config.Changed, applies config.Applies, values bool) (lines []string) {
 	more := 0
 	for _, c := range changes {
 		switch {
-		case c.Counts != counts:
+		case c.Applies != applies:
 		case len(lines) == mostChanges:
 			more++
 		case values && c.Before+c.After != "":

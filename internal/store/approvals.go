@@ -39,9 +39,7 @@ func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest 
 			[]any{string(a.Turn), string(a.AgentIDs[0])}, &id)
 		switch {
 		case err == nil:
-			// The agent asks again, so the request waits again.
-			_, err = t.Exec(`UPDATE ask_requests SET gone = 0 WHERE turn = ? AND request = ?
-				AND (SELECT state FROM asks WHERE id = ask) = 'open'`, string(a.Turn), string(a.AgentIDs[0]))
+			err = t.reopenRequest(a, id, digest)
 		case errors.Is(err, sql.ErrNoRows):
 			id, err = t.insertRequest(a, digest)
 		}
@@ -52,6 +50,21 @@ func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest 
 		return err
 	})
 	return now, wrap(fmt.Sprintf("open approval %s", a.ID), err)
+}
+
+// reopenRequest marks a request as waiting again, because its agent asks again. An equal request replaces the stored
+// one, which an older version may have stored without its effect.
+func (t tx) reopenRequest(a orchestrator.Approval, id, digest string) error {
+	content, err := encodeRequest(a)
+	if err == nil {
+		_, err = t.Exec(`UPDATE asks SET content = ? WHERE id = ? AND state = 'open' AND digest = ?`,
+			content, id, digest)
+	}
+	if err == nil {
+		_, err = t.Exec(`UPDATE ask_requests SET gone = 0 WHERE turn = ? AND request = ?
+			AND (SELECT state FROM asks WHERE id = ask) = 'open'`, string(a.Turn), string(a.AgentIDs[0]))
+	}
+	return err
 }
 
 // insertRequest stores a new request. The request joins an open approval with the same digest; otherwise it gets an
@@ -292,7 +305,8 @@ type requestRow struct {
 
 type approvalRow struct {
 	cli.ApprovalAsked
-	Edits bool `json:"edits,omitempty"` // Approval.Edits
+	Links []orchestrator.Link `json:"links,omitempty"`
+	Edits bool                `json:"edits,omitempty"` // Approval.Edits
 }
 
 func encodeRequest(a orchestrator.Approval) (string, error) {
@@ -303,7 +317,7 @@ func encodeRequest(a orchestrator.Approval) (string, error) {
 			p.Input = nil
 		}
 		p.Fields = append([]cli.Field{}, p.Fields...) // nil stands for rows of versions that did not store fields
-		row.Approval = &approvalRow{p, a.Edits}
+		row.Approval = &approvalRow{p, a.Links, a.Edits}
 	}
 	return encode(row)
 }
@@ -314,7 +328,7 @@ func decodeRequest(text string, a *orchestrator.Approval) error {
 		return err
 	}
 	if row.Approval != nil {
-		a.Edits, a.Request = row.Approval.Edits, &row.Approval.ApprovalAsked
+		a.Edits, a.Links, a.Request = row.Approval.Edits, row.Approval.Links, &row.Approval.ApprovalAsked
 		if a.Request.Fields == nil { // stored by such a version: show the whole input
 			a.Request.Fields = cli.Reading{}.Fields(a.Request.Input)
 		}

@@ -38,9 +38,15 @@ func newApproval(id orchestrator.ApprovalID, turn cli.TurnID, request cli.Approv
 				Input:   []byte(`{"command":"make"}`),
 				Fields:  []cli.Field{{Name: "cwd", Value: "/etc", Weight: cli.WiderField}, {Name: "b", Value: ""}},
 				Missing: "the end",
-				Reason:  "why", Started: "tool", Deaf: true,
+				Reason:  "of " + string(id), Started: "tool", Deaf: true,
 				Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}}},
 	}
+}
+
+// opened opens an approval.
+func opened(t testing.TB, db *DB, a orchestrator.Approval, digest string) orchestrator.Approval {
+	t.Helper()
+	return get[orchestrator.Approval](t)(db.OpenApproval(context.Background(), a, digest))
 }
 
 func allowed(id orchestrator.ApprovalID) orchestrator.ApprovalDecision {
@@ -52,13 +58,13 @@ func TestOpenApproval(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	a := newApproval("a", "t", "1")
-	same(t, "as it was opened", get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, "d")), a)
+	same(t, "as it was opened", opened(t, db, a, "d"), a)
 	same(t, "found", get[orchestrator.Approval](t)(db.FindApproval(ctx, "a")), a)
 	q := newApproval("q", "t", "2")
 	q.Request = nil
 	q.Questions = []cli.Question{{Header: "H", Text: "T", Multi: true, Free: true, Secret: true,
 		Options: []cli.Option{{Label: "L", Description: "D"}}}}
-	same(t, "questions", get[orchestrator.Approval](t)(db.OpenApproval(ctx, q, "q")), q)
+	same(t, "questions", opened(t, db, q, "q"), q)
 	same(t, "open", get[[]orchestrator.Approval](t)(db.OpenApprovals(ctx)), []orchestrator.Approval{a, q})
 	if err := errorOf(db.FindApproval(ctx, "none")); !errors.Is(err, orchestrator.ErrNoApproval) {
 		t.Errorf("a missing approval: %v", err)
@@ -70,11 +76,13 @@ func TestOpenApproval(t *testing.T) {
 	}
 }
 
-// If an older version stored a request without fields, users see its whole input.
-func TestApprovalStoredWithoutFields(t *testing.T) {
+// If an older version stored a request without fields, users see its whole input. A version without effects stored the
+// links in the request.
+func TestApprovalStoredByAnOlderVersion(t *testing.T) {
 	var a orchestrator.Approval
-	must(t, decodeRequest(`{"approval":{"id":"1","tool":"mcp__ssh__run","title":"uptime",
-		"input":{"command":"uptime","host":"prod"}}}`, &a))
+	must(t, decodeRequest(`{"approval":{"input":{"command":"uptime","host":"prod"},
+		"links":[{"path":"x","real":"/x"}]}}`, &a))
+	same(t, "the links", a.Links, []orchestrator.Link{{Path: "x", Real: "/x"}})
 	same(t, "the fields", a.Request.Fields, []cli.Field{{Name: "command", Value: "uptime"},
 		{Name: "host", Value: "prod"}})
 }
@@ -87,12 +95,13 @@ func TestEqualRequestsShareAnApproval(t *testing.T) {
 	startTurn(t, db, "u")
 	openAs := func(id orchestrator.ApprovalID, turn cli.TurnID, request cli.ApprovalID,
 		digest string) orchestrator.Approval {
-		return get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval(id, turn, request), digest))
+		return opened(t, db, newApproval(id, turn, request), digest)
 	}
 	openAs("a", "t", "1", "d")
 	same(t, "of the same digest", openAs("b", "t", "2", "d").AgentIDs, []cli.ApprovalID{"1", "2"})
-	same(t, "asked again", openAs("c", "t", "1", "d").ID, orchestrator.ApprovalID("a"))
-	same(t, "asked again, otherwise", openAs("c", "t", "1", "other").ID, orchestrator.ApprovalID("a"))
+	named := func(a orchestrator.Approval) string { return string(a.ID) + " " + a.Request.Reason }
+	same(t, "asked again", named(openAs("c", "t", "1", "d")), "a of c")
+	same(t, "asked again, otherwise", named(openAs("e", "t", "1", "other")), "a of c")
 	same(t, "of another digest", openAs("d", "t", "3", "e").ID, orchestrator.ApprovalID("d"))
 	same(t, "of another turn", openAs("e", "u", "1", "d").ID, orchestrator.ApprovalID("e"))
 
@@ -112,16 +121,17 @@ func TestEqualRequestsShareAnApproval(t *testing.T) {
 	if _, changed, err = db.WithdrawRequest(ctx, "t", "2", noon); err != nil || changed {
 		t.Errorf("taken back twice: %v, %v", changed, err)
 	}
+	same(t, "asked again when closed", named(openAs("g", "t", "1", "d")), "a of f")
 	same(t, "a new one like a closed one", openAs("g", "t", "4", "d").ID, orchestrator.ApprovalID("g"))
 	ruled := newApproval("h", "t", "5")
 	ruled.State, ruled.Ruled, ruled.Decided = orchestrator.ApprovalAllowed, "Bash(make)", noon
-	same(t, "one that a rule decided", get[orchestrator.Approval](t)(db.OpenApproval(ctx, ruled, "d")), ruled)
+	same(t, "one that a rule decided", opened(t, db, ruled, "d"), ruled)
 }
 
 func TestDecideApprovalOnceAndAtomically(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
-	a := get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("a", "t", "1"), "d"))
+	a := opened(t, db, newApproval("a", "t", "1"), "d")
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")},
 		{ID: 2, Raw: []byte("{}")}}))
 	d := allowed("a")
@@ -155,7 +165,7 @@ func TestDecideApprovalOnceAndAtomically(t *testing.T) {
 		t.Error("a missing approval was decided")
 	}
 	// If the rule cannot be stored, the approval stays open.
-	get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("b", "t", "2"), "d2"))
+	opened(t, db, newApproval("b", "t", "2"), "d2")
 	twin := d
 	twin.Approval = "b"
 	if _, won, err = db.DecideApproval(ctx, twin); err == nil || won {
@@ -194,7 +204,7 @@ func TestApprovalIsNotAllowedAfterItsTurn(t *testing.T) {
 		} {
 			db := newDB(t)
 			startTurn(t, db, "t")
-			get[orchestrator.Approval](t)(db.OpenApproval(t.Context(), newApproval("a", "t", "1"), "d"))
+			opened(t, db, newApproval("a", "t", "1"), "d")
 			must(t, end(db))
 			d := allowed("a")
 			d.State = state
@@ -211,7 +221,7 @@ func TestWithdrawTurn(t *testing.T) {
 	startTurn(t, db, "u")
 	for _, a := range []orchestrator.Approval{newApproval("a", "t", "1"), newApproval("b", "t", "2"),
 		newApproval("c", "u", "1"), newApproval("d", "t", "3")} {
-		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
+		opened(t, db, a, string(a.ID))
 	}
 	must(t, errorOf2(db.DecideApproval(ctx, allowed("b"))))
 	var ids []orchestrator.ApprovalID
@@ -233,7 +243,7 @@ func TestPruneOfApprovals(t *testing.T) {
 	startTurn(t, db, "over")
 	for _, a := range []orchestrator.Approval{newApproval("open", "over", "1"), newApproval("decided", "over", "2"),
 		newApproval("wanted", "runs", "1")} {
-		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
+		opened(t, db, a, string(a.ID))
 	}
 	must(t, errorOf2(db.DecideApproval(ctx, allowed("decided"))))
 	must(t, errorOf2(db.DecideApproval(ctx, allowed("wanted"))))

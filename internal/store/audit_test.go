@@ -13,7 +13,7 @@ func TestAuditSkipsRepeatedAndApprovedTools(t *testing.T) {
 	startTurn(t, db, "t")
 	approval := newApproval("a", "t", "1")
 	approval.Request = &cli.ApprovalAsked{ID: "1", Tool: "Bash", Title: "make", Started: "asked"}
-	get[orchestrator.Approval](t)(db.OpenApproval(ctx, approval, "d"))
+	opened(t, db, approval, "d")
 	ran := func(turn cli.TurnID, call cli.ToolID) orchestrator.AuditEntry {
 		return orchestrator.AuditEntry{At: noon, What: orchestrator.AuditRan, Conversation: chatA, Turn: turn,
 			Call: call, Tool: "Read", Title: "a"}

@@ -95,7 +95,7 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	}
 	same(t, "the users", get[[]orchestrator.JoinedUser](t)(db.JoinedUsers(t.Context())),
 		[]orchestrator.JoinedUser{user})
-	get[orchestrator.Approval](t)(db.OpenApproval(t.Context(), newApproval("a", "run", "1"), "d"))
+	opened(t, db, newApproval("a", "run", "1"), "d")
 	must(t, errorOf2(db.DecideApproval(t.Context(), allowed("a"))))
 }
 

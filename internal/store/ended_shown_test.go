@@ -41,7 +41,7 @@ func TestMessagesThatShowAnOldStateAreListed(t *testing.T) {
 	turns()
 
 	startTurn(t, db, "t")
-	get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("a", "t", "1"), "d"))
+	opened(t, db, newApproval("a", "t", "1"), "d")
 	shows("approval/a", -5)
 	shows("approval/a/reminder", 0)
 	approvals()

@@ -69,16 +69,15 @@ func TestFlushIncludesEarlierWrites(t *testing.T) {
 // ductor shows a request immediately. A decision by a rule is on the disk, with its audit entry, before the agent gets
 // it.
 func TestOnlyADecidedApprovalWaitsForTheDisk(t *testing.T) {
-	ctx := t.Context()
 	db, n := openCounting(t)
 	asked := newApproval("a", "t", "1")
-	get[orchestrator.Approval](t)(db.OpenApproval(ctx, asked, "d"))
+	opened(t, db, asked, "d")
 	if n.Load() != 0 {
 		t.Error("a request waits for the disk before it is shown")
 	}
 	ruled := newApproval("b", "t", "2")
 	ruled.State, ruled.Ruled, ruled.Decided = orchestrator.ApprovalAllowed, "rule", noon
-	get[orchestrator.Approval](t)(db.OpenApproval(ctx, ruled, "e"))
+	opened(t, db, ruled, "e")
 	if n.Load() != 1 {
 		t.Errorf("%d flushes, want 1", n.Load())
 	}

@@ -33,7 +33,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 		return s.redeliver(ctx, approval), err
 	}
 	if r := s.of(approval.Turn); r != nil && approval.Request != nil && v.Choice != orchestrator.Deny &&
-		r.targetMoved(*approval.Request) {
+		r.targetMoved(approval.ApprovalRequest) {
 		return approval, orchestrator.ErrPathMoved
 	}
 	d, err := s.decision(approval, by, v)
@@ -63,7 +63,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 // close decides an approval without a user. It returns false if the approval is no longer open.
 func (r *Requests) close(id orchestrator.ApprovalID, d orchestrator.Decision) (orchestrator.Approval, bool, error) {
 	d.Decided = r.s.opts.Now()
-	return r.s.opts.Store.DecideApproval(r.keep(), orchestrator.ApprovalDecision{Approval: id, Decision: d})
+	return r.s.opts.Store.DecideApproval(r.recordContext(), orchestrator.ApprovalDecision{Approval: id, Decision: d})
 }
 
 // decision converts a verdict into the decision to store. It returns ErrBadChoice if the verdict does not fit.
@@ -134,7 +134,7 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	told := approval
 	if approval.State == orchestrator.ApprovalAnswered {
 		told.Answers = v.Answers // including those that are not stored
-		r.turn.Secrets.Learn(approval.Questions, v.Answers)
+		r.turn.Learn(approval.Questions, v.Answers)
 	}
 	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // before the agent continues
 		r.turn.Mode = mode

@@ -30,7 +30,7 @@ func (r *Requests) rearm() {
 
 // open returns the open approvals of the turn.
 func (r *Requests) open() []orchestrator.Approval {
-	all, err := r.s.opts.Store.OpenApprovals(r.keep())
+	all, err := r.s.opts.Store.OpenApprovals(r.recordContext())
 	if err != nil {
 		r.log.Error("load open approvals", "err", err)
 	}
@@ -81,7 +81,7 @@ func (r *Requests) expire(id orchestrator.ApprovalID) {
 		return
 	}
 	reason := expiredSentence
-	if approval, err := r.s.opts.Store.FindApproval(r.keep(), id); err == nil && approval.Request == nil {
+	if approval, err := r.s.opts.Store.FindApproval(r.recordContext(), id); err == nil && approval.Request == nil {
 		reason = unansweredSentence
 	}
 	approval, won, err := r.close(id, orchestrator.Decision{State: orchestrator.ApprovalExpired, Reason: reason})

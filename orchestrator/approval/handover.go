@@ -55,7 +55,7 @@ func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 		delete(r.own, request)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(r.keep(), acceptWait)
+	ctx, cancel := context.WithTimeout(r.recordContext(), acceptWait)
 	defer cancel()
 	return r.s.opts.Agents.Decide(ctx, r.turn.Turn.ID, request, d)
 }

@@ -66,22 +66,17 @@ func (r *Requests) permits(a orchestrator.ApprovalRequest) bool {
 // separately (touchesOwn).
 func canAutoApprove(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
-	return p != nil && !p.Widens() && p.Missing == ""
+	outside := func(l orchestrator.Link) bool { return l.Outside }
+	return p != nil && p.Missing == "" && !p.Widens() && !slices.ContainsFunc(a.Links, outside)
 }
 
 // touchesOwn reports whether a request names one of ductor's own files: as a file to change, as a text in its input, or
 // as a word of its command.
 func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
-	if p == nil {
-		return false
-	}
-	changes := func(c cli.FileChanged) bool { return cli.Touches(s.opts.Protected, a.Dir, c.Path) }
-	fields := func(f cli.Field) bool { return cli.NamesOne(s.opts.Protected, a.Dir, f.Value) }
-	words := func(word string) bool { return cli.NamesOne(s.opts.Protected, a.Dir, word) }
-	return slices.ContainsFunc(p.Changes, changes) || slices.ContainsFunc(p.Fields, fields) ||
-		slices.ContainsFunc(wordsOf(*p, a.Dir), words) ||
-		cli.Names(s.opts.Protected, a.Dir, p.Input)
+	names := func(word string) bool { return cli.NamesOne(s.opts.Protected, a.Dir, word) }
+	return p != nil && (p.Names(s.opts.Protected, a.Dir) ||
+		slices.ContainsFunc(wordsOf(p, p.Effect.Command), names))
 }
 
 // ruleFor returns the conversation's rule or the job's pattern that allows an approval, as users read it, or "" if
@@ -94,7 +89,7 @@ func (r *Requests) ruleFor(approval orchestrator.ApprovalRequest) (string, error
 		}
 		return rights.Rules[i], nil
 	}
-	return r.s.chatRule(r.keep(), approval)
+	return r.s.chatRule(r.recordContext(), approval)
 }
 
 // chatRule returns the conversation's rule that allows an approval.

@@ -11,6 +11,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/rooted"
+	"ductor/orchestrator"
 )
 
 // inspectWait limits the time for inspecting files of an environment.
@@ -70,21 +71,20 @@ func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 
 // inspect adds details from the turn's environment to a request: the files of a skill, a plan, and the targets of its
 // paths.
-func (r *Requests) inspect(agent cli.Agent, p cli.ApprovalAsked) cli.ApprovalAsked {
+func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
 	t := r.turn.Turn
-	p = r.s.opts.Agents.ShowSkill(ctx, agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session),
-		Dir: r.turn.Dir}, p)
-	r.readPlan(ctx, &p)
-	r.findLinks(ctx, &p)
-	return p
+	*a.Request = r.s.opts.Agents.ShowSkill(ctx, a.Agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session),
+		Dir: r.turn.Dir}, *a.Request)
+	r.readPlan(ctx, a.Request)
+	r.findLinks(ctx, a)
 }
 
 // findLinks adds the targets of a request's paths to the request. If it cannot inspect the paths, it marks the request
 // as incomplete.
-func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
-	named := pathsOf(*p, r.turn.Dir)
+func (r *Requests) findLinks(ctx context.Context, a *orchestrator.ApprovalRequest) {
+	p, named := a.Request, pathsOf(*a)
 	if len(named) == 0 || !filepath.IsAbs(r.turn.Dir) {
 		return
 	}
@@ -98,7 +98,7 @@ func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
 		p.Missing = cmp.Or(p.Missing, "where its paths lead")
 		return
 	}
-	p.Links = linksOf(r.turn.Dir, named, real[0], real[1:])
+	a.Links = linksOf(r.turn.Dir, named, real[0], real[1:])
 	realOf := map[string]string{}
 	for i, path := range named {
 		realOf[path] = real[i+1]
@@ -114,12 +114,13 @@ func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
 
 // targetMoved reports whether a path of a request now has another target than the user saw, or can no longer be
 // inspected.
-func (r *Requests) targetMoved(asked cli.ApprovalAsked) bool {
+func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
-	now := asked
+	now, p := asked, *asked.Request
+	now.Request = &p
 	r.findLinks(ctx, &now)
-	return now.Missing != asked.Missing || !slices.Equal(now.Links, asked.Links)
+	return now.Request.Missing != asked.Request.Missing || !slices.Equal(now.Links, asked.Links)
 }
 
 // onlyAdds reports whether a diff could create a new file.
@@ -151,14 +152,14 @@ func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) 
 
 // linksOf returns the paths that lead elsewhere. real are the paths with links resolved, and realDir is dir with links
 // resolved.
-func linksOf(dir string, paths []string, realDir string, real []string) (links []cli.Link) {
+func linksOf(dir string, paths []string, realDir string, real []string) (links []orchestrator.Link) {
 	for i, path := range paths {
 		expected := path
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
 			expected = filepath.Join(realDir, rel)
 		}
 		if real[i] != expected {
-			links = append(links, cli.Link{
+			links = append(links, orchestrator.Link{
 				Path: cli.Relative(dir, path), Real: cli.Relative(realDir, real[i]),
 				Outside: !cli.Lies(real[i], realDir),
 			})
@@ -169,14 +170,15 @@ func linksOf(dir string, paths []string, realDir string, real []string) (links [
 
 // pathsOf returns the texts of a request that could be paths, as absolute paths: from its changes, its title, its
 // fields, and wordsOf.
-func pathsOf(p cli.ApprovalAsked, dir string) (paths []string) {
+func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
+	p := a.Request
 	seen := map[string]bool{}
 	add := func(text string) {
 		text = strings.TrimPrefix(text, "file://")
 		if text == "" || len(text) > pathBytes || strings.ContainsAny(text, "\n\x00") {
 			return
 		}
-		if path := cli.Absolute(dir, text); !seen[path] {
+		if path := cli.Absolute(a.Dir, text); !seen[path] {
 			seen[path] = true
 			paths = append(paths, path)
 		}
@@ -192,18 +194,18 @@ func pathsOf(p cli.ApprovalAsked, dir string) (paths []string) {
 			add(f.Value)
 		}
 	}
-	for _, word := range wordsOf(p, dir) {
+	for _, word := range wordsOf(p, commandOf(a)) {
 		add(word)
 	}
 	return paths
 }
 
-// wordsOf returns the words of a plain command, including its name, or the file that a tool would read.
-func wordsOf(p cli.ApprovalAsked, dir string) []string {
-	if command, ok := commandOf(p, dir); ok && plainCommand(command) {
+// wordsOf returns the words of a request's command if it is plain, including its name, or the file that a tool reads.
+func wordsOf(p *cli.ApprovalAsked, command string) []string {
+	if plainCommand(command) {
 		return strings.Split(command, " ")
 	}
-	if path, ok := copilotRead(p); ok {
+	if path := p.Effect.Read; path != "" {
 		return []string{path}
 	}
 	return nil

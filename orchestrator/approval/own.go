@@ -12,13 +12,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// Ask asks a user to decide a request or answer a question of one of ductor's tools, on behalf of a running turn's
-// agent. It waits for the decision, for its expiry or for the end of ctx, which withdraws the request. asked is a
-// cli.ApprovalAsked or a cli.QuestionAsked; Ask chooses its ID. It returns ErrNoTurn if the turn is not running.
-func (s *Service) Ask(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error) {
-	return s.AskFor(ctx, turn, Helper{}, asked)
-}
-
 // Helper is another agent that works for a running turn, with the tools it may use, in its own words. The zero value is
 // the turn's own agent.
 type Helper struct {
@@ -26,7 +19,10 @@ type Helper struct {
 	Tools cli.ToolList
 }
 
-// AskFor is Ask for a helper of the turn: the rules for the helper's agent and its tool lists apply.
+// AskFor asks a user to decide a request or answer a question, of one of ductor's tools on behalf of a running turn's
+// agent, or of a helper of the turn. The rules for the helper's agent and its tool lists apply. AskFor waits for the
+// decision, for its expiry or for the end of ctx, which withdraws the request. asked is a cli.ApprovalAsked or a
+// cli.QuestionAsked; AskFor chooses its ID. It returns ErrNoTurn if the turn is not running.
 func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error) {
 	r := s.of(turn)
 	if r == nil {
@@ -52,8 +48,8 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	default:
 		return cli.Decision{}, fmt.Errorf("ask the user: %T asks nothing", asked)
 	}
-	shown, _ := secrets.Clean(r.turn.Secrets.Known(), asked)
-	if !r.takeOwn(asked, shown) {
+	shown, _ := secrets.Clean(r.turn.Known(), asked)
+	if !r.handleOwn(asked, shown) {
 		return cli.Decision{}, orchestrator.ErrNoTurn
 	}
 	select {
@@ -63,7 +59,7 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	case <-r.life.Done():
 	}
 	if !errors.Is(context.Cause(ctx), cli.ErrDetached) { // otherwise the next process asks again
-		r.takeOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
+		r.handleOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
 	}
 	if r.life.Err() != nil {
 		return cli.Decision{}, context.Cause(r.life)
@@ -95,8 +91,8 @@ func (r *Requests) giveUp(id cli.ApprovalID) {
 	delete(r.own, id)
 }
 
-// takeOwn shows and handles one of ductor's own events. It returns false if the agent has already ended the turn.
-func (r *Requests) takeOwn(ev, shown cli.Event) bool {
+// handleOwn shows and handles one of ductor's own events. It returns false if the agent has already ended the turn.
+func (r *Requests) handleOwn(ev, shown cli.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.own == nil || r.life.Err() != nil {
@@ -107,11 +103,11 @@ func (r *Requests) takeOwn(ev, shown cli.Event) bool {
 	return true
 }
 
-// AskOutside asks a user to decide a request of an agent that ductor does not run, such as one in a terminal. of names
+// AskForTerminal asks a user to decide a request of an agent that ductor does not run, such as one in a terminal. of names
 // the agent. Rules do not apply, and no rule is created. It waits for the decision, for its expiry or for the end of
 // ctx, which withdraws the request. If the cause of that end is cli.ErrDetached, the request stays open: the agent asks
 // the next process again under the same turn ID, and gets a decision that was made in between.
-func (s *Service) AskOutside(ctx context.Context, of Running, asked cli.Event) (cli.Decision, error) {
+func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.Event) (cli.Decision, error) {
 	of.Turn.ID = orchestrator.TerminalTurn + cmp.Or(of.Turn.ID, cli.TurnID(s.opts.NewID()))
 	of.Turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfTerminal}
 	of.Show = func(cli.Event) {}
@@ -137,8 +133,8 @@ func (s *Service) AskOutside(ctx context.Context, of Running, asked cli.Event) (
 // askAgainWait is how long after a start a request of a terminal stays open without being asked again.
 const askAgainWait = time.Minute
 
-// awaitOutside withdraws the request of a terminal unless the terminal asks again.
-func (s *Service) awaitOutside(turn cli.TurnID) {
+// awaitTerminal withdraws the request of a terminal unless the terminal asks again.
+func (s *Service) awaitTerminal(turn cli.TurnID) {
 	s.opts.After(askAgainWait, func() {
 		leave, ok := s.opts.Enter()
 		if !ok {

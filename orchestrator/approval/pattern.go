@@ -34,7 +34,8 @@ func parsePattern(text string) (pattern, error) {
 	p := pattern{tool: tool}
 	switch {
 	case tool == "" || strings.ContainsAny(tool, " \t)*"):
-		return pattern{}, fmt.Errorf(`%q should be a tool such as "WebFetch", or one with a command such as "Bash(git status *)"`, text)
+		return pattern{}, fmt.Errorf(`%q should be a tool such as "WebFetch", or one with a command such as `+
+			`"Bash(git status *)"`, text)
 	case tool == cli.PlanTool:
 		return pattern{}, fmt.Errorf("a plan is always shown: no rule allows %s", cli.PlanTool)
 	case !with:
@@ -43,7 +44,8 @@ func parsePattern(text string) (pattern, error) {
 	command, closed := strings.CutSuffix(rest, ")")
 	p.command, p.open = strings.CutSuffix(command, " *")
 	if !closed || !plainCommand(p.command) {
-		return pattern{}, fmt.Errorf("%q should have one command of plain words in its parentheses: no quotes, variables, wildcards or second commands", text)
+		return pattern{}, fmt.Errorf("%q should have one command of plain words in its parentheses: "+
+			"no quotes, variables, wildcards or second commands", text)
 	}
 	return p, nil
 }
@@ -57,27 +59,20 @@ func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 	if p.command == "" {
 		return harmlessUse(a)
 	}
-	command, ok := commandOf(*a.Request, a.Dir)
-	if !ok || command == p.command || !p.open {
-		return ok && command == p.command
+	command := commandOf(a)
+	if command == p.command || !p.open {
+		return command == p.command
 	}
 	rest, ok := strings.CutPrefix(command, p.command+" ")
-	return ok && plainCommand(command) && plainWords(p.command, rest, a.Request.Links)
+	return ok && plainCommand(command) && plainWords(p.command, rest, a.Links)
 }
 
 // harmlessUse reports whether a pattern without a command allows this use of its tool. Commands must be written out in
 // the pattern, so it returns false for them. It also returns false for wider rights, and for files that accept-edits
 // would not allow to change.
 func harmlessUse(a orchestrator.ApprovalRequest) bool {
-	fields, ok := fieldsOf(a.Request.Input)
-	if editsBelow(a) {
-		return true
-	}
-	more := func(name string) bool { _, given := fields[name]; return given }
-	return ok && len(a.Request.Changes) == 0 && !slices.ContainsFunc([]string{
-		"command", "cwd", "workdir", "permissions", "grantRoot", "additionalPermissions", "networkApprovalContext",
-		"file_path", "notebook_path", "path", "paths", "fileName", "resolvedPath", "fileEdits",
-	}, more)
+	e := a.Request.Effect
+	return editsBelow(a) || len(a.Request.Changes) == 0 && e.Reach == cli.ReachTool && e.Shell == cli.NoShell
 }
 
 // openEnded lists the commands that a rule may allow with further plain words, beyond the exact command that the user

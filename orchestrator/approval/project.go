@@ -4,17 +4,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
-// Project reports whether a turn of the conversation may use the settings of its project: a rule of the chat must allow
+// ProjectSettings reports whether a turn of the conversation may use the settings of its project: a rule of the chat must allow
 // exactly these settings.
-func (s *Service) Project(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn,
+func (s *Service) ProjectSettings(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn,
 	dir string) (cli.ProjectSettings, error) {
 	asked, there := s.projectApproval(t, dir)
 	if !there {
@@ -47,13 +47,9 @@ func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.Approval
 		fmt.Fprintf(sum, "%q=%q\n", f.Name, f.Value)
 	}
 	digest := hex.EncodeToString(sum.Sum(nil))
-	input, err := json.Marshal(map[string]string{projectDigestField: digest})
-	if err != nil { // a map of strings can always be encoded
-		missing = "the settings"
-	}
 	fields = append(fields, cli.Field{Name: projectDigestField, Value: digest, Weight: cli.LabelField})
-	return cli.ApprovalAsked{Tool: cli.ProjectTool, Title: dir, Fields: fields, Missing: missing, Input: input,
-		Deaf: true}, true
+	return cli.ApprovalAsked{Tool: cli.ProjectTool, Title: dir, Fields: fields, Missing: missing,
+		Input: []byte(`{"` + projectDigestField + `":"` + digest + `"}`), Deaf: true}, true
 }
 
 const projectDigestField = "sha256"
@@ -67,9 +63,13 @@ func projectRule(base orchestrator.Rule, p cli.ApprovalAsked) orchestrator.Rule 
 
 // projectDigest returns the same digest for the same settings. The caller computes it before secrets are removed.
 func projectDigest(p cli.ApprovalAsked) string {
-	fields, _ := fieldsOf(p.Input)
-	digest, _ := fields[projectDigestField].(string)
-	return digest
+	i := slices.IndexFunc(p.Fields, func(f cli.Field) bool {
+		return f.Name == projectDigestField && f.Weight == cli.LabelField
+	})
+	if i < 0 {
+		return ""
+	}
+	return p.Fields[i].Value
 }
 
 // AskForProject asks users whether the turn may use project settings that it would otherwise start without, and reports
@@ -93,7 +93,7 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	defer r.giveUp(id)
 	asked.ID = id
 	probe := orchestrator.ApprovalRequest{Agent: t.Agent, Dir: r.turn.Dir, Request: &asked}
-	before, err := opts.Store.FindSameApproval(r.keep(), t.Session, digestOf(probe))
+	before, err := opts.Store.FindSameApproval(r.recordContext(), t.Session, digestOf(probe))
 	switch {
 	case err == nil && (before.State == orchestrator.ApprovalDenied || before.State == orchestrator.ApprovalExpired):
 		return cli.WithoutProject

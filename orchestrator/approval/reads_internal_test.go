@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -35,8 +34,9 @@ func readsDir(t *testing.T) string {
 
 // seen completes an approval like the service does.
 func seen(a orchestrator.ApprovalRequest) orchestrator.ApprovalRequest {
-	named := pathsOf(*a.Request, a.Dir)
-	a.Request.Links = linksOf(a.Dir, named, rooted.RealPaths([]string{a.Dir})[0], rooted.RealPaths(named))
+	a = normalized(a)
+	named := pathsOf(a)
+	a.Links = linksOf(a.Dir, named, rooted.RealPaths([]string{a.Dir})[0], rooted.RealPaths(named))
 	return a
 }
 
@@ -79,43 +79,43 @@ func TestWhatReads(t *testing.T) {
 	}
 }
 
-// Other fields beside the command, or beside the path of a reading tool, can make a request more than reading.
+// Other fields beside the command can make a request more than reading.
 func TestWhatIsMoreThanReading(t *testing.T) {
 	dir := readsDir(t)
 	for input, want := range map[string]bool{
-		`{"command":"cat a.txt"}`: true, `{"command":"cat a.txt","cwd":"` + dir + `","kind":"command","environmentId":"local"}`: true,
-		`{"command":"cat a.txt","commands":["cat a.txt"]}`:                              true,
-		`{"kind":"shell","fullCommandText":"cat a.txt","intention":"x"}`:                true,
-		`{"command":"cat a.txt","commands":["cat a.txt","id"]}`:                         false,
-		`{"command":"cat a.txt","cwd":"/etc"}`:                                          false,
-		`{"command":"rm -rf x","command":"cat a.txt"}`:                                  false,
-		`{"command":"cat a.txt","run_in_background":true}`:                              false,
-		`{"command":"cat a.txt","is_background":false}`:                                 true,
-		`{"command":"cat a.txt","is_background":true}`:                                  false,
-		`{"command":"cat a.txt","env":{"PATH":"x"}}`:                                    false,
-		`{"command":["cat","a.txt"]}`:                                                   false,
-		`{"kind":"shell","fullCommandText":"cat a.txt","hasWriteFileRedirection":true}`: false,
-		`{"kind":"shell","fullCommandText":"cat a.txt","warning":"x"}`:                  false,
+		`{"command":"cat a.txt"}`: true, `{"command":"cat a.txt","cwd":"` + dir + `","kind":"command"}`: true,
+		`{"command":"cat a.txt","commands":["cat a.txt","id"]}`: false,
+		`{"command":"cat a.txt","cwd":"/etc"}`:                  false,
+		`{"command":"rm -rf x","command":"cat a.txt"}`:          false,
+		`{"command":"cat a.txt","run_in_background":true}`:      false,
+		`{"command":"cat a.txt","is_background":true}`:          false,
+		`{"command":"cat a.txt","env":{"PATH":"x"}}`:            false,
+		`{"command":["cat","a.txt"]}`:                           false,
 	} {
 		a := commandApproval("")
 		a.Dir, a.Request.Input, a.Request.Title = dir, []byte(input), ""
-		if strings.Contains(input, "intention") {
-			a.Request.Reason = "x"
-		}
 		if got := readsBelow(seen(a)); got != want {
 			t.Errorf("%s reads: %v", input, got)
 		}
-		if a.Request.Tool = "mcp__server__run"; readsBelow(seen(a)) {
+		if a.Request.Reason = "it concerns .env"; readsBelow(seen(a)) {
+			t.Errorf("%s with a reason is let through", input)
+		}
+		if a.Request.Reason, a.Request.Tool = "", "mcp__server__run"; readsBelow(seen(a)) {
 			t.Errorf("%s of a tool that is no shell is let through", input)
 		}
 	}
-	tool := func(name, path, more string) bool {
-		input, err := json.Marshal(map[string]string{"kind": "read", "path": path, "intention": "Search in file: x"})
-		if err != nil {
-			t.Fatal(err)
+}
+
+// A tool that only reads is judged by the file that it reads.
+func TestWhatAToolReads(t *testing.T) {
+	dir := readsDir(t)
+	tool := func(path string, more func(*orchestrator.ApprovalRequest)) bool {
+		a := orchestrator.ApprovalRequest{Dir: dir, Request: &cli.ApprovalAsked{Tool: "view", Effect: cli.Effect{Dir: dir, Read: path}}}
+		named := pathsOf(a)
+		a.Links = linksOf(a.Dir, named, rooted.RealPaths([]string{a.Dir})[0], rooted.RealPaths(named))
+		if more != nil {
+			more(&a)
 		}
-		p := cli.ApprovalAsked{Tool: name, Reason: "Search in file: x", Input: []byte(strings.Replace(string(input), "{", "{"+more, 1))}
-		a := seen(orchestrator.ApprovalRequest{Dir: dir, Request: &p})
 		return canAutoApprove(a) && readsBelow(a)
 	}
 	for path, want := range map[string]bool{
@@ -123,21 +123,20 @@ func TestWhatIsMoreThanReading(t *testing.T) {
 		".env": false, dir + "/.env": false, "plain": false, "out/x": false, "/etc/passwd": false, "../x": false, "~/x": false, "key": false, "": false, dir + "2/x": false,
 		"a\nb": false, strings.Repeat("a/", pathBytes): false,
 	} {
-		if got := tool("view", path, ""); got != want {
+		if got := tool(path, nil); got != want {
 			t.Errorf("a tool reads %q: %v", path, got)
 		}
 	}
-	if !tool("glob", "sub", "") || !tool("grep", "a.txt", "") || tool("edit", "a.txt", "") {
-		t.Error("another tool reads")
-	}
-	for _, more := range []string{`"warning":"x",`, `"to":"b",`, `"path":"b",`, `"kind":"write",`, `"managedApprovalRequired":true,`} {
-		if tool("view", "a.txt", more) {
-			t.Errorf("%s is let through", more)
+	for name, more := range map[string]func(*orchestrator.ApprovalRequest){
+		"a change": func(a *orchestrator.ApprovalRequest) { a.Request.Changes = []cli.FileChanged{{Path: "a.txt"}} },
+		"a plan":   func(a *orchestrator.ApprovalRequest) { a.Request.Tool = cli.PlanTool },
+		"wider right": func(a *orchestrator.ApprovalRequest) {
+			a.Request.Fields = []cli.Field{{Name: "x", Weight: cli.WiderField}}
+		},
+	} {
+		if tool("a.txt", more) {
+			t.Errorf("%s is let through", name)
 		}
-	}
-	p := cli.ApprovalAsked{Tool: "grep", Reason: "Search in directory: x", Input: []byte(`{"kind":"read","path":"sub","intention":"Search in directory: x"}`)}
-	if readsBelow(seen(orchestrator.ApprovalRequest{Dir: dir, Request: &p})) {
-		t.Error("a search in a directory is let through")
 	}
 }
 

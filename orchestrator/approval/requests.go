@@ -23,29 +23,26 @@ const (
 	noUserSentence     = "No user can be asked here, so it was denied."
 	manySentence       = "Too many requests wait for a decision, so this one was denied. Wait for them."
 	brokenSentence     = "ductor could not record the request, so it was denied."
-	toolSentence       = "This tool is not among those that may be used here, so it was denied. Do what you can without it."
-	goneSentence       = "The request was withdrawn before."
-	secretSentence     = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
+	toolSentence       = "This tool is not among those that may be used here, so it was denied. " +
+		"Do what you can without it."
+	goneSentence   = "The request was withdrawn before."
+	secretSentence = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
 )
 
-// Running is a running turn whose requests the service handles.
-type Running struct {
+// RunningTurn is a running turn whose requests the service handles.
+type RunningTurn struct {
 	Turn    orchestrator.Turn
 	Dir     string
 	Mode    cli.PermissionMode
 	Tools   cli.ToolList // tools that the turn may use, in the agent's words
 	Allowed []string     // the configuration's allowed tools, in the agent's words
 	Resumed bool         // events up to cli.CaughtUp happened before this process
-	Secrets Secrets
+	// Known returns the secrets that must not be shown or stored of an agent's output. Learn adds secret answers to
+	// them, because the agent may repeat those. Both are safe for concurrent use.
+	Known func() *secrets.Set
+	Learn func(questions []cli.Question, answers [][]string)
 	// Show receives cli.ApprovalWithdrawn for requests that the agent no longer waits for.
 	Show func(cli.Event)
-}
-
-// Secrets knows the secrets that must not be shown or stored of an agent's output. Safe for concurrent use.
-type Secrets interface {
-	Known() *secrets.Set
-	// Learn adds secret answers, because the agent may repeat them.
-	Learn(questions []cli.Question, answers [][]string)
 }
 
 // Requests handles the requests of one running turn: users and rules decide, and the agent gets the decision. Events
@@ -53,7 +50,7 @@ type Secrets interface {
 // delivered from within the stream.
 type Requests struct {
 	s      *Service
-	turn   Running
+	turn   RunningTurn
 	life   context.Context // of the turn
 	log    *slog.Logger
 	events chan cli.Event
@@ -75,7 +72,7 @@ func (l lock) Unlock() { <-l }
 
 // Open starts handling the requests of a turn. The caller ends it with Drain and Close. life is the context of the
 // turn.
-func (s *Service) Open(life context.Context, turn Running) *Requests {
+func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
 		events: make(chan cli.Event, mostEvents), done: make(chan struct{}),
@@ -92,11 +89,11 @@ func (s *Service) Open(life context.Context, turn Running) *Requests {
 	return r
 }
 
-// keep returns a context that never ends, because events must be recorded.
-func (r *Requests) keep() context.Context { return context.WithoutCancel(r.life) }
+// recordContext returns a context that never ends, because events must be recorded.
+func (r *Requests) recordContext() context.Context { return context.WithoutCancel(r.life) }
 
-// Take handles an event of the turn. The agent's stream calls it.
-func (r *Requests) Take(ev cli.Event) {
+// HandleEvent handles an event of the turn. The agent's stream calls it.
+func (r *Requests) HandleEvent(ev cli.Event) {
 	switch ev.(type) {
 	case cli.ToolStarted, cli.ToolEnded: // the audit must be complete
 		r.events <- ev
@@ -134,15 +131,49 @@ func (r *Requests) Close() {
 	r.timers = nil
 }
 
+// work handles the events of the turn. It audits a tool once it has ended, because until then the agent may still ask
+// for it.
 func (r *Requests) work() {
 	defer close(r.done)
-	tools := toolAudit{r, map[cli.ToolID]cli.ToolStarted{}}
+	running := map[cli.ToolID]cli.ToolStarted{}
 	for ev := range r.events {
-		if !tools.take(ev) && r.life.Err() == nil {
-			r.handle(ev)
+		switch ev := ev.(type) {
+		case cli.ToolStarted:
+			ev.Title = r.turn.Known().String(ev.Title)
+			running[ev.ID] = ev
+		case cli.ToolEnded:
+			if begun, known := running[ev.ID]; known {
+				delete(running, ev.ID)
+				r.auditTool(begun, ev)
+			}
+		default:
+			if r.life.Err() == nil {
+				r.handle(ev)
+			}
 		}
 	}
 }
+
+// auditTool records a tool that the agent ran. The store skips tools that the agent asked for, and tools repeated after
+// a restart.
+func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
+	r.mu.Lock()
+	mode := r.turn.Mode
+	r.mu.Unlock()
+	t := r.turn.Turn
+	entry := orchestrator.AuditEntry{
+		At: r.s.opts.Now(), What: orchestrator.AuditRan, Conversation: t.Prompt.Conversation, Turn: t.ID,
+		Call: ended.ID, Agent: t.Agent,
+		Tool: begun.Name, Title: begun.Title, Rule: string(mode),
+		Reason: cli.Shorten(r.turn.Known().String(ended.Err), toolReasonBytes),
+	}
+	if err := r.s.opts.Store.RecordAudit(r.recordContext(), entry); err != nil { // the tool has already run
+		r.log.Error("record the audit", "what", entry.What, "err", err)
+	}
+}
+
+// toolReasonBytes limits the error text of a failed tool in the audit.
+const toolReasonBytes = 200
 
 func (r *Requests) handle(ev cli.Event) {
 	r.mu.Lock()
@@ -176,7 +207,7 @@ func (r *Requests) withdrawn(request cli.ApprovalID) {
 			break
 		}
 	}
-	approval, changed, err := r.s.opts.Store.WithdrawRequest(r.keep(), r.turn.Turn.ID, request, r.s.opts.Now())
+	approval, changed, err := r.s.opts.Store.WithdrawRequest(r.recordContext(), r.turn.Turn.ID, request, r.s.opts.Now())
 	if err != nil {
 		r.log.Error("withdraw approval", "err", err)
 	}
@@ -245,7 +276,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	if err != nil {
 		return orchestrator.Approval{}, err
 	}
-	stored := hide(r.turn.Secrets.Known(), approval)
+	stored := hide(r.turn.Known(), approval)
 	switch {
 	case !r.permits(approval.ApprovalRequest):
 		rule = ""
@@ -254,7 +285,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	case rule != "":
 		stored.State, stored.Ruled, stored.Decided = orchestrator.ApprovalAllowed, rule, r.s.opts.Now()
 	}
-	now, err := r.s.opts.Store.OpenApproval(r.keep(), stored, digestOf(approval.ApprovalRequest))
+	now, err := r.s.opts.Store.OpenApproval(r.recordContext(), stored, digestOf(approval.ApprovalRequest))
 	if err != nil || rule == "" || now.State != orchestrator.ApprovalOpen {
 		return now, err
 	}
@@ -282,10 +313,10 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	}
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
-		if ev.Tool != cli.ProjectTool {
-			ev = r.inspect(approval.Agent, ev)
-		}
 		approval.Request = &ev
+		if ev.Tool != cli.ProjectTool {
+			r.inspect(&approval.ApprovalRequest)
+		}
 	case cli.QuestionAsked:
 		approval.Questions = ev.Questions
 	}
@@ -311,14 +342,18 @@ func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 	if a.Request == nil {
 		return a
 	}
-	p, hidden := secrets.Clean(set, *a.Request)
+	shown, hidden := secrets.Clean(set, struct {
+		Request cli.ApprovalAsked
+		Links   []orchestrator.Link
+	}{*a.Request, a.Links})
+	p := shown.Request
 	if hidden == secrets.HiddenNothing {
 		return a
 	}
 	if hidden == secrets.HiddenMore && p.Missing == "" {
 		p.Missing = hiddenPart
 	}
-	a.Request, a.SessionRule = &p, ""
+	a.Request, a.Links, a.SessionRule = &p, shown.Links, ""
 	if p.Tool != cli.ProjectTool { // a rule for project settings compares a digest of all values
 		a.Rule = ""
 	}

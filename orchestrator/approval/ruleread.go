@@ -19,48 +19,24 @@ func readsBelow(a orchestrator.ApprovalRequest) bool {
 	if p == nil || p.Tool == cli.PlanTool || len(p.Changes) > 0 || !filepath.IsAbs(a.Dir) {
 		return false
 	}
-	if path, ok := copilotRead(*p); ok {
-		return readable([]string{path}, a.Dir, p.Links)
+	if p.Effect.Read != "" {
+		return readable([]string{p.Effect.Read}, a)
 	}
-	fields, _ := fieldsOf(p.Input)
-	command, ok := commandOf(*p, a.Dir)
-	if !ok || !slices.Contains(shells(), p.Tool) || !plainCommand(command) || needsMore(*p, fields) {
+	command := commandOf(a)
+	if p.Effect.Shell != cli.ShellRoutine || !plainCommand(command) {
 		return false
 	}
 	words, ok := readWords(command)
-	return ok && readable(words, a.Dir, p.Links)
+	return ok && readable(words, a)
 }
 
-// shells lists the agents' own tools that run commands. Tools of other servers may interpret a command differently.
-func shells() []string { return []string{"Bash", "bash", "shell", "run_shell_command", "execute"} }
-
-// needsMore reports whether the agent gives a reason for asking: it needs more rights, or considers a file sensitive.
-// Copilot's intention, which it adds to every tool, is not such a reason.
-func needsMore(p cli.ApprovalAsked, fields map[string]any) bool {
-	intention, _ := fields["intention"].(string)
-	return p.Reason != "" && strings.Join(strings.Fields(p.Reason), " ") != strings.Join(strings.Fields(intention), " ")
-}
-
-// copilotRead returns the file or directory that one of Copilot's tools reads or lists, if it does nothing else. A
-// search in a directory also reads hidden files, so it does not count.
-func copilotRead(p cli.ApprovalAsked) (path string, ok bool) {
-	fields, ok := fieldsOf(p.Input)
-	if !ok || fields["kind"] != "read" || !onlyFields(fields, "kind", "path", "intention",
-		"canOfferSessionApproval") || needsMore(p, fields) {
-		return "", false
-	}
-	path, _ = fields["path"].(string)
-	inFile := p.Tool == "grep" && strings.HasPrefix(p.Reason, "Search in file: ")
-	return path, path != "" && (p.Tool == "view" || p.Tool == "glob" || inFile)
-}
-
-// readable reports whether paths, which may be relative to dir, may be read without asking; see plainWords.
-func readable(paths []string, dir string, links []cli.Link) bool {
+// readable reports whether paths of an approval may be read without asking; see plainWords.
+func readable(paths []string, a orchestrator.ApprovalRequest) bool {
 	unseen := func(path string) bool {
 		return len(path) > pathBytes || strings.ContainsAny(path, "\n\x00") ||
-			!plainWord(cli.Relative(dir, path), false)
+			!plainWord(cli.Relative(a.Dir, path), false)
 	}
-	return staysInside(links) && !slices.ContainsFunc(paths, unseen)
+	return staysInside(a.Links) && !slices.ContainsFunc(paths, unseen)
 }
 
 // readers maps commands that only print the files they name, or their names and sizes, to the options that only change

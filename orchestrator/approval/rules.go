@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"slices"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -15,7 +16,7 @@ const sameInputBytes = 2000
 // conversation. Kind is empty if there is none. Both rules cover the approval itself.
 func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) {
 	p := a.Request
-	if p == nil || p.Tool == cli.PlanTool || p.Tool == "" || p.Widens() || p.Missing != "" {
+	if !canAutoApprove(a) || p.Tool == cli.PlanTool || p.Tool == "" {
 		return orchestrator.Rule{}, orchestrator.Rule{}
 	}
 	base := orchestrator.Rule{Conversation: a.Conversation, Agent: a.Agent, Tool: p.Tool, Dir: a.Dir,
@@ -28,19 +29,19 @@ func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator
 		r.Kind, r.Value, r.Text = kind, value, fmt.Sprintf("%s(%s)", p.Tool, text)
 		return r
 	}
-	if command, ok := commandOf(*p, a.Dir); ok {
+	if command := commandOf(a); command != "" {
 		session = rule(orchestrator.RuleCommand, command, command)
 		if lastingCommand(command) {
 			lasting = session
 		}
 		for _, prefix := range openEnded() {
-			if matchPrefix(prefix, command, p.Links) {
+			if matchPrefix(prefix, command, a.Links) {
 				lasting = rule(orchestrator.RulePrefix, prefix, prefix+" *")
 			}
 		}
 	} else if editsBelow(a) {
 		session = rule(orchestrator.RuleEdits, a.Dir, "any file below "+a.Dir+" that is not hidden")
-	} else if _, ok := fieldsOf(p.Input); ok && len(p.Input) <= sameInputBytes {
+	} else if p.Effect.Reach != cli.ReachUnknown && len(p.Input) <= sameInputBytes {
 		session = rule(orchestrator.RuleSame, digestOf(a), "exactly this: "+string(p.Input))
 	}
 	if session.Kind != "" {
@@ -53,7 +54,7 @@ func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator
 // kind.
 func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	p := a.Request
-	if p == nil || p.Tool == cli.PlanTool || p.Widens() || p.Missing != "" || r.Tool != p.Tool ||
+	if !canAutoApprove(a) || p.Tool == cli.PlanTool || r.Tool != p.Tool ||
 		r.Agent != a.Agent || r.Dir != a.Dir || r.Sandbox != a.Sandbox ||
 		r.Conversation != a.Conversation || r.Session != "" && r.Session != a.Session {
 		return false
@@ -63,15 +64,22 @@ func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	}
 	switch r.Kind {
 	case orchestrator.RuleCommand:
-		command, ok := commandOf(*p, a.Dir)
-		return ok && command == r.Value && (r.Session != "" || lastingCommand(command))
+		return r.Value != "" && r.Value == commandOf(a) && (r.Session != "" || lastingCommand(r.Value))
 	case orchestrator.RulePrefix:
-		command, ok := commandOf(*p, a.Dir)
-		return ok && matchPrefix(r.Value, command, p.Links)
+		return matchPrefix(r.Value, commandOf(a), a.Links)
 	case orchestrator.RuleEdits:
 		return r.Session != "" && r.Value == a.Dir && editsBelow(a)
 	case orchestrator.RuleSame:
 		return r.Session != "" && r.Value == digestOf(a)
 	}
 	return false
+}
+
+// editsBelow reports whether an approval does nothing but write files below its directory that are not hidden. Rules
+// and the permission mode both use it.
+func editsBelow(a orchestrator.ApprovalRequest) bool {
+	p := a.Request
+	return p != nil && p.OnlyEdits() && !slices.ContainsFunc(p.Changes, func(c cli.FileChanged) bool {
+		return c.Kind != cli.FileAdded && c.Kind != cli.FileUpdated || !cli.VisibleBelow(a.Dir, c.Path)
+	})
 }

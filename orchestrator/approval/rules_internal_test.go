@@ -16,7 +16,16 @@ func commandApproval(command string) orchestrator.ApprovalRequest {
 	if err != nil {
 		panic(err)
 	}
-	return orchestrator.ApprovalRequest{Agent: "claude", Session: "s", Dir: "/src", Request: &cli.ApprovalAsked{Tool: "Bash", Title: command, Input: input}}
+	return normalized(orchestrator.ApprovalRequest{Agent: "claude", Session: "s", Dir: "/src", Request: &cli.ApprovalAsked{Tool: "Bash", Title: command, Input: input}})
+}
+
+// normalized sets the effect of a request like a dialect whose shell is called Bash.
+func normalized(a orchestrator.ApprovalRequest) orchestrator.ApprovalRequest {
+	a.Request.Effect = cli.EffectOf(a.Request.Input, a.Dir, map[string]any{"kind": "command"})
+	if a.Request.Tool == "Bash" {
+		a.Request.Effect.Shell = cli.ShellUseFor(a.Request.Reason)
+	}
+	return a
 }
 
 func TestWhatIsOffered(t *testing.T) {
@@ -95,15 +104,15 @@ func TestWhatARuleLetsThrough(t *testing.T) {
 		{status, command("git status ../other"), false},
 		{status, func(a *orchestrator.ApprovalRequest) {
 			command("git status docs")(a)
-			a.Request.Links = []cli.Link{{Path: "docs", Real: "sub"}}
+			a.Links = []orchestrator.Link{{Path: "docs", Real: "sub"}}
 		}, true},
 		{status, func(a *orchestrator.ApprovalRequest) {
 			command("git status docs")(a)
-			a.Request.Links = []cli.Link{{Path: "docs", Real: "/etc", Outside: true}}
+			a.Links = []orchestrator.Link{{Path: "docs", Real: "/etc", Outside: true}}
 		}, false},
 		{status, func(a *orchestrator.ApprovalRequest) {
 			command("git status docs")(a)
-			a.Request.Links = []cli.Link{{Path: "docs", Real: ".git/config"}}
+			a.Links = []orchestrator.Link{{Path: "docs", Real: ".git/config"}}
 		}, false},
 		{status, command("git status /etc"), false},
 		{status, command("git stash"), false},
@@ -134,6 +143,7 @@ func TestWhatARuleLetsThrough(t *testing.T) {
 	} {
 		a := commandApproval("git status")
 		tc.change(&a)
+		a = normalized(a)
 		if got := covers(tc.rule, a); got != tc.want {
 			t.Errorf("%s covers %s: %v", tc.rule.Text, a.Request.Input, got)
 		}
@@ -203,7 +213,7 @@ func TestARuleForEdits(t *testing.T) {
 func TestARuleForExactlyThis(t *testing.T) {
 	fetch := func(input string) orchestrator.ApprovalRequest {
 		fields := cli.Reading{Labels: []string{"tool_use_id"}}.Fields([]byte(input))
-		return orchestrator.ApprovalRequest{Agent: "claude", Session: "s", Dir: "/src", Request: &cli.ApprovalAsked{Tool: "WebFetch", Input: []byte(input), Fields: fields}}
+		return normalized(orchestrator.ApprovalRequest{Agent: "claude", Session: "s", Dir: "/src", Request: &cli.ApprovalAsked{Tool: "WebFetch", Input: []byte(input), Fields: fields}})
 	}
 	rule, lasting := offeredRules(fetch(`{"url":"https://a","tool_use_id":"1"}`))
 	if rule.Kind != orchestrator.RuleSame || lasting.Kind != "" {
@@ -230,6 +240,50 @@ func TestARuleForExactlyThis(t *testing.T) {
 	}
 }
 
+// A job's rule without a command allows only uses of a tool that name nothing, and none of a shell: agents have their own
+// names for the command.
+func TestWhatTheNameOfAToolAllows(t *testing.T) {
+	for _, c := range []struct {
+		tool, input string
+		want        bool
+	}{
+		{"WebFetch", `{"url":"https://a"}`, true},
+		{"mcp__x__list", `{}`, true},
+		{"mcp__x__list", `{"path":"a"}`, false},
+		{"mcp__x__list", `{"path":null}`, true},
+		{"mcp__x__run", `{"command":"ls"}`, false},
+		{"mcp__x__run", `{"url":"a","url":"b"}`, false},
+		{"mcp__x__run", `["a"]`, false},
+		{"mcp__x__run", "", false},
+		{"Bash", `{"command":"ls"}`, false},
+		{"Bash", `{"kind":"shell","fullCommandText":"ls"}`, false},
+	} {
+		a := normalized(orchestrator.ApprovalRequest{Dir: "/src", Request: &cli.ApprovalAsked{Tool: c.tool, Input: []byte(c.input)}})
+		if got := patternCovers(c.tool, a); got != c.want {
+			t.Errorf("%s %s is allowed by its name: %v", c.tool, c.input, got)
+		}
+	}
+}
+
+// An approval of a version that stored no effects can be allowed once and no rule covers it, until its agent asks again.
+func TestARequestWithoutItsEffectMatchesNoRule(t *testing.T) {
+	a := commandApproval("git status")
+	session, lasting := offeredRules(a)
+	digest := digestOf(a)
+	a.Request.Effect = cli.Effect{}
+	for _, r := range []orchestrator.Rule{session, lasting} {
+		if covers(r, a) {
+			t.Errorf("%s covers it", r.Text)
+		}
+	}
+	if s, l := offeredRules(a); s.Kind != "" || l.Kind != "" || readsBelow(a) || patternCovers("Bash(git status)", a) || patternCovers("Bash", a) {
+		t.Errorf("it is offered %+v and %+v, or allowed", s, l)
+	}
+	if digestOf(a) != digest || !a.Request.Allowable() {
+		t.Error("it is another request, or cannot be allowed")
+	}
+}
+
 // FuzzRule checks that no rule allows a command that a shell could read as more than its plain words.
 func FuzzRule(f *testing.F) {
 	for _, seed := range [][2]string{
@@ -241,14 +295,14 @@ func FuzzRule(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seen, command string) {
 		session, lasting := offeredRules(commandApproval(seen))
 		a := commandApproval(command)
-		effective, ok := commandOf(*a.Request, a.Dir)
+		effective := commandOf(a)
 		if session.Kind == orchestrator.RuleCommand && covers(session, a) && effective != session.Value {
 			t.Fatalf("%s covers %q", session.Text, command)
 		}
 		if !covers(lasting, a) {
 			return
 		}
-		if !ok || !strings.HasPrefix(effective, lasting.Value) {
+		if effective == "" || !strings.HasPrefix(effective, lasting.Value) {
 			t.Fatalf("%s covers %q", lasting.Text, command)
 		}
 		if strings.ContainsAny(effective, ";&|`$()<>{}[]*?!#~\\'\"\n\r\t\x00") {

@@ -1,15 +1,12 @@
 package approval
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"ductor/cli"
 	"ductor/internal/secrets"
@@ -37,7 +34,7 @@ func plainRune(r rune) bool {
 // plainWords reports whether the words after the head of a plain command may be allowed without asking. No word may be
 // an option, a path out of the working directory, a hidden or secret file (by its name or by a link), or the name of a
 // host.
-func plainWords(head, rest string, links []cli.Link) bool {
+func plainWords(head, rest string, links []orchestrator.Link) bool {
 	// Of a project, such as "test:unit"; elsewhere host:path, or one branch onto another.
 	scripts := strings.HasSuffix(head, " run")
 	return !slices.ContainsFunc(strings.Split(rest, " "),
@@ -51,20 +48,22 @@ func plainWord(word string, script bool) bool {
 }
 
 // staysInside reports whether no link leads out of the working directory, or to a hidden or secret file.
-func staysInside(links []cli.Link) bool {
-	return !slices.ContainsFunc(links, func(l cli.Link) bool { return l.Outside || private(l.Real) })
+func staysInside(links []orchestrator.Link) bool {
+	return !slices.ContainsFunc(links, func(l orchestrator.Link) bool { return l.Outside || private(l.Real) })
 }
 
 // private reports whether a path leads up, is hidden or below a hidden directory, or has the name of a file with
 // secrets.
 func private(path string) bool {
 	parts := strings.Split(path, "/")
-	hidden := func(part string) bool { return strings.HasPrefix(part, ".") && part != "." && part != "..." } // go test ./...
+	hidden := func(part string) bool {
+		return strings.HasPrefix(part, ".") && part != "." && part != "..." // as in go test ./...
+	}
 	return slices.ContainsFunc(parts, hidden) || secrets.IsFile(parts[len(parts)-1])
 }
 
 // matchPrefix reports whether a command consists of prefix and plain words.
-func matchPrefix(prefix, command string, links []cli.Link) bool {
+func matchPrefix(prefix, command string, links []orchestrator.Link) bool {
 	if !slices.Contains(openEnded(), prefix) || !plainCommand(command) {
 		return false
 	}
@@ -76,98 +75,13 @@ func matchPrefix(prefix, command string, links []cli.Link) bool {
 	return ok && plainWords(prefix, rest, links)
 }
 
-// volatile lists the input fields that identify one request and do not affect its action.
-func volatile() []string {
-	return []string{
-		"toolCallId", "tool_call_id", "tool_use_id", "toolUseId", "callId", "call_id", "itemId", "threadId", "turnId",
-		"approvalId", "requestId", "startedAtMs", "availableDecisions", "proposedExecpolicyAmendment", "commandActions",
+// commandOf returns the command of an approval, or "" if the approval does more than run it in the turn's directory.
+func commandOf(a orchestrator.ApprovalRequest) string {
+	p := a.Request
+	if p.Tool == cli.PlanTool || len(p.Changes) > 0 || p.Effect.Dir != a.Dir {
+		return ""
 	}
-}
-
-// fieldsOf returns the fields of an input that affect its action. It returns false if the input is not an object or
-// repeats a field.
-func fieldsOf(input json.RawMessage) (map[string]any, bool) {
-	said := map[string]bool{}
-	for _, l := range cli.Leaves(input) {
-		if said[l.Name] {
-			return nil, false
-		}
-		said[l.Name] = true
-	}
-	var fields map[string]any
-	dec := json.NewDecoder(bytes.NewReader(input))
-	dec.UseNumber()
-	if err := dec.Decode(&fields); err != nil || fields == nil {
-		return nil, false
-	}
-	for name, value := range fields {
-		if value == nil || slices.Contains(volatile(), name) {
-			delete(fields, name)
-		}
-	}
-	return fields, true
-}
-
-// onlyFields reports whether there are no other fields than these, so that no unknown field changes their meaning.
-func onlyFields(fields map[string]any, names ...string) bool {
-	for name := range fields {
-		if !slices.Contains(names, name) {
-			return false
-		}
-	}
-	return true
-}
-
-// wrapped matches the shell command line that some agents wrap a command in.
-var wrapped = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c (?:'([^']*)'|([A-Za-z0-9_./-]+))$`)
-})
-
-// commandOf returns the command of an approval if the approval is about nothing else.
-func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
-	fields, ok := fieldsOf(p.Input)
-	if !ok || len(p.Changes) > 0 || p.Tool == cli.PlanTool {
-		return "", false
-	}
-	if fields["kind"] == "shell" {
-		return copilotCommand(fields)
-	}
-	if fields["environmentId"] == "local" { // Codex runs everything there
-		delete(fields, "environmentId")
-	}
-	if fields["is_background"] == false { // Qwen Code adds it to every command
-		delete(fields, "is_background")
-	}
-	// Copilot repeats the command in ACP
-	if list, ok := fields["commands"].([]any); ok && len(list) == 1 && list[0] == fields["command"] {
-		delete(fields, "commands")
-	}
-	if !onlyFields(fields, "command", "description", "timeout", "reason", "kind", "cwd", "workdir") {
-		return "", false
-	}
-	for _, name := range []string{"cwd", "workdir"} {
-		if at, given := fields[name]; given && at != dir {
-			return "", false
-		}
-	}
-	command, ok := fields["command"].(string)
-	if !ok || strings.TrimSpace(command) == "" {
-		return "", false
-	}
-	if m := wrapped().FindStringSubmatch(command); m != nil {
-		command = m[1] + m[2]
-	}
-	return command, true
-}
-
-// copilotCommand returns the command of a Copilot request, which also contains Copilot's own analysis of the command.
-func copilotCommand(fields map[string]any) (string, bool) {
-	command, _ := fields["fullCommandText"].(string)
-	redirects, _ := fields["hasWriteFileRedirection"].(bool)
-	return command, !redirects && strings.TrimSpace(command) != "" &&
-		onlyFields(fields, "kind", "fullCommandText", "shellType", "intention",
-			"commands", "commandSegments", "possiblePaths", "possibleUrls", "canOfferSessionApproval",
-			"hasWriteFileRedirection")
+	return p.Effect.Command
 }
 
 // digestOf returns the same digest for requests with the same effect. It ignores the fields that only identify a
@@ -178,25 +92,14 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 		return digestQuestion{q.Header, q.Text, options, q.Multi, q.Free, q.Secret}
 	})
 	if p := a.Request; p != nil {
-		weights := map[string]cli.Weight{}
-		for _, f := range p.Fields { // a repeated key is not a label
-			if _, again := weights[f.Name]; again {
-				f.Weight = cli.PlainField
-			}
-			weights[f.Name] = f.Weight
-		}
-		named := func(name string) bool { return weights[name] == cli.LabelField }
-		fields := slices.DeleteFunc(slices.Clone(p.Fields), func(f cli.Field) bool { return named(f.Name) })
-		leaves := slices.DeleteFunc(cli.Leaves(p.Input), func(l cli.Leaf) bool { return named(l.Name) })
-		slices.SortStableFunc(fields, func(a, b cli.Field) int { return strings.Compare(a.Name, b.Name) })
-		slices.SortStableFunc(leaves, func(a, b cli.Leaf) int { return strings.Compare(a.Name, b.Name) })
+		fields, leaves := p.DistinctParts()
 		parts := []any{
 			p.Tool, p.Title, p.Detail, p.Missing, each(p.Changes,
 				func(c cli.FileChanged) digestChange { return digestChange(c) }),
 			each(fields, func(f cli.Field) digestField { return digestField(f) }), leaves,
 		}
-		if len(p.Links) > 0 {
-			parts = append(parts, each(p.Links, func(l cli.Link) digestLink { return digestLink(l) }))
+		if len(a.Links) > 0 {
+			parts = append(parts, each(a.Links, func(l orchestrator.Link) digestLink { return digestLink(l) }))
 		}
 		same = parts
 	}

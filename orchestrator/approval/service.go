@@ -140,7 +140,7 @@ func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
 	}
 	for _, approval := range open {
 		if approval.OfTerminal() {
-			s.awaitOutside(approval.Turn)
+			s.awaitTerminal(approval.Turn)
 			continue
 		}
 		goesOn := slices.ContainsFunc(turns, func(t orchestrator.Turn) bool {

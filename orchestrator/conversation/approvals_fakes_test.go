@@ -81,6 +81,14 @@ func bash(id cli.ApprovalID, command string) cli.ApprovalAsked {
 	return cli.ApprovalAsked{ID: id, Tool: "Bash", Title: command, Input: input}
 }
 
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // asking lets the agent ask these in every turn and answer with the decisions.
 func (h *house) asking(evs ...cli.Event) {
 	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {

@@ -383,7 +383,7 @@ func TestTooManyRequestsAtOnceAreDenied(t *testing.T) {
 func TestOnlyWhoCanBeAskedIs(t *testing.T) {
 	for _, mode := range cli.PermissionModes() {
 		h := open(t)
-		h.permit(t, mode)
+		must(t, h.SetPermission(t.Context(), here, mode, owner))
 		h.submit(t, here, "go")
 		h.awaitAsked(t, 1)
 		if got := h.agent.requests()[0].Attended; !got {

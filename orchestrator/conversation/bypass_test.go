@@ -42,13 +42,6 @@ func (h *house) bypass(t *testing.T, lasts time.Duration) {
 	}
 }
 
-func (h *house) permit(t *testing.T, mode cli.PermissionMode) {
-	t.Helper()
-	if err := h.SetPermission(t.Context(), here, mode, owner); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (h *house) mode(t *testing.T) cli.PermissionMode {
 	t.Helper()
 	st, err := h.Status(t.Context(), here)
@@ -130,7 +123,7 @@ func TestATurnLeavesABypassThatItsChatLeft(t *testing.T) {
 	h.bypass(t, time.Hour)
 	h.submit(t, here, "running")
 	h.awaitAsked(t, 1)
-	h.permit(t, cli.AcceptEdits)
+	must(t, h.SetPermission(t.Context(), here, cli.AcceptEdits, owner))
 	h.clock.advance(time.Hour)
 	h.clock.ring()
 	h.await(t, "done running")
@@ -172,7 +165,7 @@ func TestABypassHasAnEnd(t *testing.T) {
 			t.Errorf("%s: %v", lasts, err)
 		}
 	}
-	forever := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.Permission = cli.Bypass })
+	forever := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.Mode = cli.Bypass })
 	forever.clock.advance(48 * time.Hour)
 	if req := forever.ask(t, here, "go"); req.Permission != cli.Bypass || req.Attended {
 		t.Errorf("configured bypass: %s, attended %v", req.Permission, req.Attended)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 	"ductor/internal/store"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
@@ -171,7 +172,7 @@ func (a *agent) Run(ctx context.Context, who cli.Agent, req cli.Request, emit fu
 	if err != nil {
 		return cli.StartResult(ctx, who, err)
 	}
-	return reply(ctx, who, req, emit)
+	return reply(ctx, who, req, func(ev cli.Event) { emit(clitest.WithEffect(ev, req.Dir)) })
 }
 
 func (a *agent) Survey(_ context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
@@ -194,7 +195,7 @@ func (a *agent) Resume(ctx context.Context, who cli.Agent, req cli.Request, emit
 	a.resumed = append(a.resumed, req)
 	reply := a.reply
 	a.mu.Unlock()
-	return reply(ctx, who, req, emit)
+	return reply(ctx, who, req, func(ev cli.Event) { emit(clitest.WithEffect(ev, req.Dir)) })
 }
 
 func (a *agent) Settled(turn cli.TurnID) {
@@ -534,8 +535,7 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 	}
 	opts := conversation.Options{
 		Store: db, Gateway: h.agent, Chat: h.chat,
-		TurnOptions: conversation.TurnOptions{Permission: cli.Ask, QueueMax: 3, HandoffTokens: 2000},
-		Dir:         filepath.Dir(path), Roots: []string{filepath.Dir(path)}, DeliveryWait: 50 * time.Millisecond,
+		Dir: filepath.Dir(path), Roots: []string{filepath.Dir(path)}, DeliveryWait: 50 * time.Millisecond,
 		Now: h.clock.now,
 		NewID: func() string {
 			ids.Lock()
@@ -545,6 +545,7 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 		},
 		Logger: slog.New(slog.DiscardHandler),
 	}
+	opts.Mode, opts.QueueMax, opts.HandoffTokens = cli.Ask, 3, 2000
 	h.board = &board{}
 	opts.Screen, opts.After = h.board, h.clock.after
 	if change != nil {

@@ -27,7 +27,7 @@ func TestAModeEndsWhereItsEnvironmentChanges(t *testing.T) {
 			for _, from := range []string{"web", "plain"} {
 				to := map[string]string{"web": "plain", "plain": "db"}[from]
 				h.in(t, root, from, "before in "+from)
-				h.permit(t, mode)
+				must(t, h.SetPermission(t.Context(), here, mode, owner))
 				if got := h.in(t, root, from, "granted in "+from); got != mode {
 					t.Errorf("where it was chosen a turn runs in %s", got)
 				}
@@ -44,7 +44,7 @@ func TestAModeEndsWhereItsEnvironmentChanges(t *testing.T) {
 					}
 				}
 			}
-			h.permit(t, cli.Plan)
+			must(t, h.SetPermission(t.Context(), here, cli.Plan, owner))
 			if got := h.in(t, root, "web", "to plan"); got != cli.Plan {
 				t.Errorf("plan becomes %s", got)
 			}
@@ -62,7 +62,7 @@ func TestRightsOutliveNoChangeOfTheConfiguration(t *testing.T) {
 	if !h.turnWith(t, here, "one", bash("1", "git status"), lasting) || h.turnWith(t, here, "two", bash("2", "git status"), allow()) {
 		t.Fatal("a rule does not count where it was made")
 	}
-	h.permit(t, cli.AcceptEdits)
+	must(t, h.SetPermission(t.Context(), here, cli.AcceptEdits, owner))
 	h.shut()
 	h.db.Close()
 
@@ -76,9 +76,7 @@ func TestRightsOutliveNoChangeOfTheConfiguration(t *testing.T) {
 	if h.turnWith(t, here, "four", bash("4", "git status"), allow()) {
 		t.Error("a rule of this machine does not count there")
 	}
-	if err := h.Bypass(t.Context(), here, time.Minute, owner); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Bypass(t.Context(), here, time.Minute, owner))
 	if got := h.ask(t, here, "five").Permission; got != cli.Bypass {
 		t.Errorf("a bypass of this machine is %s", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 	"ductor/orchestrator"
 )
 
@@ -21,7 +22,8 @@ func TestAHelperAsksTheUsersOfItsTurn(t *testing.T) {
 			t.Error(err)
 		}
 		ask := func(agent cli.Agent, command string, lists ...cli.ToolList) cli.Decision {
-			d, err := h.AskFor(t.Context(), req.Turn, orchestrator.Helper{Agent: agent, ToolLists: lists}, bash("x", command))
+			d, err := h.AskFor(t.Context(), req.Turn, orchestrator.Helper{Agent: agent, ToolLists: lists},
+				clitest.WithEffect(bash("x", command), req.Dir))
 			if err != nil {
 				t.Error(err)
 			}

@@ -17,7 +17,7 @@ import (
 func TestAcceptedEdits(t *testing.T) {
 	own := ""
 	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) {
-		o.Permission = cli.AcceptEdits
+		o.Mode = cli.AcceptEdits
 		own = filepath.Join(o.Dir, "config.toml")
 		o.Protected = []string{cli.RealPath(own)}
 	})
@@ -85,7 +85,7 @@ func TestTheModeFollowsAChoice(t *testing.T) {
 		{cli.Auto, plan, orchestrator.AllowOnce, cli.Auto, false},
 	} {
 		h := open(t)
-		h.permit(t, tc.before)
+		must(t, h.SetPermission(t.Context(), here, tc.before, owner))
 		tc.ask.ID = "1"
 		h.asking(tc.ask)
 		h.submit(t, here, "first")

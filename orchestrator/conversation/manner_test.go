@@ -32,8 +32,8 @@ func withRoles(defaultRole string) func(*conversation.Options) {
 	return func(o *conversation.Options) {
 		o.DefaultRole = defaultRole
 		o.Roles = mapRoles{
-			"reviewer": {Prompt: "You review."},
-			"author":   {Prompt: "You write.", Replace: true, Agent: "codex", Model: "m2"},
+			"reviewer": {Prompt: "You review.", Append: true},
+			"author":   {Prompt: "You write.", Agent: "codex", Model: "m2"},
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestAPermissionModeIsOfOneConversationAndStays(t *testing.T) {
 			t.Errorf("mode %q: %v", unknown, err)
 		}
 	}
-	h.permit(t, cli.AcceptEdits)
+	must(t, h.SetPermission(t.Context(), here, cli.AcceptEdits, owner))
 	if got := h.ask(t, there, "elsewhere").Permission; got != cli.Ask {
 		t.Errorf("another conversation got %s", got)
 	}
@@ -72,7 +72,7 @@ func TestAPermissionModeHoldsForWhatWaitsAndNotForWhatRuns(t *testing.T) {
 	h.submit(t, here, "running")
 	h.awaitAsked(t, 1)
 	h.submit(t, here, "waiting")
-	h.permit(t, cli.Plan)
+	must(t, h.SetPermission(t.Context(), here, cli.Plan, owner))
 	close(end)
 	h.await(t, "done waiting")
 	var got []cli.PermissionMode

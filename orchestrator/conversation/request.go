@@ -122,13 +122,13 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 		req.Servers = e.opts.Servers(conv.ID, t.AgentEnv())
 	}
 	var err error
-	if req.Project, err = e.approvals.Project(ctx, conv.ID, t, s.Dir); err != nil {
+	if req.Project, err = e.approvals.ProjectSettings(ctx, conv.ID, t, s.Dir); err != nil {
 		return cli.Request{}, err
 	}
-	if role.Replace {
-		req.SystemPrompt = role.Prompt
-	} else {
+	if role.Append {
 		req.AppendPrompt = role.Prompt
+	} else {
+		req.SystemPrompt = role.Prompt
 	}
 	req.AppendPrompt = strings.TrimSpace(req.AppendPrompt + "\n\n" + e.opts.Instruction)
 	req.Prompt, req.Images = turn.PromptText(t.Prompt)

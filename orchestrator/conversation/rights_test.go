@@ -45,7 +45,7 @@ func (h *house) last() cli.Request {
 func TestATurnWithRightsOfItsOwnUsesNoChoiceOfTheChat(t *testing.T) {
 	root := t.TempDir()
 	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), root)
-	h.permit(t, cli.AcceptEdits)
+	must(t, h.SetPermission(t.Context(), here, cli.AcceptEdits, owner))
 	h.turnWith(t, here, "mine", bash("1", "git status"), orchestrator.Verdict{Choice: orchestrator.AllowPattern})
 	if h.turnWith(t, here, "mine too", bash("2", "git status"), allow()) {
 		t.Fatal("the rule of the chat does not count in the chat")
@@ -85,7 +85,7 @@ func TestARunThatAUserPressedForKeepsItsRights(t *testing.T) {
 		{cli.Bypass, cli.AcceptEdits, cli.AcceptEdits},
 		{cli.Bypass, cli.Ask, cli.Ask},
 	} {
-		h.permit(t, tt.chat)
+		must(t, h.SetPermission(t.Context(), here, tt.chat, owner))
 		name := string(tt.chat + " " + tt.most)
 		if h.askedWith(t, name, orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: tt.most}, bash("a", "git status src")) {
 			t.Errorf("%s: the rule of the chat does not count", name)
@@ -102,7 +102,7 @@ func TestARunThatAUserPressedForKeepsItsRights(t *testing.T) {
 func TestRightsOfATurnOutliveARestartAndARepetition(t *testing.T) {
 	path, root := filepath.Join(t.TempDir(), "ductor.db"), t.TempDir()
 	h := openForOrders(t, path, root)
-	h.permit(t, cli.AcceptEdits)
+	must(t, h.SetPermission(t.Context(), here, cli.AcceptEdits, owner))
 	h.agent.reply = untilAborted
 	h.submit(t, here, "first")
 	h.eventually(t, "the agent to be asked", func() bool { return len(h.agent.requests()) == 1 })
@@ -114,9 +114,7 @@ func TestRightsOfATurnOutliveARestartAndARepetition(t *testing.T) {
 	h.db.Close()
 
 	h = openForOrders(t, path, root)
-	if err := h.Recover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Recover(t.Context()))
 	h.await(t, "done unattended")
 	check := func(when string) {
 		if req := h.last(); req.Permission != cli.Ask || len(req.ToolLists) != 5 {

@@ -54,9 +54,7 @@ func TestARuleDecidesUntilItIsRevoked(t *testing.T) {
 	if err := h.Revoke(t.Context(), p.Rules[0].ID, by(owner, there)); !errors.Is(err, orchestrator.ErrNoRule) {
 		t.Errorf("revoked from another topic: %v", err)
 	}
-	if err := h.Revoke(t.Context(), p.Rules[0].ID, by(owner, here)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Revoke(t.Context(), p.Rules[0].ID, by(owner, here)))
 	if err := h.Revoke(t.Context(), p.Rules[0].ID, by(owner, here)); !errors.Is(err, orchestrator.ErrNoRule) {
 		t.Errorf("revoked twice: %v", err)
 	}
@@ -88,9 +86,7 @@ func TestAToolThatAListDeniesIsDeniedUnasked(t *testing.T) {
 		{"shell", "git status", "not among those that may be used"}, {"web", "git status", "true"},
 		{"shell", "git push", "not among those that may be used"},
 	} {
-		if err := h.SetTools(t.Context(), here, cli.ToolList{Denied: []string{tt.denied}}, owner); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.SetTools(t.Context(), here, cli.ToolList{Denied: []string{tt.denied}}, owner))
 		if h.turnWith(t, here, fmt.Sprint("turn ", i), bash(cli.ApprovalID(fmt.Sprint(i+2)), tt.command), allow()) {
 			t.Errorf("%s with %s denied is asked", tt.command, tt.denied)
 		}
@@ -118,9 +114,7 @@ func TestARuleOfASessionEndsWithIt(t *testing.T) {
 	if h.turnWith(t, here, "two", bash("2", "make | tee log"), allow()) {
 		t.Error("a rule does not count")
 	}
-	if err := h.New(t.Context(), here); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.New(t.Context(), here))
 	if !h.turnWith(t, here, "three", bash("3", "make | tee log"), allow()) {
 		t.Error("a rule of a session counts in the next")
 	}
@@ -147,21 +141,15 @@ func TestANewRuleDecidesWhatWaits(t *testing.T) {
 func TestARuleIsMadeOnlyAsItWasShown(t *testing.T) {
 	dir := t.TempDir()
 	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.Dir, o.Roots = dir, []string{dir} })
-	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
 	h.asking(cli.ApprovalAsked{ID: "a", Tool: "Edit", Title: "sub/x", Changes: []cli.FileChanged{{Path: "sub/x", Kind: cli.FileUpdated}}})
 	h.submit(t, here, "go")
 	a := h.awaitApproval(t, "sub/x")
 	if a.SessionRule != "Edit(any file below "+dir+" that is not hidden)" {
 		t.Fatalf("offered %q", a.SessionRule)
 	}
-	if err := os.Remove(filepath.Join(dir, "sub")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "sub")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "sub")))
+	must(t, os.Symlink(t.TempDir(), filepath.Join(dir, "sub")))
 	_, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), orchestrator.Verdict{Choice: orchestrator.AllowSession})
 	if !errors.Is(err, orchestrator.ErrPathMoved) {
 		t.Errorf("pressed: %v", err)

@@ -167,7 +167,7 @@ func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (or
 
 // AskUser implements orchestrator.ActiveTurns.
 func (e *Engine) AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error) {
-	return e.approvals.Ask(ctx, turn, asked)
+	return e.approvals.AskFor(ctx, turn, approval.Helper{}, asked)
 }
 
 // AskFor implements orchestrator.ActiveTurns.
@@ -181,11 +181,11 @@ func (e *Engine) AskFor(ctx context.Context, id cli.TurnID, h orchestrator.Helpe
 // until ctx ends. A terminal that asks again after a restart uses the same id; see approval.Service.
 func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string,
 	asked cli.Event) (cli.Decision, error) {
-	return e.approvals.AskOutside(ctx, approval.Running{
+	redactor := turn.NewRedactor(e.wg.Go, func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) })
+	return e.approvals.AskForTerminal(ctx, approval.RunningTurn{
 		Turn: orchestrator.Turn{ID: cli.TurnID(id), Agent: agent,
 			Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
-		Dir: dir, Mode: cli.Ask, Secrets: turn.NewRedactor(e.wg.Go,
-			func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) }),
+		Dir: dir, Mode: cli.Ask, Known: redactor.Known, Learn: redactor.Learn,
 	}, asked)
 }
 

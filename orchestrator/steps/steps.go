@@ -4,7 +4,6 @@ package steps
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -49,7 +48,7 @@ func (r *Recorder) Observe(ev cli.Event) {
 			r.since[tool] = r.Now()
 		}
 	case cli.ToolStarted:
-		if i := r.appendStep(orchestrator.Step{Tool: ev.Name, Title: whole(ev)}); i >= 0 {
+		if i := r.appendStep(orchestrator.Step{Tool: ev.Name, Title: ev.WholeTitle()}); i >= 0 {
 			if r.open == nil {
 				r.open = make(map[cli.ToolID]int)
 			}
@@ -105,25 +104,6 @@ func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 // Steps returns the steps so far.
 func (r *Recorder) Steps() []orchestrator.Step {
 	return r.steps
-}
-
-// whole returns the whole command of a tool, or its path.
-func whole(ev cli.ToolStarted) string {
-	var in struct {
-		Command json.RawMessage `json:"command"`
-	}
-	if json.Unmarshal(ev.Input, &in) != nil || len(in.Command) == 0 {
-		return ev.Title
-	}
-	var line string
-	var words []string
-	switch {
-	case json.Unmarshal(in.Command, &line) == nil && line != "":
-		return line
-	case json.Unmarshal(in.Command, &words) == nil && len(words) > 0:
-		return strings.Join(words, " ")
-	}
-	return ev.Title
 }
 
 func cut(s string, most int) string {

@@ -62,10 +62,10 @@ func (a *attempt) run() cli.Result {
 	a.known = NewKnowledge(a.runner.opts.Store, a.turn, a.req.Resume, &a.handed, a.Events.Show)
 	redactor := NewRedactor(a.runner.opts.Spawn, func() *secrets.Set { return a.runner.opts.Secrets(req) })
 	a.Events.Redact(redactor)
-	a.requests = a.runner.opts.Approvals.Open(a.ctx, approval.Running{
+	a.requests = a.runner.opts.Approvals.Open(a.ctx, approval.RunningTurn{
 		Turn: a.turn, Dir: a.req.Dir, Mode: a.req.Permission, Tools: ToolsOf(a.turn.Agent, a.req),
 		Allowed: tools.Own(a.turn.Agent, a.req.AllowedTools), Resumed: a.resumes,
-		Secrets: redactor, Show: a.Events.Show,
+		Known: redactor.Known, Learn: redactor.Learn, Show: a.Events.Show,
 	})
 	result := a.ask()
 	a.known.Ended()
@@ -121,7 +121,7 @@ func (a *attempt) event(ev cli.Event) {
 		return // the card shows the outcome once it is stored
 	}
 	a.Events.Event(ev)
-	a.requests.Take(ev) // after the card, which so shows a question before its answer
+	a.requests.HandleEvent(ev) // after the card, which so shows a question before its answer
 }
 
 // ask asks the agent, and once more in a new session if the agent no longer has the one to resume.

@@ -42,7 +42,7 @@ func (r *Redactor) Known() *secrets.Set {
 	return r.known.Load()
 }
 
-// Learn implements approval.Secrets.
+// Learn adds secret answers to the secrets, because the agent may repeat them.
 func (r *Redactor) Learn(questions []cli.Question, answers [][]string) {
 	<-r.read
 	r.learn.Lock()

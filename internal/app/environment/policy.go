@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/docker"
 	"ductor/internal/config"
 	"ductor/orchestrator"
 )
@@ -54,7 +55,7 @@ func (p Policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 
 // part is what a conversation has of a sandbox: all of it, or a container of its own.
 func (p Policy) part(name string, conv orchestrator.ConversationID) cli.Sandbox {
-	if p.sandbox.Named(name).Isolation == config.IsolationConversation {
+	if p.sandbox.Named(name).Isolation == docker.IsolationConversation {
 		return cli.Sandbox(name).For(conv.Key())
 	}
 	return cli.Sandbox(name)
@@ -75,7 +76,9 @@ func (p Policy) OnHost() bool {
 	return !p.docker(config.DefaultSandbox) || slices.ContainsFunc(p.projects, func(d projectDir) bool { return !p.docker(d.name) })
 }
 
-func (p Policy) docker(name string) bool { return p.sandbox.Named(name).Mode == config.SandboxDocker }
+func (p Policy) docker(name string) bool {
+	return p.sandbox.Named(name).Mode == orchestrator.SandboxDocker
+}
 
 // project is the project that dir is in. Links may have been laid by an agent that works there: where what is written
 // and what it leads to are in different projects, the one with a sandbox counts.

@@ -18,6 +18,7 @@ import (
 	"ductor/cli/service"
 	"ductor/docker"
 	"ductor/internal/config"
+	"ductor/orchestrator"
 )
 
 // The directories inside the storage directory.
@@ -45,7 +46,7 @@ type Sandboxes struct {
 // Sandbox is the sandbox of a project or of all directories without one, or the part of it that a conversation has.
 type Sandbox struct {
 	Name     string
-	Setting  config.SandboxSetting
+	Setting  docker.Settings
 	Engine   *docker.Engine   // nil if it cannot be used
 	Launcher *docker.Launcher // nil if it cannot be used
 	Err      error            // why it cannot be used: an error of package docker
@@ -65,7 +66,7 @@ func (b *Sandbox) MakeRunner(ctx context.Context) error {
 // matters says whether agents run, ran or may run in a sandbox. A sandbox of a project without one serves jobs that ask
 // for it.
 func (b *Sandbox) matters() bool {
-	return b.Setting.Mode == config.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
+	return b.Setting.Mode == orchestrator.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
 }
 
 // inSandbox tells Claude that it is in a container: it refuses to bypass permissions as root elsewhere.
@@ -97,28 +98,29 @@ func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 
 // CheckEngine asks whether the engine of a configuration's sandboxes answers. It makes nothing.
 func CheckEngine(ctx context.Context, cfg config.Config) error {
-	e, err := docker.Connect(engineOptions(cfg.Sandbox.SandboxSetting))
+	e, err := docker.Connect(engineOptions(cfg.Sandbox.Settings))
 	if err != nil {
 		return err
 	}
 	return errors.Join(e.Check(ctx), e.Close())
 }
 
-func engineOptions(set config.SandboxSetting) docker.EngineOptions {
-	return docker.EngineOptions{Host: cmp.Or(set.Host, docker.DefaultHost), CA: set.CA, Cert: set.Cert, Key: set.Key, SSHConfig: set.SSHConfig}
+func engineOptions(set docker.Settings) docker.EngineOptions {
+	set.Host = cmp.Or(set.Host, docker.DefaultHost)
+	return set.EngineOptions
 }
 
 // asksForSandbox says whether the configuration runs anything in a sandbox.
 func asksForSandbox(cfg config.Config) bool {
-	asked := cfg.Sandbox.Mode == config.SandboxDocker
+	asked := cfg.Sandbox.Mode == orchestrator.SandboxDocker
 	for _, p := range cfg.Sandbox.Projects {
-		asked = asked || p.Mode == config.SandboxDocker
+		asked = asked || p.Mode == orchestrator.SandboxDocker
 	}
 	for _, j := range cfg.Jobs {
-		asked = asked || j.Sandbox == config.SandboxDocker
+		asked = asked || j.Sandbox == orchestrator.SandboxDocker
 	}
 	for _, hook := range cfg.Webhooks.Hooks {
-		asked = asked || hook.Sandbox == config.SandboxDocker
+		asked = asked || hook.Sandbox == orchestrator.SandboxDocker
 	}
 	return asked
 }
@@ -173,28 +175,27 @@ func (s *Sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 	return e, err
 }
 
-// options translates the setting of a sandbox.
+// options returns the options of a sandbox.
 func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
-	set, agents := b.Setting, s.cfg.Agents
+	set := b.Setting
 	mounts, err := mountsOf(set)
 	if err != nil {
 		return docker.Options{}, err
 	}
 	o := docker.Options{
-		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir), Runner: set.Runner,
-		Image: set.Image, Pull: set.Pull, Source: b.source, Projects: s.projects(b), Mounts: mounts, Shared: s.shared(), Seeds: b.Seeds,
-		User: set.User, CPUs: set.CPUs, Memory: int64(set.MemoryMB) << 20, PIDs: int64(set.PIDs), Network: docker.Network(set.Network),
-		ReadOnlyRoot: set.ReadOnlyRoot, Env: append([]string{inSandbox}, set.Env...),
-		MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: s.log,
+		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir), ContainerSettings: set.ContainerSettings,
+		Source: b.source, Projects: s.projects(b), Mounts: mounts, Shared: s.shared(), Seeds: b.Seeds,
+		Timing: s.cfg.Agents.Timing, Logger: s.log,
 	}
+	o.Env = append([]string{inSandbox}, set.Env...)
 	if set.Runner == "" {
 		o.Runner, o.MakeRunner = s.small.path, s.small.make
 		b.small = s.small.make
 	}
 	if set.Image == "" {
-		o.Build = &docker.Build{Dir: set.BuildDir, Network: docker.Network(set.BuildNetwork)}
+		o.Build = &docker.Build{Dir: set.BuildDir, Network: set.BuildNetwork}
 	}
-	if set.Home == config.HomeSession {
+	if set.Home == docker.HomeSession {
 		o.HomeSeeds = b.Seeds
 	}
 	return o, nil
@@ -230,14 +231,12 @@ func (s *Sandboxes) projects(b *Sandbox) []string {
 	return dirs
 }
 
-func mountsOf(set config.SandboxSetting) ([]docker.Mount, error) {
-	all, err := set.ParseMounts()
-	var mounts []docker.Mount
-	for _, m := range all {
+func mountsOf(set docker.Settings) ([]docker.Mount, error) {
+	mounts, err := set.ParseMounts()
+	for _, m := range mounts {
 		if info, err := os.Stat(m.Source); err == nil && info.Mode().Type() == fs.ModeSocket && filepath.Base(realDir(m.Source)) == "docker.sock" {
 			return nil, fmt.Errorf("mounts: %s is the socket of Docker: who may use it owns the machine", m.Source)
 		}
-		mounts = append(mounts, docker.Mount{Source: m.Source, Target: m.Target, Writable: m.Writable})
 	}
 	return mounts, err
 }
@@ -258,7 +257,7 @@ func (b *Sandbox) RunLauncher() cli.Launcher {
 
 // Homes gives the homes that sessions have in the sandbox; nil where all have the owner's, or it cannot be used.
 func (b *Sandbox) Homes() service.Homes {
-	if b.Launcher == nil || b.Setting.Home != config.HomeSession {
+	if b.Launcher == nil || b.Setting.Home != docker.HomeSession {
 		return nil
 	}
 	return b.Launcher

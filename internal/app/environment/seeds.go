@@ -55,7 +55,7 @@ func homeSeeds(agents config.Agents) []agentSeeds {
 
 // openHomes makes the homes of sessions on this machine; nil where all have the owner's.
 func openHomes(cfg config.Config) (*host.Homes, error) {
-	if cfg.Sandbox.Home != config.HomeSession {
+	if cfg.Sandbox.Home != docker.HomeSession {
 		return nil, nil
 	}
 	var seeds []cli.HomeSeed
@@ -66,9 +66,9 @@ func openHomes(cfg config.Config) (*host.Homes, error) {
 }
 
 // seedsOf are the files of this machine that are copied into the home of a sandbox. dir is for those that are made.
-func seedsOf(set config.SandboxSetting, agents config.Agents, dir string) ([]docker.Seed, error) {
+func seedsOf(set docker.Settings, agents config.Agents, dir string) ([]docker.Seed, error) {
 	var seeds []docker.Seed
-	if set.Logins == config.LoginsCopy {
+	if set.Logins == docker.LoginsCopy {
 		for _, of := range homeSeeds(agents) {
 			copied, err := host.CopiedSeeds(dir, of.seeds)
 			if err != nil {
@@ -80,10 +80,7 @@ func seedsOf(set config.SandboxSetting, agents config.Agents, dir string) ([]doc
 		}
 	}
 	own, err := set.ParseSeeds()
-	for _, s := range own {
-		seeds = append(seeds, docker.Seed{From: s.From, To: s.To})
-	}
-	return seeds, err
+	return append(seeds, own...), err
 }
 
 // ReadFile reads a file of the owner's home as it is in the sandbox: what was copied there, and nothing else.
