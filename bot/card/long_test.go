@@ -27,7 +27,7 @@ func paragraphs(n int) (all []string, answer string) {
 func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.cards.restyle(func(l *Look) { l.MaxMessages = 3 })
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		all, answer := paragraphs(2000)
 		for i, p := range all {
 			c.Show(cli.TextDelta{Text: p})
