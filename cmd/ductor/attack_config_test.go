@@ -206,7 +206,7 @@ func (town *town) doctorKnowsTheGroups() {
 
 func (town *town) recordOf(path string) []byte {
 	town.t.Helper()
-	record, err := os.ReadFile(app.InForcePath(path))
+	record, err := os.ReadFile(app.GrantsPath(path))
 	if err != nil {
 		town.t.Fatal(err)
 	}

@@ -177,7 +177,7 @@ func TestARestoreOnAnEmptyMachine(t *testing.T) {
 	if code, out, said := runDuctor(t, "restore", bare, "-c", missing); code != exitOK || !strings.Contains(out, "write one before you start ductor") {
 		t.Errorf("a restore without configuration: exit %d: %s%s", code, out, said)
 	}
-	if code, out, said := runDuctor(t, "restore", whole, "--force", "-c", missing); code != exitOK || !strings.Contains(out, "what was there is in") {
+	if code, out, said := runDuctor(t, "restore", whole, "--force", "-c", missing); code != exitOK || !strings.Contains(out, "the previous state is in") {
 		t.Errorf("a restore with the configuration: exit %d: %s%s", code, out, said)
 	}
 	if got, err := os.ReadFile(missing); err != nil || !strings.Contains(string(got), town.srv.Token()) {

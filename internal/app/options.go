@@ -102,7 +102,7 @@ func RosterOf(cfg config.Config) orchestrator.Roster {
 func Transport(cfg config.Config) (http.RoundTripper, error) {
 	t, err := tgapi.NewTransport(cfg.Telegram.Proxy.Reveal())
 	if err != nil {
-		return nil, OfKind(ErrConfig, fmt.Errorf("telegram.proxy: %w", err))
+		return nil, WithKind(ErrConfig, fmt.Errorf("telegram.proxy: %w", err))
 	}
 	return t, nil
 }

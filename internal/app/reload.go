@@ -43,34 +43,35 @@ type settings struct {
 // now is the configuration in use: what the last reload says of keys that count at once, and the rest of the start.
 func (u *inUse) now() *settings { return u.current.Load() }
 
-func (u *inUse) use(cfg config.Config) {
+func (u *inUse) setCurrent(cfg config.Config) {
 	u.current.Store(&settings{
-		Config: cfg, look: lookOf(cfg), turns: turnsOf(cfg), hearing: hearingOf(cfg), roster: RosterOf(cfg), aliases: aliasesOf(cfg),
+		Config: cfg, look: lookOf(cfg), turns: turnsOf(cfg), hearing: hearingOf(cfg), roster: RosterOf(cfg),
+		aliases:  aliasesOf(cfg),
 		projects: namedProjects(cfg), budget: budgetOf(cfg),
 	})
 }
 
-// begin uses the configuration of the start.
-func (u *inUse) begin(cfg config.Config) {
+// setStart uses the configuration of the start.
+func (u *inUse) setStart(cfg config.Config) {
 	u.cfg = cfg
-	u.use(cfg)
+	u.setCurrent(cfg)
 }
 
-// Reload reads the configuration again. What counts at once does so when it returns; after an error all is as before. It lists
-// all that the file says otherwise than the configuration that was in use.
+// Reload reads the configuration again and applies the keys that take effect at once. After an error nothing has
+// changed. It returns the differences to the configuration that was in use, including those that need a restart.
 func (a *App) Reload(ctx context.Context) ([]config.Changed, error) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	changes, err := a.reload(context.WithoutCancel(ctx)) // half of a reload would be worse than a late one
+	changes, err := a.reload(context.WithoutCancel(ctx)) // an abandoned reload would apply half of the file
 	if err != nil {
-		a.Log.Error("the configuration is not reloaded; the one before stays", "err", err)
+		a.Log.Error("reload the configuration; the previous one stays in use", "err", err)
 		return nil, err
 	}
 	for _, c := range changes {
 		a.Log.Info("the configuration changed", "key", c.Key, "before", c.Before, "after", c.After, "counts", c.Counts)
 	}
 	a.Log.Info("the configuration was reloaded", "changes", len(changes))
-	a.TellChanges(ctx)
+	a.NotifyOfChanges(ctx)
 	return changes, nil
 }
 
@@ -93,10 +94,10 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	if err := a.timers.scheduler.Sync(ctx, append(jobs, a.timers.hooks.Jobs()...)); err != nil {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
-	a.use(next)
+	a.setCurrent(next)
 	a.roles.Configure(rolesOf(next))
 	if a.Level != nil {
-		_ = a.Level.UnmarshalText([]byte(next.Log.Level)) // the configuration knows the levels
+		_ = a.Level.UnmarshalText([]byte(next.Log.Level)) // Load has checked the level
 	}
 	for _, w := range next.Warnings {
 		a.Log.Warn("configuration", "doubt", w)
@@ -104,10 +105,10 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	return changes, nil
 }
 
-// mostChanges bounds how many changes a message lists.
+// mostChanges is how many changes a message lists.
 const mostChanges = 15
 
-// reloadFor reloads, and gives what came of it in the language of a conversation. In a group values are not shown.
+// reloadFor reloads and describes the outcome in the language of a conversation. In a group it shows no values.
 func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) string {
 	p := a.lang.Of(in.Chat)
 	changes, err := a.Reload(ctx)
@@ -122,7 +123,7 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 		counts config.Counts
 		title  lang.Key
 	}{{config.AtOnce, "config.at-once"}, {config.AfterRestart, "config.after-restart"}} {
-		if lines := linesOf(p, changes, part.counts, !in.Group()); len(lines) > 0 {
+		if lines := formatChanges(p, changes, part.counts, !in.Group()); len(lines) > 0 {
 			text += "\n\n" + p.Text(part.title) + "\n" + strings.Join(lines, "\n")
 		}
 	}
@@ -132,7 +133,7 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 	return a.Scrub.String(text)
 }
 
-func linesOf(p lang.Printer, changes []config.Changed, counts config.Counts, values bool) (lines []string) {
+func formatChanges(p lang.Printer, changes []config.Changed, counts config.Counts, values bool) (lines []string) {
 	more := 0
 	for _, c := range changes {
 		switch {
@@ -158,7 +159,7 @@ func orNone(p lang.Printer, value string) string {
 	return value
 }
 
-// ServeHangups reopens the file of the log and reloads the configuration at each of hangups, until stop.
+// ServeHangups reopens the log's file and reloads the configuration at each signal, until the caller calls stop.
 func (a *App) ServeHangups(ctx context.Context, hangups <-chan os.Signal, log *Log) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var serving sync.WaitGroup
@@ -169,7 +170,7 @@ func (a *App) ServeHangups(ctx context.Context, hangups <-chan os.Signal, log *L
 				return
 			case <-hangups:
 				log.reopen()
-				_, _ = a.Reload(ctx) // the log says what came of it
+				_, _ = a.Reload(ctx) // Reload logs its error
 			}
 		}
 	})

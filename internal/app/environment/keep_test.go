@@ -14,7 +14,8 @@ import (
 	"ductor/internal/config"
 )
 
-// A former engine that is a present one by another way keeps what is in it.
+// TestAnotherWayToAnEngineIsNoFormerEngine tests that nothing is removed from a former engine that is still in use
+// under another address.
 func TestAnotherWayToAnEngineIsNoFormerEngine(t *testing.T) {
 	dockertest.Need(t)
 	dir, err := os.MkdirTemp("", "way-") // a socket's path is short
@@ -29,7 +30,8 @@ func TestAnotherWayToAnEngineIsNoFormerEngine(t *testing.T) {
 	cfg := config.Default()
 	cfg.Storage.Dir, cfg.Projects.Roots = t.TempDir(), []string{t.TempDir()}
 	set := &cfg.Sandbox.SandboxSetting
-	set.Mode, set.Host, set.BuildDir, set.BuildNetwork, set.Network = config.SandboxDocker, dockertest.Host(), dockertest.ImageDir(t), "none", "none"
+	set.Mode, set.Host, set.BuildDir, set.BuildNetwork, set.Network = config.SandboxDocker, dockertest.Host(),
+		dockertest.ImageDir(t), "none", "none"
 	set.Runner = dockertest.Tool(t, dockertest.Runner)
 	s, err := OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
