@@ -90,7 +90,8 @@ func (c *Client) EditKeyboard(ctx context.Context, chat int64, message int, k Ke
 
 // Delete deletes a message. A message that no longer exists is a success. Idempotent.
 func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
-	err := call(ctx, c, "deleteMessage", c.api.DeleteMessage, &telegram.DeleteMessageParams{ChatID: chat, MessageID: message})
+	err := call(ctx, c, "deleteMessage", c.api.DeleteMessage,
+		&telegram.DeleteMessageParams{ChatID: chat, MessageID: message})
 	if strings.Contains(FaultOf(err).Description, "message to delete not found") {
 		return nil
 	}
@@ -135,19 +136,21 @@ func (c *Client) AnswerCallback(ctx context.Context, query, text string) error {
 }
 
 // call makes one request with p within the client's timeout and classifies the result.
-func call[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error), p *P) error {
+func call[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error),
+	p *P) error {
 	_, err := send(ctx, c, method, do, p)
 	return err
 }
 
 // send is call for methods that return a message. It returns the message's id.
-func send[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error), p *P) (message int, err error) {
+func send[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error),
+	p *P) (message int, err error) {
 	return sendWithin(ctx, c, c.timeout, method, do, p)
 }
 
-func sendWithin[P, R any](
-	ctx context.Context, c *Client, limit time.Duration, method string, do func(context.Context, *P) (R, error), p *P,
-) (message int, err error) {
+// sendWithin is send with another timeout.
+func sendWithin[P, R any](ctx context.Context, c *Client, limit time.Duration, method string,
+	do func(context.Context, *P) (R, error), p *P) (message int, err error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -233,10 +236,12 @@ func markup(k Keyboard) models.ReplyMarkup {
 
 // Pin pins a message without a sound. Idempotent, but each call adds a service message to the chat.
 func (c *Client) Pin(ctx context.Context, chat int64, message int) error {
-	return unchanged(call(ctx, c, "pinChatMessage", c.api.PinChatMessage, &telegram.PinChatMessageParams{ChatID: chat, MessageID: message, DisableNotification: true}))
+	return unchanged(call(ctx, c, "pinChatMessage", c.api.PinChatMessage,
+		&telegram.PinChatMessageParams{ChatID: chat, MessageID: message, DisableNotification: true}))
 }
 
 // Unpin undoes Pin. Idempotent.
 func (c *Client) Unpin(ctx context.Context, chat int64, message int) error {
-	return call(ctx, c, "unpinChatMessage", c.api.UnpinChatMessage, &telegram.UnpinChatMessageParams{ChatID: chat, MessageID: message})
+	return call(ctx, c, "unpinChatMessage", c.api.UnpinChatMessage,
+		&telegram.UnpinChatMessageParams{ChatID: chat, MessageID: message})
 }
