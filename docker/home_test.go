@@ -313,7 +313,7 @@ func TestHelp(t *testing.T) {
 		t.Errorf("the skill there is %+v, %v", skill, err)
 	}
 	var own *Error
-	if _, err := s.Help(t.Context(), env(home), geminiguard.Verb); !errors.As(err, &own) || !strings.Contains(own.Reason, "one session is to be named") {
+	if _, err := s.Help(t.Context(), env(home), geminiguard.Verb); !errors.As(err, &own) || !strings.Contains(own.Reason, "want one argument: a session") {
 		t.Errorf("one that fails: %v", err)
 	}
 	if _, err := s.Help(t.Context(), env(home), "what-a-later-ductor-asks"); !errors.As(err, &own) || !strings.Contains(own.Reason, "another version") {

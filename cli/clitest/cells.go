@@ -21,41 +21,41 @@ import (
 	"ductor/internal/realagent"
 )
 
-// CellHarness is an agent as Cells drives it.
+// CellHarness describes an agent for Cells.
 type CellHarness struct {
 	Agent   string
 	Framing frames.Framing
 	Install func(t testing.TB, api string) realagent.CLI
-	// New makes the provider over a launcher.
+	// New returns the provider over a launcher.
 	New    func(t testing.TB, l cli.Launcher, c realagent.CLI) cli.Provider
-	Noise  *regexp.Regexp // is in messages that mean nothing to ductor; nil for none
+	Noise  *regexp.Regexp // matches messages that ductor ignores; nil for none
 	Record *bool
 	Update Update
 }
 
-// RecordFlag defines -record for a test binary: the cells are played by the real agents, and put on tape.
+// RecordFlag defines the flag -record, which records the cells again with the real agents.
 func RecordFlag() *bool {
 	return flag.Bool("record", false, "record the cells anew, with the real agents")
 }
 
-// cell is a situation of the table "What the chat shows of each agent" in docs/agents.md, as far as it is the agent's: what it prints in it,
-// and the events that this is.
+// cell is a row of the table "What the chat shows of each agent" in docs/agents.md: a situation, the agent's output
+// in it, and the resulting events.
 type cell struct {
 	name    string
-	prompts []string // turns in one session; empty for what the agent does not have
+	prompts []string // turns in one session; empty if the agent does not support the situation
 	mode    cli.PermissionMode
 	deny    bool
-	abortAt func(cli.Event) bool // the user aborts the last turn then
-	abortIn time.Duration        // the user aborts the last turn so long after allowing something
+	abortAt func(cli.Event) bool // the event at which the user aborts the last turn
+	abortIn time.Duration        // the time after an approval at which the user aborts the last turn
 	picture bool
-	compact bool // the last turn compacts
-	again   bool // the last turn is in another process
+	compact bool // the last turn compacts the context
+	again   bool // the last turn runs in a new process
 }
 
 func isText(ev cli.Event) bool  { _, is := ev.(cli.TextDelta); return is }
 func isAsked(ev cli.Event) bool { _, is := ev.(cli.ApprovalAsked); return is }
 
-// cells are the situations, for an agent that works in dir.
+// cells returns the situations, for an agent that works in dir.
 func cells(agent, dir string) []cell {
 	say := func(format string, args ...any) []string { return []string{fmt.Sprintf("[[start]] "+format, args...)} }
 	having := func(there, format string) []string {
@@ -90,7 +90,7 @@ func cells(agent, dir string) []cell {
 		{name: "resume", prompts: append(say(`[[text "Good night."]]`), say(`[[text "Good morning."]]`)...), again: true},
 	}
 	switch agent {
-	case "claude", "codex", "copilot": // the others ask the API again for minutes
+	case "claude", "codex", "copilot": // the others retry for minutes
 		for _, status := range []string{"429", "500", "529"} {
 			all = append(all, cell{name: status, prompts: say(`[[error %s times=60]]`, status)})
 		}
@@ -98,7 +98,8 @@ func cells(agent, dir string) []cell {
 	return all
 }
 
-// Cells plays the situations by tapes below testdata/cells, or records these, and compares the events with those of the golden files.
+// Cells plays the situations from the tapes in testdata/cells, and compares the events with the golden files. With
+// -record it first records the tapes.
 func Cells(t *testing.T, h CellHarness) {
 	const dir = "/srv/proj"
 	picture := filepath.Join(t.TempDir(), "picture.png")
@@ -146,7 +147,8 @@ func (h CellHarness) record(t *testing.T, c cell, path, picture string) {
 	}
 }
 
-// play runs the turns of a situation, decides what is asked, and returns the events as text. kill ends the agent; nil if the tape does.
+// play runs the turns of a situation, answers requests, and returns the events as text. kill ends the agent; it is
+// nil if the tape ends it.
 func (c cell) play(t *testing.T, p cli.Provider, dir, picture string, kill func()) string {
 	t.Helper()
 	rec := &Recorder{}

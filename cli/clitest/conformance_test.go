@@ -12,22 +12,22 @@ import (
 
 func TestMain(m *testing.M) {
 	sim.RunIfChild()
-	_ = os.Unsetenv(ProgramVar) // here runners are watched for races too
+	_ = os.Unsetenv(ProgramVar) // so that the race detector also covers runners
 	Main(m)
 }
 
-// scriptedPlain is the provider over the scripted agent.
+// scriptedPlain returns the provider over the scripted agent.
 func scriptedPlain(t *testing.T) plainProvider {
 	return newPlain(Scripted(t, func(p sim.Programs) string { return p.Plain }))
 }
 
-// over is the provider over another launcher.
+// over returns the provider over another launcher.
 func (p plainProvider) over(l cli.Launcher) plainProvider {
 	p.opts.Launcher = l
 	return p
 }
 
-// A dialect that does what it must, and no more, passes the suite.
+// TestConformance tests that a minimal dialect passes the suite.
 func TestConformance(t *testing.T) {
 	EachMode(t, Harness{
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
@@ -38,7 +38,8 @@ func TestConformance(t *testing.T) {
 	}, map[cli.Mode]Cannot{cli.Live: {}, cli.OneShot: {}})
 }
 
-// What the agent asks is asked once in each life of ductor, and the answer reaches it.
+// TestAnApprovalOutlivesDuctor tests that each process of ductor reports an open request once, and that the answer
+// reaches the agent.
 func TestAnApprovalOutlivesDuctor(t *testing.T) {
 	s := newStage(t, Harness{
 		Mode: cli.Live,
@@ -77,7 +78,7 @@ func TestAnApprovalOutlivesDuctor(t *testing.T) {
 	}
 }
 
-// A new live dialect needs no more than this.
+// TestADialectIsSmall limits the size of a minimal live dialect.
 func TestADialectIsSmall(t *testing.T) {
 	const most = 400
 	raw, err := os.ReadFile("plain_test.go")
@@ -86,7 +87,7 @@ func TestADialectIsSmall(t *testing.T) {
 	}
 }
 
-// Each way to break the contract is seen.
+// TestViolations tests that every violation of the contract is found.
 func TestViolations(t *testing.T) {
 	session := cli.SessionStarted{AgentSessionID: "s", Model: "m"}
 	result := cli.Result{Text: "ab", AgentSessionID: "s"}
