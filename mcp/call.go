@@ -42,7 +42,8 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 	sdk.AddTool(t.server, &sdk.Tool{Name: name, Description: description},
 		func(ctx context.Context, req *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 			if n := len(req.Params.Arguments); n > maxArguments {
-				return nil, nil, fmt.Errorf("the arguments have %d bytes, and %d are the limit; put what is long into a file", n, maxArguments)
+				return nil, nil, fmt.Errorf("the arguments have %d bytes, and %d are the limit; put what is long "+
+					"into a file", n, maxArguments)
 			}
 			turn, err := t.s.countCall(t.caller)
 			if err != nil {
@@ -70,7 +71,8 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 func (s *Server) countCall(c caller) (orchestrator.ActiveTurn, error) {
 	turn, err := s.opts.Turns.ActiveTurn(c.Conversation, c.Agent)
 	if err != nil {
-		return turn, errors.New("the tools of ductor work only while a turn of this agent runs in its chat, and none does")
+		return turn, errors.New("the tools of ductor work only while a turn of this agent runs in its chat, " +
+			"and none does")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

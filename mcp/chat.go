@@ -90,7 +90,8 @@ func (s *Server) countSent(c call, n int) error {
 	defer s.mu.Unlock()
 	made := s.calls[c.Prompt.Conversation]
 	if made.sent+n > maxSent {
-		return fmt.Errorf("this turn has sent %d bytes of messages, and %d are the limit; put what is long into a file and send that", made.sent, maxSent)
+		return fmt.Errorf("this turn has sent %d bytes of messages, and %d are the limit; put what is long into a "+
+			"file and send that", made.sent, maxSent)
 	}
 	made.sent += n
 	s.calls[c.Prompt.Conversation] = made

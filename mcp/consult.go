@@ -47,7 +47,8 @@ func (t *toolset) addConsult() {
 		return
 	}
 	registerTool(t, "consult_with",
-		"Ask another model a question and wait for its answer. It has no shell, reads the project and changes nothing. Codex reads no files.",
+		"Ask another model a question and wait for its answer. It has no shell, reads the project and changes "+
+			"nothing. Codex reads no files.",
 		func(in consultWith) string { return in.Model + ": " + in.Question }, t.consultWith)
 	registerTool(t, "group_think",
 		"Ask several models the same question side by side. Then the first of them weighs the answers and concludes.",

@@ -128,7 +128,8 @@ func reportText(p lang.Printer, r Report) string {
 	more := 0
 	add := func(mark string, problems []Problem) {
 		for _, f := range problems {
-			entry := mark + " " + f.Name + ": " + render.Cut(f.Text, mostLine) + "\n" + p.Text("checks.fix", render.Cut(f.Fix, mostLine)) + "\n\n"
+			entry := mark + " " + f.Name + ": " + render.Cut(f.Text, mostLine) + "\n" + p.Text("checks.fix",
+				render.Cut(f.Fix, mostLine)) + "\n\n"
 			if b.Len()+len(entry) > mostReport {
 				more++
 				continue

@@ -40,7 +40,8 @@ type Journal interface {
 // Models finds models for a conversation.
 type Models interface {
 	// Find returns the model that a name means. If there is none, it returns the problem.
-	Find(ctx context.Context, in orchestrator.ConversationID, name string) (c naming.Choice, problem *naming.Problem, err error)
+	Find(ctx context.Context, in orchestrator.ConversationID, name string) (c naming.Choice, problem *naming.Problem,
+		err error)
 	// WhyNot explains a problem with a name in the chat.
 	WhyNot(p lang.Printer, problem *naming.Problem) string
 	// Entries lists the agents and their models.
@@ -153,6 +154,7 @@ func (s *Screen) save(ctx context.Context, in orchestrator.ConversationID, id st
 	return message.SaveValue(ctx, s.o.Journal, keyOf(in, id), q)
 }
 
-func (s *Screen) load(ctx context.Context, in orchestrator.ConversationID, id string) (q question, there bool, err error) {
+func (s *Screen) load(ctx context.Context, in orchestrator.ConversationID, id string) (q question, there bool,
+	err error) {
 	return message.LoadValue[question](ctx, s.o.Journal, keyOf(in, id))
 }

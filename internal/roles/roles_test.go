@@ -24,7 +24,8 @@ func TestRolesComeFromThreePlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("tester.md", "---\nagent: codex\nmodel: gpt-5\nappend: true\ndenied_tools: [shell, mcp:github]\n---\n\nYou test.\n")
+	write("tester.md", "---\nagent: codex\nmodel: gpt-5\nappend: true\ndenied_tools: [shell, "+
+		"mcp:github]\n---\n\nYou test.\n")
 	write("planner.md", "My own planner.")
 	write("writer.md", "From the file.")
 	write("alone.md", "---\nappend: false\n---\nNothing but this.")
@@ -41,12 +42,16 @@ func TestRolesComeFromThreePlaces(t *testing.T) {
 	}
 	var log bytes.Buffer
 	now := time.Now()
-	s := Open(dir, map[string]orchestrator.Role{"writer": {Prompt: "From the configuration."}}, func() time.Time { return now }, slog.New(slog.NewTextHandler(&log, nil)))
-	if got, want := s.Names(), []string{"alone", "codereviewer", "default", "planner", "tester", "writer"}; !slices.Equal(got, want) {
+	s := Open(dir, map[string]orchestrator.Role{"writer": {Prompt: "From the configuration."}}, func() time.Time {
+		return now
+	}, slog.New(slog.NewTextHandler(&log, nil)))
+	if got, want := s.Names(), []string{"alone", "codereviewer", "default", "planner", "tester",
+		"writer"}; !slices.Equal(got, want) {
 		t.Errorf("the roles are %q, want %q", got, want)
 	}
 	for name, want := range map[string]orchestrator.Role{
-		"tester":  {Prompt: "You test.", Agent: "codex", Model: "gpt-5", Tools: cli.ToolList{Denied: []string{"shell", "mcp:github"}}},
+		"tester": {Prompt: "You test.", Agent: "codex", Model: "gpt-5",
+			Tools: cli.ToolList{Denied: []string{"shell", "mcp:github"}}},
 		"planner": {Prompt: "My own planner."},
 		"writer":  {Prompt: "From the configuration."},
 		"alone":   {Prompt: "Nothing but this.", Replace: true},

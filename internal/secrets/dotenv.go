@@ -26,7 +26,9 @@ func fileNames() []string {
 		".env.production.local", ".env.staging", ".env.test", ".env.test.local", ".envrc"}
 }
 
-var secretName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL`) })
+var secretName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL`)
+})
 
 // isSecret reports whether a variable contains a secret, judging by its name and value. Paths and plain URLs are not
 // secrets.
