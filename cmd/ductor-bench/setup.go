@@ -16,7 +16,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// botName says which bot is measured.
+// botName is the name of a measured bot.
 type botName string
 
 const (
@@ -24,13 +24,13 @@ const (
 	floorBot  botName = "floor"
 )
 
-// setup is a simulated Telegram in this process and one bot in a process of its own.
+// setup is a simulated Telegram in this process, and one bot in another process.
 type setup struct {
 	bot     botName
 	srv     *telegram.Server
 	watch   *watcher
 	dir     string
-	program string // ductor; ductor-runner is beside it, or ductor is its own runner
+	program string // ductor; without ductor-runner beside it, ductor is its own runner
 	sizes   sizes
 	cmd     *exec.Cmd
 	ended   context.Context // ends when the bot does

@@ -34,11 +34,14 @@ var chatPackages = []string{
 var untranslated = []string{"cli", "cli/service", "heartbeat/schedule", "orchestrator/approval"}
 
 // silent are packages below those whose literals no chat shows: they are for logs, programs and agents.
-var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "heartbeat/webhook", "internal/app", "orchestrator/consult", "orchestrator/handoff", "orchestrator/sessions"}
+var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "heartbeat/webhook", "internal/app",
+	"orchestrator/consult", "orchestrator/handoff", "orchestrator/sessions"}
 
 // notForUsers are literals that read like texts, or files of them, and that no user sees: agents do, or programs.
 var notForUsers = []string{
-	"bot/updates/fence.go", "heartbeat/proactive.go", "orchestrator/files/instruction.go", "orchestrator/side/shorten.go", "[Attached file %q (%s): %s]", "[You asked to use ", ". That was denied:]", // agents
+	// agents
+	"bot/updates/fence.go", "heartbeat/proactive.go", "orchestrator/files/instruction.go",
+	"orchestrator/side/shorten.go", "[Attached file %q (%s): %s]", "[You asked to use ", ". That was denied:]",
 	"rename from ", "rename to ", "new mode ", // what git prints
 	"2 Jan 15:04",
 }
@@ -112,7 +115,8 @@ func (c *catalogueText) readPlaces() error {
 			if m[1] != "" {
 				number, _ = strconv.Atoi(m[1])
 			} else if len(found) > 1 {
-				return errors.New("several places need numbers, as in %[1]s, so that translators can change their order")
+				return errors.New(
+					"several places need numbers, as in %[1]s, so that translators can change their order")
 			}
 			if before := c.places[number]; before != "" && before != m[3] {
 				return fmt.Errorf("place %d has two verbs", number)
@@ -144,7 +148,8 @@ func typedPackages(t *testing.T) []*typedPackage {
 	for _, f := range parsedTree(t) {
 		byPath[f.path] = f
 	}
-	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}, chatPackages...)...)
+	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"},
+		chatPackages...)...)
 	list.Dir, list.Stderr = root, os.Stderr
 	out, err := list.Output()
 	if err != nil {
@@ -306,13 +311,15 @@ func (c *textChecker) checkKey(e ast.Expr) {
 var (
 	reads = regexp.MustCompile(`[A-Za-z][,;:.!?…]? [A-Za-z]|^[^A-Za-z]*[A-Z][a-z]+[^A-Za-z]*$`)
 	// unseen are functions whose arguments users do not see: they go to the log, or are matched with.
-	unseen = regexp.MustCompile(`^(panic|fmt\.Errorf|errors\.New|regexp\.\w+|\(\*log/slog\.Logger\)\.\w+|log/slog\.\w+|strings\.(HasPrefix|HasSuffix|Contains|NewReplacer))$`)
+	unseen = regexp.MustCompile(
+		`^(panic|fmt\.Errorf|errors\.New|regexp\.\w+|\(\*log/slog\.Logger\)\.\w+|log/slog\.\w+|strings\.(HasPrefix|HasSuffix|Contains|NewReplacer))$`)
 )
 
 // checkLiteral fails for a text outside of the catalogue.
 func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 	s, err := strconv.Unquote(lit.Value)
-	if err != nil || !reads.MatchString(s) || slices.Contains(untranslated, c.path) || slices.Contains(silent, c.path) || !c.isChatPackage() {
+	if err != nil || !reads.MatchString(s) || slices.Contains(untranslated, c.path) ||
+		slices.Contains(silent, c.path) || !c.isChatPackage() {
 		return
 	}
 	for _, p := range parents {
@@ -326,7 +333,9 @@ func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 		}
 	}
 	file := path.Join(c.path, filepath.Base(c.fset.Position(lit.Pos()).Filename))
-	if !slices.ContainsFunc(notForUsers, func(known string) bool { return file == known || strings.HasPrefix(s, known) }) {
+	if !slices.ContainsFunc(notForUsers, func(known string) bool {
+		return file == known || strings.HasPrefix(s, known)
+	}) {
 		c.errorf(lit, "%s reads like a text for users: say it with the catalogue of package lang", lit.Value)
 	}
 }
@@ -346,7 +355,8 @@ func TestReadPlaces(t *testing.T) {
 	}{
 		{[]string{"100%% of it"}, "map[]"},
 		{[]string{"%d MB"}, "map[1:d]"},
-		{[]string{"%[2]s of %[1]d, %.1f"}, "several places need numbers, as in %[1]s, so that translators can change their order"},
+		{[]string{"%[2]s of %[1]d, %.1f"}, "several places need numbers, as in %[1]s, so that translators can change " +
+			"their order"},
 		{[]string{"one of %[2]q", "%[1]d of %[2]q"}, "map[1:d 2:q]"},
 		{[]string{"%[1]s", "%[1]d"}, "place 1 has two verbs"},
 	} {

@@ -60,7 +60,8 @@ func (b *Bot) Run() error {
 func (b *Bot) ask(chat int64, prompt string) error {
 	in := b.agents[chat]
 	if in == nil {
-		cmd := exec.Command(b.claude, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+		cmd := exec.Command(b.claude, "-p", "--input-format", "stream-json", "--output-format", "stream-json",
+			"--verbose",
 			"--include-partial-messages")
 		cmd.Dir = b.dir
 		stdin, err := cmd.StdinPipe()
@@ -113,7 +114,8 @@ func (b *Bot) show(chat int64, out io.Reader) {
 			}
 		case bytes.Contains(line, []byte(`"type":"result"`)):
 			end := text.String()
-			b.call("editMessageText", map[string]any{"chat_id": chat, "message_id": sent.ID, "text": end[:min(len(end), 4000)] + "."}, nil)
+			b.call("editMessageText", map[string]any{"chat_id": chat, "message_id": sent.ID,
+				"text": end[:min(len(end), 4000)] + "."}, nil)
 			text.Reset()
 			sent.ID = 0
 		}

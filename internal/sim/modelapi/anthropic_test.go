@@ -9,7 +9,7 @@ import (
 
 const claudeTools = `"tools":[{"name":"Bash","input_schema":{"type":"object"}},{"name":"Write","input_schema":{"type":"object"}}]`
 
-// userMessage is a request with one message of the user.
+// userMessage returns a request with one message of the user.
 func userMessage(t *testing.T, prompt string, stream bool) string {
 	t.Helper()
 	s := "false"

@@ -11,7 +11,7 @@ import (
 
 const chatBash = `,"tools":[{"type":"function","function":{"name":"bash","parameters":{}}}]`
 
-// chat posts a request and returns its status and its body as it came: the events of this API have no name.
+// chat posts a request and returns its status and its raw body, since the events of this API have no name.
 func chat(t *testing.T, s *modelapi.Server, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/chat/completions", strings.NewReader(body))

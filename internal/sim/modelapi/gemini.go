@@ -10,7 +10,7 @@ import (
 // GenerateContent is Google's Gemini API.
 const GenerateContent API = "generate-content"
 
-// geminiRequest is the body of a request to Gemini's API, as far as it matters.
+// geminiRequest contains the used fields of the body of a request to Gemini's API.
 type geminiRequest struct {
 	Contents []geminiContent `json:"contents"`
 	System   *geminiContent  `json:"systemInstruction"`
@@ -51,7 +51,7 @@ type geminiFunction struct {
 	Name string `json:"name"`
 }
 
-// gemini is POST /v1beta/models/MODEL:METHOD.
+// gemini handles POST /v1beta/models/MODEL:METHOD.
 func (s *Server) gemini(w http.ResponseWriter, r *http.Request) {
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
 	switch method {
@@ -69,7 +69,7 @@ func (s *Server) gemini(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// geminiModels is GET /v1beta/models.
+// geminiModels handles GET /v1beta/models.
 func (s *Server) geminiModels(w http.ResponseWriter, r *http.Request) {
 	s.record(Request{API: Other, Method: r.Method, Path: r.URL.Path})
 	writeJSON(w, http.StatusOK, map[string]any{"models": []any{map[string]any{
@@ -100,7 +100,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 		return
 	}
 	out := &geminiWire{c: c, w: w, model: model, id: newID(""), counted: defaultUsage()}
-	if in.Config.MIME == "application/json" { // a question of the CLI's own, not of the conversation
+	if in.Config.MIME == "application/json" { // a question of the CLI itself, outside the conversation
 		rec.API = Other
 		s.record(rec)
 		end(out.decide())
@@ -113,7 +113,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 	end(s.play(r.Context(), c, out))
 }
 
-// readGemini reads and checks a request, and fills in rec as far as it gets.
+// readGemini reads and checks a request. It fills in rec even if the request is invalid.
 func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -148,7 +148,7 @@ func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (c
 	return c, nil
 }
 
-// walkContents goes through the conversation: it checks it and finds the prompts and where the script stands.
+// walkContents checks the conversation, and finds the prompts and the position in the script.
 func walkContents(contents []geminiContent, c *conversation) (images []Image, err error) {
 	calls := 0
 	for i, content := range contents {
@@ -170,7 +170,7 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 			if p.Call != nil {
 				now++
 			}
-			if p.Response != nil && !answered[p.Response.ID] { // Gemini repeats some when it goes on with a session
+			if p.Response != nil && !answered[p.Response.ID] { // Gemini repeats some when it continues a session
 				responses++
 				answered[p.Response.ID] = p.Response.ID != ""
 			}
@@ -197,7 +197,7 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 	return images, nil
 }
 
-// texts are the texts of a content that are no context of the CLI's own.
+// texts returns the texts of a content, without those that the CLI adds as context.
 func (c geminiContent) texts() []string {
 	var texts []string
 	for _, p := range c.Parts {

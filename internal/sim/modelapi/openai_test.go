@@ -10,7 +10,7 @@ import (
 
 var bearer = []string{"x-api-key", "", "Authorization", "Bearer " + key}
 
-// input is a request with one message of the user.
+// input returns a request with one message of the user.
 func input(t *testing.T, prompt, tools string) string {
 	t.Helper()
 	return `{"model":"m","stream":true,"prompt_cache_key":"s","tools":[` + tools + `],"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":` + quote(t, prompt) + `}]}]}`
