@@ -118,8 +118,10 @@ func (s *stage) caughtUp(p played) {
 	}
 }
 
-const storm = "The lighthouse keeper counted the waves of that night, one after the other, until there was no number left " +
-	"that he knew, and then he began again with the first, which nobody else had seen: «die Wellen» — 波 — all of them, to the end."
+const storm = "The lighthouse keeper counted the waves of that night, one after the other, until there was no " +
+	"number left " +
+	"that he knew, and then he began again with the first, which nobody else had seen: «die Wellen» — 波 — all of " +
+	"them, to the end."
 
 func playAdoptText(s *stage) {
 	first := s.ductor()
@@ -261,7 +263,8 @@ func (s *stage) awaitQuiet(d *ductor) {
 func playDetachThenAbort(s *stage) {
 	first := s.ductor()
 	file := filepath.Join(s.t.TempDir(), "pid")
-	req := s.ask(s.script.Run("setsid sh -c 'setsid sh -c \"echo \\$\\$ >" + file + "; exec sleep 300\" & sleep 300' & sleep 300"))
+	req := s.ask(s.script.Run("setsid sh -c 'setsid sh -c \"echo \\$\\$ >" + file +
+		"; exec sleep 300\" & sleep 300' & sleep 300"))
 	session := first.open(req)
 	p := s.begin(session, req)
 	pid, err := strconv.Atoi(s.awaitFile(file))

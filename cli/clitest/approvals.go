@@ -33,13 +33,16 @@ func drawObject(t *rapid.T, keys []string, depth int) json.RawMessage {
 
 func drawValue(t *rapid.T, keys []string, depth int) json.RawMessage {
 	word := rapid.StringMatching(`[a-z]{8,12}`)
-	switch rapid.SampledFrom([]string{"text", "text", "lines", "hidden", "long", "number", "bool", "null", "list", "object"}).Draw(t, "kind") {
+	switch rapid.SampledFrom([]string{"text", "text", "lines", "hidden", "long", "number", "bool", "null", "list",
+		"object"}).Draw(t, "kind") {
 	case "lines":
-		return json.RawMessage(jsonOf(word.Draw(t, "first") + strings.Repeat("\n", rapid.IntRange(1, 99).Draw(t, "newlines")) + word.Draw(t, "last")))
+		return json.RawMessage(jsonOf(word.Draw(t, "first") + strings.Repeat("\n",
+			rapid.IntRange(1, 99).Draw(t, "newlines")) + word.Draw(t, "last")))
 	case "hidden":
 		return json.RawMessage(jsonOf(word.Draw(t, "before") + "\u202e\u200b" + word.Draw(t, "after")))
 	case "long":
-		return json.RawMessage(jsonOf(word.Draw(t, "head") + strings.Repeat("x", rapid.IntRange(100, 900).Draw(t, "length")) + word.Draw(t, "tail")))
+		return json.RawMessage(jsonOf(word.Draw(t, "head") + strings.Repeat("x",
+			rapid.IntRange(100, 900).Draw(t, "length")) + word.Draw(t, "tail")))
 	case "number":
 		return json.RawMessage(rapid.StringMatching(`[1-9][0-9]{7,9}`).Draw(t, "number"))
 	case "bool":
@@ -48,7 +51,8 @@ func drawValue(t *rapid.T, keys []string, depth int) json.RawMessage {
 		return json.RawMessage("null")
 	case "list":
 		if depth > 0 {
-			return json.RawMessage("[" + string(drawValue(t, keys, 0)) + "," + string(drawValue(t, keys, depth-1)) + "]")
+			return json.RawMessage("[" + string(drawValue(t, keys, 0)) + "," + string(drawValue(t, keys, depth-1)) +
+				"]")
 		}
 	case "object":
 		if depth > 0 {
@@ -70,13 +74,16 @@ func jsonOf(s string) string {
 // give. The agent's name precedes each field. There is no other such list: a field that a dialect treats as a label
 // but that is missing here is reported by Hidden.
 var Protocol = []string{
-	"acp sessionId", "acp options", "acp toolCall.toolCallId", "acp toolCall.status", "acp toolCall.kind", "acp toolCall.locations", "acp toolCall.content",
+	"acp sessionId", "acp options", "acp toolCall.toolCallId", "acp toolCall.status", "acp toolCall.kind",
+	"acp toolCall.locations", "acp toolCall.content",
 	"acp toolCall.content.type", "acp toolCall.content.content.type", "acp toolCall.content._meta.kind",
 	"acp toolCall.rawInput.files.additions", "acp toolCall.rawInput.files.deletions", // of a diff that cards show
-	"codex threadId", "codex turnId", "codex itemId", "codex startedAtMs", "codex approvalId", "codex elicitationId", "codex availableDecisions",
+	"codex threadId", "codex turnId", "codex itemId", "codex startedAtMs", "codex approvalId", "codex elicitationId",
+	"codex availableDecisions",
 	"codex commandActions", "codex proposedExecpolicyAmendment", "codex proposedNetworkPolicyAmendments",
 	"codex _meta.persist", "codex _meta.tool_description",
-	"copilot toolCallId", "copilot canOfferSessionApproval", "copilot commands", "copilot commandSegments", "copilot assistedApproval",
+	"copilot toolCallId", "copilot canOfferSessionApproval", "copilot commands", "copilot commandSegments",
+	"copilot assistedApproval",
 	"copilot sessionId", "copilot requestId", "copilot actions", "copilot recommendedAction",
 }
 
@@ -87,7 +94,8 @@ func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
 		name := agent + " " + index.ReplaceAllString(f.Name, "")
 		of := func(p string) bool { return name == p || strings.HasPrefix(name, p+".") }
 		empty := slices.Contains([]string{"null", "", "{}", "[]", "false"}, f.Value)
-		if f.Weight == cli.LabelField && !empty && !slices.ContainsFunc(Protocol, of) && cli.Absolute(dir, f.Value) != dir {
+		if f.Weight == cli.LabelField && !empty && !slices.ContainsFunc(Protocol, of) &&
+			cli.Absolute(dir, f.Value) != dir {
 			hidden = append(hidden, f.Name+": "+f.Value)
 		}
 	}

@@ -67,27 +67,35 @@ func cells(agent, dir string) []cell {
 	all := []cell{
 		{name: "answer", prompts: say(`[[text "The whole answer."]]`)},
 		{name: "card allowed", prompts: say(`[[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`)},
-		{name: "card denied", prompts: say(`%s [[text "It is denied."]]`, realagent.Writes(agent, dir, "denied.txt", "a line")), deny: true},
-		{name: "new file", prompts: say(`%s [[text "It is made."]]`, realagent.Writes(agent, dir, "fresh.txt", "a line"))},
-		{name: "edit", prompts: say(`%s [[text "It is changed."]]`, realagent.Replaces(agent, dir, "old.txt", "second", "changed"))},
+		{name: "card denied", prompts: say(`%s [[text "It is denied."]]`,
+			realagent.Writes(agent, dir, "denied.txt", "a line")), deny: true},
+		{name: "new file", prompts: say(`%s [[text "It is made."]]`,
+			realagent.Writes(agent, dir, "fresh.txt", "a line"))},
+		{name: "edit", prompts: say(`%s [[text "It is changed."]]`,
+			realagent.Replaces(agent, dir, "old.txt", "second", "changed"))},
 		{name: "failing command", prompts: say(`[[tool cmd="mkdir -p failed; exit 3"]] [[text "It has failed."]]`)},
-		{name: "denied command", prompts: say(`[[tool cmd="touch refused.txt"]] [[text "It is refused."]]`), deny: true},
+		{name: "denied command", prompts: say(`[[tool cmd="touch refused.txt"]] [[text "It is refused."]]`),
+			deny: true},
 		{name: "abort in text", prompts: say(`[[text "On and on"]] [[hang]]`), abortAt: isText},
 		{name: "abort in tool", prompts: say(`[[tool cmd="touch running; sleep 600"]]`), abortIn: 2 * time.Second},
 		{name: "abort in card", prompts: say(`[[tool cmd="touch waits.txt"]]`), abortAt: isAsked},
-		{name: "background", prompts: having(realagent.Background(agent, "touch bg.txt"), `%s [[text "It runs beside."]]`)},
+		{name: "background", prompts: having(realagent.Background(agent, "touch bg.txt"),
+			`%s [[text "It runs beside."]]`)},
 		{name: "question in words", prompts: having(realagent.Asks(agent), `%s [[text "It was answered."]]`)},
 		{name: "plan", prompts: having(realagent.Plans(agent), `%s [[text "It begins."]]`), mode: cli.Plan},
 		{name: "picture", prompts: say(`[[text "It is seen."]]`), picture: true},
 		{name: "401", prompts: say(`[[error 401 times=60]]`)},
 		{name: "403", prompts: say(`[[error 403 times=60]]`)},
-		{name: "broken stream", prompts: say(`[[text "This is the first half. " chunk=6 delay=10ms]] [[drop times=1]] [[text "This is the rest."]]`)},
+		{name: "broken stream",
+			prompts: say(
+				`[[text "This is the first half. " chunk=6 delay=10ms]] [[drop times=1]] [[text "This is the rest."]]`)},
 		{name: "broken for good", prompts: say(`[[text "This is the first half. " chunk=6 delay=10ms]] [[drop]]`)},
 		{name: "refused", prompts: say(`[[text "An answer that is refused."]] [[end refusal]]`)},
 		{name: "context full", prompts: say(`[[error 400 times=60 message=%q]]`, realagent.TooLong(agent))},
 		{name: "compact", prompts: append(say(`[[text "I shall remember it."]]`), ""), compact: true},
 		{name: "kill -9", prompts: say(`[[text "It begins."]] [[hang]]`)},
-		{name: "resume", prompts: append(say(`[[text "Good night."]]`), say(`[[text "Good morning."]]`)...), again: true},
+		{name: "resume", prompts: append(say(`[[text "Good night."]]`), say(`[[text "Good morning."]]`)...),
+			again: true},
 	}
 	switch agent {
 	case "claude", "codex", "copilot": // the others retry for minutes
@@ -104,7 +112,8 @@ func Cells(t *testing.T, h CellHarness) {
 	const dir = "/srv/proj"
 	picture := filepath.Join(t.TempDir(), "picture.png")
 	var b bytes.Buffer
-	if err := errors.Join(png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))), os.WriteFile(picture, b.Bytes(), 0o600)); err != nil {
+	if err := errors.Join(png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))),
+		os.WriteFile(picture, b.Bytes(), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range cells(h.Agent, dir) {
@@ -141,8 +150,10 @@ func (h CellHarness) record(t *testing.T, c cell, path, picture string) {
 	c.play(t, h.New(t, taper{Host(t), r}, real), real.Work, picture, r.killAgent)
 	base := filepath.Dir(real.Work)
 	slug := strings.ReplaceAll(real.Work, "/", "-")
-	tape := r.scrubbed(h.Noise, real.Work, "/srv/proj", real.Work[1:], "srv/proj", slug, "-srv-proj", real.Home, "/home/bot", base, "/tmp/agent", api.URL(), "http://127.0.0.1:1")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(tape.String()), 0o600)); err != nil {
+	tape := r.scrubbed(h.Noise, real.Work, "/srv/proj", real.Work[1:], "srv/proj", slug, "-srv-proj", real.Home,
+		"/home/bot", base, "/tmp/agent", api.URL(), "http://127.0.0.1:1")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+		os.WriteFile(path, []byte(tape.String()), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -188,7 +199,8 @@ func (c cell) play(t *testing.T, p cli.Provider, dir, picture string, kill func(
 }
 
 // turn runs one turn.
-func (c cell) turn(ctx context.Context, s cli.Session, req cli.Request, rec *Recorder, last bool, kill func()) (result cli.Result) {
+func (c cell) turn(ctx context.Context, s cli.Session, req cli.Request, rec *Recorder, last bool,
+	kill func()) (result cli.Result) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	decide := func(id cli.ApprovalID, d cli.Decision) {

@@ -57,7 +57,8 @@ func (h Harness) leaves(name Case) bool {
 // ofProcesses returns the cases that depend only on the launcher and its runner, not on the agent's output. The plain
 // agent plays them, and the live processes of each agent.
 func ofProcesses() []Case {
-	return []Case{LongLine, AbortDeaf, AbortBefore, AbortAway, CloseUnused, CloseWithTools, TwoSessions, DetachThenAbort}
+	return []Case{LongLine, AbortDeaf, AbortBefore, AbortAway, CloseUnused, CloseWithTools, TwoSessions,
+		DetachThenAbort}
 }
 
 // brief returns the cases in which a new version of a real CLI most likely differs from the scripted agent.
@@ -109,7 +110,8 @@ func suite() []conformanceCase {
 func (s *stage) answers(p played, text string) {
 	s.t.Helper()
 	if p.result.Err != nil || p.result.Aborted || p.result.Text != text {
-		s.t.Errorf("answered %s (aborted %v, failure %+v), want %q", shown(p.result.Text), p.result.Aborted, p.result.Err, text)
+		s.t.Errorf("answered %s (aborted %v, failure %+v), want %q", shown(p.result.Text), p.result.Aborted,
+			p.result.Err, text)
 	}
 	if p.result.AgentSessionID == "" {
 		s.t.Error("the Result names no session")
@@ -195,7 +197,8 @@ func playSecondTurn(s *stage) {
 	}
 	two := s.turn(session, second)
 	if !strings.Contains(two.result.Text, "lighthouse") || two.result.AgentSessionID != one.result.AgentSessionID {
-		s.t.Errorf("answered %s in session %q after %q, %+v", shown(two.result.Text), two.result.AgentSessionID, one.result.AgentSessionID, two.result.Err)
+		s.t.Errorf("answered %s in session %q after %q, %+v", shown(two.result.Text), two.result.AgentSessionID,
+			one.result.AgentSessionID, two.result.Err)
 	}
 }
 
@@ -260,7 +263,8 @@ func (s *stage) aborted(session cli.Session, p *playing, text string) {
 	over := p.end()
 	silent := time.Since(began)
 	s.close(session)
-	s.t.Logf("aborted: Result after %s, all dead after %s", silent.Round(time.Millisecond/10), time.Since(began).Round(time.Millisecond/10))
+	s.t.Logf("aborted: Result after %s, all dead after %s", silent.Round(time.Millisecond/10),
+		time.Since(began).Round(time.Millisecond/10))
 	if !over.result.Aborted || over.result.Text != text {
 		s.t.Errorf("ended as %+v, failure %+v, want aborted with %q", over.result, over.result.Err, text)
 	}

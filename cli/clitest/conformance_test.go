@@ -91,7 +91,8 @@ func TestADialectIsSmall(t *testing.T) {
 func TestViolations(t *testing.T) {
 	session := cli.SessionStarted{AgentSessionID: "s", Model: "m"}
 	result := cli.Result{Text: "ab", AgentSessionID: "s"}
-	good := []cli.Event{session, cli.TextDelta{Text: "a"}, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"}, cli.TextDelta{Text: "b"}, result}
+	good := []cli.Event{session, cli.TextDelta{Text: "a"}, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"},
+		cli.TextDelta{Text: "b"}, result}
 	for _, tc := range []struct {
 		name   string
 		events []cli.Event
@@ -102,18 +103,26 @@ func TestViolations(t *testing.T) {
 		{"text taken back", []cli.Event{session, cli.TextDelta{Text: "abc"}, cli.TextRetracted{Bytes: 1}, result}, ""},
 		{"nothing", nil, "there is no Result"},
 		{"no result", good[:5], "there is no Result"},
-		{"something after the result", append(good[:len(good):len(good)], cli.Status{}), "Status comes after the Result"},
+		{"something after the result", append(good[:len(good):len(good)], cli.Status{}),
+			"Status comes after the Result"},
 		{"session late", []cli.Event{cli.TextDelta{Text: "ab"}, session, result}, "not the first"},
 		{"no session", []cli.Event{cli.TextDelta{Text: "ab"}, cli.Result{Text: "ab"}}, "named no session"},
 		{"another session", []cli.Event{session, cli.Result{AgentSessionID: "t"}}, `of session "t"`},
 		{"text that was never shown", []cli.Event{session, cli.TextDelta{Text: "a"}, result}, "the deltas make"},
 		{"empty delta", []cli.Event{session, cli.TextDelta{}, cli.Result{AgentSessionID: "s"}}, "is empty"},
-		{"too much retracted", []cli.Event{session, cli.TextDelta{Text: "a"}, cli.TextRetracted{Bytes: 2}, cli.Result{AgentSessionID: "s"}}, "retracted"},
-		{"tool left open", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "not ended"},
-		{"tool started twice", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "started twice"},
-		{"tool ended twice", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"}, cli.ToolEnded{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "was not open"},
-		{"aborted and failed", []cli.Event{session, cli.Result{AgentSessionID: "s", Aborted: true, Err: cli.Failf(cli.Crashed, "fake", "x")}}, "aborted and failed"},
-		{"failure of nobody", []cli.Event{session, cli.Result{AgentSessionID: "s", Err: &cli.Failure{Kind: cli.Crashed}}}, "lacks kind or agent"},
+		{"too much retracted", []cli.Event{session, cli.TextDelta{Text: "a"}, cli.TextRetracted{Bytes: 2},
+			cli.Result{AgentSessionID: "s"}}, "retracted"},
+		{"tool left open", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.Result{AgentSessionID: "s"}},
+			"not ended"},
+		{"tool started twice", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.ToolStarted{ID: "1"},
+			cli.ToolEnded{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "started twice"},
+		{"tool ended twice", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"},
+			cli.ToolEnded{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "was not open"},
+		{"aborted and failed", []cli.Event{session,
+			cli.Result{AgentSessionID: "s", Aborted: true, Err: cli.Failf(cli.Crashed, "fake", "x")}},
+			"aborted and failed"},
+		{"failure of nobody", []cli.Event{session,
+			cli.Result{AgentSessionID: "s", Err: &cli.Failure{Kind: cli.Crashed}}}, "lacks kind or agent"},
 		{"less than nothing", []cli.Event{session, cli.Result{AgentSessionID: "s", CostUSD: -1}}, "below zero"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -78,7 +78,8 @@ func (s Script) withDefaults() Script {
 		part  string
 	}{
 		{&s.LongLine, "[[longline bytes=1500000]]"}, {&s.Error, "[[error 400]]"}, {&s.Hang, "[[hang]]"},
-		{&s.Crash, "[[crash code=3]]"}, {&s.Silent, "[[silent]]"}, {&s.IgnoreTerm, "[[ignore-term]]"}, {&s.Recall, "[[history]]"},
+		{&s.Crash, "[[crash code=3]]"}, {&s.Silent, "[[silent]]"}, {&s.IgnoreTerm, "[[ignore-term]]"},
+		{&s.Recall, "[[history]]"},
 	} {
 		if *f.field == "" {
 			*f.field = f.part

@@ -12,7 +12,8 @@ import (
 // environment contains and the configuration allows. vars are the variables besides HOME that point to the owner's
 // home. environment returns a program's environment for req, given the owner's environment and the allowed names.
 // Entries in kept may still point to the owner's home.
-func OwnHomeEnvironment(t *testing.T, vars []string, environment func(owner, allowed []string, req cli.Request) []string, kept ...string) {
+func OwnHomeEnvironment(t *testing.T, vars []string,
+	environment func(owner, allowed []string, req cli.Request) []string, kept ...string) {
 	t.Helper()
 	owner := []string{"HOME=/home/me", "PATH=/bin", "XDG_CONFIG_HOME=/home/me/.config"}
 	allowed := []string{"HOME", "XDG_*"}
@@ -25,7 +26,8 @@ func OwnHomeEnvironment(t *testing.T, vars []string, environment func(owner, all
 			t.Errorf("in the owner's home %s is not there: %q", entry, shared)
 		}
 	}
-	own := environment(owner, allowed, cli.Request{Home: "/homes/s", Env: map[string]string{"HOME": "/home/me", "EXTRA": "1"}})
+	own := environment(owner, allowed, cli.Request{Home: "/homes/s",
+		Env: map[string]string{"HOME": "/home/me", "EXTRA": "1"}})
 	if cli.Variable(own, "HOME") != "/homes/s" || cli.Variable(own, "EXTRA") != "1" || !slices.IsSorted(own) {
 		t.Errorf("in a home of its own: %q", own)
 	}

@@ -65,7 +65,8 @@ func OwnHomes(t *testing.T, in Isolated) {
 	first := in.converse(patience, t, home("first"), "", `my name is Ann [[text "ok"]]`, `[[text "second turn"]]`)
 	again := in.converse(patience, t, home("first"), first.AgentSessionID, `[[history]]`)
 	if again.AgentSessionID != first.AgentSessionID || !strings.Contains(again.Text, "my name is Ann") {
-		t.Errorf("resumed in its home, session %s became %s and recalls %q", first.AgentSessionID, again.AgentSessionID, again.Text)
+		t.Errorf("resumed in its home, session %s became %s and recalls %q", first.AgentSessionID, again.AgentSessionID,
+			again.Text)
 	}
 	in.stranger(patience, t, home("second"), first.AgentSessionID)
 	asked := in.Asked()[len(shared):]
@@ -93,7 +94,8 @@ func OwnHomes(t *testing.T, in Isolated) {
 }
 
 // converse opens a session, runs some turns, and closes it.
-func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resume cli.AgentSessionID, prompts ...string) cli.Result {
+func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resume cli.AgentSessionID,
+	prompts ...string) cli.Result {
 	t.Helper()
 	req := cli.Request{Dir: in.Dir, Project: cli.WithProject, Home: home, Resume: resume, Conversation: "homes"}
 	s, err := in.Provider.Open(ctx, in.Mode, req)
@@ -121,7 +123,8 @@ func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resu
 // stranger checks that a session does not exist in another home.
 func (in Isolated) stranger(ctx context.Context, t *testing.T, home string, id cli.AgentSessionID) {
 	t.Helper()
-	req := cli.Request{Dir: in.Dir, Project: cli.WithProject, Home: home, Resume: id, Conversation: "homes", Prompt: `[[history]]`}
+	req := cli.Request{Dir: in.Dir, Project: cli.WithProject, Home: home, Resume: id, Conversation: "homes",
+		Prompt: `[[history]]`}
 	s, err := in.Provider.Open(ctx, in.Mode, req)
 	if err != nil {
 		return

@@ -46,7 +46,7 @@ func Host(t testing.TB) *host.Launcher {
 	return OpenHost(t, host.Options{})
 }
 
-// OpenHost is Host with options, for example the directory of an earlier Host. It fills in empty fields.
+// OpenHost returns Host with options, for example the directory of an earlier Host. It fills in empty fields.
 func OpenHost(t testing.TB, o host.Options) *host.Launcher {
 	t.Helper()
 	if o.Dir == "" {
@@ -102,7 +102,8 @@ func Runner(t testing.TB) runner.Options {
 		t.Fatal(err)
 	}
 	program := Program(t)
-	return runner.Options{Command: []string{env, "GORACE=atexit_sleep_ms=0", program, runnerArg, runnerIdle}, Program: program}
+	return runner.Options{Command: []string{env, "GORACE=atexit_sleep_ms=0", program, runnerArg, runnerIdle},
+		Program: program}
 }
 
 // endLeft ends every run of a directory.

@@ -19,14 +19,15 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Parts of what the chats are told.
+// Parts of messages that the chats show.
 const (
 	saysFull   = "The disk of the machine I run on is full"
 	saysFailed = "The disk under my database reports an error"
 )
 
-// TestDiskInTrouble has the disk under a ductor fill up and then fail, while one user's agent works and others write.
-// Whoever waits is told once, nothing is lost or done twice, and the process ends only for a disk that failed.
+// TestDiskInTrouble fills the disk under a ductor and then makes it fail, while one user's agent works and others
+// write. Each waiting user gets one message, nothing is lost or done twice, and the process ends only for a failed
+// disk.
 func TestDiskInTrouble(t *testing.T) {
 	s := newSickDisk(t)
 	s.fullAtTheFlush()
@@ -35,14 +36,14 @@ func TestDiskInTrouble(t *testing.T) {
 	s.well()
 }
 
-// sickDisk is a town whose ductor keeps its state on a small disk that fails when it is told to.
+// sickDisk is a town whose ductor stores its state on a small disk that the test can make fail.
 type sickDisk struct {
 	*town
 	disk    *faultyDisk
 	dir     string
 	path    string // of the configuration
 	d       *daemon
-	works   string // the neighbour's project has this file while their agent works
+	works   string // exists in the neighbour's project while their agent works
 	ballast string
 	other   *telegram.Chat
 	log     logText // of each ductor
@@ -62,14 +63,16 @@ func newSickDisk(t *testing.T) *sickDisk {
 	s.disk = newFaultyDisk(t)
 	s.town = surroundings(t, func(c *config.Config) { c.Storage.Dir = filepath.Join(s.dir, "state") })
 	s.path = s.writeConfig()
-	amend(t, s.path, fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour))
+	amend(t, s.path, fmt.Sprintf("allowed_users = [%d]", owner),
+		fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour))
 	s.other = s.srv.Private(neighbour, "Neighbour")
 	s.works, s.ballast = filepath.Join(s.cfg.Projects.DefaultDir, "works"), filepath.Join(s.dir, "ballast")
 	s.begin()
-	eventually(t, "a look at the last agent", func() bool { // what that takes of the disk is free again
+	eventually(t, "a look at the last agent", func() bool { // the probe's use of the disk is over
 		return strings.Contains(s.log.String(), "msg=agent name=copilot")
 	})
-	s.other.Person().Send(s.other, `[[start]] [[tool cmd="touch works; until [ -e go ]; do sleep 0.05; done"]] [[text "the neighbour's answer"]]`)
+	s.other.Person().Send(s.other,
+		`[[start]] [[tool cmd="touch works; until [ -e go ]; do sleep 0.05; done"]] [[text "the neighbour's answer"]]`)
 	awaitFile(t, s.works)
 	return s
 }
@@ -93,7 +96,7 @@ func (s *sickDisk) run(args ...string) *daemon {
 	})
 }
 
-// logText keeps what is written. Safe for concurrent use.
+// logText records the text written to it. It is safe for concurrent use.
 type logText struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -111,7 +114,7 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-// fullAtTheFlush: the disk finds out that it is full when it is to keep what it took.
+// fullAtTheFlush makes the disk report that it is full only when ductor flushes.
 func (s *sickDisk) fullAtTheFlush() {
 	s.disk.fail(syscall.ENOSPC)
 	s.say(`[[start]] [[text "of a full disk"]]`)
@@ -120,7 +123,7 @@ func (s *sickDisk) fullAtTheFlush() {
 	s.doctorSays("the disk is full")
 }
 
-// full: there is no room at all when the disk keeps again what it takes. Who asks how ductor is hears it.
+// full leaves no space when the disk accepts writes again. /status reports it.
 func (s *sickDisk) full() {
 	if err := os.WriteFile(s.ballast, make([]byte, 64<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		s.t.Fatalf("the disk is not full: %v", err)
@@ -128,7 +131,9 @@ func (s *sickDisk) full() {
 	s.disk.fail(0)
 	s.doctorSays("the disk is full")
 	s.say("/status")
-	if _, err := s.chat.Await(s.soon(), func(v telegram.View) bool { return strings.Count(joined(v), saysFull) == 2 }); err != nil {
+	if _, err := s.chat.Await(s.soon(), func(v telegram.View) bool {
+		return strings.Count(joined(v), saysFull) == 2
+	}); err != nil {
 		s.fatal(err)
 	}
 	if s.srv.PendingUpdates() == 0 {
@@ -138,7 +143,7 @@ func (s *sickDisk) full() {
 		s.t.Fatal(err)
 	}
 	s.await("of a full disk")
-	s.await("Directory: ") // the answer to /status, in its turn
+	s.await("Directory: ") // the answer to /status
 	if err := s.srv.AwaitAcknowledged(s.soon()); err != nil {
 		s.t.Fatal(err)
 	}
@@ -147,7 +152,7 @@ func (s *sickDisk) full() {
 	}
 }
 
-// failed: what is on the disk is not known any more. ductor says so and ends, and does not begin before the disk works.
+// failed makes the disk's contents unknown. ductor reports that and exits, and does not start until the disk works.
 func (s *sickDisk) failed() {
 	s.disk.fail(syscall.EIO)
 	s.say(`[[start]] [[text "of a disk that failed"]]`)
@@ -163,7 +168,7 @@ func (s *sickDisk) failed() {
 	s.disk.fail(0)
 }
 
-// well: everything that was said is answered, once.
+// well repairs the disk. Every prompt is then answered once.
 func (s *sickDisk) well() {
 	s.begin()
 	s.await("of a disk that failed")
@@ -175,17 +180,19 @@ func (s *sickDisk) well() {
 	}
 	s.say(`[[start]] [[text "the last"]]`)
 	once(s.town, s.chat, "the last")
-	shown := map[string]int{} // how often a line is
+	shown := map[string]int{} // number of occurrences of each line
 	for _, m := range append(s.chat.View().FromBot(), s.other.View().FromBot()...) {
 		for line := range strings.Lines(m.Text) {
 			shown[strings.TrimSpace(line)]++
 		}
 	}
-	// Where the answer was on its way when the disk failed, its message is not known any more: the answer's end is another
+	// If the disk failed while an answer was being sent, its message is unknown. The rest then is another message, or a notice that offers
+	// to show it again.
 	// message then, or a notice that offers to show it again.
 	for _, part := range []string{"of a full disk", "of a disk that failed", "the neighbour's answer"} {
 		if shown[part] != 1 {
-			s.t.Errorf("%q is shown %d times in\n%s\nand\n%s", part, shown[part], joined(s.other.View()), joined(s.chat.View()))
+			s.t.Errorf("%q is shown %d times in\n%s\nand\n%s", part, shown[part], joined(s.other.View()),
+				joined(s.chat.View()))
 		}
 	}
 	text := joined(s.chat.View()) + joined(s.other.View())

@@ -12,7 +12,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// team is a daemon in a group where everybody may speak: the owner, and a member who is not listed.
+// team is a daemon in a group that allows all members: the owner, and a member who is not listed.
 type team struct {
 	*town
 	group         *telegram.Chat
@@ -25,17 +25,19 @@ func newTeam(t *testing.T) *team {
 	t.Helper()
 	town := surroundings(t, nil)
 	const id = -1000000000001
-	x := &team{town: town, group: town.srv.Supergroup(id, "Team"), owner: town.chat.Person(), member: town.srv.Person(stranger, "Mallory")}
-	town.chat = x.group // awaits look there
+	x := &team{town: town, group: town.srv.Supergroup(id, "Team"), owner: town.chat.Person(),
+		member: town.srv.Person(stranger, "Mallory")}
+	town.chat = x.group // helpers await messages in this chat
 	town.serve(
-		"allowed_users = [1]", fmt.Sprintf("allowed_users = [1]\nallowed_groups = [%d]\ngroup_members = \"all\"\ngroup_trigger = \"all\"", id),
+		"allowed_users = [1]", fmt.Sprintf("allowed_users = [1]\nallowed_groups = [%d]\ngroup_members = "+
+			"\"all\"\ngroup_trigger = \"all\"", id),
 		`interval_private = "100ms"`, `interval_group = "100ms"`,
 		"overall_per_second = 1000", "overall_per_second = 1000\ngroup_per_minute = 6000",
 	)
 	return x
 }
 
-// are waits until n messages of the bot contain part, and returns the last.
+// are waits until n messages of the bot contain part, and returns the last one.
 func (x *team) are(n int, part string) telegram.Message {
 	x.t.Helper()
 	var found []telegram.Message
@@ -54,7 +56,7 @@ func (x *team) are(n int, part string) telegram.Message {
 	return found[n-1]
 }
 
-// refused has the member press a button, and wants it refused.
+// refused makes the member press a button, and checks that ductor rejects it.
 func (x *team) refused(m telegram.Message, button string) {
 	x.t.Helper()
 	answer, err := x.member.Press(x.soon(), m, button)
@@ -73,8 +75,8 @@ func (x *team) presses(by *telegram.Person, m telegram.Message, button string) {
 	}
 }
 
-// A member of a group who is not listed sends prompts, and does nothing else: not with the owner's mode and rules, not by
-// buttons and commands, and not to the owner's turns.
+// Group members who are not listed can only send prompts. They do not get the owner's mode and rules, and cannot use
+// buttons, commands, or the owner's turns.
 func TestMembersWhoAreNotListedOnlySendPrompts(t *testing.T) {
 	x := newTeam(t)
 	x.rights()
@@ -83,7 +85,8 @@ func TestMembersWhoAreNotListedOnlySendPrompts(t *testing.T) {
 	x.pastes()
 }
 
-// rights: what the owner chose for the chat counts for no prompt of the member, who decides nothing.
+// rights checks that the owner's choices for the chat do not apply to the member's prompts, and that the member
+// decides nothing.
 func (x *team) rights() {
 	file := filepath.Join(x.cfg.Projects.DefaultDir, "file")
 	touch := fmt.Sprintf(`[[ask cmd="touch %s"]]`, file)
@@ -134,10 +137,11 @@ func (x *team) rights() {
 	x.await(`[From "Mallory", a member of the group who is not listed]`)
 }
 
-// commands: what changes or shows the owner's choices is refused, and changes nothing.
+// commands checks that ductor rejects the member's commands that change or show the owner's choices.
 func (x *team) commands() {
 	commands := []string{
-		"/cwd /", "/cwd", "/permissions bypass", "/permissions", "/model codex", "/model", "/queue steer", "/role", "/sessions",
+		"/cwd /", "/cwd", "/permissions bypass", "/permissions", "/model codex", "/model", "/queue steer", "/role",
+		"/sessions",
 		"/status", "/new", "/cron", "/cron every day at 9 look", "@codex hello",
 	}
 	for i, command := range commands {
@@ -151,7 +155,7 @@ func (x *team) commands() {
 	x.await("Nothing changed: ask")
 }
 
-// turns: the owner's turn is neither ended nor added to, whatever the owner chose for prompts that come meanwhile.
+// turns checks that the member neither ends nor extends the owner's turn, whatever the owner chose for later prompts.
 func (x *team) turns() {
 	for i, mode := range []string{"steer", "interrupt"} {
 		x.owner.Send(x.group, "/queue "+mode)
@@ -162,7 +166,7 @@ func (x *team) turns() {
 		queued := x.awaitButton("✖ Cancel")
 		x.refused(queued, "↪ Steer")
 		x.refused(queued, "⚡ Interrupt")
-		x.presses(x.member, queued, "✖ Cancel") // their own
+		x.presses(x.member, queued, "✖ Cancel") // the member's own prompt
 		x.awaitNoButton("✖ Cancel")
 		x.member.Send(x.group, "/abort")
 		x.are(i+1, "Nothing of yours runs or waits here")
@@ -182,7 +186,7 @@ func (x *team) turns() {
 	x.are(3, "Stopped.")
 }
 
-// pastes: what the member writes is no part of what the owner pastes.
+// pastes checks that text of the member never becomes part of the owner's paste.
 func (x *team) pastes() {
 	x.owner.Send(x.group, `[[text "the paste of the owner"]]`+strings.Repeat(" word", 810))
 	x.member.Send(x.group, `[[text "words of the member"]]`)

@@ -11,8 +11,8 @@ import (
 	"ductor/internal/sim/modelapi"
 )
 
-// The real agents in a chat whose owner chose bypass: what a webhook starts there asks, and is denied. In Claude, which can
-// be told, a turn that runs as its bypass ends asks too.
+// In a chat whose owner chose bypass, turns of a webhook still ask, and are denied. Claude can change its mode during
+// a turn, so there a turn also asks after its bypass ends.
 func TestTheRealAgentsUnattended(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"claude", "codex", "copilot", "gemini"} {
@@ -22,7 +22,8 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 				c.Permissions.Mode = "ask"
 				c.Webhooks.Listen = addr
 				c.Webhooks.Hooks = map[string]config.Hook{
-					"deploy": unattended(`[[start]] [[tool cmd="touch unattended"]] [[text "the run ended"]]`, "shared", config.Rights{}),
+					"deploy": unattended(`[[start]] [[tool cmd="touch unattended"]] [[text "the run ended"]]`, "shared",
+						config.Rights{}),
 				}
 				if tool := readers()[agent]; tool != "" {
 					c.Webhooks.Hooks["reader"] = unattended(`[[start]] [[text "the reader ended"]]`, "own",
@@ -55,17 +56,18 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 	}
 }
 
-// readers are the tools that read a file, of the agents that can be told which tools to use.
+// readers returns the tool that reads a file, for agents whose tools can be restricted.
 func readers() map[string]string { return map[string]string{"claude": "Read", "copilot": "view"} }
 
 func unattended(prompt, session string, r config.Rights) config.Hook {
 	return config.Hook{
 		Auth: "bearer", Secret: hookSecret, BodyMaxKB: 64, PerMinute: 60, Prompt: prompt, Rights: r,
-		TaskSettings: config.TaskSettings{Session: session, Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
+		TaskSettings: config.TaskSettings{Session: session, Backoff: time.Minute},
+		Quiet:        config.Quiet{QuietPolicy: "hold"},
 	}
 }
 
-// onlyTool checks which tools a model was offered.
+// onlyTool checks the tools that a model was offered.
 func onlyTool(t *testing.T, prompts []modelapi.Request, tool string) {
 	t.Helper()
 	found := false
@@ -81,7 +83,8 @@ func onlyTool(t *testing.T, prompts []modelapi.Request, tool string) {
 		}
 		for _, offered := range body.Tools {
 			name := offered.Name + offered.Function.Name
-			if found = found || name == tool; name != tool && name != "DeferredToolPlaceholder" { // which Claude offers in place of none
+			// Claude offers this in place of no tools.
+			if found = found || name == tool; name != tool && name != "DeferredToolPlaceholder" {
 				t.Errorf("the model is offered %s besides %s", name, tool)
 			}
 		}
@@ -91,7 +94,7 @@ func onlyTool(t *testing.T, prompts []modelapi.Request, tool string) {
 	}
 }
 
-// leavesBypass has a turn run in bypass whose bypass ends before its second tool.
+// leavesBypass runs a turn whose bypass ends before its second tool.
 func (w *hooked) leavesBypass() {
 	w.t.Helper()
 	goOn := w.workInBypass("real")

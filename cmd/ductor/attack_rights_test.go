@@ -14,14 +14,15 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// hooked is a daemon with webhooks whose runs are shown in the owner's chat.
+// hooked is a daemon with webhooks that report in the owner's chat.
 type hooked struct {
 	*besieged
 	path   string // of the configuration
 	daemon *daemon
 }
 
-// startHooked starts a daemon with a default agent in the permission mode ask, with these hooks as lines of its configuration.
+// startHooked starts a daemon with a default agent in the mode ask. hooks are lines of the configuration for each
+// webhook.
 func startHooked(t *testing.T, agent string, hooks map[string]string) *hooked {
 	t.Helper()
 	addr := unusedAddr(t)
@@ -45,7 +46,7 @@ func startHooked(t *testing.T, agent string, hooks map[string]string) *hooked {
 	return w
 }
 
-// run starts the daemon, also once more.
+// run starts the daemon. The test can call it again.
 func (w *hooked) run() {
 	w.t.Helper()
 	w.daemon = startDaemon(w.t, "run", "-c", w.path)
@@ -73,24 +74,27 @@ func (w *hooked) absent(name, why string) {
 	}
 }
 
-// awaitOpen waits for an approval that can be decided and shows part.
+// awaitOpen waits for an open approval that shows part.
 func (w *hooked) awaitOpen(part string) telegram.Message {
 	w.t.Helper()
-	return w.awaitMessage(func(m telegram.Message) bool { return m.HasButton("⛔ Deny") && strings.Contains(m.Text, part) })
+	return w.awaitMessage(func(m telegram.Message) bool {
+		return m.HasButton("⛔ Deny") && strings.Contains(m.Text, part)
+	})
 }
 
-// attacks are runs whose agents want more than they were granted.
+// attacks returns prompts whose agents want more than their rights.
 func attacks() map[string]string {
 	return map[string]string{
 		"own":    `prompt = '[[start]] [[ask cmd="touch mine"]] [[text "own ended"]]'`,
 		"shared": `prompt = '[[start]] [[ask cmd="touch mine"]] [[text "shared ended"]]'` + "\nsession = \"shared\"",
-		"ruled":  `prompt = '[[start]] [[ask cmd="touch ruled"]] [[ask cmd="touch beyond"]] [[text "ruled ended"]]'` + "\nrules = [\"Bash(touch ruled)\"]",
-		"wide":   `prompt = '[[start]] [[ask cmd="touch wide"]] [[text "wide ended"]]'` + "\npermission = \"bypass\"",
+		"ruled": `prompt = '[[start]] [[ask cmd="touch ruled"]] [[ask cmd="touch beyond"]] [[text "ruled ended"]]'` +
+			"\nrules = [\"Bash(touch ruled)\"]",
+		"wide": `prompt = '[[start]] [[ask cmd="touch wide"]] [[text "wide ended"]]'` + "\npermission = \"bypass\"",
 	}
 }
 
-// The owner chose bypass and made rules for his own work. What a webhook starts in the same chat asks all the same,
-// with a session of its own and with that of the chat; it may do what its own configuration grants, and no more.
+// The owner chose bypass and created rules. A turn of a webhook in the same chat still asks, with its own session and
+// with the chat's. It has only the rights in its own configuration.
 func TestUnattendedRunsDoNotInheritRights(t *testing.T) {
 	w := startHooked(t, "claude", attacks())
 	w.say(`[[start]] [[ask cmd="touch mine"]] [[text "a rule is made"]]`)
@@ -126,13 +130,14 @@ func TestUnattendedRunsDoNotInheritRights(t *testing.T) {
 
 var bypassLeft = regexp.MustCompile(`bypass, \d+ min left`)
 
-// workInBypass has a turn run in bypass until the test lets it go on, and then do what needs an approval.
+// workInBypass starts a turn in bypass that waits for goOn, and then does something that needs an approval.
 func (w *hooked) workInBypass(name string) (goOn func()) {
 	w.t.Helper()
 	w.say("/permissions bypass")
 	w.press("Yes, bypass everything")
 	w.await("everything goes through")
-	w.say(`[[start]] [[tool cmd="touch begun-%[1]s; while ! test -e go-%[1]s; do sleep 0.05; done"]] [[ask cmd="touch late-%[1]s"]] [[text "%[1]s ended"]]`, name)
+	w.say(
+		`[[start]] [[tool cmd="touch begun-%[1]s; while ! test -e go-%[1]s; do sleep 0.05; done"]] [[ask cmd="touch late-%[1]s"]] [[text "%[1]s ended"]]`, name)
 	awaitFile(w.t, w.file("begun-"+name))
 	w.awaitMessage(func(m telegram.Message) bool { return bypassLeft.MatchString(m.Text) })
 	return func() {
@@ -143,7 +148,7 @@ func (w *hooked) workInBypass(name string) (goOn func()) {
 	}
 }
 
-// asksAgain waits until the agent asks for what it wanted to do in bypass, and denies it.
+// asksAgain waits until the agent asks for an action that bypass would have allowed, and denies it.
 func (w *hooked) asksAgain(name string) {
 	w.t.Helper()
 	m := w.awaitOpen("touch late-" + name)
@@ -153,7 +158,7 @@ func (w *hooked) asksAgain(name string) {
 	w.absent("late-"+name, "after it was denied")
 }
 
-// A turn that runs when its bypass ends asks from then on: when the time is over, and when ductor is restarted.
+// A running turn asks again after its bypass ends: when the time is over, and after a restart.
 func TestBypassEndsInTheMiddleOfATurn(t *testing.T) {
 	w := startHooked(t, "claude", nil)
 	goOn := w.workInBypass("timed")
@@ -173,7 +178,7 @@ func TestBypassEndsInTheMiddleOfATurn(t *testing.T) {
 	w.await("Permissions: ask")
 }
 
-// An agent that cannot be told to ask in the middle of its work does not go on without it.
+// An agent that cannot start to ask during a turn does not continue after its bypass ends.
 func TestATurnThatCannotLeaveBypassIsEnded(t *testing.T) {
 	w := startHooked(t, "codex", nil)
 	goOn := w.workInBypass("ended")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// emptyLog has what is in the log of a database brought into it, where a read finds what becomes of it; false if it is in use.
+// emptyLog moves the contents of a database's log into the database. It returns false if the database is in use.
 func emptyLog(t testing.TB, path string) bool {
 	t.Helper()
 	db, err := sql.Open("sqlite3", path)
@@ -27,7 +27,8 @@ func spoilIndex(t testing.TB, path, index string) error {
 		return err
 	}
 	var root, size int64
-	err = db.QueryRow(`SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?`, index).Scan(&root, &size)
+	err = db.QueryRow(`SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?`,
+		index).Scan(&root, &size)
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}

@@ -22,14 +22,14 @@ import (
 
 const saysDamaged = "My database was damaged"
 
-// wreck is a town whose ductor stopped, to be damaged.
+// wreck is a town whose ductor has stopped, and whose files the test damages.
 type wreck struct {
 	*ordeal
 	path string            // of the database
-	left map[string][]byte // the files that were damaged
+	left map[string][]byte // the files after the damage
 }
 
-// backedUp says when the backup of a wreck was made.
+// backedUp is the time of a wreck's backup.
 type backedUp int
 
 const (
@@ -38,7 +38,7 @@ const (
 	late // while a turn runs and another one waits
 )
 
-// newWreck has a ductor answer, and begin a turn that outlives it. A second one waits.
+// newWreck makes ductor answer a prompt, start a turn that outlives it, and queue another one.
 func newWreck(t *testing.T, backup backedUp, killed bool) *wreck {
 	t.Helper()
 	town := surroundings(t, nil)
@@ -74,7 +74,8 @@ func newWreck(t *testing.T, backup backedUp, killed bool) *wreck {
 
 func (w *wreck) backUp() {
 	w.t.Helper()
-	err := store.BackUp(w.t.Context(), w.path, filepath.Join(w.cfg.Storage.Dir, app.BackupsDir), time.Now(), time.Hour, 1<<30)
+	err := store.BackUp(w.t.Context(), w.path, filepath.Join(w.cfg.Storage.Dir, app.BackupsDir), time.Now(), time.Hour,
+		1<<30)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func (w *wreck) openGate() {
 	}
 }
 
-// runsStill reports whether the ductor that was started last runs.
+// runsStill reports whether the last ductor still runs.
 func (w *wreck) runsStill() bool {
 	select {
 	case <-w.daemon.done:
@@ -98,14 +99,14 @@ func (w *wreck) runsStill() bool {
 	}
 }
 
-// answered has a prompt answered that leaves its mark.
+// answered sends a prompt that leaves a mark, and waits for its answer.
 func (w *wreck) answered(what string) {
 	w.t.Helper()
 	w.say(`[[start]] [[tool cmd="echo %[1]s >> ran"]] [[text "answer %[1]s"]]`, what)
 	once(w.town, w.chat, "answer "+what)
 }
 
-// ran is how often the agent did what a prompt asks for.
+// ran counts how often the agent ran a prompt.
 func (w *wreck) ran(what string) int {
 	text, _ := os.ReadFile(filepath.Join(w.cfg.Projects.DefaultDir, "ran"))
 	return strings.Count(string(text), what+"\n")
@@ -123,12 +124,12 @@ func (w *wreck) damage(how func(path string) error) {
 			w.left[app.DatabaseFile+end] = text
 		}
 	}
-	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // messages have whole seconds
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // the dates of messages have whole seconds
 	w.rise()
 	w.await(saysDamaged)
 }
 
-// movedAside checks that what was damaged is there byte by byte.
+// movedAside checks that the damaged files were moved unchanged.
 func (w *wreck) movedAside() {
 	w.t.Helper()
 	asides := store.Asides(w.cfg.Storage.Dir)
@@ -141,7 +142,10 @@ func (w *wreck) movedAside() {
 			w.t.Errorf("%s is not as it was: %v", name, err)
 		}
 	}
-	if entries, err := os.ReadDir(asides[0]); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), app.DatabaseFile) }) {
+	if entries, err := os.ReadDir(asides[0]); err != nil ||
+		slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+			return !strings.HasPrefix(e.Name(), app.DatabaseFile)
+		}) {
 		w.t.Errorf("beside what was damaged are %v, %v", entries, err)
 	}
 	_, out, _ := runDuctor(w.t, "doctor", "-c", w.config)
@@ -150,7 +154,7 @@ func (w *wreck) movedAside() {
 	}
 }
 
-// goesOn checks that the chat works, and that nothing ran twice or is told twice, also after another start.
+// goesOn checks that the chat works, and that nothing ran or was shown twice, also after another start.
 func (w *wreck) goesOn() {
 	w.t.Helper()
 	w.openGate()
@@ -168,7 +172,7 @@ func (w *wreck) goesOn() {
 	}
 }
 
-// offers checks that a turn whose end is unknown says so, and runs once more by its button.
+// offers checks that a turn with an unknown end says so, and that its button runs it again.
 func (w *wreck) offers(what string) {
 	w.t.Helper()
 	ran := w.ran(what)
@@ -179,7 +183,7 @@ func (w *wreck) offers(what string) {
 	eventually(w.t, what+" once more", func() bool { return w.ran(what) == ran+1 })
 }
 
-// spoiled writes garbage into the middle of a file.
+// spoiled overwrites the middle of a file with garbage.
 func spoiled(path string, n int) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -194,8 +198,8 @@ func spoiled(path string, n int) error {
 	return errors.Join(err, wrote, f.Close())
 }
 
-// A database without any readable page is continued from its backup: what it had goes on, nothing runs by itself that may have
-// run since, and the owner reads what is missing.
+// If no page of the database is readable, ductor continues with its backup. It does not run anything that may have
+// run since, and tells the owner what is missing.
 func TestADamagedDatabaseIsContinuedFromItsBackup(t *testing.T) {
 	w := newWreck(t, early, false)
 	w.damage(func(path string) error { return os.WriteFile(path, []byte("no database"), 0o600) })
@@ -204,8 +208,8 @@ func TestADamagedDatabaseIsContinuedFromItsBackup(t *testing.T) {
 	w.goesOn()
 }
 
-// A turn that ran at the backup and outlived ductor gets its answer from its output, also what its agent said meanwhile; one that
-// waited then may have run since, so it is offered.
+// A turn that ran at the time of the backup and outlived ductor is answered from its output. A prompt that waited
+// then may have run since, so the chat offers it.
 func TestABackupIsContinuedByTheOutputOfAgents(t *testing.T) {
 	w := newWreck(t, late, true)
 	w.openGate()
@@ -224,7 +228,7 @@ func TestADamagedDatabaseWithoutABackup(t *testing.T) {
 	w.goesOn()
 }
 
-// A file that was emptied looks as if it had just been made, but for its backups.
+// An emptied database looks like a new one, but backups exist.
 func TestAnEmptiedDatabase(t *testing.T) {
 	w := newWreck(t, early, false)
 	w.damage(func(path string) error { return os.Truncate(path, 0) })
@@ -232,7 +236,8 @@ func TestAnEmptiedDatabase(t *testing.T) {
 	w.goesOn()
 }
 
-// A database that lost its log is older than what the chat shows: what waited is offered, and a turn goes on whose output is there.
+// A database without its log is older than the chat. Waiting prompts are offered, and a turn continues if its output
+// is complete.
 func TestADatabaseThatLostItsLog(t *testing.T) {
 	for name, how := range map[string]func(path string) error{
 		"gone":    func(path string) error { return os.Remove(path + "-wal") },
@@ -248,7 +253,7 @@ func TestADatabaseThatLostItsLog(t *testing.T) {
 	}
 }
 
-// A database of which all rows can be read loses nothing: the turn that outlived ductor goes on, and the one that waited runs.
+// If all rows can be read, nothing is lost: the turn that outlived ductor continues, and the waiting one runs.
 func TestADamagedIndexLosesNothing(t *testing.T) {
 	w := newWreck(t, early, false)
 	w.damage(func(path string) error { return spoilIndex(t, path, "turns_of") })
@@ -259,14 +264,14 @@ func TestADamagedIndexLosesNothing(t *testing.T) {
 	once(w.town, w.chat, "answer four")
 }
 
-// A row whose text is damaged, which no check of SQLite finds, does not keep ductor from starting. The chat names it, and others go on.
+// ductor starts despite a row whose damaged text SQLite does not detect. The chat names it, and other turns continue.
 func TestADamagedRowIsPassedOver(t *testing.T) {
 	w := newWreck(t, never, false)
 	db, err := sql.Open("sqlite3", w.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The third turn ran, and the fourth waits.
+	// The third turn ran. The fourth waits.
 	_, err = db.Exec(`UPDATE turns SET updates = '[1, \x00' WHERE state = 'queued'`)
 	if err = errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
@@ -281,7 +286,7 @@ func TestADamagedRowIsPassedOver(t *testing.T) {
 	}
 }
 
-// Damage that a read meets while ductor runs has the same process go on with another database.
+// If a read finds damage while ductor runs, the same process continues with another database.
 func TestADatabaseIsDamagedWhileDuctorRuns(t *testing.T) {
 	town := surroundings(t, nil)
 	w := &wreck{ordeal: town.ordeal(1), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
@@ -289,7 +294,7 @@ func TestADatabaseIsDamagedWhileDuctorRuns(t *testing.T) {
 	w.say(`[[start]] [[tool cmd="echo two >> ran; until [ -e gate ]; do sleep 0.05; done"]] [[text "answer two"]]`)
 	eventually(t, "a tool", func() bool { return w.ran("two") == 1 })
 	eventually(t, "an empty log", func() bool { return emptyLog(t, w.path) })
-	if err := spoilIndex(t, w.path, "sqlite_autoindex_steps_1"); err != nil { // which nobody has read yet
+	if err := spoilIndex(t, w.path, "sqlite_autoindex_steps_1"); err != nil { // which was not read yet
 		t.Fatal(err)
 	}
 	w.press("🪜 Steps")
@@ -302,7 +307,7 @@ func TestADatabaseIsDamagedWhileDuctorRuns(t *testing.T) {
 	}
 }
 
-// A backup is made soon after the start, and is checked.
+// ductor makes a backup soon after its start, and checks it.
 func TestABackupIsMadeByItself(t *testing.T) {
 	town := surroundings(t, nil)
 	o := town.ordeal(1)
@@ -321,8 +326,9 @@ func TestABackupIsMadeByItself(t *testing.T) {
 	}
 }
 
-// TestCorruptionsAtRandomOffsets damages the files of a ductor that was killed or stopped, again and again: each time the chat works
-// afterwards, and what was asked for before has run at most once; if it did not run, the chat offers it or said what is missing.
+// TestCorruptionsAtRandomOffsets repeatedly damages the files of a ductor that was killed or stopped. Afterwards the
+// chat works, and earlier prompts ran at most once. For those that did not run, the chat offers them or says what is
+// missing.
 func TestCorruptionsAtRandomOffsets(t *testing.T) {
 	rounds := 100
 	if !testprogram.Long() {
@@ -367,7 +373,7 @@ func TestCorruptionsAtRandomOffsets(t *testing.T) {
 	}
 }
 
-// corrupt damages one file of the database at a random place.
+// corrupt damages one file of the database at a random offset.
 func (w *wreck) corrupt() string {
 	w.t.Helper()
 	path, log := w.path, w.path+"-wal"

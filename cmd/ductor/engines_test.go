@@ -19,8 +19,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Two engines: the machine's, where one project is, and another, which one project reaches by TLS and one by ssh.
-// What is shown is seen from the chats of their people, two of whom share the second.
+// The test uses two engines: this machine's, and another one that one project reaches by TLS and another by ssh. It
+// observes the chats of the projects' users, two of whom share the second engine.
 func TestTwoEngines(t *testing.T) {
 	realagent.LongOnly(t)
 	e := newEngines(t)
@@ -31,16 +31,16 @@ func TestTwoEngines(t *testing.T) {
 	e.part("an engine that is lost and comes back", e.theSecondIsLost)
 }
 
-// engines are a ductor over two of them.
+// engines is a ductor that uses two engines.
 type engines struct {
 	*town
 	here, byTLS, bySSH *seat
-	besides            *seat // below byTLS
-	line               *line // that byTLS is reached by
+	besides            *seat // in a directory below byTLS's
+	line               *line // the connection to byTLS
 	second             *dockertest.Engine
 }
 
-// part is a part of the test that later ones need.
+// part runs a part of the test, and stops the test if it fails, since later ones need it.
 func (e *engines) part(name string, do func()) {
 	began := time.Now()
 	do()
@@ -75,10 +75,12 @@ func newEngines(t *testing.T) *engines {
 		box.Mode, box.BuildDir, box.BuildNetwork, box.Network = config.SandboxDocker, image, "none", "none"
 		box.Runner = runner
 		tls, ssh2 := box.SandboxSetting, box.SandboxSetting
-		tls.Host, tls.CA, tls.Cert, tls.Key = "tcp://"+e.line.addr, certs+"/ca.pem", certs+"/client.pem", certs+"/client-key.pem"
+		tls.Host, tls.CA, tls.Cert, tls.Key = "tcp://"+e.line.addr, certs+"/ca.pem", certs+"/client.pem",
+			certs+"/client-key.pem"
 		ssh2.BuildDir = anotherImage(t, image)
 		ssh2.Host, ssh2.SSHConfig = "ssh://"+ssh+e.second.Socket(), sshConfig
-		box.Projects = map[string]config.SandboxProject{"tls": {Dir: byTLS, SandboxSetting: tls}, "ssh": {Dir: bySSH, SandboxSetting: ssh2}}
+		box.Projects = map[string]config.SandboxProject{"tls": {Dir: byTLS, SandboxSetting: tls},
+			"ssh": {Dir: bySSH, SandboxSetting: ssh2}}
 	})
 	e.here = e.seat(e.chat, here)
 	e.byTLS = e.seat(e.srv.Private(neighbour, "Neighbour"), byTLS)
@@ -97,7 +99,7 @@ const (
 	colleague = neighbour + 2
 )
 
-// anotherImage is a directory for an image of another name: an engine that is used by two ways builds each once.
+// anotherImage returns a directory for an image of another name: an engine that is used by two ways builds each once.
 func anotherImage(t *testing.T, of string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -112,7 +114,7 @@ func anotherImage(t *testing.T, of string) (dir string) {
 	return dir
 }
 
-// canaries is a directory with agents that leave a mark when they are started: none may run on this machine.
+// canaries returns a directory with agents that leave a mark when they are started: none may run on this machine.
 func canaries(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -224,7 +226,7 @@ func (s *seat) read(name string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// put makes a file that agents wait for.
+// put creates a file that agents wait for.
 func (s *seat) put(name string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o644); err != nil {
@@ -261,8 +263,10 @@ func (e *engines) aFileReachesAnotherMachine() {
 		e.t.Fatal(err)
 	}
 	for _, s := range e.far() {
-		s.asked = s.chat.Person().SendDocument(s.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("from " + s.dir)},
-			telegram.WithCaption(fmt.Sprintf(`read it [[tool cmd="find %s -type f -exec cat {} + >read"]] [[text "done"]]`, uploads)))
+		s.asked = s.chat.Person().SendDocument(s.chat,
+			telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("from " + s.dir)},
+			telegram.WithCaption(
+				fmt.Sprintf(`read it [[tool cmd="find %s -type f -exec cat {} + >read"]] [[text "done"]]`, uploads)))
 	}
 	for _, s := range e.far() {
 		s.answered()
@@ -364,7 +368,7 @@ func (e *engines) theSecondIsLost() {
 	e.works(e.here)
 }
 
-// works is a turn that goes well, in the session that was there before.
+// works returns a turn that goes well, in the session that was there before.
 func (e *engines) works(s *seat) {
 	s.t.Helper()
 	s.ask(`and now? [[history]] [[text "fine"]]`)

@@ -34,7 +34,8 @@ func (r buttonRow) is(text string) bool {
 
 func buttonRows(t *testing.T) (rows []buttonRow) {
 	t.Helper()
-	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*) \\|$").FindAllStringSubmatch(pages(t)["buttons.md"], -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*) \\|$").FindAllStringSubmatch(
+		pages(t)["buttons.md"], -1) {
 		if m[1] != "tgapi" { // the pages of a list, which any screen may have
 			rows = append(rows, buttonRow{m[1], strings.ReplaceAll(m[2], `\|`, "|")})
 		}
@@ -92,7 +93,8 @@ func (p *presser) pressAll(screen string, after telegram.MessageID) (any bool) {
 }
 
 // next is a button to press: one of the page, then one that leads on.
-func (p *presser) next(screen string, after telegram.MessageID, seen map[string]bool) (on telegram.Message, name string, row buttonRow, found bool) {
+func (p *presser) next(screen string, after telegram.MessageID, seen map[string]bool) (on telegram.Message, name string,
+	row buttonRow, found bool) {
 	least := 3
 	for _, m := range p.chat.View().FromBot() {
 		if m.ID <= after {
@@ -121,7 +123,7 @@ func (p *presser) next(screen string, after telegram.MessageID, seen map[string]
 	return on, name, row, found
 }
 
-// rowOf is the row of the page for a button: that of the screen, where several have one with the text.
+// rowOf returns the row of the page for a button: that of the screen, where several have one with the text.
 func (p *presser) rowOf(screen, text string) (of buttonRow) {
 	for _, r := range p.rows {
 		if r.is(text) && (of.label == "" || r.screen == screen) {
@@ -173,7 +175,8 @@ func TestEveryButtonIsPressed(t *testing.T) {
 	if len(p.rows) < 100 {
 		t.Fatalf("the page has %d buttons", len(p.rows))
 	}
-	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; mkdir sub; echo one > sub/a.txt; git add .; git commit -qm one; echo two >> sub/a.txt`)
+	town.sh(
+		`git init -q -b main; git config user.name Ann; git config user.email a@b; mkdir sub; echo one > sub/a.txt; git add .; git commit -qm one; echo two >> sub/a.txt`)
 	town.say("%s", `[[start]] [[usage in=10 out=5 cost=0.1]] `+tableAnswer)
 	town.awaitDone(1)
 	p.scene("tables", func() {
@@ -186,10 +189,12 @@ func TestEveryButtonIsPressed(t *testing.T) {
 	})
 	p.scene("files", func() { town.answer("/files sub", "📁") })
 	p.scene("usage", func() { town.answer("/usage", "by day") })
-	commands := []string{"touch a", "mkdir b", "cp a c", "mv c d", "rm d", "ln a e", "truncate -s 0 f", "rmdir b"} // no rule allows the next
+	// no rule allows the next
+	commands := []string{"touch a", "mkdir b", "cp a c", "mv c d", "rm d", "ln a e", "truncate -s 0 f", "rmdir b"}
 	p.scene("approval", func() {
 		for _, m := range town.chat.View().FromBot() {
-			if rule := "✅ Allow with this rule"; m.HasButton(rule) { // a button that was pressed before, on the card of another rule
+			// a button that was pressed before, on the card of another rule
+			if rule := "✅ Allow with this rule"; m.HasButton(rule) {
 				town.pressOn(m, rule)
 				town.awaitNoButton(rule)
 			}
@@ -212,9 +217,11 @@ func TestEveryButtonIsPressed(t *testing.T) {
 	p.scene("agent", func() { town.answer("/context", "Context of") })
 	p.scene("agent", func() { town.answer("/cmd", "Commands and skills of") })
 	p.scene("menu", func() { town.answer("/permissions", "Now: ") }) // the last: it denies tools
-	alike := map[string]string{                                      // what does the same with other words, or only differs in where it stands
-		"🌱 Start fresh": "🌱 New session with a summary", "⏰ Show the job": "‹ All jobs", "Keep planning, with a reason…": "Deny with reason…",
-		"▶️ Run it without": "🗜 Shorten it",
+	// what does the same with other words, or only differs in where it stands
+	alike := map[string]string{
+		"🌱 Start fresh": "🌱 New session with a summary", "⏰ Show the job": "‹ All jobs",
+		"Keep planning, with a reason…": "Deny with reason…",
+		"▶️ Run it without":             "🗜 Shorten it",
 	}
 	tests := sourcesOfTests(t)
 	for _, r := range p.rows {
@@ -228,7 +235,7 @@ func TestEveryButtonIsPressed(t *testing.T) {
 	}
 }
 
-// sourcesOfTests are the tests that press buttons, but for the one above.
+// sourcesOfTests returns the tests that press buttons, but for the one above.
 func sourcesOfTests(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -50,15 +50,18 @@ func TestAMistypedKeyIsNamedWithItsLineAndExits2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, bytes.Replace(b, []byte("interval_private"), []byte("intervall_private"), 1), 0o600); err != nil {
+	if err := os.WriteFile(path, bytes.Replace(b, []byte("interval_private"), []byte("intervall_private"), 1),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, _, stderr := runDuctor(t, "run", "-c", path)
-	if code != exitConfig || !strings.Contains(stderr, "config.toml:7:") || !strings.Contains(stderr, "intervall_private") ||
+	if code != exitConfig || !strings.Contains(stderr, "config.toml:7:") ||
+		!strings.Contains(stderr, "intervall_private") ||
 		!strings.Contains(stderr, "interval_private") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	if code, _, stderr := runDuctor(t, "run", "-c", filepath.Join(t.TempDir(), "none.toml")); code != exitConfig || !strings.Contains(stderr, "ductor setup") {
+	if code, _, stderr := runDuctor(t, "run", "-c", filepath.Join(t.TempDir(), "none.toml")); code != exitConfig ||
+		!strings.Contains(stderr, "ductor setup") {
 		t.Errorf("no file: exit %d: %s", code, stderr)
 	}
 }
@@ -99,7 +102,8 @@ func TestTwoInstancesOfOneTokenTheSecondExits4(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(other, bytes.Replace(b, []byte(town.srv.Token()), []byte("777777:AAanother-bot-with-a-token-of-its-own"), 1), 0o600); err != nil {
+	if err := os.WriteFile(other, bytes.Replace(b, []byte(town.srv.Token()),
+		[]byte("777777:AAanother-bot-with-a-token-of-its-own"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, _, stderr = runDuctor(t, "run", "-c", other)
@@ -144,18 +148,21 @@ func TestDoctorSaysWhatIsThereAndWhatIsMissing(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()
 	code, stdout, _ := runDuctor(t, "doctor", "-c", config)
-	if code != exitOK || !strings.Contains(stdout, "ok   Telegram: serves @ductor_bot") || !strings.Contains(stdout, "agent claude") {
+	if code != exitOK || !strings.Contains(stdout, "ok   Telegram: serves @ductor_bot") ||
+		!strings.Contains(stdout, "agent claude") {
 		t.Errorf("exit %d: %s", code, stdout)
 	}
 	town.srv.Inject(telegram.Fault{Method: "getMe", Kind: telegram.ServerError, Times: telegram.Always})
-	if code, stdout, _ := runDuctor(t, "doctor", "-c", config); code != exitFailure || !strings.Contains(stdout, "FAIL Telegram") {
+	if code, stdout, _ := runDuctor(t, "doctor", "-c", config); code != exitFailure ||
+		!strings.Contains(stdout, "FAIL Telegram") {
 		t.Errorf("with Telegram down: exit %d: %s", code, stdout)
 	}
 }
 
 func TestAMistypedSubcommandFails(t *testing.T) {
 	for _, group := range []string{"secret", "service", "terminal", "users"} {
-		if code, _, stderr := runDuctor(t, group, "lisst"); code != exitFailure || !strings.Contains(stderr, "ductor "+group+` has no command "lisst"`) {
+		if code, _, stderr := runDuctor(t, group, "lisst"); code != exitFailure ||
+			!strings.Contains(stderr, "ductor "+group+` has no command "lisst"`) {
 			t.Errorf("%s: exit %d: %s", group, code, stderr)
 		}
 		if code, stdout, _ := runDuctor(t, group); code != exitOK || !strings.Contains(stdout, "Usage:") {

@@ -31,28 +31,41 @@ type failure struct {
 	runs    int // of the command in the script
 }
 
-// failures are the rows of which nothing can be repeated, or nothing is: something ran.
+// failures returns the rows of which nothing can be repeated, or nothing is: something ran.
 func failures() map[string]failure {
 	bypass := func(c *config.Config) { c.Permissions.Mode = "bypass" }
 	return map[string]failure{
 		"overloaded": {change: bypass, script: ran + `[[error 529 delay=1ms]]`, runs: 1,
-			says: []string{"The model behind Claude is overloaded", "1 command ran before that."}, buttons: []string{"🔁 Run again", "🤝 Go on with Codex"}},
+			says:    []string{"The model behind Claude is overloaded", "1 command ran before that."},
+			buttons: []string{"🔁 Run again", "🤝 Go on with Codex"}},
 		"crashed": {change: bypass, script: ran + `[[crash code=3]]`, runs: 1,
-			says: []string{"Claude ended unexpectedly (exit code 3)", "1 command ran before that."}, buttons: []string{"🔁 Run again"}},
-		"timeout": {change: func(c *config.Config) { bypass(c); c.Agents.TurnTimeout = 3 * time.Second }, script: ran + `[[text "half"]][[hang]]`, runs: 1,
-			says: []string{"half", "Claude took too long and was stopped. What it wrote so far is kept.", "1 command ran before that."}, buttons: []string{"🔁 Run again"}},
+			says:    []string{"Claude ended unexpectedly (exit code 3)", "1 command ran before that."},
+			buttons: []string{"🔁 Run again"}},
+		"timeout": {change: func(c *config.Config) { bypass(c); c.Agents.TurnTimeout = 3 * time.Second },
+			script: ran + `[[text "half"]][[hang]]`, runs: 1,
+			says: []string{"half", "Claude took too long and was stopped. What it wrote so far is kept.",
+				"1 command ran before that."}, buttons: []string{"🔁 Run again"}},
 		"unreadable": {change: bypass, script: ran + `[[garbage]][[silent]]`, runs: 1,
-			says: []string{"Claude wrote something ductor cannot read: one line", "1 command ran before that."}, buttons: []string{"🔁 Run again"}},
-		"context full": {change: bypass, script: ran + `[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`, runs: 1,
-			says: []string{"This session is longer than the model of Claude can read", "1 command ran before that."}, buttons: []string{"🗜 Compact and continue", "🌱 New session with a summary"}},
+			says:    []string{"Claude wrote something ductor cannot read: one line", "1 command ran before that."},
+			buttons: []string{"🔁 Run again"}},
+		"context full": {change: bypass, script: ran +
+			`[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`, runs: 1,
+			says:    []string{"This session is longer than the model of Claude can read", "1 command ran before that."},
+			buttons: []string{"🗜 Compact and continue", "🌱 New session with a summary"}},
 		"not logged in": {change: bypass, script: ran + `[[error 401]]`, runs: 1,
-			says: []string{"Claude is not logged in", "Log in on the machine.", "1 command ran before that."}, buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
-		"not installed": {change: func(c *config.Config) { bypass(c); c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", nil }, script: ran,
-			says: []string{"Claude is not installed where ductor looks"}, buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
+			says:    []string{"Claude is not logged in", "Log in on the machine.", "1 command ran before that."},
+			buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
+		"not installed": {change: func(c *config.Config) {
+			bypass(c)
+			c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", nil
+		}, script: ran,
+			says:    []string{"Claude is not installed where ductor looks"},
+			buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
 		"refused": {change: bypass, script: ran + `[[error 400 message="this is not allowed"]]`, runs: 1,
 			says: []string{"Claude refused this request"}},
 		"unknown model": {change: bypass, script: ran + `[[error 404]]`, runs: 1,
-			says: []string{"Claude does not know this model", "Choose another with /model."}, buttons: []string{"🔁 Run again"}},
+			says:    []string{"Claude does not know this model", "Choose another with /model."},
+			buttons: []string{"🔁 Run again"}},
 	}
 }
 
@@ -96,7 +109,8 @@ func TestEachButtonAfterAFailure(t *testing.T) {
 	overloaded := ran + `[[error 529 delay=1ms]]`
 	full := ran + `[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`
 	for button, script := range map[string]string{
-		"🔁 Run again": ran + `[[crash code=3]]`, "🤝 Go on with Codex": overloaded, "🌱 New session with a summary": full, "🗜 Compact and continue": full,
+		"🔁 Run again": ran + `[[crash code=3]]`, "🤝 Go on with Codex": overloaded, "🌱 New session with a summary": full,
+		"🗜 Compact and continue": full,
 	} {
 		t.Run(button, func(t *testing.T) {
 			town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
@@ -127,7 +141,8 @@ func TestAnOverloadedModelIsTriedAgain(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Recovery.RetryAfter = 30 * time.Second })
 	town.say(`[[error 529 delay=1ms]]`)
 	town.await("the model is overloaded; it is asked again in ")
-	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "asked again in 25") }) // it counts
+	// it counts
+	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "asked again in 25") })
 	town.press("✖ Cancel")
 	m := town.awaitButton("🤝 Go on with Codex")
 	if !strings.Contains(m.Text, "The model behind Claude is overloaded") {
@@ -137,7 +152,9 @@ func TestAnOverloadedModelIsTriedAgain(t *testing.T) {
 
 // A substitute answers for an agent that is not there, and for one that failed too often; the first line of the card says so.
 func TestASubstituteIsNamedFirst(t *testing.T) {
-	town := newTown(t, func(c *config.Config) { c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", []string{"codex"} })
+	town := newTown(t, func(c *config.Config) {
+		c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", []string{"codex"}
+	})
 	town.say(`[[text "here I am"]]`)
 	m := town.await("here I am")
 	if strings.Contains(m.Text, "ductor doctor") { // Claude's own advice is enough
@@ -155,7 +172,8 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 		town.awaitDone(i + 1)
 	}
 	eventually(t, "the status to say that Claude is left alone", func() bool { // it does when the turn's end is stored
-		return strings.Contains(town.answer("/status", "Directory: "), "Claude failed 2 turns in a row and is left alone until")
+		return strings.Contains(town.answer("/status", "Directory: "),
+			"Claude failed 2 turns in a row and is left alone until")
 	})
 	town.say("/model")
 	town.awaitMessage(func(m telegram.Message) bool {
@@ -182,7 +200,8 @@ func TestEveryAttemptHasABudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, capped := strings.Count(string(args), "\n"), strings.Count(string(args), "--max-budget-usd 1.00"); all != 2 || capped != 2 {
+	if all, capped := strings.Count(string(args), "\n"),
+		strings.Count(string(args), "--max-budget-usd 1.00"); all != 2 || capped != 2 {
 		t.Errorf("%d attempts, %d with a budget:\n%s", all, capped, args)
 	}
 }
@@ -204,7 +223,8 @@ func TestLimitsAreKnownByTheirWords(t *testing.T) {
 		"You're out of extra usage":    "Claude has reached its usage limit: You're out of extra usage",
 		"Credit balance is too low":    "Claude has reached its usage limit: Credit balance is too low",
 		"OAuth token has expired":      "Claude is not logged in: OAuth token has expired",
-		"You've hit your session limit · resets " + reset.In(tokyo).Format("3:04pm") + " (Asia/Tokyo)":        reset.Local().Format(" 15:04") + ": You've hit your session limit",
+		"You've hit your session limit · resets " + reset.In(tokyo).Format("3:04pm") +
+			" (Asia/Tokyo)": reset.Local().Format(" 15:04") + ": You've hit your session limit",
 		`API Error: 401 {"type":"error","error":{"type":"authentication_error","message":"The token ended"}}`: "Claude is not logged in: The token ended",
 	} {
 		g.fail(t, text)
@@ -218,7 +238,9 @@ func TestLimitsAreKnownByTheirWords(t *testing.T) {
 func TestAPoisonedSessionIsLeftByAButton(t *testing.T) {
 	var g gatedAgent
 	town := newTown(t, func(c *config.Config) { g = putGate(t, &c.Agents.Claude.Path) })
-	g.fail(t, `API Error: 400 {"type":"error","error":{"type":"invalid_request_error","message":"Could not process image"}}`, "api_error_status", 400)
+	g.fail(t,
+		`API Error: 400 {"type":"error","error":{"type":"invalid_request_error","message":"Could not process image"}}`,
+		"api_error_status", 400)
 	town.chat.Person().SendPhoto(town.chat, []byte("\xff\xd8\xff\xe0 broken"), telegram.WithCaption("what is this?"))
 	if m := town.await("Claude refused this request: Could not process image"); len(m.Keyboard) > 0 {
 		t.Errorf("after the first refusal there are %+v", m.Keyboard)
@@ -229,7 +251,8 @@ func TestAPoisonedSessionIsLeftByAButton(t *testing.T) {
 	town.press("🌱 Start fresh")
 	town.awaitAfter(said, "now I understand")
 	read := promptsOf(t, "claude")
-	if len(read) != 1 || !strings.Contains(read[0], "User: what is this?") || !strings.Contains(read[0], "The model refused it, so it is left out.") ||
+	if len(read) != 1 || !strings.Contains(read[0], "User: what is this?") ||
+		!strings.Contains(read[0], "The model refused it, so it is left out.") ||
 		strings.Contains(read[0], "Attached file") || strings.Count(read[0], "only words") != 1 {
 		t.Errorf("in the new session it reads %q", read)
 	}

@@ -126,7 +126,8 @@ func (d *faultyDisk) answer(listener, stop int) bool {
 		return false
 	}
 	var ask [askSize]byte
-	if _, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&ask))); no != 0 {
+	if _, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV,
+		uintptr(unsafe.Pointer(&ask))); no != 0 {
 		return no == unix.EINTR || no == unix.ENOENT
 	}
 	var reply [answerSize]byte
@@ -138,11 +139,12 @@ func (d *faultyDisk) answer(listener, stop int) bool {
 		binary.NativeEndian.PutUint32(reply[answerFlags:], unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE)
 	}
 	// Who asked may be gone by now.
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&reply)))
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_SEND,
+		uintptr(unsafe.Pointer(&reply)))
 	return true
 }
 
-// ours says whether a thread is of a program that was started here, and not of one of its children.
+// ours reports whether a thread is of a program that was started here, and not of one of its children.
 func (d *faultyDisk) ours(tid int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

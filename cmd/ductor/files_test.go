@@ -17,7 +17,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// picture is a small PNG file, larger than the thumbnail that the simulated Telegram makes of it.
+// picture returns a small PNG file, larger than the thumbnail that the simulated Telegram makes of it.
 func picture(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -57,12 +57,15 @@ func TestAnAnswerBringsFiles(t *testing.T) {
 	town.makeFile("out/chart.png", chart)
 	town.makeFile("out/plan.png", chart)
 	town.makeFile("out/report.txt", []byte("The token is "+town.srv.Token()+"."))
-	town.say(`[[text "Here:\n\n[[file: out/report.txt]]\n\n[[file: out/chart.png | The chart]]\n\n[[file: out/plan.png]]\n\n[[file: .env]]\n\nDone."]]`)
+	town.say(
+		`[[text "Here:\n\n[[file: out/report.txt]]\n\n[[file: out/chart.png | The chart]]\n\n[[file: out/plan.png]]\n\n[[file: .env]]\n\nDone."]]`)
 	m := town.awaitDone(1)
-	if want := "Here:\n\n📎 report.txt\n\n📎 chart.png\n\n📎 plan.png\n\n📎 .env\n\nDone."; !strings.Contains(m.Text, want) {
+	if want := "Here:\n\n📎 report.txt\n\n📎 chart.png\n\n📎 plan.png\n\n📎 .env\n\nDone."; !strings.Contains(m.Text,
+		want) {
 		t.Errorf("the answer is shown as %q", m.Text)
 	}
-	if _, text := town.awaitFile("document", "report.txt"); strings.Contains(string(text), town.srv.Token()) || !strings.HasPrefix(string(text), "The token is ") {
+	if _, text := town.awaitFile("document", "report.txt"); strings.Contains(string(text), town.srv.Token()) ||
+		!strings.HasPrefix(string(text), "The token is ") {
 		t.Errorf("the report is %q", text)
 	}
 	town.awaitFile("photo", "")
@@ -108,7 +111,8 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 	town.makeFile("prod.tfstate", []byte("x"))
 	town.makeFile("cluster.yaml", []byte("kind: Config\ncurrent-context: prod\n"))
 	outside := filepath.Join(town.cfg.Storage.Dir, "outside")
-	if err := errors.Join(os.WriteFile(outside, []byte("x"), 0o600), os.Link(outside, filepath.Join(dir, "hard")), os.Symlink("/etc/hostname", filepath.Join(dir, "link"))); err != nil {
+	if err := errors.Join(os.WriteFile(outside, []byte("x"), 0o600), os.Link(outside, filepath.Join(dir, "hard")),
+		os.Symlink("/etc/hostname", filepath.Join(dir, "link"))); err != nil {
 		t.Fatal(err)
 	}
 	town.say("/get out/report.txt")
@@ -117,17 +121,20 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"none": "no such file", "/etc/hostname": "outside", "link": "symbolic link", "id_rsa": "passwords and keys",
-		"hard": "hard link", "prod.tfstate": "passwords and keys", "cluster.yaml": "it holds a secret", "../x": "outside",
+		"hard": "hard link", "prod.tfstate": "passwords and keys", "cluster.yaml": "it holds a secret",
+		"../x": "outside",
 		filepath.Join(town.cfg.Storage.Dir, "ductor.db"): "outside",
 	} {
 		town.awaitAfter(town.say("/get %s", path), want)
 	}
 
-	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "data.csv", Data: []byte("1,2")}, telegram.WithCaption("/put"))
+	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "data.csv", Data: []byte("1,2")},
+		telegram.WithCaption("/put"))
 	town.awaitAfter(file, "I made "+filepath.Join(dir, "data.csv"))
 	town.chat.Person().Send(town.chat, "/put out/other.csv", telegram.ReplyTo(file.ID))
 	town.await("I made " + filepath.Join(dir, "out/other.csv"))
-	town.awaitAfter(town.chat.Person().Send(town.chat, "/put", telegram.ReplyTo(file.ID)), "there is a file of this name already")
+	town.awaitAfter(town.chat.Person().Send(town.chat, "/put", telegram.ReplyTo(file.ID)),
+		"there is a file of this name already")
 	town.awaitAfter(town.chat.Person().Send(town.chat, "/put link/x", telegram.ReplyTo(file.ID)), "symbolic link")
 	town.awaitAfter(town.say("/put"), "Reply with /put")
 	for name, want := range map[string]string{"data.csv": "1,2", "out/other.csv": "1,2"} {
@@ -184,7 +191,8 @@ func TestABotWithoutTheRightToSendFilesSaysSo(t *testing.T) {
 	town.makeFile("a.txt", []byte("a"))
 	town.makeFile("chart.png", picture(t))
 	town.chat.ForbidFiles()
-	town.awaitAfter(town.say("/get a.txt"), "Telegram did not take a.txt: Bad Request: not enough rights to send documents to the chat")
+	town.awaitAfter(town.say("/get a.txt"), "Telegram did not take a.txt: Bad Request: not enough rights to send "+
+		"documents to the chat")
 	town.awaitAfter(town.say(`[[text "[[file: chart.png]]"]]`), "Telegram did not take chart.png")
 }
 
@@ -196,7 +204,8 @@ func TestTheRealAgentsSendPictures(t *testing.T) {
 			town, api := realTown(t, agent, nil)
 			chart := picture(t)
 			town.makeFile("drawn.png", chart)
-			town.say(`[[tool cmd="mkdir -p out && cp drawn.png out/chart.png"]] [[text "Here it is.\n\n[[file: out/chart.png | Sales]]\n\nDone."]]`)
+			town.say(
+				`[[tool cmd="mkdir -p out && cp drawn.png out/chart.png"]] [[text "Here it is.\n\n[[file: out/chart.png | Sales]]\n\nDone."]]`)
 			if m := town.awaitDone(1); !strings.Contains(m.Text, "Here it is.\n\n📎 chart.png\n\nDone.") {
 				t.Errorf("the answer is shown as %q", m.Text)
 			}
@@ -271,7 +280,8 @@ func TestFilesOfALocalBotAPIServer(t *testing.T) {
 	user.SendPhoto(town.chat, photo, telegram.WithCaption(`[[start]] [[text "seen"]]`))
 	town.await("seen")
 	large := bytes.Repeat([]byte("0"), telegram.MaxDownload+1)
-	user.SendDocument(town.chat, telegram.File{Name: "dump.bin", Data: large}, telegram.WithCaption(`[[start]] [[text "kept"]]`))
+	user.SendDocument(town.chat, telegram.File{Name: "dump.bin", Data: large},
+		telegram.WithCaption(`[[start]] [[text "kept"]]`))
 	town.await("kept")
 	found, err := filepath.Glob(filepath.Join(town.cfg.Storage.Dir, "uploads", "*", "*"))
 	if err != nil || len(found) != 2 {

@@ -22,7 +22,8 @@ func TestRightsOfASandboxDoNotFollowToTheMachine(t *testing.T) {
 		if err := errors.Join(os.Mkdir(box, 0o755), os.Mkdir(api, 0o755)); err != nil {
 			t.Fatal(err)
 		}
-		c.Sandbox.Projects = map[string]config.SandboxProject{"box": {Dir: box, SandboxSetting: c.Sandbox.SandboxSetting}}
+		c.Sandbox.Projects = map[string]config.SandboxProject{"box": {Dir: box,
+			SandboxSetting: c.Sandbox.SandboxSetting}}
 		c.Sandbox.Mode = config.SandboxOff
 		c.Projects.DefaultDir = box
 		c.Projects.Named = map[string]config.Project{"api": {Dir: api}, "box": {Dir: box}}
@@ -35,7 +36,8 @@ func TestRightsOfASandboxDoNotFollowToTheMachine(t *testing.T) {
 		t.Errorf("the card does not name the sandbox: %q", m.Text)
 	}
 	town.say("/project api")
-	if m := town.await("From now on the agent works in"); !strings.Contains(m.Text, "on this machine") || !strings.Contains(m.Text, "bypass doesn't count") {
+	if m := town.await("From now on the agent works in"); !strings.Contains(m.Text, "on this machine") ||
+		!strings.Contains(m.Text, "bypass doesn't count") {
 		t.Errorf("the answer: %q", m.Text)
 	}
 	town.say(`[[start]] [[ask cmd="touch outside"]] [[text "that was outside"]]`)
@@ -44,7 +46,8 @@ func TestRightsOfASandboxDoNotFollowToTheMachine(t *testing.T) {
 		t.Error("the command ran unasked")
 	}
 	town.pressOn(card, "⛔ Deny")
-	if m := town.awaitAnswer("that was outside"); !strings.Contains(m.Text, "on this machine") || !strings.Contains(m.Text, "bypass was chosen for another place and ended") {
+	if m := town.awaitAnswer("that was outside"); !strings.Contains(m.Text, "on this machine") ||
+		!strings.Contains(m.Text, "bypass was chosen for another place and ended") {
 		t.Errorf("the card: %q", m.Text)
 	}
 }

@@ -47,7 +47,8 @@ exec %[3]s "$@"
 // fail has Claude say that each prompt failed, with fields besides a text.
 func (g gatedAgent) fail(t *testing.T, text string, fields ...any) {
 	t.Helper()
-	result := map[string]any{"type": "result", "subtype": "success", "is_error": true, "result": text, "session_id": "5f0e6f0e-0000-4000-8000-000000000000"}
+	result := map[string]any{"type": "result", "subtype": "success", "is_error": true, "result": text,
+		"session_id": "5f0e6f0e-0000-4000-8000-000000000000"}
 	for i := 0; i < len(fields); i += 2 {
 		result[fields[i].(string)] = fields[i+1]
 	}
@@ -72,23 +73,24 @@ func (g gatedAgent) open(t *testing.T) {
 	}
 }
 
-// promptsOf are the prompts that a scripted agent read, in order.
+// promptsOf returns the prompts that a scripted agent read, in order.
 func promptsOf(t *testing.T, agent cli.Agent) (prompts []string) {
 	t.Helper()
-	err := filepath.WalkDir(filepath.Join(os.Getenv("HOME"), ".ductor-sim", string(agent)), func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		for line := range strings.Lines(string(text)) {
-			var entry struct{ Prompt string }
-			if err := json.Unmarshal([]byte(line), &entry); err != nil {
+	err := filepath.WalkDir(filepath.Join(os.Getenv("HOME"), ".ductor-sim", string(agent)),
+		func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
 				return err
 			}
-			prompts = append(prompts, entry.Prompt)
-		}
-		return err
-	})
+			text, err := os.ReadFile(path)
+			for line := range strings.Lines(string(text)) {
+				var entry struct{ Prompt string }
+				if err := json.Unmarshal([]byte(line), &entry); err != nil {
+					return err
+				}
+				prompts = append(prompts, entry.Prompt)
+			}
+			return err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +105,8 @@ func TestAHandOffIsNotLost(t *testing.T) {
 			var g gatedAgent
 			town := newTown(t, func(c *config.Config) {
 				c.Agents.Default, c.Agents.Fallback = string(agent), nil
-				g = putGate(t, map[cli.Agent]*string{"claude": &c.Agents.Claude.Path, "codex": &c.Agents.Codex.Path, "gemini": &c.Agents.Gemini.Path}[agent])
+				g = putGate(t, map[cli.Agent]*string{"claude": &c.Agents.Claude.Path, "codex": &c.Agents.Codex.Path,
+					"gemini": &c.Agents.Gemini.Path}[agent])
 			})
 			town.say(`first [[start]][[text "the plan"]]`)
 			town.awaitDone(1)
@@ -123,7 +126,8 @@ func TestAHandOffIsNotLost(t *testing.T) {
 			}
 			again := promptsOf(t, agent)
 			newest := again[len(again)-1]
-			if len(again) != 2 || strings.Count(newest, "User: second") != 1 || strings.Contains(newest, "User: third") {
+			if len(again) != 2 || strings.Count(newest, "User: second") != 1 ||
+				strings.Contains(newest, "User: third") {
 				t.Errorf("it reads %q", again)
 			}
 
@@ -139,7 +143,8 @@ func TestAHandOffIsNotLost(t *testing.T) {
 			town.await("it is shipped")
 			again = promptsOf(t, agent)
 			newest = again[len(again)-1]
-			if len(again) != 3 || strings.Count(newest, "User: fourth") != 1 || !strings.Contains(newest, "The user stopped this turn") || strings.Contains(newest, "User: second") {
+			if len(again) != 3 || strings.Count(newest, "User: fourth") != 1 ||
+				!strings.Contains(newest, "The user stopped this turn") || strings.Contains(newest, "User: second") {
 				t.Errorf("after an abort it reads %q", again)
 			}
 		})
@@ -159,7 +164,8 @@ func TestAPromptIsNotHandedOverWithItself(t *testing.T) {
 	town.press("🤝 Go on with Codex")
 	m := town.await("it is understood")
 	read := strings.Join(promptsOf(t, "codex"), "")
-	if strings.Count(read, pasted) != 1 || strings.Count(read, "User: ") != 1 || !strings.Contains(read, "User: first") {
+	if strings.Count(read, pasted) != 1 || strings.Count(read, "User: ") != 1 ||
+		!strings.Contains(read, "User: first") {
 		t.Errorf("Codex reads %q", read)
 	}
 	if !strings.Contains(m.Text, "handed 1 turn to Codex") || strings.Contains(m.Text, "left out") {
@@ -175,7 +181,8 @@ func TestTheChatNamesWhatABudgetLeftOut(t *testing.T) {
 	town.say(`second [[text n=100 size=30]]`)
 	town.awaitDone(2)
 	town.say(`@codex third [[text "by the other"]]`)
-	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to Codex") || !strings.Contains(m.Text, "its middle is missing; 1 older turn left out") {
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to Codex") ||
+		!strings.Contains(m.Text, "its middle is missing; 1 older turn left out") {
 		t.Errorf("the card says %q", m.Text)
 	}
 }
@@ -202,7 +209,8 @@ func TestARoleOfAFileAddsToThePrompt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(args), " --append-system-prompt") || strings.Contains(string(args), " --system-prompt") {
+	if !strings.Contains(string(args), " --append-system-prompt") ||
+		strings.Contains(string(args), " --system-prompt") {
 		t.Errorf("Claude is started with %s", args)
 	}
 }

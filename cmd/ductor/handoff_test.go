@@ -23,7 +23,8 @@ func TestRealAgentsHandOver(t *testing.T) {
 		cfg.Permissions.Mode = "bypass"
 		a := &cfg.Agents
 		a.Default, a.Copilot.Enabled = "claude", false
-		claude, codex, gemini := realagent.Claude(t, api.URL()), realagent.Codex(t, api.URL()), realagent.Gemini(t, api.URL())
+		claude, codex, gemini := realagent.Claude(t, api.URL()), realagent.Codex(t, api.URL()),
+			realagent.Gemini(t, api.URL())
 		claude.Setenv(t)
 		codex.Setenv(t)
 		gemini.Setenv(t) // last: the home has its settings
@@ -60,7 +61,8 @@ func TestRealAgentsHandOver(t *testing.T) {
 	town.say("/model codex")
 	town.await("Codex · its default model")
 	asked, card := answered(`please build [[start]] [[text "it is built"]]`)
-	once(asked, "User: please design", "Assistant (claude): the plan begins", " the plan ends\n", "tokens are left out here")
+	once(asked, "User: please design", "Assistant (claude): the plan begins", " the plan ends\n",
+		"tokens are left out here")
 	told, _, _ := strings.Cut(asked, "please build [[start]]") // all that was put before the prompt
 	if n := handoff.Tokens(told); n > town.cfg.Sessions.HandoffTokens || n < town.cfg.Sessions.HandoffTokens/2 {
 		t.Errorf("%d tokens are handed over, and %d may be", n, town.cfg.Sessions.HandoffTokens)
@@ -78,7 +80,8 @@ func TestRealAgentsHandOver(t *testing.T) {
 	town.say("/model claude")
 	town.await("Claude · its default model")
 	asked, card = answered(`please merge [[start]] [[history]]`)
-	once(asked, "User: please build", "Assistant (codex): it is built\n", "User: please review", "Assistant (gemini): looks good\n")
+	once(asked, "User: please build", "Assistant (codex): it is built\n", "User: please review",
+		"Assistant (gemini): looks good\n")
 	if strings.Contains(asked, "User: please design") {
 		t.Errorf("claude is told what it said itself: %s", asked)
 	}
@@ -95,7 +98,8 @@ func TestOneMessageToAnotherModel(t *testing.T) {
 	town.say(`first [[text "by the default"]]`)
 	town.awaitDone(1)
 	town.say(`@other second [[text "by the other"]]`)
-	if m := town.awaitDone(2); !strings.Contains(m.Text, "handed 1 turn to Codex") || !strings.Contains(m.Text, "by the other") {
+	if m := town.awaitDone(2); !strings.Contains(m.Text, "handed 1 turn to Codex") ||
+		!strings.Contains(m.Text, "by the other") {
 		t.Errorf("the other says %q", m.Text)
 	}
 	town.say(`third [[text "again by the default"]]`)
@@ -146,7 +150,8 @@ func TestHistoryIsSummarized(t *testing.T) {
 	town.say(`second [[text "short"]]`)
 	town.awaitDone(2)
 	town.say(`@codex third [[text "by the other"]]`)
-	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 2 turns to Codex") || !strings.Contains(m.Text, "by the other") {
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 2 turns to Codex") ||
+		!strings.Contains(m.Text, "by the other") {
 		t.Errorf("the other says %q", m.Text)
 	}
 	town.stop()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// notifySocket is the end of systemd's socket. It gives each message that ductor sends.
+// notifySocket returns the end of systemd's socket. It gives each message that ductor sends.
 func notifySocket(t *testing.T) (path string, told <-chan string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "notify") // the path of a socket is short

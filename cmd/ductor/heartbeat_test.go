@@ -18,7 +18,8 @@ import (
 func job(schedule, prompt string) config.Job {
 	return config.Job{
 		Enabled: true, Schedule: schedule, Prompt: prompt, Missed: "once", Overlap: "skip",
-		TaskSettings: config.TaskSettings{Session: "own", Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
+		TaskSettings: config.TaskSettings{Session: "own", Backoff: time.Minute},
+		Quiet:        config.Quiet{QuietPolicy: "hold"},
 	}
 }
 
@@ -81,7 +82,8 @@ func TestAJobThatCannotRunSaysWhy(t *testing.T) {
 
 func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
 	for schedule, want := range map[string]string{
-		"now and then": "jobs.odd.schedule", "tomorrow at 9": "another day each time", "*/1 * * * * *": "leave at least",
+		"now and then": "jobs.odd.schedule", "tomorrow at 9": "another day each time",
+		"*/1 * * * * *": "leave at least",
 	} {
 		c := config.Default()
 		c.Jobs = map[string]config.Job{"odd": job(schedule, "x")}
@@ -106,14 +108,16 @@ func TestAWebhookStartsATurn(t *testing.T) {
 		c.Webhooks.Listen = addr
 		c.Webhooks.Hooks = map[string]config.Hook{"deploy": {
 			Auth: "github", Secret: hookSecret, Prompt: `[[text "the hook ran"]]`, BodyMaxKB: 64, PerMinute: 60,
-			TaskSettings: config.TaskSettings{Session: "own", Backoff: time.Minute}, Quiet: config.Quiet{QuietPolicy: "hold"},
+			TaskSettings: config.TaskSettings{Session: "own", Backoff: time.Minute},
+			Quiet:        config.Quiet{QuietPolicy: "hold"},
 		}}
 	})
 	const body = `{"version": "1.2.3"}`
 	call := func(secret string) int {
 		mac := hmac.New(sha256.New, []byte(secret))
 		mac.Write([]byte(body))
-		req, err := http.NewRequestWithContext(town.soon(), http.MethodPost, "http://"+addr+"/hooks/deploy", strings.NewReader(body))
+		req, err := http.NewRequestWithContext(town.soon(), http.MethodPost, "http://"+addr+"/hooks/deploy",
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +132,8 @@ func TestAWebhookStartsATurn(t *testing.T) {
 	for _, c := range []struct {
 		secret string
 		want   int
-	}{{"another secret of them", http.StatusUnauthorized}, {hookSecret, http.StatusAccepted}, {hookSecret, http.StatusConflict}} {
+	}{{"another secret of them", http.StatusUnauthorized}, {hookSecret, http.StatusAccepted},
+		{hookSecret, http.StatusConflict}} {
 		if got := call(c.secret); got != c.want {
 			t.Errorf("with %q it is answered %d, not %d", c.secret, got, c.want)
 		}
@@ -146,7 +151,10 @@ func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
 	const hang = `[[tool cmd="test -e again || { touch again hangs; sleep 600 || exit; }; rm hangs"]][[tool cmd="test ! -e hangs || sleep 600"]][[text "it came to its end"]]`
 	for name, job := range map[string]bool{"of a person": false, "of a job": true} {
 		t.Run(name, func(t *testing.T) {
-			town := newTown(t, func(c *config.Config) { c.Agents.StaleAfter = 4 * time.Second; c.Permissions.Mode = "bypass" })
+			town := newTown(t, func(c *config.Config) {
+				c.Agents.StaleAfter = 4 * time.Second
+				c.Permissions.Mode = "bypass"
+			})
 			if job {
 				town.say("/cron every day at 9 %s", hang)
 				town.press("✅ Add")
@@ -172,7 +180,8 @@ func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
 // for summaries makes of it, else its end.
 func TestALongResultOfAJobIsShortened(t *testing.T) {
 	for name, c := range map[string]struct{ prompt, model, want string }{
-		"block": {`[[text n=21 size=1000]] [[text "<SUMMARY>the short of it</SUMMARY>"]]`, "codex", "\n\nthe short of it\n\n⋯"},
+		"block": {`[[text n=21 size=1000]] [[text "<SUMMARY>the short of it</SUMMARY>"]]`, "codex",
+			"\n\nthe short of it\n\n⋯"},
 		"model": {`[[text n=21 size=1000]]`, "codex", "Summarize this result of another agent"},
 		"end":   {`[[text n=21 size=1000]] [[text "and its end"]]`, "", "and its end\n\n⋯"},
 	} {

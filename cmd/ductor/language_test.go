@@ -47,9 +47,11 @@ func TestTheChatSpeaksTheLanguageOfItsUser(t *testing.T) {
 	town.await("Ich schreibe ab jetzt Deutsch.")
 	town.say("/language klingonisch")
 	town.await(`Die Sprache "klingonisch" kenne ich nicht.`)
-	if calls := town.srv.Calls(telegram.Methods("setMyCommands")); !slices.ContainsFunc(calls, func(c telegram.Call) bool {
-		return c.OK && c.Params["language_code"] == "de" && strings.Contains(c.Params["commands"], "eine neue Sitzung beginnen")
-	}) {
+	if calls := town.srv.Calls(telegram.Methods("setMyCommands")); !slices.ContainsFunc(calls,
+		func(c telegram.Call) bool {
+			return c.OK && c.Params["language_code"] == "de" &&
+				strings.Contains(c.Params["commands"], "eine neue Sitzung beginnen")
+		}) {
 		t.Errorf("the menus are %v", calls)
 	}
 }

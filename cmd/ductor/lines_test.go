@@ -24,7 +24,8 @@ func holdGit(t *testing.T) (hold, release func()) {
 	}
 	dir := t.TempDir()
 	held := filepath.Join(dir, "held")
-	script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *' add -A '*) while [ -e %s ]; do sleep 0.02; done ;; esac\nexec %s \"$@\"\n", held, git)
+	script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *' add -A '*) while [ -e %s ]; do sleep 0.02; done ;; "+
+		"esac\nexec %s \"$@\"\n", held, git)
 	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -55,14 +56,17 @@ func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 	change := func(name string) telegram.Message {
 		t.Helper()
 		asked := town.say(`Make %[1]s. [[start]] [[ask cmd="echo %[1]s > %[1]s.txt"]] [[text "made %[1]s"]]`, name)
-		card := town.awaitMessage(func(m telegram.Message) bool { return m.ID > asked.ID && m.HasButton("✅ Allow once") })
+		card := town.awaitMessage(func(m telegram.Message) bool {
+			return m.ID > asked.ID && m.HasButton("✅ Allow once")
+		})
 		town.pressOn(card, "✅ Allow once")
 		return town.awaitMessage(func(m telegram.Message) bool {
 			return m.ID > asked.ID && strings.Contains(m.Text, "made "+name) && strings.Contains(m.Text, "1 file +1 -0")
 		})
 	}
 	older := change("older")
-	town.chat.Person().Send(group, `Help the team. [[start]] [[ask cmd="touch writes.log; echo team > team.txt; until [ -e go.log ]; do sleep 0.05; done"]] [[text "helped"]]`)
+	town.chat.Person().Send(group,
+		`Help the team. [[start]] [[ask cmd="touch writes.log; echo team > team.txt; until [ -e go.log ]; do sleep 0.05; done"]] [[text "helped"]]`)
 	card, err := group.AwaitMessage(town.soon(), func(m telegram.Message) bool { return m.HasButton("✅ Allow once") })
 	if err != nil {
 		town.fatal(err)
@@ -77,15 +81,18 @@ func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 	town.pressOn(card, "✅ Allow once")
 	dir := town.cfg.Projects.DefaultDir
 	awaitFile(t, filepath.Join(dir, "writes.log"))
-	if a := town.pressOn(older, "↪️ Redo"); a.Text != "A turn in the group Team is changing these files now. Try again when it has ended." {
+	if a := town.pressOn(older, "↪️ Redo"); a.Text != "A turn in the group Team is changing these files now. Try "+
+		"again when it has ended." {
 		t.Errorf("while it writes: %q", a.Text)
 	}
-	if m := change("third"); !strings.Contains(m.Text, "no undo: another turn wrote here at the same time, in the group Team") {
+	if m := change("third"); !strings.Contains(m.Text,
+		"no undo: another turn wrote here at the same time, in the group Team") {
 		t.Errorf("beside a turn that wrote: %q", m.Text)
 	}
 	town.sh("touch go.log")
 	if _, err := group.AwaitMessage(town.soon(), func(m telegram.Message) bool {
-		return strings.Contains(m.Text, "2 files +2 -0") && strings.Contains(m.Text, "no undo: another turn wrote here at the same time, in a private chat")
+		return strings.Contains(m.Text, "2 files +2 -0") &&
+			strings.Contains(m.Text, "no undo: another turn wrote here at the same time, in a private chat")
 	}); err != nil {
 		town.fatal(err)
 	}
@@ -124,7 +131,8 @@ func TestTheFilesOfATurnKeepNobodyWaiting(t *testing.T) {
 	hold, release := holdGit(t)
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
 	town.sh(newRepository)
-	town.say(`[[start]] [[ask cmd="until [ -e go.log ]; do sleep 0.02; done; echo two >> a.txt"]] [[text "the first answer"]]`)
+	town.say(
+		`[[start]] [[ask cmd="until [ -e go.log ]; do sleep 0.02; done; echo two >> a.txt"]] [[text "the first answer"]]`)
 	asked := town.awaitButton("✅ Allow once")
 	town.awaitLook(1)
 	town.pressOn(asked, "✅ Allow once")
@@ -139,7 +147,8 @@ func TestTheFilesOfATurnKeepNobodyWaiting(t *testing.T) {
 	}
 	release()
 	town.awaitMessage(func(m telegram.Message) bool {
-		return m.ID == first.ID && strings.Contains(m.Text, "1 file +1 -0") && m.HasButton("↩️ Undo") && strings.HasPrefix(m.Text, strings.Split(first.Text, "\n\n")[0])
+		return m.ID == first.ID && strings.Contains(m.Text, "1 file +1 -0") && m.HasButton("↩️ Undo") &&
+			strings.HasPrefix(m.Text, strings.Split(first.Text, "\n\n")[0])
 	})
 }
 
@@ -164,7 +173,8 @@ func TestTheLinesOfAnAgentThatSaysLittle(t *testing.T) {
 	if m := line(said, "⛔ ", "echo denied"); strings.Contains(m.Text, "✓") {
 		t.Errorf("nothing ran, and the card says %q", m.Text)
 	}
-	said = town.say(`[[start]] [[ask cmd="touch runs; until [ -e go ]; do sleep 0.05; done; sleep 0.3; echo out"]] [[text "the second end"]]`)
+	said = town.say(
+		`[[start]] [[ask cmd="touch runs; until [ -e go ]; do sleep 0.05; done; sleep 0.3; echo out"]] [[text "the second end"]]`)
 	line(said, "🔐 ", "touch runs")
 	town.press("✅ Allow once")
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "runs"))
@@ -173,7 +183,8 @@ func TestTheLinesOfAnAgentThatSaysLittle(t *testing.T) {
 	town.start()
 	town.sh("touch go")
 	m := line(said, "• ", "touch runs")
-	if m = town.await("the second end"); strings.Contains(m.Text, "✓") || !strings.Contains(strings.Split(m.Text, "\n")[0], " s") {
+	if m = town.await("the second end"); strings.Contains(m.Text, "✓") ||
+		!strings.Contains(strings.Split(m.Text, "\n")[0], " s") {
 		t.Errorf("how a command ended is not known, and how long it took is: %q", m.Text)
 	}
 }
@@ -211,6 +222,7 @@ func TestWhatAnAnswerSaysOfItsTools(t *testing.T) {
 func TestASubAgentOfCodexLeavesATrace(t *testing.T) {
 	realagent.LongOnly(t)
 	town, _ := realTown(t, "codex", nil)
-	town.say(`[[start]] [[call spawn_agent args="{\"message\":\"hi sub [[tool cmd=\\\"echo sub\\\"]]\"}"]] [[tool cmd="sleep 2"]] [[text "that was all"]]`)
+	town.say(
+		`[[start]] [[call spawn_agent args="{\"message\":\"hi sub [[tool cmd=\\\"echo sub\\\"]]\"}"]] [[tool cmd="sleep 2"]] [[text "that was all"]]`)
 	town.await("hi sub [[tool cmd=\"echo sub\"]] · 1 tool")
 }

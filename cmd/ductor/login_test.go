@@ -40,7 +40,9 @@ func newAccounts(t *testing.T) *accounts {
 	})
 	mux.HandleFunc("/oauth/token", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"id_token":%q,"access_token":%q,"refresh_token":"refresh","token_type":"Bearer","expires_in":3600}`, token, token)
+		fmt.Fprintf(w,
+			`{"id_token":%q,"access_token":%q,"refresh_token":"refresh","token_type":"Bearer","expires_in":3600}`,
+			token, token)
 	})
 	a.Server = httptest.NewServer(mux)
 	t.Cleanup(a.Close)
@@ -53,7 +55,8 @@ func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 	accounts := newAccounts(t)
 	town, _ := realSurroundings(t, "codex", func(c *config.Config) {
 		program := filepath.Join(t.TempDir(), "codex")
-		script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in login) exec %s \"$@\" --experimental_issuer %s;; esac\nexec %s \"$@\"\n",
+		script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in login) exec %s \"$@\" --experimental_issuer %s;; esac\nexec "+
+			"%s \"$@\"\n",
 			c.Agents.Codex.Path, accounts.URL, c.Agents.Codex.Path)
 		if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 			t.Fatal(err)
@@ -63,7 +66,8 @@ func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 	for _, key := range []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_SIM_KEY"} {
 		t.Setenv(key, "")
 	}
-	if err := os.WriteFile(filepath.Join(os.Getenv("CODEX_HOME"), "config.toml"), []byte("check_for_update_on_startup = false\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(os.Getenv("CODEX_HOME"), "config.toml"),
+		[]byte("check_for_update_on_startup = false\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	town.start()
@@ -91,7 +95,8 @@ func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("the code came %d times", asked)
 	}
-	if b, err := os.ReadFile(filepath.Join(os.Getenv("CODEX_HOME"), "auth.json")); err != nil || !strings.Contains(string(b), "refresh") {
+	if b, err := os.ReadFile(filepath.Join(os.Getenv("CODEX_HOME"), "auth.json")); err != nil ||
+		!strings.Contains(string(b), "refresh") {
 		t.Errorf("what Codex keeps of the log-in: %v", err)
 	}
 	town.say("/model")

@@ -34,7 +34,8 @@ import (
 func TestMain(m *testing.M) {
 	runIfAsked()
 	agent.RunIfChild()
-	if os.Getenv(beDuctor) != "" || len(os.Args) > 1 && (os.Args[1] == "mcp" || os.Args[1] == "send") { // an agent starts it for the tools
+	// an agent starts it for the tools
+	if os.Getenv(beDuctor) != "" || len(os.Args) > 1 && (os.Args[1] == "mcp" || os.Args[1] == "send") {
 		main()
 	}
 	testprogram.Split(4)
@@ -69,7 +70,7 @@ type town struct {
 	agent, mode, permission, extra string
 }
 
-// newTown makes the surroundings and starts an app in them. Change may alter the configuration.
+// newTown creates the surroundings and starts an app in them. Change may alter the configuration.
 func newTown(t testing.TB, change func(*config.Config)) *town {
 	t.Helper()
 	town := surroundings(t, change)
@@ -96,7 +97,8 @@ func surroundings(t testing.TB, change func(*config.Config)) *town {
 	cfg.Storage.Dir = filepath.Join(t.TempDir(), "state")
 	cfg.Projects.DefaultDir, cfg.Projects.Roots = project, []string{project}
 	a := &cfg.Agents
-	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini, programs.Copilot
+	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini,
+		programs.Copilot
 	cfg.Rate.PrivatePerSecond, cfg.Rate.PrivateBurst, cfg.Rate.OverallPerSecond = 100, 100, 1000
 	cfg.Stream.IntervalPrivate = 20 * time.Millisecond
 	cfg.Stream.MaxMessages = 0 // tests look for whole answers in messages
@@ -116,14 +118,15 @@ func surroundings(t testing.TB, change func(*config.Config)) *town {
 // start runs an app until stop or the end of the test.
 func (town *town) start() { town.startOver(runner.Options{}) }
 
-// startOver is start with a say in how the runner is started.
+// startOver returns start with a say in how the runner is started.
 func (town *town) startOver(start runner.Options) {
 	t := town.t
 	t.Helper()
 	if len(start.Command) == 0 {
 		start = clitest.Runner(t)
 	}
-	h, err := app.Build(t.Context(), town.cfg, app.Options{Log: testLog(t), Scrub: tgapi.NewScrubber(town.srv.Token()), Runner: start, Examine: doctor.Report})
+	h, err := app.Build(t.Context(), town.cfg,
+		app.Options{Log: testLog(t), Scrub: tgapi.NewScrubber(town.srv.Token()), Runner: start, Examine: doctor.Report})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +223,7 @@ func (town *town) awaitDone(n int) telegram.Message {
 	return all[len(all)-1]
 }
 
-// ended are the bot's messages with a footer: what the model said is whole.
+// ended returns the bot's messages with a footer: what the model said is whole.
 func ended(v telegram.View) (out []telegram.Message) {
 	for _, m := range v.FromBot() {
 		lines := strings.Split(strings.TrimSpace(m.Text), "\n")
@@ -232,7 +235,8 @@ func ended(v telegram.View) (out []telegram.Message) {
 }
 
 func isFooter(line string) bool {
-	return strings.Contains(line, " · ") && (strings.HasSuffix(line, "s") || strings.Contains(line, "s · ")) && !strings.ContainsAny(line, "✓✗⏳•🔐⛔")
+	return strings.Contains(line, " · ") && (strings.HasSuffix(line, "s") || strings.Contains(line, "s · ")) &&
+		!strings.ContainsAny(line, "✓✗⏳•🔐⛔")
 }
 
 // press presses a button of the newest message that has it.
@@ -292,10 +296,11 @@ func (town *town) nothingOfTurnsLives() {
 	town.t.Errorf("still alive: %q", left)
 }
 
-// turnOf is the turn that began last in a run; empty if none did.
+// turnOf returns the turn that began last in a run; empty if none did.
 func (town *town) turnOf(run runner.Info) cli.TurnID {
 	town.t.Helper()
-	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile),
+		store.Options{})
 	if err != nil {
 		town.t.Fatal(err)
 	}
@@ -327,7 +332,7 @@ func (town *town) livingOfTurns() (living []string) {
 	return living
 }
 
-// parentOf is 0 for a process that is gone.
+// parentOf returns 0 for a process that is gone.
 func parentOf(pid int) int {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -359,7 +364,7 @@ func livingIn(t testing.TB, dir string) (living []string) {
 	return living
 }
 
-// processesIn are the command lines of the processes that have their working directory in dir.
+// processesIn returns the command lines of the processes that have their working directory in dir.
 func processesIn(t testing.TB, dir string) map[int]string {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")

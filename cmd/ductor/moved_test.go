@@ -20,7 +20,8 @@ func TestAGroupThatBecomesASupergroupGoesOn(t *testing.T) {
 	user := town.chat.Person()
 	private, group := town.chat, town.srv.Group(was, "Team")
 	path := town.writeConfig()
-	town.edit(path, fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d]\nallowed_groups = [%d]\ngroup_trigger = \"all\"", owner, was))
+	town.edit(path, fmt.Sprintf("allowed_users = [%d]", owner),
+		fmt.Sprintf("allowed_users = [%d]\nallowed_groups = [%d]\ngroup_trigger = \"all\"", owner, was))
 	startDaemon(t, "run", "-c", path)
 	in := func(c *telegram.Chat, text, want string) {
 		t.Helper()
@@ -54,7 +55,8 @@ const waiting = `[[start]] [[text "one"]] [[tool cmd="echo 12 > out.txt; touch b
 // awaitDelivered waits until no turn is open: each has ended, and its outcome was shown as far as its chat takes it.
 func (town *town) awaitDelivered() {
 	town.t.Helper()
-	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile),
+		store.Options{})
 	if err != nil {
 		town.t.Fatal(err)
 	}
@@ -106,7 +108,12 @@ func TestAnOpenCardFollowsItsGroup(t *testing.T) {
 func TestAnOpenCardFollowsItsGroupOverARestart(t *testing.T) {
 	const was, is = -42, -1000000000042
 	for name, restart := range map[string]func(town *town, move func()){
-		"moved before":     func(town *town, move func()) { move(); town.awaitButton("✅ Allow once"); town.leave(); town.start() },
+		"moved before": func(town *town, move func()) {
+			move()
+			town.awaitButton("✅ Allow once")
+			town.leave()
+			town.start()
+		},
 		"moved in between": func(town *town, move func()) { town.leave(); move(); town.start() },
 		"moved after":      func(town *town, move func()) { town.leave(); town.start(); move() },
 		"restarted again": func(town *town, move func()) {

@@ -70,7 +70,8 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 	town.await(`There is no agent and no model "nonsense".`)
 	town.say("/newtopic shop")
 	town.await("The topic shop is open.")
-	if first := town.await("The agent works in " + dir + " here."); first.Topic != opened(private) || len(private.Topics()) != 1 {
+	if first := town.await("The agent works in " + dir + " here."); first.Topic != opened(private) ||
+		len(private.Topics()) != 1 {
 		t.Errorf("the topics are %v, and %d begins", private.Topics(), first.Topic)
 	}
 }
@@ -99,7 +100,9 @@ func TestATopicsIconSaysWhatItsAgentDoes(t *testing.T) {
 	ask(theirs)
 	ask(topic)
 	for _, want := range []string{"❓", "💬"} {
-		eventually(t, "the icon "+want, func() bool { return telegram.TopicEmoji(town.chat.Topics()[topic].Icon) == want })
+		eventually(t, "the icon "+want, func() bool {
+			return telegram.TopicEmoji(town.chat.Topics()[topic].Icon) == want
+		})
 		if want == "❓" {
 			user.Send(town.chat, "/abort", telegram.InTopic(topic))
 		}

@@ -27,7 +27,8 @@ type ordeal struct {
 
 func (town *town) ordeal(seed uint64) *ordeal {
 	town.t.Helper()
-	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, seed)), again: map[telegram.MessageID]bool{}}
+	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, seed)),
+		again: map[telegram.MessageID]bool{}}
 	town.tellsWhenItFails()
 	o.rise()
 	return o
@@ -94,7 +95,8 @@ func newTrial(i int) trial {
 
 // prompt has the scripted agent, or a simulated model, go through the trial.
 func (t trial) prompt() string {
-	return fmt.Sprintf(`%[1]s [[start]] [[tool cmd="echo $PPID >> %[1]s-a"]] [[text "%[2]s " delay=6ms chunk=5]] [[tool cmd="sleep 0.2; echo $PPID >> %[1]s-b"]] [[text "%[3]s" delay=6ms chunk=3]]`,
+	return fmt.Sprintf(
+		`%[1]s [[start]] [[tool cmd="echo $PPID >> %[1]s-a"]] [[text "%[2]s " delay=6ms chunk=5]] [[tool cmd="sleep 0.2; echo $PPID >> %[1]s-b"]] [[text "%[3]s" delay=6ms chunk=3]]`,
 		t.name, t.first, t.last)
 }
 
@@ -175,7 +177,7 @@ func (o *ordeal) ranOnce(t trial) {
 	}
 }
 
-// runner is the process that owns the agents of this town.
+// runner returns the process that owns the agents of this town.
 func (o *ordeal) runner() int {
 	o.t.Helper()
 	infos := o.runs()

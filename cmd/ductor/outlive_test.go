@@ -19,7 +19,8 @@ import (
 )
 
 // trials is few in the gate; the promise was watched with 16, which is 160 deaths.
-var trials = flag.Int("trials", 2, "how many turns outlive five deaths of ductor each, with Claude's protocol; Codex's get half in each of its two")
+var trials = flag.Int("trials", 2, "how many turns outlive five deaths of ductor each, with Claude's protocol; "+
+	"Codex's get half in each of its two")
 
 // kill -9 of ductor at any moment: the turn goes on in its card, each word of it is there once, the agent is
 // started once and its tools run once; what waits in the queue runs after it.
@@ -166,7 +167,7 @@ func TestAnIdleAgentEndsWithDuctor(t *testing.T) {
 	}
 }
 
-// idleAgent is the one agent there is.
+// idleAgent returns the one agent there is.
 func (town *town) idleAgent() runner.Info {
 	town.t.Helper()
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
@@ -178,7 +179,7 @@ func (town *town) idleAgent() runner.Info {
 	return runner.Info{}
 }
 
-// agentRuns are the runs that are no probes.
+// agentRuns returns the runs that are no probes.
 func (town *town) agentRuns() []runner.Info {
 	return slices.DeleteFunc(town.runs(), func(i runner.Info) bool {
 		return purposeOf(i).Mode == ""
@@ -188,7 +189,8 @@ func (town *town) agentRuns() []runner.Info {
 // An abort reaches a turn that outlived ductor, and everything it started.
 func TestAnAbortReachesATurnThatOutlivedDuctor(t *testing.T) {
 	o := surroundings(t, nil).ordeal(5)
-	o.say(`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & touch started; sleep 600"]]`)
+	o.say(
+		`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & touch started; sleep 600"]]`)
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "deaf"))
 	o.daemon.kill()
 	o.rise()
@@ -231,7 +233,8 @@ func TestARunnerThatIsKilledLosesNoTurn(t *testing.T) {
 			}
 			o.awaitWhole(trial)
 			o.ranOnce(trial)
-			o.say(`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & sleep 600"]]`)
+			o.say(
+				`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & sleep 600"]]`)
 			awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "deaf"))
 			_ = syscall.Kill(o.runner(), syscall.SIGKILL)
 			o.say("/abort")

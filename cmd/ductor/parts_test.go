@@ -111,7 +111,8 @@ func TestTheRestOfASplitCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if jobs, err := db.Jobs(t.Context()); err != nil || len(jobs) != 1 || !strings.HasSuffix(jobs[0].Job.Prompt, "look at the log\nand END OF COMMAND") {
+	if jobs, err := db.Jobs(t.Context()); err != nil || len(jobs) != 1 ||
+		!strings.HasSuffix(jobs[0].Job.Prompt, "look at the log\nand END OF COMMAND") {
 		t.Errorf("the jobs are %+v, %v", jobs, err)
 	}
 }
@@ -122,7 +123,8 @@ func TestAnAlbumWhoseLastCaptionNamesTheBot(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Telegram.AllowedGroups = []int64{id} })
 	group, owner := town.srv.Supergroup(id, "Team"), town.chat.Person()
 	owner.SendAlbum(group, []telegram.File{csvFile("not.csv"), csvFile("for.csv"), csvFile("us.csv")})
-	owner.SendAlbum(group, []telegram.File{csvFile("1.csv"), csvFile("2.csv"), csvFile("3.csv")}, telegram.WithLastCaption(`@ductor_bot compare them [[text "compared"]]`))
+	owner.SendAlbum(group, []telegram.File{csvFile("1.csv"), csvFile("2.csv"), csvFile("3.csv")},
+		telegram.WithLastCaption(`@ductor_bot compare them [[text "compared"]]`))
 	if _, err := group.AwaitText(town.soon(), "compared"); err != nil {
 		town.fatal(err)
 	}
@@ -139,7 +141,8 @@ func TestALateForwardSteersItsTurn(t *testing.T) {
 	town.awaitDone(1)
 	release := town.srv.Hold()
 	town.chat.Person().Send(town.chat, `[[start]] [[tool cmd="touch begun; until [ -e go ]; do sleep 0.05; done"]]`)
-	town.chat.Person().Send(town.chat, `[[text "I saw what was forwarded"]]`, telegram.Forwarding(town.srv.Person(555, "Bob")), telegram.InOneGo())
+	town.chat.Person().Send(town.chat, `[[text "I saw what was forwarded"]]`,
+		telegram.Forwarding(town.srv.Person(555, "Bob")), telegram.InOneGo())
 	release(1)
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "begun"))
 	release(0)
@@ -170,7 +173,8 @@ func TestStartingOverWithALateForward(t *testing.T) {
 	town.pressOn(queued, "🔁 Start over with both")
 	town.awaitDone(2)
 	asked := town.asked(private)
-	if last := asked[len(asked)-1]; len(asked) != 2 || !strings.HasPrefix(last.Text, "What is this?") || len(last.Attachments) != 1 {
+	if last := asked[len(asked)-1]; len(asked) != 2 || !strings.HasPrefix(last.Text, "What is this?") ||
+		len(last.Attachments) != 1 {
 		t.Errorf("the agent was asked %+v", asked)
 	}
 }
@@ -180,7 +184,8 @@ func TestFormattingReachesTheAgent(t *testing.T) {
 	town := newTown(t, nil)
 	owner, bob := town.chat.Person(), town.srv.Person(555, "Bob")
 	link := func(offset int) telegram.SendOption {
-		return telegram.WithEntities(telegram.Entity{Type: "text_link", Offset: offset, Length: 4, URL: "https://example.org/?id=42"})
+		return telegram.WithEntities(telegram.Entity{Type: "text_link", Offset: offset, Length: 4,
+			URL: "https://example.org/?id=42"})
 	}
 	owner.Send(town.chat, `🎉 Read this [[text "read"]]`, link(8))
 	town.awaitDone(1)
@@ -188,11 +193,13 @@ func TestFormattingReachesTheAgent(t *testing.T) {
 	town.awaitDone(2)
 	owner.Send(town.chat, `big news [[text "new"]]`, telegram.Forwarding(bob), link(4))
 	town.awaitDone(3)
-	owner.Send(town.chat, "why?\nx := 1\nfails [[text \"so\"]]", telegram.WithEntities(telegram.Entity{Type: "pre", Offset: 5, Length: 6, Language: "go"}))
+	owner.Send(town.chat, "why?\nx := 1\nfails [[text \"so\"]]",
+		telegram.WithEntities(telegram.Entity{Type: "pre", Offset: 5, Length: 6, Language: "go"}))
 	town.awaitDone(4)
 	for i, p := range town.asked(private) {
 		if want := []string{
-			"🎉 Read [this](https://example.org/?id=42)", "see [this](https://example.org/?id=42)", "> big [news](https://example.org/?id=42)", "why?\n```go\nx := 1\n```\nfails",
+			"🎉 Read [this](https://example.org/?id=42)", "see [this](https://example.org/?id=42)",
+			"> big [news](https://example.org/?id=42)", "why?\n```go\nx := 1\n```\nfails",
 		}[i]; !strings.Contains(p.Text, want) {
 			t.Errorf("the agent was asked %q, want %q", p.Text, want)
 		}
@@ -218,7 +225,8 @@ func TestALatePartOfAPromptThatWaits(t *testing.T) {
 	}
 	town.await("the last")
 	town.awaitDone(3)
-	if asked := town.asked(private); len(asked) != 3 || !strings.HasPrefix(asked[1].Text, "Sum this up") || len(asked[1].Attachments) != 1 {
+	if asked := town.asked(private); len(asked) != 3 || !strings.HasPrefix(asked[1].Text, "Sum this up") ||
+		len(asked[1].Attachments) != 1 {
 		t.Errorf("the agent was asked %+v", asked)
 	}
 }

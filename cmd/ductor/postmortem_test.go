@@ -84,11 +84,13 @@ func (town *town) awaitPrinted(part string) {
 	ctx := town.soon()
 	eventually(t, "an agent prints "+part, func() bool {
 		infos, err := root.List(ctx)
-		return err == nil && slices.ContainsFunc(infos, func(i runner.Info) bool { return strings.Contains(lastWords(ctx, root, i), part) })
+		return err == nil && slices.ContainsFunc(infos, func(i runner.Info) bool {
+			return strings.Contains(lastWords(ctx, root, i), part)
+		})
 	})
 }
 
-// lastWords is the end of what a run's agent printed.
+// lastWords returns the end of what a run's agent printed.
 func lastWords(ctx context.Context, root *runner.Client, info runner.Info) string {
 	const most = 4 << 10
 	run, err := root.Follow(ctx, info.ID, max(info.OutputEnd-most, 0))
@@ -135,7 +137,8 @@ func TestAPostMortemTellsWhatThereIsToKnow(t *testing.T) {
 	town.t = told
 	town.postMortem()
 	town.t = t
-	for _, want := range []string{"before the end", "this waits", `"State":"running"`, `"State":"queued"`, `"alive":true`, "its last words"} {
+	for _, want := range []string{"before the end", "this waits", `"State":"running"`, `"State":"queued"`,
+		`"alive":true`, "its last words"} {
 		if !strings.Contains(told.text.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, told.text.String())
 		}

@@ -47,8 +47,10 @@ func pressedTown(t *testing.T) *pressed {
 		c.Permissions.Mode, c.Stream.Display = "ask", "ask"
 		c.Telegram.AllowedUsers = []int64{owner, neighbour}
 	})
-	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one`)
-	p := &pressed{town: town, neighbour: town.srv.Private(neighbour, "Neighbour"), stranger: town.srv.Private(stranger, "Eve")}
+	town.sh(
+		`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one`)
+	p := &pressed{town: town, neighbour: town.srv.Private(neighbour, "Neighbour"),
+		stranger: town.srv.Private(stranger, "Eve")}
 	town.say(`[[start]] [[ask cmd="echo Zebra42 > zebra.txt; cat zebra.txt"]] ` + tableAnswer)
 	asked := town.awaitButton("✅ Allow once")
 	town.awaitLook(1)
@@ -57,7 +59,8 @@ func pressedTown(t *testing.T) *pressed {
 	town.awaitNoButton("⏹ Stop")
 	p.card = town.awaitButton("↩️ Undo")
 	town.awaitButton("I see a table")
-	for command, part := range map[string]string{"/sessions": "Sessions of this chat", "/files": "📁", "/usage": "Usage:", "/diff": "zebra.txt", "/checkpoint here": "Remembered"} {
+	for command, part := range map[string]string{"/sessions": "Sessions of this chat", "/files": "📁",
+		"/usage": "Usage:", "/diff": "zebra.txt", "/checkpoint here": "Remembered"} {
 		town.say("%s", command)
 		town.await(part)
 	}
@@ -79,14 +82,16 @@ func (p *pressed) press(t *rapid.T) {
 	for _, m := range p.chat.View().FromBot() {
 		for _, row := range m.Keyboard {
 			for _, b := range row {
-				if !strings.HasPrefix(b.Data, "S:") { // those of sessions delete and move what this test looks at, as they should
+				// those of sessions delete and move what this test looks at, as they should
+				if !strings.HasPrefix(b.Data, "S:") {
 					all = append(all, button{m, b.Data})
 				}
 			}
 		}
 	}
 	b := rapid.SampledFrom(all).Draw(t, "button")
-	switch rapid.SampledFrom([]string{"owner", "owner", "owner", "neighbour", "stranger", "stranger here"}).Draw(t, "by") {
+	switch rapid.SampledFrom([]string{"owner", "owner", "owner", "neighbour", "stranger", "stranger here"}).Draw(t,
+		"by") {
 	case "neighbour":
 		if strings.HasPrefix(b.data, "U:s:") {
 			return // names nothing of this chat: it is /diff in the neighbour's own, whose directory is the same
@@ -138,7 +143,8 @@ func (p *pressed) wrong() string {
 	}
 	// Undone, done again or committed, the one file that the turn wrote is whole or not there, and no commit comes twice.
 	state := p.sh(`cat zebra.txt 2>/dev/null || echo none; cat a.txt; git log --format=%s | grep -vc '^one$' || true`)
-	if f := strings.Fields(state); len(f) != 3 || f[0] != "Zebra42" && f[0] != "none" || f[1] != "one" || f[2] != "0" && f[2] != "1" {
+	if f := strings.Fields(state); len(f) != 3 || f[0] != "Zebra42" && f[0] != "none" || f[1] != "one" || f[2] != "0" &&
+		f[2] != "1" {
 		return fmt.Sprintf("the project has %q", state)
 	}
 	return ""

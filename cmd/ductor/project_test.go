@@ -15,7 +15,9 @@ import (
 // question; and it may use the configured further directories.
 func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 	shared := t.TempDir()
-	town := newTown(t, func(cfg *config.Config) { cfg.Projects.AddDirs, cfg.Permissions.Mode = []string{shared}, "bypass" })
+	town := newTown(t, func(cfg *config.Config) {
+		cfg.Projects.AddDirs, cfg.Permissions.Mode = []string{shared}, "bypass"
+	})
 	root := town.cfg.Projects.Roots[0]
 	sh := func(script string) {
 		t.Helper()
@@ -25,7 +27,8 @@ func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", script, err, out)
 		}
 	}
-	sh(`git init -q -b main shop; cd shop; git config user.name A; git config user.email a@b; echo one > a; git add .; git commit -qm one
+	sh(
+		`git init -q -b main shop; cd shop; git config user.name A; git config user.email a@b; echo one > a; git add .; git commit -qm one
 		printf '#!/bin/sh\ntouch ` + shared + `/hooked\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout
 		echo 'a filter=later' > .gitattributes; git add .; git commit -qm attributes; git config includeIf.gitdir:**/worktrees/**.path later
 		git config --file .git/later filter.later.smudge 'touch ` + shared + `/hooked; cat'`)
@@ -89,7 +92,8 @@ func TestARepositoryOfAnotherUser(t *testing.T) {
 		m := town.awaitMessage(func(m telegram.Message) bool {
 			return m.ID > said.ID && strings.Contains(m.Text, "belongs to another user")
 		})
-		if !strings.Contains(m.Text, "git config --global --add safe.directory '"+strings.ReplaceAll(dir, "'", `'\''`)+"'") || strings.Contains(m.Text, "fatal") {
+		if !strings.Contains(m.Text, "git config --global --add safe.directory '"+strings.ReplaceAll(dir, "'", `'\''`)+
+			"'") || strings.Contains(m.Text, "fatal") {
 			t.Errorf("%s answers %q", command, m.Text)
 		}
 	}

@@ -22,7 +22,8 @@ func (town *town) readable() {
 	for _, name := range []string{"e.txt", "sub/real.txt", ".env", "id_rsa"} {
 		errs = append(errs, os.WriteFile(filepath.Join(project, name), []byte("a text\n"), 0o600))
 	}
-	errs = append(errs, os.Symlink(".env", filepath.Join(project, "plain.txt")), os.Symlink(filepath.Join(outside, "id_rsa"), filepath.Join(project, "notes.txt")))
+	errs = append(errs, os.Symlink(".env", filepath.Join(project, "plain.txt")),
+		os.Symlink(filepath.Join(outside, "id_rsa"), filepath.Join(project, "notes.txt")))
 	if err := errors.Join(errs...); err != nil {
 		town.t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func TestAttackReadingIsUnaskedAndNothingElse(t *testing.T) {
 		t.Helper()
 		script := `[[start]]`
 		for _, c := range []string{"cat e.txt alias.txt", "sed -n 1,20p " + project + "/e.txt", "ls -la"} {
-			script += fmt.Sprintf(` [[request %s params="%s"]]`, kind, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(params(c, "")))
+			script += fmt.Sprintf(` [[request %s params="%s"]]`, kind,
+				strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(params(c, "")))
 		}
 		said := a.say("%s", script+` [[text "all was read"]]`)
 		m := a.awaitMessage(func(m telegram.Message) bool {
@@ -61,7 +63,8 @@ func TestAttackReadingIsUnaskedAndNothingElse(t *testing.T) {
 	}
 	reads()
 	for _, asks := range []string{
-		params("cat .env", ""), params("cat plain.txt", ""), params("cat notes.txt", ""), params("cat e.txt >out", ""), params("cat $(id)", ""),
+		params("cat .env", ""), params("cat plain.txt", ""), params("cat notes.txt", ""), params("cat e.txt >out", ""),
+		params("cat $(id)", ""),
 		params("cat e.txt", `,"reason":"again without a sandbox"`), params("cat e.txt", `,"command":"cat e.txt"`),
 	} {
 		card := a.request(kind, asks)
@@ -86,7 +89,8 @@ func TestTheRealAgentsReadUnasked(t *testing.T) {
 			t.Run(agent+" in "+mode, func(t *testing.T) {
 				town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = mode })
 				town.readable()
-				said := town.say("%s", `[[start]] `+strings.ReplaceAll(reads, "DIR", town.cfg.Projects.DefaultDir)+` [[text "all was read"]]`)
+				said := town.say("%s", `[[start]] `+strings.ReplaceAll(reads, "DIR", town.cfg.Projects.DefaultDir)+
+					` [[text "all was read"]]`)
 				m := town.awaitMessage(func(m telegram.Message) bool {
 					return m.ID > said.ID && (m.HasButton("⛔ Deny") || strings.Contains(m.Text, "all was read"))
 				})
@@ -97,13 +101,15 @@ func TestTheRealAgentsReadUnasked(t *testing.T) {
 		}
 	}
 	for _, asks := range []string{
-		`[[call view args="{\"path\":\"DIR/.env\"}"]]`, `[[call view args="{\"path\":\"DIR/plain.txt\"}"]]`, `[[call view args="{\"path\":\"DIR/notes.txt\"}"]]`,
+		`[[call view args="{\"path\":\"DIR/.env\"}"]]`, `[[call view args="{\"path\":\"DIR/plain.txt\"}"]]`,
+		`[[call view args="{\"path\":\"DIR/notes.txt\"}"]]`,
 		`[[call view args="{\"path\":\"/etc/hosts\"}"]]`, `[[call grep args="{\"pattern\":\"a\"}"]]`,
 	} {
 		t.Run(asks, func(t *testing.T) {
 			town, _ := realTown(t, "copilot", func(c *config.Config) { c.Permissions.Mode = "accept-edits" })
 			town.readable()
-			town.say("%s", `[[start]] `+strings.ReplaceAll(asks, "DIR", town.cfg.Projects.DefaultDir)+` [[text "all was read"]]`)
+			town.say("%s", `[[start]] `+strings.ReplaceAll(asks, "DIR", town.cfg.Projects.DefaultDir)+
+				` [[text "all was read"]]`)
 			town.press("⛔ Deny")
 		})
 	}

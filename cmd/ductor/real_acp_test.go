@@ -12,7 +12,8 @@ import (
 // a turn that was stopped, once, and an answer that breaks off again and again is shown once, as a failure.
 func TestRealAgentsOfTheAgentClientProtocol(t *testing.T) {
 	realagent.LongOnly(t)
-	for name, install := range map[string]func(testing.TB, string) realagent.CLI{"gem": realagent.Gemini, "qwen": realagent.Qwen} {
+	for name, install := range map[string]func(testing.TB, string) realagent.CLI{"gem": realagent.Gemini,
+		"qwen": realagent.Qwen} {
 		t.Run(name, func(t *testing.T) {
 			api := realagent.Model(t, realagent.Key)
 			cli := install(t, api.URL())
@@ -52,7 +53,8 @@ func TestRealAgentsOfTheAgentClientProtocol(t *testing.T) {
 				}
 			}
 			said = town.say(`[[start]][[text "half of a broken answer"]][[end unsaid]]`)
-			if m := town.awaitButton("🔁 Run again"); m.ID < said.ID || strings.Count(m.Text, "half of a broken answer") != 1 {
+			if m := town.awaitButton("🔁 Run again"); m.ID < said.ID ||
+				strings.Count(m.Text, "half of a broken answer") != 1 {
 				t.Errorf("the broken answer is shown as %q", m.Text)
 			}
 		})

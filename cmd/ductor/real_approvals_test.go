@@ -81,9 +81,11 @@ func TestTheRealAgentsBeginAPlan(t *testing.T) {
 			if agent == "claude" {
 				realagent.WritePlan(t, api, "the whole plan")
 			}
-			town.say(`[[start]] %s [[write path=one.txt text=x]] [[write path=two.txt text=x]] [[text "the first"]]`, call)
+			town.say(`[[start]] %s [[write path=one.txt text=x]] [[write path=two.txt text=x]] [[text "the first"]]`,
+				call)
 			card := town.awaitButton("▶️ Begin and accept edits")
-			if !card.HasButton("▶️ Begin") || !card.HasButton("📝 Keep planning") || !strings.Contains(card.Text, "the whole plan") {
+			if !card.HasButton("▶️ Begin") || !card.HasButton("📝 Keep planning") ||
+				!strings.Contains(card.Text, "the whole plan") {
 				t.Errorf("the card is %q with %v", card.Text, card.Keyboard)
 			}
 			town.pressOn(card, "▶️ Begin and accept edits")
@@ -122,7 +124,8 @@ func TestTheRealGeminiAsksAfterAPlan(t *testing.T) {
 			}
 			town.pressOn(card, "▶️ Begin")
 			town.press("✅ Allow once")
-			if m := town.await("the first"); strings.Contains(m.Text, "MODE_UPDATE") || strings.Contains(m.Text, "Requesting plan") {
+			if m := town.await("the first"); strings.Contains(m.Text, "MODE_UPDATE") ||
+				strings.Contains(m.Text, "Requesting plan") {
 				t.Errorf("the answer is %q", m.Text)
 			}
 			awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "one.txt"))
@@ -145,7 +148,8 @@ func TestTheRealAgentsEditsAreAcceptedFromNowOn(t *testing.T) {
 				}
 				return filepath.Join(work, name)
 			}
-			town.say(`[[start]] [[write path=%s text=x]] [[write path=%s text=x]] [[text "the first"]]`, path("one.txt"), path("two.txt"))
+			town.say(`[[start]] [[write path=%s text=x]] [[write path=%s text=x]] [[text "the first"]]`,
+				path("one.txt"), path("two.txt"))
 			town.press("✅ Accept edits from now on")
 			town.await("Edits in the working directory go through from now on")
 			town.await("the first")

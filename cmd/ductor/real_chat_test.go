@@ -18,8 +18,9 @@ import (
 )
 
 var (
-	updateChat = flag.Bool("update-chat", false, "write the table of what the chat shows of each agent into docs/agents.md")
-	someCells  = flag.String("cells", "", "a regular expression: play only these cells, and leave the table")
+	updateChat = flag.Bool("update-chat", false,
+		"write the table of what the chat shows of each agent into docs/agents.md")
+	someCells = flag.String("cells", "", "a regular expression: play only these cells, and leave the table")
 )
 
 // TestTheChatShowsWhatRealAgentsDo plays each situation with each real agent, and compares what the chat shows with what the agent
@@ -137,8 +138,10 @@ func (s *scene) screen(after telegram.MessageID) string {
 
 // neverShown are words of protocols, and marks of what was not understood.
 var neverShown = []string{
-	"threadId", "availableDecisions", "rawInput", "_meta", "toolCall.", "$runtime", "[MODE_UPDATE]", "ductor MCP Server", "mcp__ductor",
-	"mcp_ductor", "planFilePath", "completed with no output", "+0 -0", "It says: run a command", "[current working directory", "doesn't want to", "Internal error", "auto ·",
+	"threadId", "availableDecisions", "rawInput", "_meta", "toolCall.", "$runtime", "[MODE_UPDATE]",
+	"ductor MCP Server", "mcp__ductor",
+	"mcp_ductor", "planFilePath", "completed with no output", "+0 -0", "It says: run a command",
+	"[current working directory", "doesn't want to", "Internal error", "auto ·",
 }
 
 // speaksPlainly looks for words that tell a user nothing, in all that was shown below a message.
@@ -162,7 +165,9 @@ func (s *scene) prompt(format string, args ...any) {
 // sees waits until the bot shows a message that is so below the user's newest one. Where it does not come, what is missing is noted.
 func (s *scene) sees(what string, is func(telegram.Message) bool) (telegram.Message, bool) {
 	s.t.Helper()
-	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool { return m.From.Bot && m.ID > s.mark && is(m) })
+	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
+		return m.From.Bot && m.ID > s.mark && is(m)
+	})
 	if err != nil {
 		s.wrong("no %s", what)
 	}
@@ -178,7 +183,9 @@ func (s *scene) text(part string) (telegram.Message, bool) {
 // done waits for the end of the answer to the newest prompt, which has each part once.
 func (s *scene) done(parts ...string) telegram.Message {
 	s.t.Helper()
-	m, ok := s.sees("end of the answer", func(m telegram.Message) bool { return hasFooter(m) && !m.HasButton("⏹ Stop") })
+	m, ok := s.sees("end of the answer", func(m telegram.Message) bool {
+		return hasFooter(m) && !m.HasButton("⏹ Stop")
+	})
 	for _, part := range parts {
 		if ok && strings.Count(m.Text, part) != 1 {
 			s.wrong("%d times “%s” in the answer", strings.Count(m.Text, part), part)
@@ -219,7 +226,9 @@ func (s *scene) decide(button string, parts ...string) bool {
 		return false
 	}
 	_, err := s.chat.Await(s.soon(), func(v telegram.View) bool {
-		return !slices.ContainsFunc(v.FromBot(), func(now telegram.Message) bool { return now.ID == m.ID && now.HasButton(button) })
+		return !slices.ContainsFunc(v.FromBot(), func(now telegram.Message) bool {
+			return now.ID == m.ID && now.HasButton(button)
+		})
 	})
 	if err != nil {
 		s.wrong("the card stays open")
@@ -243,14 +252,16 @@ func (s *scene) exists(name string, want bool) {
 // line checks that the answer has a line of a tool.
 func (s *scene) line(m telegram.Message, mark string, parts ...string) {
 	for line := range strings.Lines(m.Text) {
-		if strings.Contains(line, mark) && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) }) {
+		if strings.Contains(line, mark) && !slices.ContainsFunc(parts, func(p string) bool {
+			return !strings.Contains(line, p)
+		}) {
 			return
 		}
 	}
 	s.wrong("no line “%s %s”", mark, strings.Join(parts, " … "))
 }
 
-// writes is the directive by which the agent's model writes a file.
+// writes returns the directive by which the agent's model writes a file.
 func (s *scene) writes(name, text string) string {
 	return realagent.Writes(s.agent, s.cfg.Projects.DefaultDir, name, text)
 }
@@ -258,7 +269,8 @@ func (s *scene) writes(name, text string) string {
 func (s *scene) answers() {
 	s.prompt(`[[start]] [[text "The whole answer."]]`)
 	m := s.done("The whole answer.")
-	if body, footer, _ := strings.Cut(m.Text, "\n\n"); body != "The whole answer." || strings.ContainsAny(footer, "$|") {
+	if body, footer, _ := strings.Cut(m.Text, "\n\n"); body != "The whole answer." ||
+		strings.ContainsAny(footer, "$|") {
 		s.wrong("more than the answer: “%s”", strings.ReplaceAll(m.Text, "\n", " "))
 	}
 }
@@ -336,7 +348,8 @@ func (s *scene) edits() {
 	if err := os.WriteFile(s.path("old.txt"), []byte("first\nsecond\nthird\n"), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	s.prompt(`[[start]] %s [[text "It is changed."]]`, realagent.Replaces(s.agent, s.cfg.Projects.DefaultDir, "old.txt", "second", "changed"))
+	s.prompt(`[[start]] %s [[text "It is changed."]]`,
+		realagent.Replaces(s.agent, s.cfg.Projects.DefaultDir, "old.txt", "second", "changed"))
 	if s.decide("✅ Allow once", "old.txt", "second", "changed", "✎") {
 		s.line(s.done("It is changed."), "✓", "old.txt")
 		if b, err := os.ReadFile(s.path("old.txt")); err != nil || string(b) != "first\nchanged\nthird\n" {
@@ -377,7 +390,9 @@ func (s *scene) knows(said string) {
 	asked := len(s.api.Prompts())
 	s.prompt(`what was said? [[start]] [[text "That was said."]]`)
 	s.done("That was said.")
-	if !slices.ContainsFunc(s.api.Prompts()[asked:], func(r modelapi.Request) bool { return strings.Contains(string(r.Body), said) }) {
+	if !slices.ContainsFunc(s.api.Prompts()[asked:], func(r modelapi.Request) bool {
+		return strings.Contains(string(r.Body), said)
+	}) {
 		s.wrong("the agent does not know what was said")
 	}
 }
@@ -432,7 +447,9 @@ func (s *scene) asksInWords() {
 		return
 	}
 	s.prompt(`[[start]] %s [[text "It was answered."]]`, asks)
-	if m, ok := s.sees("question", func(m telegram.Message) bool { return m.HasButton("Red") && strings.Contains(m.Text, "Which colour?") }); ok {
+	if m, ok := s.sees("question", func(m telegram.Message) bool {
+		return m.HasButton("Red") && strings.Contains(m.Text, "Which colour?")
+	}); ok {
 		if !m.HasButton("Blue") {
 			s.wrong("the question lacks a choice")
 		}
@@ -482,7 +499,8 @@ func (s *scene) plans() {
 }
 
 func (s *scene) seesAPicture() {
-	s.mark = s.chat.Person().SendPhoto(s.chat, picture(s.t), telegram.WithCaption(`[[start]] [[text "It is seen."]]`)).ID
+	s.mark = s.chat.Person().SendPhoto(s.chat, picture(s.t),
+		telegram.WithCaption(`[[start]] [[text "It is seen."]]`)).ID
 	m := s.done("It is seen.")
 	for _, r := range slices.Backward(s.api.Prompts()) {
 		if strings.Contains(r.Prompt, "It is seen.") {
@@ -498,7 +516,7 @@ func (s *scene) seesAPicture() {
 	s.wrong("the words do not reach the model")
 }
 
-// chatTable is the table of what the chat shows of each agent.
+// chatTable returns the table of what the chat shows of each agent.
 func chatTable() agentTable {
 	table := agentTable{
 		begin:  "<!-- what the chat shows: written by cmd/ductor TestTheChatShowsWhatRealAgentsDo -update-chat -->\n",

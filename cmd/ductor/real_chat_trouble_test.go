@@ -12,7 +12,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// troubles are situations in which the model, ductor or the agent fails.
+// troubles returns situations in which the model, ductor or the agent fails.
 func troubles() []situation {
 	return []situation{
 		{"401", func(s *scene) { s.fails(http.StatusUnauthorized, "not logged in") }},
@@ -40,7 +40,8 @@ func (s *scene) fails(status int, said string) {
 	defer s.api.Recover()
 	s.prompt(`the prompt that fails [[start]] [[text "It works again."]]`)
 	m, ok := s.sees("word of the failure within a minute", func(m telegram.Message) bool {
-		return strings.Contains(m.Text, said) || strings.Contains(m.Text, mute) || hasFooter(m) && strings.Contains(m.Text, "⚠️")
+		return strings.Contains(m.Text, said) || strings.Contains(m.Text, mute) || hasFooter(m) &&
+			strings.Contains(m.Text, "⚠️")
 	})
 	if !ok {
 		return
@@ -61,7 +62,7 @@ func (s *scene) fails(status int, said string) {
 	s.done("It works again.")
 }
 
-// failureIn is the line of an answer that tells a failure, without what differs from run to run.
+// failureIn returns the line of an answer that tells a failure, without what differs from run to run.
 func failureIn(text string) string {
 	_, failure, _ := strings.Cut(text, "⚠️ ")
 	line, _, _ := strings.Cut(failure, "\n")
@@ -69,7 +70,8 @@ func failureIn(text string) string {
 }
 
 func (s *scene) streamBreaks() {
-	s.prompt(`[[start]] [[text "This is the first half of an answer. " chunk=6 delay=10ms]] [[drop times=1]] [[text "This is the rest."]]`)
+	s.prompt(
+		`[[start]] [[text "This is the first half of an answer. " chunk=6 delay=10ms]] [[drop times=1]] [[text "This is the rest."]]`)
 	m := s.done("This is the first half of an answer.")
 	if strings.Contains(m.Text, "⚠️") {
 		s.wrong("the agent does not ask again: “%s”", failureIn(m.Text))
@@ -85,7 +87,9 @@ func (s *scene) fills() (telegram.Message, bool) {
 	s.api.Fail(http.StatusBadRequest, realagent.TooLong(s.agent))
 	defer s.api.Recover()
 	s.prompt(`[[start]] [[text "The second answer."]]`)
-	return s.sees("end of the answer", func(m telegram.Message) bool { return hasFooter(m) && strings.Contains(m.Text, "⚠️") })
+	return s.sees("end of the answer", func(m telegram.Message) bool {
+		return hasFooter(m) && strings.Contains(m.Text, "⚠️")
+	})
 }
 
 func (s *scene) contextIsFull() {
@@ -130,7 +134,9 @@ func (s *scene) summarizes() {
 	s.pressOn(m, "🌱 New session with a summary")
 	s.mark = m.ID
 	s.done("The second answer.")
-	if !slices.ContainsFunc(s.api.Prompts()[asked:], func(r modelapi.Request) bool { return strings.Contains(string(r.Body), "The first answer.") }) {
+	if !slices.ContainsFunc(s.api.Prompts()[asked:], func(r modelapi.Request) bool {
+		return strings.Contains(string(r.Body), "The first answer.")
+	}) {
 		s.wrong("the new session does not know what was said")
 	}
 }
@@ -149,7 +155,8 @@ func (s *scene) restartsInText() {
 		return
 	}
 	s.restart()
-	if m := s.done("It begins.", "And it ends."); strings.Contains(m.Text, "An earlier answer") || strings.Contains(m.Text, "⚠️") {
+	if m := s.done("It begins.", "And it ends."); strings.Contains(m.Text, "An earlier answer") ||
+		strings.Contains(m.Text, "⚠️") {
 		s.wrong("more than the answer: “%s”", failureIn(m.Text))
 	}
 }
@@ -157,7 +164,9 @@ func (s *scene) restartsInText() {
 func (s *scene) restartsInATool() {
 	gate := s.path("gate")
 	_ = os.Remove(gate)
-	s.prompt(`[[start]] [[tool cmd="touch at-gate; until test -e %s; do sleep 0.1; done"]] [[text "Through the gate."]]`, gate)
+	s.prompt(
+		`[[start]] [[tool cmd="touch at-gate; until test -e %s; do sleep 0.1; done"]] [[text "Through the gate."]]`,
+		gate)
 	if !s.decide("✅ Allow once", "until test") {
 		return
 	}

@@ -17,7 +17,8 @@ import (
 // What real agents did to the chat when their model broke off, refused or was not allowed something: each of these was seen.
 func TestRealAgentsInTrouble(t *testing.T) {
 	realagent.LongOnly(t)
-	for agent, play := range map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble, "gemini": geminiInTrouble, "copilot": copilotInTrouble} {
+	for agent, play := range map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble,
+		"gemini": geminiInTrouble, "copilot": copilotInTrouble} {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			in := &troubled{town: town, api: api}
@@ -25,13 +26,16 @@ func TestRealAgentsInTrouble(t *testing.T) {
 			for _, m := range town.chat.History() {
 				for _, v := range m.Versions {
 					for _, never := range []string{
-						"doesn't want to", "the turn ended before", "Run --model", "exceeded retry limit", "did not allow this", "[1m]", "request id", "said no", "auto ·", "not allow tool", "[Operation Cancelled",
+						"doesn't want to", "the turn ended before", "Run --model", "exceeded retry limit",
+						"did not allow this", "[1m]", "request id", "said no", "auto ·", "not allow tool",
+						"[Operation Cancelled",
 					} {
 						if m.From.Bot && strings.Contains(v.Text, never) {
 							t.Errorf("the chat showed %q: %q", never, v.Text)
 						}
 					}
-					if advice := adviceIn(v.Text); m.From.Bot && (len(advice) > 1 || len(advice) > 0 && m.HasButton("🔁 Run again") && advice[0] == "send") {
+					if advice := adviceIn(v.Text); m.From.Bot &&
+						(len(advice) > 1 || len(advice) > 0 && m.HasButton("🔁 Run again") && advice[0] == "send") {
 						t.Errorf("the chat gave the advice %q: %q", advice, v.Text)
 					}
 				}
@@ -42,7 +46,8 @@ func TestRealAgentsInTrouble(t *testing.T) {
 
 // adviceIn is what a text tells its reader to do after a failure.
 func adviceIn(text string) (found []string) {
-	for _, advice := range []string{"send", "/model", "--model", "log in", "ductor doctor", "try again", "Try again", "/new"} {
+	for _, advice := range []string{"send", "/model", "--model", "log in", "ductor doctor", "try again", "Try again",
+		"/new"} {
 		if _, failure, failed := strings.Cut(text, "⚠️"); failed && strings.Contains(failure, advice) {
 			found = append(found, advice)
 		}
@@ -55,7 +60,9 @@ func TestTheDoctorOfRealAgents(t *testing.T) {
 	realagent.LongOnly(t)
 	town, _ := realSurroundings(t, "gemini", func(c *config.Config) {
 		for at, real := range map[*config.Agent]realagent.CLI{
-			&c.Agents.Claude.Agent: realagent.Claude(t, "http://127.0.0.1:9"), &c.Agents.Codex.Agent: realagent.Codex(t, "http://127.0.0.1:9"), &c.Agents.Copilot.Agent: realagent.Copilot(t, "http://127.0.0.1:9"),
+			&c.Agents.Claude.Agent:  realagent.Claude(t, "http://127.0.0.1:9"),
+			&c.Agents.Codex.Agent:   realagent.Codex(t, "http://127.0.0.1:9"),
+			&c.Agents.Copilot.Agent: realagent.Copilot(t, "http://127.0.0.1:9"),
 		} {
 			at.Enabled, at.Path = true, real.Path
 		}
@@ -104,7 +111,8 @@ const half = `[[text "This is the first half of an answer. " chunk=6 delay=10ms]
 // breaks has the model's stream break: the words stay, and are not repeated.
 func (in *troubled) breaks(times int) {
 	in.t.Helper()
-	m := in.ends(fmt.Sprintf(`%s[[drop times=%d]][[text "This is the rest."]]`, half, times), "This is the first half of an answer. This is the rest.")
+	m := in.ends(fmt.Sprintf(`%s[[drop times=%d]][[text "This is the rest."]]`, half, times),
+		"This is the first half of an answer. This is the rest.")
 	shown := 0
 	for _, v := range m.Versions {
 		if have := strings.Count(v.Text, "half"); have < shown {
@@ -170,8 +178,10 @@ func codexInTrouble(in *troubled) {
 	in.breaks(2)
 	in.denies("touch a.txt · denied")
 	in.ends(`[[error 429]]`, "429 Too Many Requests")
-	in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`, "An answer that is cut.", "The answer was cut at the model's limit.")
-	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused: a content filter stopped the answer")
+	in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`, "An answer that is cut.",
+		"The answer was cut at the model's limit.")
+	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.",
+		"The model refused: a content filter stopped the answer")
 	in.say(`[[start]][[text "It begins."]][[hang]]`)
 	in.await("It begins.")
 	in.killAgents()
@@ -183,7 +193,8 @@ func copilotInTrouble(in *troubled) {
 	in.gone()
 	in.denies("touch a.txt · denied")
 	// Copilot has the model go on with an answer that was cut, and gives up after a while.
-	if m := in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`, "The answer was cut at the model's limit."); !strings.Contains(m.Text, "An answer that is cut.") {
+	if m := in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`,
+		"The answer was cut at the model's limit."); !strings.Contains(m.Text, "An answer that is cut.") {
 		in.t.Errorf("the answer is %q", m.Text)
 	}
 	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused.")
@@ -209,12 +220,14 @@ func (in *troubled) gone() {
 func geminiInTrouble(in *troubled) {
 	in.say("/model gemini high") // it has no efforts, and the model is what the user wants most
 	in.await("Gemini · its default model")
-	in.ends(half+`[[error 503 times=1]][[text "This is the rest."]]`, "This is the first half of an answer. This is the rest.", "\ngemini-")
+	in.ends(half+`[[error 503 times=1]][[text "This is the rest."]]`,
+		"This is the first half of an answer. This is the rest.", "\ngemini-")
 	in.ends(half+`[[end unsaid times=1]]`, "This is the first half of an answer.")
 	in.ends(`[[end refusal]]`, "its model gave no answer")
 	in.ends(half+`[[end unsaid]]`, "This is the first half of an answer.", "the answer broke off")
 	const line = "- this is one of five equal lines\\n"
-	if m := in.ends(fmt.Sprintf(`[[text "%s" chunk=%d]]`, strings.Repeat(line, 5), len(line)-1)); strings.Count(m.Text, "five equal lines") != 5 {
+	if m := in.ends(fmt.Sprintf(`[[text "%s" chunk=%d]]`, strings.Repeat(line, 5), len(line)-1)); strings.Count(m.Text,
+		"five equal lines") != 5 {
 		in.t.Errorf("it shows %q", m.Text)
 	}
 	in.forgets()
@@ -241,7 +254,8 @@ func (in *troubled) forgets() {
 		}
 		in.say("/abort")
 		in.next("Aborted")
-		if m := in.ends(`[[text "It goes on."]]`, "It goes on."); strings.Contains(m.Text, "handed 1 turn") != c.forgets {
+		if m := in.ends(`[[text "It goes on."]]`, "It goes on."); strings.Contains(m.Text,
+			"handed 1 turn") != c.forgets {
 			in.t.Errorf("after %s it shows %q", c.script, m.Text)
 		}
 		prompts := in.api.Prompts()
@@ -258,7 +272,8 @@ func TestARealAgentThatRunsForFarTooLong(t *testing.T) {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Agents.StaleAfter = 12 * time.Second })
 			in := &troubled{town: town}
-			in.ends(`[[text "It begins."]][[hang]]`, "It begins.", "took too long and was stopped: it had been running for ")
+			in.ends(`[[text "It begins."]][[hang]]`, "It begins.",
+				"took too long and was stopped: it had been running for ")
 			in.ends(`[[text "It goes on."]]`, "It goes on.")
 		})
 	}
@@ -271,7 +286,8 @@ func TestARestartEditsNothingInVain(t *testing.T) {
 	gate := filepath.Join(town.cfg.Projects.DefaultDir, "gate")
 	town.say(`[[text "An answer."]]`)
 	town.awaitDone(1)
-	town.say(`[[start]][[text "It begins."]][[tool cmd="until test -e %s; do sleep 0.1; done"]][[text "It ends."]]`, gate)
+	town.say(`[[start]][[text "It begins."]][[tool cmd="until test -e %s; do sleep 0.1; done"]][[text "It ends."]]`,
+		gate)
 	town.await("It begins.")
 	for range 3 {
 		town.leave()
@@ -305,8 +321,11 @@ func TestAnAgentThatTheImageLacks(t *testing.T) {
 	})
 	for _, say := range []string{`[[text "An answer."]]`, "/model gemini"} {
 		asked := town.say("%s", say)
-		m := town.awaitMessage(func(m telegram.Message) bool { return m.ID > asked.ID && strings.Contains(m.Text, "Gemini") })
-		if !strings.Contains(m.Text, "missing from the image of the sandbox default. Add its CLI to the image") || strings.Contains(m.Text, "nstall") {
+		m := town.awaitMessage(func(m telegram.Message) bool {
+			return m.ID > asked.ID && strings.Contains(m.Text, "Gemini")
+		})
+		if !strings.Contains(m.Text, "missing from the image of the sandbox default. Add its CLI to the image") ||
+			strings.Contains(m.Text, "nstall") {
 			t.Errorf("after %s it says %q", say, m.Text)
 		}
 	}

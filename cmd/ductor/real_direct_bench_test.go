@@ -41,7 +41,8 @@ func dialogues() map[string]dialogue {
 	return map[string]dialogue{
 		"claude": {
 			agent: realagent.Claude,
-			args:  []string{"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages"},
+			args: []string{"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+				"--include-partial-messages"},
 			begin: func(*direct, realagent.CLI) string { return "" },
 			prompt: func(d *direct, _, text string) {
 				d.send(`{"type":"user","message":{"role":"user","content":[{"type":"text","text":%q}]}}`, text)
@@ -52,7 +53,8 @@ func dialogues() map[string]dialogue {
 			begin: func(d *direct, c realagent.CLI) string {
 				d.call("initialize", `{"clientInfo":{"name":"bench","title":"bench","version":"1"}}`)
 				d.send(`{"method":"initialized"}`)
-				d.call("thread/start", fmt.Sprintf(`{"cwd":%q,"approvalPolicy":"never","sandbox":"danger-full-access"}`, c.Work))
+				d.call("thread/start", fmt.Sprintf(`{"cwd":%q,"approvalPolicy":"never","sandbox":"danger-full-access"}`,
+					c.Work))
 				return d.await(`"thread":\{"id":"([^"]+)"`)
 			},
 			prompt: func(d *direct, session, text string) {
@@ -67,7 +69,8 @@ func dialogues() map[string]dialogue {
 				return d.await(`"sessionId":"([^"]+)"`)
 			},
 			prompt: func(d *direct, session, text string) {
-				d.call("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}`, session, text))
+				d.call("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}`, session,
+					text))
 			},
 		},
 		"copilot": {
@@ -75,9 +78,11 @@ func dialogues() map[string]dialogue {
 			begin: func(d *direct, c realagent.CLI) string {
 				d.call("connect", `{}`)
 				d.await(`"protocolVersion":()`)
-				d.call("session.create", fmt.Sprintf(`{"sessionId":"6f3b0b6e-3a4e-4c7e-9d55-8a3f0d1c2b7a","workingDirectory":%q,"streaming":true,"clientName":"bench",`+
-					`"model":%q,"provider":{"type":"openai","baseUrl":%q,"apiKey":%q,"wireApi":"responses"}}`,
-					c.Work, c.Vars["COPILOT_MODEL"], c.Vars["COPILOT_PROVIDER_BASE_URL"], realagent.Key))
+				d.call("session.create",
+					fmt.Sprintf(
+						`{"sessionId":"6f3b0b6e-3a4e-4c7e-9d55-8a3f0d1c2b7a","workingDirectory":%q,"streaming":true,"clientName":"bench",`+
+							`"model":%q,"provider":{"type":"openai","baseUrl":%q,"apiKey":%q,"wireApi":"responses"}}`,
+						c.Work, c.Vars["COPILOT_MODEL"], c.Vars["COPILOT_PROVIDER_BASE_URL"], realagent.Key))
 				return d.await(`"sessionId":"([^"]+)"`)
 			},
 			prompt: func(d *direct, session, text string) {
@@ -93,8 +98,9 @@ func talk(t testing.TB, c realagent.CLI, s dialogue) *direct {
 	d := &direct{TB: t, headers: s.headers, grew: make(chan struct{}, 1)}
 	cmd := exec.Command(c.Path, s.args...)
 	cmd.Dir, cmd.Stdout = c.Work, d
-	cmd.Env = cli.ChildEnv(os.Environ(), cli.BaseEnv(), c.Vars) // as ductor starts it: Codex takes 10 ms for certificates of the machine's own
-	cmd.WaitDelay = time.Second                                 // tools of its own hold its output
+	// as ductor starts it: Codex takes 10 ms for certificates of the machine's own
+	cmd.Env = cli.ChildEnv(os.Environ(), cli.BaseEnv(), c.Vars)
+	cmd.WaitDelay = time.Second // tools of its own hold its output
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

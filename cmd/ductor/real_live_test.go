@@ -87,7 +87,7 @@ func (l *liveTown) next() telegram.Message {
 	return l.awaitDone(l.turns)
 }
 
-// pids are the agent's processes.
+// pids returns the agent's processes.
 func (l *liveTown) pids() map[int]bool {
 	l.t.Helper()
 	pids := map[int]bool{}
@@ -100,7 +100,8 @@ func (l *liveTown) pids() map[int]bool {
 }
 
 func (l *liveTown) answersTwice() string {
-	if m := l.answer(`first question [[start]] [[text "the first answer"]]`); !strings.Contains(m.Text, "the first answer") {
+	if m := l.answer(`first question [[start]] [[text "the first answer"]]`); !strings.Contains(m.Text,
+		"the first answer") {
 		l.t.Errorf("it answers %q", m.Text)
 	}
 	before := l.pids()
@@ -217,7 +218,7 @@ func (l *liveTown) resumesAfterEviction() string {
 	return ""
 }
 
-// liveTable is the table of what each agent does.
+// liveTable returns the table of what each agent does.
 func liveTable() agentTable {
 	table := agentTable{
 		begin:  "<!-- what each agent does: written by cmd/ductor TestEveryRealAgentLive -update-agents -->\n",

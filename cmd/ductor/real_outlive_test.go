@@ -57,7 +57,8 @@ func TestAnAbortEndsEverythingThatRealAgentsStarted(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			var slowest time.Duration
 			for i := range *aborts {
-				town.say(`[[start]] [[tool cmd="%s touch started-%d; sleep 600"]]`, strings.ReplaceAll(deepTree(i), `"`, `\"`), i)
+				town.say(`[[start]] [[tool cmd="%s touch started-%d; sleep 600"]]`,
+					strings.ReplaceAll(deepTree(i), `"`, `\"`), i)
 				awaitFile(t, filepath.Join(work, fmt.Sprintf("deep-%d", i)))
 				time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
 				began := time.Now()
@@ -78,7 +79,8 @@ func TestAnAbortEndsEverythingThatRealAgentsStarted(t *testing.T) {
 	}
 }
 
-// deepTree is a command that leaves processes in sessions of their own, each started by the one before.
+// deepTree returns a command that leaves processes in sessions of their own, each started by the one before.
 func deepTree(i int) string {
-	return fmt.Sprintf(`setsid nohup sh -c 'setsid nohup sh -c "setsid nohup sleep 600 & touch deep-%d; sleep 600" & sleep 600' >/dev/null 2>&1 &`, i)
+	return fmt.Sprintf(
+		`setsid nohup sh -c 'setsid nohup sh -c "setsid nohup sleep 600 & touch deep-%d; sleep 600" & sleep 600' >/dev/null 2>&1 &`, i)
 }

@@ -44,7 +44,9 @@ func TestOneMoreRealAgentStartsWhereThereIsRoom(t *testing.T) {
 				}
 			}
 			for i := range busy {
-				say(i, fmt.Sprintf(`[[start]] [[tool cmd="touch at-work-%d; until [ -e go ]; do sleep 0.05; done"]] [[text "done %d"]]`, i, i))
+				say(i,
+					fmt.Sprintf(
+						`[[start]] [[tool cmd="touch at-work-%d; until [ -e go ]; do sleep 0.05; done"]] [[text "done %d"]]`, i, i))
 				awaitFile(t, filepath.Join(work, fmt.Sprint("at-work-", i)))
 			}
 			say(busy, `[[start]] [[text "one more answers"]]`)

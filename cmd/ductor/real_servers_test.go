@@ -52,7 +52,8 @@ func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 				town.await("Aborted")
 				return
 			}
-			town.await(map[string]string{"claude": "MCP server slowpoke could not be started", "codex": "MCP server slowpoke does not answer"}[agent])
+			town.await(map[string]string{"claude": "MCP server slowpoke could not be started",
+				"codex": "MCP server slowpoke does not answer"}[agent])
 			town.await("It goes on.")
 		})
 	}

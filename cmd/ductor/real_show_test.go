@@ -42,11 +42,14 @@ func (town *town) showsALongTurn() {
 	t.Helper()
 	chart := picture(t)
 	town.makeFile("drawn.png", chart)
-	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore
+	town.sh(
+		`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore
 		head -c 300 /dev/zero > b.bin; echo goes > gone.txt; echo moves > old.txt; git add .; git commit -qm one
 		echo staged > s.txt; git add s.txt; echo stashed > a.txt; git stash -q; git stash apply -q; echo untracked > u.txt`)
-	prompt := town.say(`Change it. [[start]] [[text "I begin at once, and take my time. " chunk=1 delay=300ms]] [[tool cmd="echo two >> a.txt; head -c 400 /dev/zero > b.bin; rm gone.txt; mv old.txt new.txt; echo more >> u.txt; mkdir -p d; echo n > d/n.txt; cp drawn.png chart.png; expr 40 + 2"]] [[text "It is done.\n\n[[file: chart.png | A chart]]"]]`)
-	asked := town.awaitButton("✅ Allow once") // its user may take a while, and the look at the files before the turn is over by then
+	prompt := town.say(
+		`Change it. [[start]] [[text "I begin at once, and take my time. " chunk=1 delay=300ms]] [[tool cmd="echo two >> a.txt; head -c 400 /dev/zero > b.bin; rm gone.txt; mv old.txt new.txt; echo more >> u.txt; mkdir -p d; echo n > d/n.txt; cp drawn.png chart.png; expr 40 + 2"]] [[text "It is done.\n\n[[file: chart.png | A chart]]"]]`)
+	// its user may take a while, and the look at the files before the turn is over by then
+	asked := town.awaitButton("✅ Allow once")
 	town.awaitLook(1)
 	town.pressOn(asked, "✅ Allow once")
 	m, data := town.awaitFile("photo", "")
@@ -77,11 +80,15 @@ func (town *town) undoesAndCommits() {
 		t.Errorf("the receipt says %q", receipt.Text)
 	}
 	town.pressOn(receipt, "📝 Diff")
-	town.awaitMessage(func(m telegram.Message) bool { return m.ID > receipt.ID && m.Media != nil && m.Text != "A chart" })
+	town.awaitMessage(func(m telegram.Message) bool {
+		return m.ID > receipt.ID && m.Media != nil && m.Text != "A chart"
+	})
 	town.pressOn(receipt, "↩️ Undo")
 	town.await("↩️ Undone.")
-	if got := town.sh(`cat a.txt u.txt gone.txt old.txt s.txt; wc -c < b.bin; ls; git stash list | wc -l; git status --porcelain`); got !=
-		"stashed\nuntracked\ngoes\nmoves\nstaged\n300\na.txt\nb.bin\ndrawn.png\ngone.txt\nold.txt\ns.txt\nu.txt\n1\n M a.txt\nA  s.txt\n?? u.txt\n" {
+	if got := town.sh(
+		`cat a.txt u.txt gone.txt old.txt s.txt; wc -c < b.bin; ls; git stash list | wc -l; git status --porcelain`); got !=
+		"stashed\nuntracked\ngoes\nmoves\nstaged\n300\na.txt\nb.bin\ndrawn.png\ngone.txt\nold.txt\ns.txt\nu.txt\n1\n "+
+			"M a.txt\nA  s.txt\n?? u.txt\n" {
 		t.Errorf("undone, the tree is %q", got)
 	}
 	town.press("↪️ Redo")

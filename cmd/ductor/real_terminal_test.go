@@ -16,12 +16,13 @@ import (
 	"ductor/internal/terminal"
 )
 
-// hookedClaude gives the real Claude Code ductor's hooks, and the settings of a user who has answered its first questions.
+// hookedClaude returns the real Claude Code ductor's hooks, and the settings of a user who has answered its first questions.
 func hookedClaude(t *testing.T, town *town) {
 	t.Helper()
 	home := os.Getenv("HOME")
 	key := realagent.Key
-	known := fmt.Sprintf(`{"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": {"approved": [%q], "rejected": []},
+	known := fmt.Sprintf(
+		`{"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": {"approved": [%q], "rejected": []},
 		"projects": {%q: {"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}}}`,
 		key[max(0, len(key)-20):], town.cfg.Projects.DefaultDir)
 	if err := os.MkdirAll(filepath.Join(home, ".claude"), 0o700); err != nil {
@@ -47,7 +48,8 @@ func hookedClaude(t *testing.T, town *town) {
 func (a *atTerminal) sees(part string) {
 	a.t.Helper()
 	words := func(text string) string { return strings.Join(strings.Fields(text), "") }
-	for until := time.Now().Add(patience); !strings.Contains(words(a.screen.String()), words(part)); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(patience); !strings.Contains(words(a.screen.String()),
+		words(part)); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
 			a.t.Fatalf("%q is not shown:\n%s", part, a.screen)
 		}
@@ -101,7 +103,8 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 
 	a.prompts(`[[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`, "prompt-one")
 	card := town.await("touch allowed.txt")
-	if !strings.Contains(card.Text, "May Claude run this command?") || !strings.Contains(card.Text, "In your terminal, in "+work) {
+	if !strings.Contains(card.Text, "May Claude run this command?") ||
+		!strings.Contains(card.Text, "In your terminal, in "+work) {
 		t.Errorf("the card says %q", card.Text)
 	}
 	town.pressOn(card, "✅ Allow once")
@@ -148,7 +151,8 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 		}
 	}
 
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil { // before /terminal on: the end of this turn is not reported
+	// before /terminal on: the end of this turn is not reported
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	a.exit()
@@ -162,7 +166,8 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	var reports []string
 	for _, m := range town.chat.Messages() {
 		// ductor may be there again when Claude's hook tells the end of the turn that began without it.
-		if strings.HasPrefix(m.Text, "💻 Claude has finished in the terminal") && !strings.Contains(m.Text, "As usual.") {
+		if strings.HasPrefix(m.Text, "💻 Claude has finished in the terminal") &&
+			!strings.Contains(m.Text, "As usual.") {
 			reports = append(reports, m.Text)
 		}
 	}

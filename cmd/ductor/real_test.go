@@ -14,7 +14,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// realTown is a town whose agent is the real CLI, and whose model is simulated. Change may alter the
+// realTown returns a town whose agent is the real CLI, and whose model is simulated. Change may alter the
 // configuration; nil leaves it. "opencode" and "qwen", and "gem" and "cop" for Gemini and Copilot, are configured as [agents.acp.NAME].
 func realTown(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
@@ -23,7 +23,7 @@ func realTown(t testing.TB, agent string, change func(*config.Config)) (*town, *
 	return town, api
 }
 
-// realSurroundings is realTown without an app.
+// realSurroundings returns realTown without an app.
 func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
 	api := realagent.Model(t, realagent.Key)
@@ -59,7 +59,8 @@ func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (
 			c.ACPArgs = []string{"--acp"}
 		}
 		if len(c.ACPArgs) > 0 {
-			a.ACP = map[string]config.ACP{agent: {Enabled: true, Path: c.Path, Args: c.ACPArgs, Env: slices.Sorted(maps.Keys(c.Vars))}}
+			a.ACP = map[string]config.ACP{agent: {Enabled: true, Path: c.Path, Args: c.ACPArgs,
+				Env: slices.Sorted(maps.Keys(c.Vars))}}
 		}
 		cfg.Projects.DefaultDir, cfg.Projects.Roots = c.Work, []string{c.Work}
 		if change != nil {
@@ -79,7 +80,8 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 			town, api := realTown(t, agent, nil)
 			work := town.cfg.Projects.DefaultDir
 
-			town.say(`first question [[tool cmd="sleep 0.3; echo out-of-the-tool > made.txt; cat made.txt"]] [[text "A **streamed** answer, " chunk=3 delay=2ms]] [[text "whole."]]`)
+			town.say(
+				`first question [[tool cmd="sleep 0.3; echo out-of-the-tool > made.txt; cat made.txt"]] [[text "A **streamed** answer, " chunk=3 delay=2ms]] [[text "whole."]]`)
 			m := town.awaitDone(1)
 			for _, want := range []string{"✓", "made.txt", "A streamed answer, whole."} {
 				if !strings.Contains(m.Text, want) {
@@ -89,7 +91,8 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 			if !hasEntity(m, "bold", "streamed") {
 				t.Errorf("nothing bold: %+v", m.Entities)
 			}
-			if b, err := os.ReadFile(filepath.Join(work, "made.txt")); err != nil || strings.TrimSpace(string(b)) != "out-of-the-tool" {
+			if b, err := os.ReadFile(filepath.Join(work, "made.txt")); err != nil ||
+				strings.TrimSpace(string(b)) != "out-of-the-tool" {
 				t.Errorf("the tool made %q, %v", b, err)
 			}
 

@@ -25,7 +25,7 @@ func (town *town) awaitButtons(names ...string) telegram.Message {
 	})
 }
 
-// runAtButton is the button that runs a prompt later.
+// runAtButton returns the button that runs a prompt later.
 func runAtButton(m telegram.Message) (name string) {
 	for _, row := range m.Keyboard {
 		for _, b := range row {
@@ -76,7 +76,8 @@ func TestALimitedPromptGoesOnWithAnotherAgent(t *testing.T) {
 	data := town.buttonData(card, "🤝 Go on with Codex")
 	town.press("🤝 Go on with Codex")
 	town.await("Codex has reached its usage limit")
-	if a, err := town.chat.Person().TapData(card, data).Answer(town.soon()); err != nil || !strings.Contains(a.Text, "already") {
+	if a, err := town.chat.Person().TapData(card, data).Answer(town.soon()); err != nil ||
+		!strings.Contains(a.Text, "already") {
 		t.Errorf("a second press is answered with %q: %v", a.Text, err)
 	}
 	town.say("/status")
@@ -109,7 +110,8 @@ func TestALimitIsWaitedForOrAvoidedAsConfigured(t *testing.T) {
 
 	town = newTown(t, func(c *config.Config) { c.Recovery.RateLimited = "handoff" })
 	town.say(`[[error 429 times=11 delay=1ms]] [[text "the substitute answers"]]`)
-	if m := town.await("usage limit"); !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude has reached its usage limit") {
+	if m := town.await("usage limit"); !strings.HasPrefix(m.Text,
+		"🔁 Codex answers. Claude has reached its usage limit") {
 		t.Errorf("the card says %q", m.Text)
 	}
 }

@@ -36,7 +36,7 @@ func release(t *testing.T) shipped {
 	return s
 }
 
-// deb is the package for this machine.
+// deb returns the package for this machine.
 func (s shipped) deb(t *testing.T) string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(s.dir, "ductor_*_"+runtime.GOARCH+".deb"))
@@ -75,7 +75,8 @@ func TestThePackageOfDebian(t *testing.T) {
 	if said := in("ductor version"); !regexp.MustCompile(`^ductor [0-9]+\.[0-9]+\.[0-9]+`).MatchString(said) {
 		t.Errorf("it is %q", said)
 	}
-	if said := in("dpkg --verify ductor; ductor completion bash | cmp - /usr/share/bash-completion/completions/ductor"); said != "" {
+	if said := in(
+		"dpkg --verify ductor; ductor completion bash | cmp - /usr/share/bash-completion/completions/ductor"); said != "" {
 		t.Errorf("the files of the package: %s", said)
 	}
 	if said := in("HOME=/tmp ductor doctor 2>&1 || true"); !strings.Contains(said, "FAIL configuration") {
@@ -87,7 +88,7 @@ func TestThePackageOfDebian(t *testing.T) {
 	}
 }
 
-// composed are the arguments of docker run that mean what deploy/compose.yaml says.
+// composed returns the arguments of docker run that mean what deploy/compose.yaml says.
 func composed(t *testing.T, vars map[string]string) (args []string) {
 	t.Helper()
 	raw, err := os.ReadFile("../../deploy/compose.yaml")
@@ -121,10 +122,12 @@ func composed(t *testing.T, vars map[string]string) (args []string) {
 		t.Fatal(err)
 	}
 	s := file.Services["ductor"]
-	args = []string{"--user", s.User, "--restart", s.Restart, "--stop-timeout", strings.TrimSuffix(s.StopGracePeriod, "s"),
+	args = []string{"--user", s.User, "--restart", s.Restart, "--stop-timeout",
+		strings.TrimSuffix(s.StopGracePeriod, "s"),
 		fmt.Sprintf("--init=%t", s.Init), fmt.Sprintf("--read-only=%t", s.ReadOnly)}
 	for flag, values := range map[string][]string{
-		"--group-add": s.GroupAdd, "--volume": s.Volumes, "--tmpfs": s.Tmpfs, "--cap-drop": s.CapDrop, "--security-opt": s.SecurityOpt,
+		"--group-add": s.GroupAdd, "--volume": s.Volumes, "--tmpfs": s.Tmpfs, "--cap-drop": s.CapDrop,
+		"--security-opt": s.SecurityOpt,
 	} {
 		for _, value := range values {
 			args = append(args, flag, value)
@@ -166,7 +169,8 @@ func TestDuctorInAContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := "ductor-test:" + uuid.NewString()
-	dockertest.Docker(t, "build", "--quiet", "--network", "none", "--build-arg", "BASE="+s.debian, "--tag", image, "--file", "../../deploy/Dockerfile", context)
+	dockertest.Docker(t, "build", "--quiet", "--network", "none", "--build-arg", "BASE="+s.debian, "--tag", image,
+		"--file", "../../deploy/Dockerfile", context)
 	t.Cleanup(func() { dockertest.Docker(t, "image", "rm", image) })
 
 	onlyCanaries(t)
@@ -179,7 +183,8 @@ func TestDuctorInAContainer(t *testing.T) {
 		t.Skipf("the engine's socket: %v", err)
 	}
 	args := composed(t, map[string]string{
-		"DUCTOR_USER": fmt.Sprintf("%d:%d", ada, ada), "DOCKER_GROUP": fmt.Sprint(info.Sys().(*syscall.Stat_t).Gid), "DUCTOR_HOME": home,
+		"DUCTOR_USER": fmt.Sprintf("%d:%d", ada, ada), "DOCKER_GROUP": fmt.Sprint(info.Sys().(*syscall.Stat_t).Gid),
+		"DUCTOR_HOME":     home,
 		"DUCTOR_PROJECTS": town.cfg.Projects.DefaultDir,
 	})
 	args = append(args, "--network", "host", "--volume", town.cfg.Sandbox.BuildDir+":"+town.cfg.Sandbox.BuildDir+":ro")
@@ -199,10 +204,13 @@ func TestTheServiceUnderSystemd(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &town.cfg.Agents
-	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini, programs.Copilot
+	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini,
+		programs.Copilot
 	home, project := town.moveIn(), town.cfg.Projects.DefaultDir
-	box := container(t, "--network", "host", "--cap-add", "SYS_ADMIN", "--security-opt", "seccomp=unconfined", "--env", "container=docker",
-		"--tmpfs", "/run", "--tmpfs", "/run/lock", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup", "--volume", s.deb(t)+":/ductor.deb:ro",
+	box := container(t, "--network", "host", "--cap-add", "SYS_ADMIN", "--security-opt", "seccomp=unconfined", "--env",
+		"container=docker",
+		"--tmpfs", "/run", "--tmpfs", "/run/lock", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup", "--volume",
+		s.deb(t)+":/ductor.deb:ro",
 		"--volume", home+":"+home, "--volume", project+":"+project, "--volume", programs.Dir+":"+programs.Dir+":ro",
 		s.debian, "/lib/systemd/systemd")
 	in := func(script string) string { return dockertest.Docker(t, "exec", box, "sh", "-ec", script) }
@@ -215,9 +223,11 @@ func TestTheServiceUnderSystemd(t *testing.T) {
 	}
 	config := filepath.Join(home, ".config/ductor/config.toml")
 	in("dpkg -i /ductor.deb; useradd --uid " + fmt.Sprint(ada) + " --home-dir " + home + " ada")
-	in("mkdir /etc/systemd/system/ductor.service.d; printf '[Service]\nEnvironment=DUCTOR_SIM_HOME=" + home + " ANTHROPIC_API_KEY=dummy\n' >/etc/systemd/system/ductor.service.d/agents.conf")
+	in("mkdir /etc/systemd/system/ductor.service.d; printf '[Service]\nEnvironment=DUCTOR_SIM_HOME=" + home +
+		" ANTHROPIC_API_KEY=dummy\n' >/etc/systemd/system/ductor.service.d/agents.conf")
 	t.Log(in("ductor service install --system --as ada --yes --config " + config))
-	if said := in("systemd-analyze verify /etc/systemd/system/ductor.service 2>&1"); strings.Contains(said, "ductor.service") {
+	if said := in("systemd-analyze verify /etc/systemd/system/ductor.service 2>&1"); strings.Contains(said,
+		"ductor.service") {
 		t.Errorf("systemd says of the unit: %s", said)
 	}
 	t.Log(in("systemd-analyze security --no-pager ductor | tail -n 1"))
@@ -237,7 +247,8 @@ func TestTheServiceUnderSystemd(t *testing.T) {
 		o.awaitWhole(trial)
 		o.ranOnce(trial)
 	}
-	if state := in("systemctl is-active ductor; grep NoNewPrivs /proc/$(systemctl show --property MainPID --value ductor)/status"); state != "active\nNoNewPrivs:\t1" {
+	if state := in("systemctl is-active ductor; grep NoNewPrivs /proc/$(systemctl show --property MainPID --value " +
+		"ductor)/status"); state != "active\nNoNewPrivs:\t1" {
 		t.Errorf("the service is %q", state)
 	}
 	in("systemctl stop ductor; ductor service uninstall --system")

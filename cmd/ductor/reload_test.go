@@ -63,13 +63,15 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 		town.fatal(err)
 	}
 
-	town.edit(path, `mode = "bypas"`, "mode = \"bypass\"\n[models.quick]\nuse = \"claude/haiku\"\n[queue]\nmax = 3", town.srv.Token(), town.srv.Token()+"x")
+	town.edit(path, `mode = "bypas"`, "mode = \"bypass\"\n[models.quick]\nuse = \"claude/haiku\"\n[queue]\nmax = 3",
+		town.srv.Token(), town.srv.Token()+"x")
 	town.say("/reload")
 	said := town.await("config.toml was read again.").Text
 	now, later, _ := strings.Cut(said, "In use after a restart of ductor:")
 	for key, part := range map[string]string{
-		"queue.max: 10 → 3": now, "models.quick": now, fmt.Sprintf("telegram.allowed_users: [%d %d] → [%d]", owner, stranger, owner): now,
-		"rate.private_burst: 100 → 99": later, "telegram.token": later,
+		"queue.max: 10 → 3": now, "models.quick": now,
+		fmt.Sprintf("telegram.allowed_users: [%d %d] → [%d]", owner, stranger, owner): now,
+		"rate.private_burst: 100 → 99":                                                later, "telegram.token": later,
 	} {
 		if !strings.Contains(part, key) {
 			t.Errorf("%q is not where it should be in\n%s", key, said)

@@ -31,11 +31,13 @@ func TestAReplyKeepsItsSubject(t *testing.T) {
 		{"", "of the newest answer" + so},
 		{"[In reply to you]\n> The flux capacitor needs 1.21 gigawatts.\n", "\n\nof an older one" + so},
 		{"", `look [[text "seen"]]`},
-		{"[In reply to \"Owner\"]\n> look [[text \"seen\"]]\n\n[The file \"power.csv\" is that of the message that this replies to]\n", "of a file" + so},
+		{"[In reply to \"Owner\"]\n> look [[text \"seen\"]]\n\n[The file \"power.csv\" is that of the message that " +
+			"this replies to]\n", "of a file" + so},
 	}
 	for i, p := range town.asked(private) {
 		w := want[i]
-		if !strings.HasPrefix(p.Text, w.before) || !strings.HasSuffix(p.Text, w.words) || w.before == "" && p.Text != w.words || len(p.Attachments) != i/3 {
+		if !strings.HasPrefix(p.Text, w.before) || !strings.HasSuffix(p.Text, w.words) || w.before == "" &&
+			p.Text != w.words || len(p.Attachments) != i/3 {
 			t.Errorf("prompt %d is %q with %d files, want %q and %q", i, p.Text, len(p.Attachments), w.before, w.words)
 		}
 	}
@@ -45,7 +47,8 @@ func TestAReplyKeepsItsSubject(t *testing.T) {
 	reply(first, "after /new")
 	answered()
 	asked := town.asked(private)
-	if p := asked[0].Text; len(asked) != 1 || !strings.HasPrefix(p, "[In reply to you, in another session]\n> The flux capacitor needs 1.21 gigawatts.") {
+	if p := asked[0].Text; len(asked) != 1 ||
+		!strings.HasPrefix(p, "[In reply to you, in another session]\n> The flux capacitor needs 1.21 gigawatts.") {
 		t.Errorf("the new session was asked %q", p)
 	}
 }
@@ -62,7 +65,8 @@ func TestAReplyToAReportCarriesIt(t *testing.T) {
 	town.chat.Person().Send(town.chat, `fix the second one [[text "fixed"]]`, telegram.ReplyTo(report.ID))
 	town.awaitDone(3)
 	asked := town.asked(private)
-	if last := asked[len(asked)-1].Text; !strings.HasPrefix(last, "[In reply to the report of the job ") || !strings.Contains(last, "\n> 1. the CI is green 2. the disk is full\n") {
+	if last := asked[len(asked)-1].Text; !strings.HasPrefix(last, "[In reply to the report of the job ") ||
+		!strings.Contains(last, "\n> 1. the CI is green 2. the disk is full\n") {
 		t.Errorf("the agent was asked %q", last)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 const treeTable = `[[text "| tree | age |\n|--|--:|\n| oak | 800 |\n"]]`
 
-// askedTown is a town whose chat was asked what it sees, after a first answer with a table.
+// askedTown returns a town whose chat was asked what it sees, after a first answer with a table.
 func askedTown(t *testing.T) (*town, telegram.Message) {
 	t.Helper()
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Stream.Display = "bypass", "ask" })
@@ -43,7 +43,8 @@ func TestAChatThatSeesTablesGetsRichAnswers(t *testing.T) {
 	for _, b := range rich.Rich {
 		found = append(found, b.Kind)
 	}
-	if !slices.Contains(found, "table") || !slices.Contains(found, "details") || !strings.Contains(rich.Text, "out-of-the-tool") {
+	if !slices.Contains(found, "table") || !slices.Contains(found, "details") ||
+		!strings.Contains(rich.Text, "out-of-the-tool") {
 		t.Errorf("the rich answer has the blocks %v: %q", found, rich.Text)
 	}
 	if len(rich.Versions) < 2 || len(rich.Versions[0].Rich) == 0 {
@@ -104,7 +105,8 @@ func TestAChatThatSeesNoTablesKeepsPlainAnswers(t *testing.T) {
 // A restart in the middle of a rich card continues it in its message.
 func TestARichCardContinuesAfterARestart(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Stream.Display = "bypass", "rich" })
-	town.say(`[[start]] [[text "I look."]] [[tool cmd="touch started; while [ ! -e go ]; do sleep 0.05; done; echo out-of-the-tool"]] ` + treeTable)
+	town.say(
+		`[[start]] [[text "I look."]] [[tool cmd="touch started; while [ ! -e go ]; do sleep 0.05; done; echo out-of-the-tool"]] ` + treeTable)
 	awaitFile(t, town.cfg.Projects.DefaultDir+"/started")
 	begun := town.await("I look.")
 	if begun.Rich == nil {
@@ -114,7 +116,8 @@ func TestARichCardContinuesAfterARestart(t *testing.T) {
 	town.start()
 	town.makeFile("go", nil)
 	done := town.awaitDone(1)
-	if done.ID != begun.ID || !strings.Contains(done.Text, "out-of-the-tool") || !strings.Contains(done.Text, "oak | 800") {
+	if done.ID != begun.ID || !strings.Contains(done.Text, "out-of-the-tool") ||
+		!strings.Contains(done.Text, "oak | 800") {
 		t.Errorf("message %d continued in %d: %q", begun.ID, done.ID, done.Text)
 	}
 	for _, m := range town.chat.View().FromBot() {
@@ -137,7 +140,9 @@ func TestAnOldServerIsNotAskedAboutTables(t *testing.T) {
 	town.say(treeTable)
 	town.awaitDone(1)
 	asked := func() bool {
-		return slices.ContainsFunc(srv.Calls(telegram.Writes), func(c telegram.Call) bool { return c.Method == "sendRichMessage" })
+		return slices.ContainsFunc(srv.Calls(telegram.Writes), func(c telegram.Call) bool {
+			return c.Method == "sendRichMessage"
+		})
 	}
 	eventually(t, "the question to be tried", asked)
 	town.awaitIdle()

@@ -33,11 +33,13 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	}
 
 	o.follow(id[:6], "to be read along")
-	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", o.config); code != exitOK || !strings.Contains(stdout, "ended "+id) {
+	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", o.config); code != exitOK ||
+		!strings.Contains(stdout, "ended "+id) {
 		t.Errorf("kill: exit %d: %s%s", code, stdout, stderr)
 	}
 	nothingLivesIn(t, o.cfg.Projects.DefaultDir)
-	if code, _, stderr := runDuctor(t, "kill", "nonsense", "-c", o.config); code == exitOK || !strings.Contains(stderr, "no run nonsense") {
+	if code, _, stderr := runDuctor(t, "kill", "nonsense", "-c", o.config); code == exitOK ||
+		!strings.Contains(stderr, "no run nonsense") {
 		t.Errorf("an unknown run: exit %d: %s", code, stderr)
 	}
 	o.rise()

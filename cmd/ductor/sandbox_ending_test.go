@@ -18,8 +18,12 @@ func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 	const limit = 15 * time.Second
 	endings := realagent.Some([]*ending{
 		{name: "abort", says: "Aborted", end: func(c *cell) { c.say("/abort") }},
-		{name: "too old", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.StaleAfter = limit }},
-		{name: "out of time", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.TurnTimeout = limit }},
+		{name: "too old", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) {
+			a.StaleAfter = limit
+		}},
+		{name: "out of time", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) {
+			a.TurnTimeout = limit
+		}},
 	}...)
 	for _, e := range endings {
 		town := boxedTown(t, func(c *config.Config) {
@@ -31,11 +35,12 @@ func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 		e.cell = town.cell(dockertest.Host())
 	}
 	o := mortalTown(t)
-	endings = append(endings, &ending{name: "kill ductor, and abort", says: "Aborted", cell: o.cell(dockertest.Host()), end: func(c *cell) {
-		o.daemon.kill()
-		o.rise()
-		c.say("/abort")
-	}})
+	endings = append(endings, &ending{name: "kill ductor, and abort", says: "Aborted", cell: o.cell(dockertest.Host()),
+		end: func(c *cell) {
+			o.daemon.kill()
+			o.rise()
+			c.say("/abort")
+		}})
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -65,12 +70,13 @@ func (e *ending) watch(c *cell) {
 		e.end(c)
 	}
 	c.nothingLeft(mark)
-	c.t.Logf("nothing is left %s after the end was due; an agent has %s to end by itself", time.Since(due).Round(10*time.Millisecond), c.cfg.Agents.Grace)
+	c.t.Logf("nothing is left %s after the end was due; an agent has %s to end by itself",
+		time.Since(due).Round(10*time.Millisecond), c.cfg.Agents.Grace)
 	c.t.Logf("the chat says %q", c.answeredBy(e.says).Text)
 	c.works()
 }
 
-// mortalTown is a town whose ductor is a process of its own, to be killed.
+// mortalTown returns a town whose ductor is a process of its own, to be killed.
 func mortalTown(t *testing.T) *ordeal {
 	t.Helper()
 	town := boxedTown(t, nil)

@@ -68,23 +68,24 @@ func (c *cell) startDeaf() (mark string) {
 	return mark
 }
 
-// container is the name of the container of the seat's project.
+// container returns the name of the container of the seat's project.
 func (c *cell) container() string {
 	c.t.Helper()
-	name := c.engine("ps", "-a", "--filter", "label=ductor.name="+c.sandbox, "--filter", "volume="+c.dir, "--format", "{{.Names}}")
+	name := c.engine("ps", "-a", "--filter", "label=ductor.name="+c.sandbox, "--filter", "volume="+c.dir, "--format",
+		"{{.Names}}")
 	if name == "" || strings.Contains(name, "\n") {
 		c.t.Fatalf("the containers of %s are %q", c.dir, name)
 	}
 	return name
 }
 
-// inside lists what runs in the container.
+// inside returns what runs in the container.
 func (c *cell) inside() string {
 	c.t.Helper()
 	return c.engine("top", c.container(), "-eo", "pid,args")
 }
 
-// marked are the processes on this machine, containers and all, with a mark in their command lines.
+// marked returns the processes on this machine, containers and all, with a mark in their command lines.
 func marked(t testing.TB, mark string) (left []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -116,7 +117,7 @@ func (c *cell) nothingLeft(mark string) {
 	}
 }
 
-// sandboxed is the part of a configuration file that says what boxed does.
+// sandboxed returns the part of a configuration file that says what boxed does.
 func sandboxed(c config.Config) string {
 	box := c.Sandbox
 	return fmt.Sprintf(`grace = %q
@@ -131,7 +132,7 @@ runner = %q
 `, c.Agents.Grace, box.Mode, box.Image, box.Pull, box.BuildDir, box.BuildNetwork, box.Network, box.Runner)
 }
 
-// in is the same cell for a subtest.
+// in returns the same cell for a subtest.
 func (c *cell) in(t testing.TB) *cell {
 	town, seat := *c.town, *c.seat
 	town.t, seat.town = t, &town
@@ -150,7 +151,7 @@ func (c *cell) answeredBy(words string) telegram.Message {
 	return m
 }
 
-// works is a turn that goes well, in the container.
+// works returns a turn that goes well, in the container.
 func (c *cell) works() {
 	c.t.Helper()
 	word := "fine-" + uuid.NewString()
@@ -162,7 +163,7 @@ func (c *cell) works() {
 	}
 }
 
-// boxedTown is a town whose agents are in containers, which are gone with it. It runs when it is started.
+// boxedTown returns a town whose agents are in containers, which are gone with it. It runs when it is started.
 func boxedTown(t *testing.T, change func(*config.Config)) *town {
 	t.Helper()
 	town := surroundings(t, func(c *config.Config) {
@@ -181,7 +182,7 @@ func onlyCanaries(t *testing.T) {
 	t.Setenv("PATH", canaries(t)+":"+os.Getenv("PATH"))
 }
 
-// cell is the project that all of a town are in.
+// cell returns the project that all of a town are in.
 func (town *town) cell(host string) *cell {
 	return &cell{&seat{town: town, dir: town.cfg.Projects.DefaultDir}, config.DefaultSandbox, host}
 }

@@ -79,7 +79,8 @@ func TestTheDoctorStartsTheAgentOfASandbox(t *testing.T) {
 	town.extra = sandboxed(town.cfg)
 	build("RUN printf '#!/bin/env node' >/usr/local/bin/claude\n")
 	const check = "sandbox default, agent claude"
-	if line := town.doctorOf(check); !strings.HasPrefix(line, "warn") || !strings.Contains(line, "does not run") || !strings.Contains(line, "node") {
+	if line := town.doctorOf(check); !strings.HasPrefix(line, "warn") || !strings.Contains(line, "does not run") ||
+		!strings.Contains(line, "node") {
 		t.Errorf("of an agent that cannot run it says %q", line)
 	}
 	build("")
@@ -96,16 +97,19 @@ func TestAnImageThatCannotBeBuilt(t *testing.T) {
 		dockertest.Write(t, filepath.Join(c.Sandbox.BuildDir, "Dockerfile"), "FROM 127.0.0.1:9/nothing:1\n", 0o644)
 	})
 	town.extra = sandboxed(town.cfg)
-	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "warn") || !strings.Contains(line, "to be built") {
+	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "warn") ||
+		!strings.Contains(line, "to be built") {
 		t.Errorf("before it was tried it says %q", line)
 	}
 	town.start()
 	town.say("and now?")
-	const why, helps = "could not build the image of Dockerfile: it does not reach 127.0.0.1:9 (connection refused)", "reaches the network"
+	const why, helps = "could not build the image of Dockerfile: it does not reach 127.0.0.1:9 (connection refused)",
+		"reaches the network"
 	if m := town.await("is not there"); !strings.Contains(m.Text, why) || !strings.Contains(m.Text, helps) {
 		t.Errorf("the chat says %q", m.Text)
 	}
-	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "FAIL") || !strings.Contains(line, why) || !strings.Contains(line, helps) {
+	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "FAIL") || !strings.Contains(line, why) ||
+		!strings.Contains(line, helps) {
 		t.Errorf("the doctor says %q", line)
 	}
 }
@@ -116,9 +120,12 @@ func TestAContainerRemovedByHandLeavesNoFiles(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { boxes(t, host, c) })
 	c := town.cell(host)
 	left := func() string {
-		return c.engine("volume", "ls", "--quiet", "--filter", "label=ductor.owner="+environment.Owner(town.cfg), "--filter", "label=ductor.use=shared", "--filter", "dangling=true")
+		return c.engine("volume", "ls", "--quiet", "--filter", "label=ductor.owner="+environment.Owner(town.cfg),
+			"--filter", "label=ductor.use=shared", "--filter", "dangling=true")
 	}
-	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")}, telegram.WithCaption(`[[text "It is there."]]`))
+	town.chat.Person().SendDocument(town.chat,
+		telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")},
+		telegram.WithCaption(`[[text "It is there."]]`))
 	town.await("It is there.")
 	c.engine("rm", "--force", c.container())
 	if left() == "" {
@@ -148,7 +155,9 @@ func TestARestartWarnsOfNoToolsInASandbox(t *testing.T) {
 		c.Projects.DefaultDir, c.Projects.Roots = real.Work, []string{real.Work}
 		c.Sandbox.PIDs = -1
 		c.Sandbox.Mounts = []string{filepath.Dir(real.Path) + ":/opt/codex"}
-		for _, pattern := range []string{"/lib64", "/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/etc/ssl", "/usr/share/ca-certificates"} { // of the program
+		// of the program
+		for _, pattern := range []string{"/lib64", "/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/etc/ssl",
+			"/usr/share/ca-certificates"} {
 			found, _ := filepath.Glob(pattern)
 			c.Sandbox.Mounts = append(c.Sandbox.Mounts, found...)
 		}

@@ -33,7 +33,8 @@ func engineHost(t testing.TB) string {
 func boxes(t testing.TB, host string, c *config.Config) {
 	t.Helper()
 	s := &c.Sandbox.SandboxSetting
-	s.Mode, s.Host, s.BuildDir, s.BuildNetwork, s.Network = config.SandboxDocker, host, dockertest.ImageDir(t), "none", "none"
+	s.Mode, s.Host, s.BuildDir, s.BuildNetwork, s.Network = config.SandboxDocker, host, dockertest.ImageDir(t), "none",
+		"none"
 	s.Runner = dockertest.Tool(t, dockertest.Runner)
 	c.Permissions.Mode = "bypass"
 	t.Cleanup(func() { wipe(t, *c) })
@@ -64,7 +65,7 @@ func wipe(t testing.TB, cfg config.Config) {
 	}
 }
 
-// hostCanary is an agent of this machine that notes every time it is to do more than to say its version.
+// hostCanary returns an agent of this machine that notes every time it is to do more than to say its version.
 func hostCanary(t testing.TB, c *config.Config) (sang func() string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -98,7 +99,8 @@ func TestTheScriptedAgentInASandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	town.say(`hello [[tool cmd="tr '\\0' ' ' </proc/1/cmdline; echo made >made.txt; cat %s"]] [[text "It is **done**, " chunk=2 delay=60ms]] [[text "inside."]]`, secret)
+	town.say(
+		`hello [[tool cmd="tr '\\0' ' ' </proc/1/cmdline; echo made >made.txt; cat %s"]] [[text "It is **done**, " chunk=2 delay=60ms]] [[text "inside."]]`, secret)
 	m := town.awaitDone(1)
 	if !strings.Contains(m.Text, "It is done, inside.") || !hasEntity(m, "bold", "done") || len(m.Versions) < 4 {
 		t.Errorf("after %d edits the card says %q", len(m.Versions), m.Text)
@@ -110,8 +112,10 @@ func TestTheScriptedAgentInASandbox(t *testing.T) {
 		t.Errorf("what it wrote is %q, %v", b, err)
 	}
 
-	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")},
-		telegram.WithCaption(fmt.Sprintf(`read it [[tool cmd="find %s -name '*notes.txt' -exec cp {} copied.txt ';'"]]`, filepath.Join(town.cfg.Storage.Dir, environment.UploadsDir))))
+	town.chat.Person().SendDocument(town.chat,
+		telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")},
+		telegram.WithCaption(fmt.Sprintf(`read it [[tool cmd="find %s -name '*notes.txt' -exec cp {} copied.txt ';'"]]`,
+			filepath.Join(town.cfg.Storage.Dir, environment.UploadsDir))))
 	town.awaitDone(2)
 	if b, err := os.ReadFile(filepath.Join(project, "copied.txt")); err != nil || string(b) != "forty-two" {
 		t.Errorf("of the file that was sent it saw %q, %v", b, err)
@@ -137,7 +141,9 @@ func TestTheScriptedAgentInASandbox(t *testing.T) {
 	town.say("/abort")
 	town.await("Aborted")
 	eventually(t, "the tool to be gone", func() bool { // an agent may have been opened ahead of the next turn
-		return !slices.ContainsFunc(livingIn(t, project), func(command string) bool { return strings.Contains(command, "sleep") })
+		return !slices.ContainsFunc(livingIn(t, project), func(command string) bool {
+			return strings.Contains(command, "sleep")
+		})
 	})
 	if note := sang(); note != "" {
 		t.Errorf("on this machine there was started: %s", note)
@@ -158,8 +164,10 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 	})
 	town.start()
 	modelInBox(t, town.cfg, model)
-	town.say(`first question [[tool cmd="echo out-of-the-tool > made.txt; cat made.txt"]] [[text "A **streamed** answer, " chunk=3 delay=2ms]] [[text "whole."]]`)
-	if m := town.awaitDone(1); !strings.Contains(m.Text, "A streamed answer, whole.") || !strings.Contains(m.Text, "✓") {
+	town.say(
+		`first question [[tool cmd="echo out-of-the-tool > made.txt; cat made.txt"]] [[text "A **streamed** answer, " chunk=3 delay=2ms]] [[text "whole."]]`)
+	if m := town.awaitDone(1); !strings.Contains(m.Text, "A streamed answer, whole.") ||
+		!strings.Contains(m.Text, "✓") {
 		t.Errorf("the card says %q", m.Text)
 	}
 	if b, err := os.ReadFile(filepath.Join(real.Work, "made.txt")); err != nil || string(b) != "out-of-the-tool\n" {
@@ -187,7 +195,8 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(real.Work, "asked.txt")); err != nil || string(b) != "asked\n" {
 		t.Errorf("what was allowed made %q, %v", b, err)
 	}
-	town.say(`[[start]] [[call send_message args="{\"text\":\"out of the box\"}"]] [[call ask_user args="{\"question\":\"Which?\",\"options\":[\"Blue\"]}"]] [[call consult_with args="{\"model\":\"codex\",\"question\":\"What do you think of it?\"}"]] [[text "it was told"]]`)
+	town.say(
+		`[[start]] [[call send_message args="{\"text\":\"out of the box\"}"]] [[call ask_user args="{\"question\":\"Which?\",\"options\":[\"Blue\"]}"]] [[call consult_with args="{\"model\":\"codex\",\"question\":\"What do you think of it?\"}"]] [[text "it was told"]]`)
 	town.await("out of the box")
 	town.pressOn(town.awaitButton("Blue"), "Blue")
 	if m := town.awaitDone(5); !strings.Contains(m.Text, "it was told") {
@@ -239,7 +248,8 @@ func newDoor(t testing.TB, engine string) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{t: t, path: filepath.Join(dir, "sock"), to: strings.TrimPrefix(engine, "unix://"), open: map[net.Conn]bool{}}
+	d := &door{t: t, path: filepath.Join(dir, "sock"), to: strings.TrimPrefix(engine, "unix://"),
+		open: map[net.Conn]bool{}}
 	t.Cleanup(func() { d.shut(); d.wg.Wait(); _ = os.RemoveAll(dir) })
 	return d
 }

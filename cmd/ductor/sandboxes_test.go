@@ -63,7 +63,8 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 		c.Sandbox.Projects = map[string]config.SandboxProject{"web": p}
 		c.Sandbox.Mode = config.SandboxOff
 		c.Projects.DefaultDir = open
-		task := job("at "+time.Now().Add(8*time.Second).Format(time.DateTime), `[[tool cmd="test -d /opt/ductor && echo inside >task.txt"]][[text "the task is done"]]`)
+		task := job("at "+time.Now().Add(8*time.Second).Format(time.DateTime),
+			`[[tool cmd="test -d /opt/ductor && echo inside >task.txt"]][[text "the task is done"]]`)
 		task.Dir, task.Sandbox = open, config.SandboxDocker
 		c.Jobs = map[string]config.Job{"boxed": task}
 	})
@@ -85,7 +86,8 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 	town.say("/new")
 	town.say(note + `[[tool cmd="head -c 3000000 /dev/zero >/var/tmp/big"]] [[text "third"]]`)
 	town.awaitAnswer("third")
-	if again := made(t, filepath.Join(web, "where.txt")); again == first || !strings.HasPrefix(again, "inside /ductor/home/sessions/") {
+	if again := made(t, filepath.Join(web, "where.txt")); again == first ||
+		!strings.HasPrefix(again, "inside /ductor/home/sessions/") {
 		t.Errorf("another session ran %s, as %s did", again, first)
 	}
 	town.awaitAnswer("the task is done")
@@ -99,7 +101,8 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 
 // forgets trims a shelf to almost nothing, hours later, and wants that many things with as many bytes to go, as was
 // said before.
-func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Environments) heartbeat.Things, items, bytes int64) {
+func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Environments) heartbeat.Things, items,
+	bytes int64) {
 	t.Helper()
 	cfg := town.cfg
 	cfg.Agents.IdleLimit = time.Nanosecond // what it was used for is over
@@ -142,7 +145,8 @@ func TestSessionsHaveTheirOwnHomesOnThisMachine(t *testing.T) {
 			town.await("New session")
 		}
 	}
-	if homes[0] != homes[1] || homes[1] == homes[2] || filepath.Dir(homes[0]) != filepath.Join(town.cfg.Storage.Dir, "homes") {
+	if homes[0] != homes[1] || homes[1] == homes[2] ||
+		filepath.Dir(homes[0]) != filepath.Join(town.cfg.Storage.Dir, "homes") {
 		t.Errorf("two turns of a session and one of another have the homes %q", homes)
 	}
 }
@@ -160,7 +164,8 @@ func TestCommandsLookIntoSandboxes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := town.cfg.Sandbox
-	_, err = fmt.Fprintf(f, "[sandbox]\nmode = \"docker\"\nhost = %q\nbuild_dir = %q\nbuild_network = \"none\"\nnetwork = \"none\"\nrunner = %q\n",
+	_, err = fmt.Fprintf(f, "[sandbox]\nmode = \"docker\"\nhost = %q\nbuild_dir = %q\nbuild_network = "+
+		"\"none\"\nnetwork = \"none\"\nrunner = %q\n",
 		s.Host, s.BuildDir, s.Runner)
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
@@ -170,22 +175,27 @@ func TestCommandsLookIntoSandboxes(t *testing.T) {
 	_, stdout, stderr := runDuctor(t, "ps", "-c", path)
 	id := ""
 	for line := range strings.Lines(stdout) {
-		if strings.Contains(line, "claude live") && strings.Contains(line, "default") && strings.Contains(line, "attached by ductor") {
+		if strings.Contains(line, "claude live") && strings.Contains(line, "default") &&
+			strings.Contains(line, "attached by ductor") {
 			id, _, _ = strings.Cut(line, " ")
 		}
 	}
 	if id == "" {
 		t.Fatalf("ps does not know the run in the sandbox: %s%s", stdout, stderr)
 	}
-	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); !strings.Contains(stdout, "ok   sandbox default: Docker ") ||
-		!strings.Contains(stdout, "ok   sandbox default, agent claude: /usr/local/bin/claude") || !strings.Contains(stdout, "sandbox default, agent gemini: not found") {
+	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); !strings.Contains(stdout,
+		"ok   sandbox default: Docker ") ||
+		!strings.Contains(stdout, "ok   sandbox default, agent claude: /usr/local/bin/claude") ||
+		!strings.Contains(stdout, "sandbox default, agent gemini: not found") {
 		t.Errorf("doctor: exit %d: %s%s", code, stdout, stderr)
 	}
 	town.say("/doctor")
-	if report := town.await("checks passed."); strings.Contains(report.Text, "sandbox default: ") || !strings.Contains(report.Text, "sandbox default, agent gemini: not found") {
+	if report := town.await("checks passed."); strings.Contains(report.Text, "sandbox default: ") ||
+		!strings.Contains(report.Text, "sandbox default, agent gemini: not found") {
 		t.Errorf("/doctor says\n%s", report.Text)
 	}
-	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", path); code != exitOK || !strings.Contains(stdout, "in the sandbox default") {
+	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", path); code != exitOK ||
+		!strings.Contains(stdout, "in the sandbox default") {
 		t.Errorf("kill: exit %d: %s%s", code, stdout, stderr)
 	}
 	town.awaitDone(1)

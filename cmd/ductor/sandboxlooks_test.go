@@ -26,7 +26,8 @@ func TestCommandsAskForNoSandboxThatIsNotUsed(t *testing.T) {
 		if places := s.Running(t.Context(), &notes); len(places) != 0 {
 			t.Errorf("%d sandboxes run", len(places))
 		}
-		if got := notes.String(); !strings.Contains(got, "sandbox web cannot be looked at") || strings.Contains(got, "sandbox default") != said {
+		if got := notes.String(); !strings.Contains(got, "sandbox web cannot be looked at") ||
+			strings.Contains(got, "sandbox default") != said {
 			t.Errorf("with sandbox.mode %s it says %s", mode, got)
 		}
 		if err := s.Close(); err != nil {

@@ -111,7 +111,7 @@ func (a *atTerminal) exit() int {
 	return a.cmd.ProcessState.ExitCode()
 }
 
-// freshUser is a user of this machine who never had a ductor, and has agents.
+// freshUser returns a user of this machine who never had a ductor, and has agents.
 func freshUser(t *testing.T) (town *town, config string) {
 	town = surroundings(t, nil)
 	home := t.TempDir()
@@ -175,7 +175,8 @@ func TestASetupAtATerminal(t *testing.T) {
 	if _, err := exec.LookPath(words[0]); err != nil || words[1] != "run" || words[2] == "-c" {
 		t.Errorf("the last words are no command that works here: %v, %q", err, start)
 	}
-	if strings.Contains(setup.text(), town.srv.Token()) || !strings.Contains(setup.text(), `token = '[secret removed]'`) {
+	if strings.Contains(setup.text(), town.srv.Token()) ||
+		!strings.Contains(setup.text(), `token = '[secret removed]'`) {
 		t.Errorf("the token is shown, or not said to be there:\n%s", setup.text())
 	}
 	if info, err := os.Stat(config); err != nil || info.Mode().Perm() != 0o600 {
@@ -242,11 +243,14 @@ func TestASetupWithoutANetwork(t *testing.T) {
 	setup.await("The agent of new conversations", "\n")
 	setup.await("Write this?", "yes\n")
 	setup.await(config+" is written.", "")
-	if text, err := os.ReadFile(config); err != nil || !strings.Contains(string(text), "proxy = '"+proxy.URL) || strings.Contains(setup.text(), "dial tcp") {
+	if text, err := os.ReadFile(config); err != nil || !strings.Contains(string(text), "proxy = '"+proxy.URL) ||
+		strings.Contains(setup.text(), "dial tcp") {
 		t.Errorf("%v\n%s\n%s", err, text, setup.text())
 	}
-	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--api-base", closed.URL, "--owner", "1", "-c", config+".new")
-	if code != exitFailure || !strings.Contains(stdout+stderr, "Telegram cannot be reached") || strings.Contains(stdout+stderr, "dial tcp") {
+	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--api-base", closed.URL, "--owner", "1", "-c",
+		config+".new")
+	if code != exitFailure || !strings.Contains(stdout+stderr, "Telegram cannot be reached") ||
+		strings.Contains(stdout+stderr, "dial tcp") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 }
@@ -270,7 +274,8 @@ func TestASetupWithoutAnEngine(t *testing.T) {
 	setup.await("The agent of new conversations", "\x03")
 	setup.exit()
 	code, _, stderr := runDuctor(t, append(args, "--yes", "--sandbox", "docker")...)
-	if text, err := os.ReadFile(config); code != exitFailure || !strings.Contains(stderr, "no container engine answers") || err != nil || string(text) != host {
+	if text, err := os.ReadFile(config); code != exitFailure ||
+		!strings.Contains(stderr, "no container engine answers") || err != nil || string(text) != host {
 		t.Errorf("exit %d, %v: %s\n%s", code, err, stderr, text)
 	}
 }
@@ -280,7 +285,8 @@ func TestASetupWithoutAnAgent(t *testing.T) {
 	town, config := freshUser(t)
 	t.Setenv("PATH", "/usr/bin:/bin")
 	t.Setenv("DUCTOR_TELEGRAM_TOKEN", town.srv.Token())
-	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--owner", "1", "--api-base", town.srv.URL(), "--project", t.TempDir())
+	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--owner", "1", "--api-base", town.srv.URL(), "--project",
+		t.TempDir())
 	if _, err := os.Stat(config); code == 0 || err != nil || !strings.Contains(stderr, "one check failed") {
 		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
 	}
@@ -290,7 +296,8 @@ func TestASetupWithoutAnAgent(t *testing.T) {
 	if len(words) < 2 || words[len(words)-1] != "doctor" {
 		t.Fatalf("it does not say what to do next: %s", stdout)
 	}
-	if _, err := exec.LookPath(words[0]); err != nil && words[0] != "go" { // which runs this test, and need not be in this PATH
+	// which runs this test, and need not be in this PATH
+	if _, err := exec.LookPath(words[0]); err != nil && words[0] != "go" {
 		t.Errorf("%s cannot be called here: %v", words[0], err)
 	}
 }
@@ -307,11 +314,13 @@ func TestNoServiceWithoutSystemd(t *testing.T) {
 	config := town.writeConfig()
 	for _, args := range [][]string{{"service", "install", "--yes", "-c", config}, {"service", "status"}} {
 		code, stdout, stderr := runDuctor(t, args...)
-		if code != exitFailure || !strings.Contains(stderr, "systemd does not run here") || strings.Contains(stdout+stderr, "bus") {
+		if code != exitFailure || !strings.Contains(stderr, "systemd does not run here") ||
+			strings.Contains(stdout+stderr, "bus") {
 			t.Errorf("%v: exit %d: %s%s", args, code, stdout, stderr)
 		}
 	}
-	if left, err := filepath.Glob(filepath.Join(os.Getenv("HOME"), ".config/systemd/user/*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(os.Getenv("HOME"), ".config/systemd/user/*")); err != nil ||
+		len(left) > 0 {
 		t.Errorf("%v is written, %v", left, err)
 	}
 }
@@ -321,7 +330,8 @@ func TestASetupWithAWrongAddress(t *testing.T) {
 	_, config := freshUser(t)
 	for _, base := range []string{"http:/x", "localhost:8081", "ftp://example.org"} {
 		want := "should be a URL such as https://api.telegram.org, not \"" + base + "\""
-		if code, _, stderr := runDuctor(t, "setup", "--api-base", base, "-c", config); code != exitFailure || !strings.Contains(stderr, want) {
+		if code, _, stderr := runDuctor(t, "setup", "--api-base", base, "-c", config); code != exitFailure ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d: %s", base, code, stderr)
 		}
 	}
@@ -339,7 +349,8 @@ func TestASetupWithAWrongToken(t *testing.T) {
 
 func TestASetupWithoutATerminal(t *testing.T) {
 	_, config := freshUser(t)
-	if code, _, stderr := runDuctor(t, "setup", "-c", config); code != exitFailure || !strings.Contains(stderr, "run this in a terminal") {
+	if code, _, stderr := runDuctor(t, "setup", "-c", config); code != exitFailure ||
+		!strings.Contains(stderr, "run this in a terminal") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -372,7 +383,8 @@ func TestASetupThatIsRunAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"# my own words\n", "[queue] # mine\nmax = 3 # three\n", "allowed_users = [2, 1]", "default = 'codex'", "model = 'gpt-5'"} {
+	for _, want := range []string{"# my own words\n", "[queue] # mine\nmax = 3 # three\n", "allowed_users = [2, 1]",
+		"default = 'codex'", "model = 'gpt-5'"} {
 		if !bytes.Contains(now, []byte(want)) {
 			t.Errorf("there is no %q in\n%s", want, now)
 		}
@@ -386,7 +398,8 @@ func TestASetupThatIsRunAgain(t *testing.T) {
 		"a user":   {[]string{"--owner", "@ada"}, "is no id of a user"},
 	} {
 		code, _, stderr := runDuctor(t, append(args, wrong.args...)...)
-		if after, err := os.ReadFile(config); code == 0 || !strings.Contains(stderr, wrong.want) || err != nil || !bytes.Equal(after, now) {
+		if after, err := os.ReadFile(config); code == 0 || !strings.Contains(stderr, wrong.want) || err != nil ||
+			!bytes.Equal(after, now) {
 			t.Errorf("%s: exit %d, %v: %s\n%s", name, code, err, stderr, after)
 		}
 	}
@@ -395,7 +408,8 @@ func TestASetupThatIsRunAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := runDuctor(t, args...)
-	if after, err := os.ReadFile(config); code == 0 || !strings.Contains(stderr, "this is not TOML") || err != nil || !bytes.Equal(after, broken) {
+	if after, err := os.ReadFile(config); code == 0 || !strings.Contains(stderr, "this is not TOML") || err != nil ||
+		!bytes.Equal(after, broken) {
 		t.Errorf("a broken file: exit %d, %v: %s", code, err, stderr)
 	}
 }
@@ -404,12 +418,14 @@ func TestASetupThatIsRunAgain(t *testing.T) {
 func TestASetupInstallsTheService(t *testing.T) {
 	town, config := freshUser(t)
 	programs, calls := t.TempDir(), filepath.Join(t.TempDir(), "calls")
-	if err := os.WriteFile(filepath.Join(programs, "systemctl"), []byte("#!/bin/sh\necho \"$*\" >> "+calls+"\n"), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(programs, "systemctl"), []byte("#!/bin/sh\necho \"$*\" >> "+calls+"\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
 	t.Setenv("DUCTOR_TELEGRAM_TOKEN", town.srv.Token())
-	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--service", "--owner", "1", "--api-base", town.srv.URL(), "--project", t.TempDir())
+	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--service", "--owner", "1", "--api-base", town.srv.URL(),
+		"--project", t.TempDir())
 	if code != 0 || !strings.Contains(stdout, "the service is installed and started") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
@@ -442,7 +458,8 @@ func TestASetupOfABotThatIsPolled(t *testing.T) {
 			case <-stop:
 				return
 			case <-time.After(50 * time.Millisecond):
-				if answer, err := http.Get(town.srv.URL() + "/bot" + town.srv.Token() + "/getUpdates?timeout=0"); err == nil {
+				if answer, err := http.Get(town.srv.URL() + "/bot" + town.srv.Token() +
+					"/getUpdates?timeout=0"); err == nil {
 					answer.Body.Close()
 				}
 			}

@@ -49,7 +49,8 @@ func TestAnAbortSaysWhenAllIsDead(t *testing.T) {
 // A reply that said "Stopping…" when ductor was killed says what came of the abort once the next process has ended the turn.
 func TestTheReplyToAnAbortOutlivesDuctor(t *testing.T) {
 	o := surroundings(t, nil).ordeal(9)
-	o.say(`[[start]] [[text "working"]] [[ignore-term]] [[tool cmd="trap '' TERM; touch started; sleep 600; sleep 600"]]`)
+	o.say(
+		`[[start]] [[text "working"]] [[ignore-term]] [[tool cmd="trap '' TERM; touch started; sleep 600; sleep 600"]]`)
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
 	card := o.await("working")
 	o.say("this waits")
@@ -71,7 +72,8 @@ func TestTheReplyToAnAbortOutlivesDuctor(t *testing.T) {
 func (o *ordeal) awaitStoredReply() {
 	o.t.Helper()
 	for ctx := o.soon(); ctx.Err() == nil; time.Sleep(time.Millisecond) {
-		db, err := store.OpenReadOnly(o.t.Context(), filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+		db, err := store.OpenReadOnly(o.t.Context(), filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile),
+			store.Options{})
 		if err != nil {
 			o.t.Fatal(err)
 		}
@@ -116,11 +118,13 @@ func (town *town) answersFirst(before, reply, card telegram.Message) {
 func TestTheFooterCountsFromTheArrivalAlsoOverARestart(t *testing.T) {
 	town := surroundings(t, nil)
 	arrived := time.Now().Add(-time.Hour)
-	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{Now: func() time.Time { return arrived }})
+	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile),
+		store.Options{Now: func() time.Time { return arrived }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := fmt.Sprintf(`{"update_id":1,"message":{"message_id":1,"date":%d,"text":"[[text \"late\"]]","from":{"id":%d,"first_name":"Owner"},"chat":{"id":%d,"type":"private"}}}`,
+	raw := fmt.Sprintf(
+		`{"update_id":1,"message":{"message_id":1,"date":%d,"text":"[[text \"late\"]]","from":{"id":%d,"first_name":"Owner"},"chat":{"id":%d,"type":"private"}}}`,
 		arrived.Unix(), owner, owner)
 	_, err = db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 1, Raw: []byte(raw)}})
 	if err := errors.Join(err, db.Close()); err != nil {

@@ -30,7 +30,9 @@ func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 		"codex": {[]string{"exec", "--skip-git-repo-check"}, func(line string) string {
 			return strings.Replace(line, " resume ", " exec resume --skip-git-repo-check ", 1)
 		}},
-		"gemini":  {[]string{"--skip-trust", "--prompt"}, func(line string) string { return line + " --skip-trust --prompt" }},
+		"gemini": {[]string{"--skip-trust", "--prompt"}, func(line string) string {
+			return line + " --skip-trust --prompt"
+		}},
 		"copilot": {[]string{"--prompt"}, func(line string) string { return line + " --prompt" }},
 	}) {
 		t.Run(agent, func(t *testing.T) {
@@ -48,7 +50,8 @@ func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 				return string(out)
 			}
 			path := map[string]string{
-				"claude": town.cfg.Agents.Claude.Path, "codex": town.cfg.Agents.Codex.Path, "gemini": town.cfg.Agents.Gemini.Path, "copilot": town.cfg.Agents.Copilot.Path,
+				"claude": town.cfg.Agents.Claude.Path, "codex": town.cfg.Agents.Codex.Path,
+				"gemini": town.cfg.Agents.Gemini.Path, "copilot": town.cfg.Agents.Copilot.Path,
 			}[agent]
 			terminal(path, append(words.begin, `begun in a terminal [[text "noted"]]`)...)
 			town.start()
@@ -91,12 +94,15 @@ func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 func TestAnotherAgentIsNotToldOfTheTerminal(t *testing.T) {
 	town := surroundings(t, nil)
 	dir := town.cfg.Projects.DefaultDir
-	kept := filepath.Join(os.Getenv("HOME"), ".claude", "projects", strings.NewReplacer("/", "-", "_", "-", ".", "-").Replace(dir))
+	kept := filepath.Join(os.Getenv("HOME"), ".claude", "projects",
+		strings.NewReplacer("/", "-", "_", "-", ".", "-").Replace(dir))
 	if err := os.MkdirAll(kept, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	const id = "8e3ffff2-cb0a-4ae2-a20a-982fd57eae5c"
-	line := fmt.Sprintf(`{"type":"user","sessionId":%q,"cwd":%q,"message":{"role":"user","content":"begun in a terminal"}}`+"\n", id, dir)
+	line := fmt.Sprintf(
+		`{"type":"user","sessionId":%q,"cwd":%q,"message":{"role":"user","content":"begun in a terminal"}}`+"\n", id,
+		dir)
 	if err := os.WriteFile(filepath.Join(kept, id+".jsonl"), []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +137,8 @@ func TestSessionsWithHomesAndTheTerminal(t *testing.T) {
 	town.say(`first [[text "by the default"]]`)
 	town.awaitDone(1)
 	town.say("/terminal")
-	if m := town.await("write here again."); !strings.Contains(m.Text, "env HOME=") || !strings.Contains(m.Text, "--resume") {
+	if m := town.await("write here again."); !strings.Contains(m.Text, "env HOME=") ||
+		!strings.Contains(m.Text, "--resume") {
 		t.Errorf("it says %q", m.Text)
 	}
 }
@@ -140,7 +147,8 @@ func TestSessionsWithHomesAndTheTerminal(t *testing.T) {
 func TestTheImportOfSessionsNamesItsReplacement(t *testing.T) {
 	town := newTown(t, nil)
 	town.answer("/sessions import", "/sessions import is gone")
-	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "session.json", Data: []byte("{}")}, telegram.WithCaption("/sessions import"))
+	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "session.json", Data: []byte("{}")},
+		telegram.WithCaption("/sessions import"))
 	town.awaitAfter(file, "/sessions import is gone")
 }
 
@@ -161,8 +169,10 @@ func TestBeingAwayWithoutHooks(t *testing.T) {
 // asksInATerminal has the hook of Claude ask for a command, as Claude in a terminal runs it, and returns what Claude reads of it.
 func (town *town) asksInATerminal(command string) (answer <-chan string) {
 	town.t.Helper()
-	cmd := exec.CommandContext(town.soon(), clitest.Program(town.t), terminal.Verb, "claude", terminal.StateFlag, town.cfg.Storage.Dir)
-	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"hook_event_name":"PermissionRequest","session_id":"s","cwd":%q,"tool_name":"Bash","tool_input":{"command":%q}}`,
+	cmd := exec.CommandContext(town.soon(), clitest.Program(town.t), terminal.Verb, "claude", terminal.StateFlag,
+		town.cfg.Storage.Dir)
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(
+		`{"hook_event_name":"PermissionRequest","session_id":"s","cwd":%q,"tool_name":"Bash","tool_input":{"command":%q}}`,
 		town.cfg.Projects.DefaultDir, command))
 	said := make(chan string, 1)
 	go func() {

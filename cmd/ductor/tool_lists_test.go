@@ -21,7 +21,8 @@ func TestAllowedToolsCountForEveryAgent(t *testing.T) {
 				onlyAgent(c, agent)
 				c.Permissions.Mode, c.Permissions.AllowedTools = "ask", []string{"shell"}
 			})
-			made, planned := filepath.Join(town.cfg.Projects.DefaultDir, "made"), filepath.Join(town.cfg.Projects.DefaultDir, "planned")
+			made, planned := filepath.Join(town.cfg.Projects.DefaultDir, "made"),
+				filepath.Join(town.cfg.Projects.DefaultDir, "planned")
 			town.say(`[[start]] [[ask cmd="touch %s"]] [[text "after the command"]]`, made)
 			town.await("after the command")
 			if _, err := os.Stat(made); err != nil {
@@ -42,7 +43,8 @@ func TestAllowedToolsCountForEveryAgent(t *testing.T) {
 func onlyAgent(c *config.Config, agent string) {
 	a := &c.Agents
 	a.Default, a.Fallback = agent, nil
-	a.Claude.Enabled, a.Codex.Enabled, a.Gemini.Enabled, a.Copilot.Enabled = agent == "claude", agent == "codex", agent == "gemini", agent == "copilot"
+	a.Claude.Enabled, a.Codex.Enabled, a.Gemini.Enabled, a.Copilot.Enabled = agent == "claude", agent == "codex",
+		agent == "gemini", agent == "copilot"
 }
 
 // awaitPlanned waits until a turn that plans is over, and denies what it asks.
@@ -63,13 +65,16 @@ func TestAListOfToolsThatMeansNothingIsAnError(t *testing.T) {
 		path := town.userConfig("[permissions]\n", "[permissions]\n"+list+"\n")
 		for _, command := range []string{"run", "doctor"} {
 			code, stdout, stderr := runDuctor(t, command, "-c", path)
-			if said := stdout + stderr; code == exitOK || !strings.Contains(said, want) || !strings.Contains(said, filepath.Base(path)+":") {
+			if said := stdout + stderr; code == exitOK || !strings.Contains(said, want) ||
+				!strings.Contains(said, filepath.Base(path)+":") {
 				t.Errorf("%s with %s exits %d and says %s", command, list, code, said)
 			}
 		}
 	}
-	path := town.userConfig("[permissions]\n", "[roles.calm]\nprompt = \"calm\"\ntools = [\"Bash(ls)\"]\n[permissions]\n")
-	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); code == exitOK || !strings.Contains(stdout+stderr, "roles.calm.tools: \"Bash(ls)\" is a rule") {
+	path := town.userConfig("[permissions]\n",
+		"[roles.calm]\nprompt = \"calm\"\ntools = [\"Bash(ls)\"]\n[permissions]\n")
+	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); code == exitOK ||
+		!strings.Contains(stdout+stderr, "roles.calm.tools: \"Bash(ls)\" is a rule") {
 		t.Errorf("doctor exits %d and says %s%s", code, stdout, stderr)
 	}
 }

@@ -12,9 +12,10 @@ import (
 	"ductor/internal/realagent"
 )
 
-// shellTools are the names under which the models of the agents call their shells.
+// shellTools returns the names under which the models of the agents call their shells.
 func shellTools() map[string]string {
-	return map[string]string{"claude": "Bash", "codex": "exec_command", "gemini": "run_shell_command", "copilot": "bash"}
+	return map[string]string{"claude": "Bash", "codex": "exec_command", "gemini": "run_shell_command",
+		"copilot": "bash"}
 }
 
 // The model of each real agent asks for a shell command although a list denies it, in each permission mode, bypass included: it
@@ -47,7 +48,8 @@ func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
 				if run != "live" {
 					return
 				}
-				if agent == "gemini" { // it shares a session with calls of a tool that was not there, which the API does not take
+				// it shares a session with calls of a tool that was not there, which the API does not take
+				if agent == "gemini" {
 					town.say("/new")
 					town.await("New session")
 				}
@@ -71,7 +73,8 @@ func TestAListThatCannotBeHeldIsRefused(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", "")
 	town.userConfig("[permissions]\n", "[permissions]\ndenied_tools = [\"edit\"]\n")
 	code, _, stderr := runDuctor(t, "run")
-	if code != exitConfig || !strings.Contains(stderr, "permissions: a list of tools cannot be held here: Codex cannot be kept from edits in bypass") {
+	if code != exitConfig || !strings.Contains(stderr,
+		"permissions: a list of tools cannot be held here: Codex cannot be kept from edits in bypass") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -109,7 +112,8 @@ func TestTheRealAgentsKeepToTheOnlyTools(t *testing.T) {
 				town.await("Codex cannot be told which tools there are, only which not")
 				return
 			}
-			town.say(`[[start]] [[write path=%s text=x]] [[text "the edit is over"]]`, filepath.Join(work, "edited.txt"))
+			town.say(`[[start]] [[write path=%s text=x]] [[text "the edit is over"]]`,
+				filepath.Join(work, "edited.txt"))
 			town.press("✅ Allow once")
 			town.await("the edit is over")
 			awaitFile(t, filepath.Join(work, "edited.txt"))

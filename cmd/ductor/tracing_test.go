@@ -113,7 +113,8 @@ func TestSpansOfATurnArrive(t *testing.T) {
 		t.Errorf("spans %v of %d traces", spans, len(traces))
 	}
 	for key, want := range map[string]string{
-		"invoke_agent claude gen_ai.operation.name": "invoke_agent", "invoke_agent claude gen_ai.provider.name": "anthropic",
+		"invoke_agent claude gen_ai.operation.name":      "invoke_agent",
+		"invoke_agent claude gen_ai.provider.name":       "anthropic",
 		"invoke_agent claude gen_ai.usage.output_tokens": "", "execute_tool Bash gen_ai.tool.name": "Bash",
 		"execute_tool Bash ductor.tool.input.size": "", "execute_tool Bash ductor.tool.result.size": "",
 	} {

@@ -140,7 +140,8 @@ func imageMissing(c *cell) {
 
 func diskFull(c, late *cell) {
 	c.works()
-	c.ask(`[[start]] [[tool cmd="cat /dev/zero >~/big; touch ready; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all "]] [[text n=50 size=100]]`)
+	c.ask(
+		`[[start]] [[tool cmd="cat /dev/zero >~/big; touch ready; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all "]] [[text n=50 size=100]]`)
 	awaitFile(c.t, filepath.Join(c.dir, "ready"))
 	late.enter()
 	late.ask("and here?")

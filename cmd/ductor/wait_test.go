@@ -12,7 +12,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	eventuallyIn(t, patience, what, ok)
 }
 
-// eventuallyIn is eventually for what takes longer than tests wait otherwise.
+// eventuallyIn returns eventually for what takes longer than tests wait otherwise.
 func eventuallyIn(t testing.TB, most time.Duration, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
@@ -23,5 +23,5 @@ func eventuallyIn(t testing.TB, most time.Duration, what string, ok func() bool)
 	t.Fatalf("waited in vain for %s", what)
 }
 
-// capital is the name of an agent as chats show it.
+// capital returns the name of an agent as chats show it.
 func capital(agent string) string { return strings.ToUpper(agent[:1]) + agent[1:] }

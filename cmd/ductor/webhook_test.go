@@ -34,7 +34,7 @@ type besieged struct {
 // burst is how many deliveries the webhook "github" takes at once.
 const burst = 6
 
-// unusedAddr is an address of this machine to listen at. Its port is below those that the kernel gives to connections,
+// unusedAddr returns an address of this machine to listen at. Its port is below those that the kernel gives to connections,
 // so that none takes it before it is listened at.
 func unusedAddr(t testing.TB) string {
 	t.Helper()
@@ -56,16 +56,19 @@ func besiege(t *testing.T) *besieged {
 	addr := unusedAddr(t)
 	town := surroundings(t, nil)
 	b := &besieged{town: town, addr: addr, runs: town.srv.Private(neighbour, "Neighbour"),
-		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxConnsPerHost: 40, MaxIdleConnsPerHost: 40}}}
+		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxConnsPerHost: 40,
+			MaxIdleConnsPerHost: 40}}}
 	path := town.writeConfig()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := strings.Replace(string(text), fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour), 1)
+	all := strings.Replace(string(text), fmt.Sprintf("allowed_users = [%d]", owner),
+		fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour), 1)
 	all += fmt.Sprintf("\n[webhooks]\nlisten = %q\n", addr)
 	for _, auth := range []string{"bearer", "github", "stripe"} {
-		all += fmt.Sprintf("\n[webhooks.hooks.%s]\nauth = %q\nsecret = %q\nprompt = \"[[start]] {{payload.say}}\"\nbody_max_kb = 64\nper_minute = %d\nchat = %d\n",
+		all += fmt.Sprintf("\n[webhooks.hooks.%s]\nauth = %q\nsecret = %q\nprompt = \"[[start]] "+
+			"{{payload.say}}\"\nbody_max_kb = 64\nper_minute = %d\nchat = %d\n",
 			auth, auth, hookSecret, burst, neighbour)
 	}
 	if err := os.WriteFile(path, []byte(all), 0o600); err != nil {
@@ -104,12 +107,14 @@ func bearer(secret, body string) delivery {
 }
 
 func github(secret, body string) delivery {
-	return delivery{hook: "github", body: body, header: [2]string{"X-Hub-Signature-256", "sha256=" + macOf(secret, body)}}
+	return delivery{hook: "github", body: body,
+		header: [2]string{"X-Hub-Signature-256", "sha256=" + macOf(secret, body)}}
 }
 
 func stripe(secret, body string, at time.Time) delivery {
 	stamp := strconv.FormatInt(at.Unix(), 10)
-	return delivery{hook: "stripe", body: body, header: [2]string{"Stripe-Signature", "t=" + stamp + ",v1=" + macOf(secret, stamp+"."+body)}}
+	return delivery{hook: "stripe", body: body,
+		header: [2]string{"Stripe-Signature", "t=" + stamp + ",v1=" + macOf(secret, stamp+"."+body)}}
 }
 
 func (d delivery) longer(said bool) delivery { d.long, d.said = 10<<20, said; return d }
@@ -203,7 +208,8 @@ func (b *besieged) slowBodies() {
 			b.t.Fatal(err)
 		}
 		defer conn.Close()
-		fmt.Fprintf(conn, "POST /hooks/github HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256=%s\r\n", macOf("a guess", ""))
+		fmt.Fprintf(conn, "POST /hooks/github HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256=%s\r\n",
+			macOf("a guess", ""))
 		switch {
 		case i < enoughOnce:
 			fmt.Fprint(conn, "Content-Length: 100\r\n\r\n{")
@@ -226,7 +232,7 @@ func (b *besieged) takes(name string) {
 	b.shows = append(b.shows, "ran <"+name+">")
 }
 
-// wave is the i-th call of a flood, and what may become of it. One in ten is in order.
+// wave returns the i-th call of a flood, and what may become of it. One in ten is in order.
 func wave(i int) (d delivery, may []int) {
 	const full, hungUp = http.StatusServiceUnavailable, 0
 	switch {
@@ -289,7 +295,8 @@ func (b *besieged) flood(n int) {
 		default:
 		}
 	}
-	b.t.Logf("%d calls in %s, answered %v; the owner was answered %d times meanwhile", n, time.Since(began).Round(time.Millisecond), codes, said)
+	b.t.Logf("%d calls in %s, answered %v; the owner was answered %d times meanwhile", n,
+		time.Since(began).Round(time.Millisecond), codes, said)
 	for _, code := range []int{202, 401, 409, 429} {
 		if codes[code] == 0 {
 			b.t.Errorf("none of the flood is answered %d: %v", code, codes)
@@ -302,7 +309,9 @@ func (b *besieged) flood(n int) {
 
 // onlyTakenOnesRun looks at the chat of the webhooks when everything that waited there has run.
 func (b *besieged) onlyTakenOnesRun() {
-	if _, err := b.runs.Await(b.soon(), func(v telegram.View) bool { return len(ended(v)) >= len(b.shows) }); err != nil {
+	if _, err := b.runs.Await(b.soon(), func(v telegram.View) bool {
+		return len(ended(v)) >= len(b.shows)
+	}); err != nil {
 		b.t.Errorf("%v: %s", err, b.runs.Transcript())
 	}
 	b.runs.Person().Send(b.runs, `[[start]] [[text "the last"]]`) // behind all that waits

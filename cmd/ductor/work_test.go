@@ -22,7 +22,8 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 	town := surroundings(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
 	town.start()
 	work := town.cfg.Projects.DefaultDir
-	town.say(`[[start]] [[ask cmd="printenv DUCTOR_MCP_TOKEN > token.new; mv token.new token; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all"]]`)
+	town.say(
+		`[[start]] [[ask cmd="printenv DUCTOR_MCP_TOKEN > token.new; mv token.new token; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all"]]`)
 	town.press("✅ Allow once")
 	awaitFile(t, filepath.Join(work, "token"))
 	raw, err := os.ReadFile(filepath.Join(work, "token"))
@@ -33,11 +34,13 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 	begin := func(command, task string) <-chan string {
 		said := make(chan string, 1)
 		go func() {
-			out, _ := f.run(strings.TrimSpace(string(raw)), "--method", "tools/call", "--tool-name", "work_with", "--tool-arg", "agent=codex", "--tool-arg", "task="+task)
+			out, _ := f.run(strings.TrimSpace(string(raw)), "--method", "tools/call", "--tool-name", "work_with",
+				"--tool-arg", "agent=codex", "--tool-arg", "task="+task)
 			said <- out
 		}()
 		card := town.awaitMessage(func(m telegram.Message) bool {
-			return m.HasButton("✅ Allow once") && strings.Contains(m.Text, "another agent's work") && strings.Contains(m.Text, command)
+			return m.HasButton("✅ Allow once") && strings.Contains(m.Text, "another agent's work") &&
+				strings.Contains(m.Text, command)
 		})
 		town.pressOn(card, "✅ Allow once")
 		return said
@@ -46,7 +49,8 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 		file := filepath.Join(work, fmt.Sprintf("made-%v", done))
 		said := begin("touch "+file, fmt.Sprintf(`[[start]] [[ask cmd="touch %s"]] [[text "the report"]]`, file))
 		card := town.awaitMessage(func(m telegram.Message) bool { // the card of the task shows the command too
-			return m.HasButton(button) && strings.Contains(m.Text, "touch "+file) && !strings.Contains(m.Text, "another agent's work")
+			return m.HasButton(button) && strings.Contains(m.Text, "touch "+file) &&
+				!strings.Contains(m.Text, "another agent's work")
 		})
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 			t.Error("it is done before it is allowed")
@@ -89,7 +93,8 @@ func TestRealAgentsHaveAnotherOneWork(t *testing.T) {
 			town.await("another agent's work")
 			town.press("✅ Allow once")
 			asked := town.awaitMessage(func(m telegram.Message) bool { // the card of the task names the command, too
-				return strings.Contains(m.Text, "touch made") && !strings.Contains(m.Text, "another agent's work") && len(m.Keyboard) > 0
+				return strings.Contains(m.Text, "touch made") && !strings.Contains(m.Text, "another agent's work") &&
+					len(m.Keyboard) > 0
 			})
 			town.pressOn(asked, "✅ Allow once")
 			if m := town.awaitDone(1); !strings.Contains(m.Text, "that was all") {

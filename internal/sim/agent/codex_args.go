@@ -52,7 +52,8 @@ func parseCodex(args []string) (codexArgs, error) {
 		}
 		if !inline {
 			if i++; i >= len(args) {
-				return a, fmt.Errorf("error: a value is required for '%s <VALUE>' but none was supplied\n\nFor more information, try '--help'.", name)
+				return a, fmt.Errorf("error: a value is required for '%s <VALUE>' but none was supplied\n\nFor more "+
+					"information, try '--help'.", name)
 			}
 			value = args[i]
 		}
@@ -77,7 +78,7 @@ func (a *codexArgs) usage() string {
 	return "[OPTIONS] [PROMPT]\n       codex [OPTIONS] <COMMAND> [ARGS]"
 }
 
-// word takes an argument that is no option: a command, or one of its words.
+// word parses an argument that is not an option: a command, or one of its words.
 func (a *codexArgs) word(w string) {
 	switch {
 	case a.command == "" && (w == "exec" || w == "e"):
@@ -91,7 +92,7 @@ func (a *codexArgs) word(w string) {
 	}
 }
 
-// flag takes an option without a value.
+// flag parses an option without a value.
 func (a *codexArgs) flag(name string) bool {
 	exec := a.command == "exec" || a.command == "resume" || a.command == "fork"
 	switch {
@@ -140,7 +141,8 @@ func (a *codexArgs) set(name, v string) error {
 	case "-s", "--sandbox":
 		if v != "read-only" && v != "workspace-write" && v != "danger-full-access" {
 			return fmt.Errorf("error: invalid value '%s' for '--sandbox <SANDBOX_MODE>'\n"+
-				"  [possible values: read-only, workspace-write, danger-full-access]\n\nFor more information, try '--help'.", v)
+				"  [possible values: read-only, workspace-write, danger-full-access]\n\nFor more information, "+
+				"try '--help'.", v)
 		}
 		a.sandbox = v
 	case "-C", "--cd":

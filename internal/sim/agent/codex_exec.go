@@ -73,5 +73,6 @@ func (s *execSink) turnFailed(message string, _ int) {
 }
 
 func (s *execSink) longLine(n int) []byte {
-	return obj("type", "item.completed", "item", obj("id", "item_long", "type", "error", "message", strings.Repeat("x", n)))
+	return obj("type", "item.completed", "item",
+		obj("id", "item_long", "type", "error", "message", strings.Repeat("x", n)))
 }

@@ -100,7 +100,9 @@ func (p *process) gemini(args []string) int {
 		return 0
 	case p.env["GEMINI_API_KEY"] == "" && !p.hasGeminiLogin():
 		if !a.acp {
-			return p.fail(geminiNoAuth, "Please set an Auth method in your settings.json or specify one of the following environment variables before running: GEMINI_API_KEY, GOOGLE_GENAI_USE_VERTEXAI, GOOGLE_GENAI_USE_GCA")
+			return p.fail(geminiNoAuth, "Please set an Auth method in your settings.json or specify one of the "+
+				"following environment variables before running: GEMINI_API_KEY, GOOGLE_GENAI_USE_VERTEXAI, "+
+				"GOOGLE_GENAI_USE_GCA")
 		}
 	case p.env["GEMINI_CLI_TRUST_WORKSPACE"] != "true" && !a.acp:
 		return p.fail(geminiUntrusted, "Gemini CLI is not running in a trusted directory.")
@@ -116,10 +118,10 @@ func (p *process) hasGeminiLogin() bool {
 	return err == nil
 }
 
-// geminiFolder is where the sessions of a directory are kept.
+// geminiFolder returns the folder for the sessions of a directory.
 func geminiFolder(dir string) string { return filepath.Join("gemini", slug(dir)) }
 
-// geminiPrint is a run for one prompt, which comes on standard input.
+// geminiPrint runs one prompt from standard input.
 func (p *process) geminiPrint(a geminiArgs) int {
 	session, code, ok := p.geminiSession(a)
 	if !ok {
@@ -134,7 +136,8 @@ func (p *process) geminiPrint(a geminiArgs) int {
 		prompt = strings.TrimSpace(prompt + "\n\n" + *a.prompt)
 	}
 	if strings.TrimSpace(prompt) == "" {
-		return p.fail(geminiBadInput, "No input provided via stdin. Input can be provided by piping data into gemini or using the --prompt option.")
+		return p.fail(geminiBadInput, "No input provided via stdin. Input can be provided by piping data into gemini "+
+			"or using the --prompt option.")
 	}
 	ctx, cancel := context.WithCancelCause(p.life)
 	defer cancel(nil)
@@ -154,7 +157,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	}
 }
 
-// geminiSession finds the session to go on with, or names a new one.
+// geminiSession finds the session to resume, or creates a new one.
 func (p *process) geminiSession(a geminiArgs) (id string, code int, ok bool) {
 	folder := geminiFolder(p.dir)
 	switch {
@@ -173,7 +176,8 @@ func (p *process) geminiSession(a geminiArgs) (id string, code int, ok bool) {
 }
 
 func geminiNoSession(id string) string {
-	return fmt.Sprintf("Error resuming session: Invalid session identifier %q.\n  Use --list-sessions to see available sessions, "+
+	return fmt.Sprintf("Error resuming session: Invalid session identifier %q.\n  Use --list-sessions to see "+
+		"available sessions, "+
 		"then use --resume {number}, --resume {uuid}, or --resume latest.", id)
 }
 

@@ -19,7 +19,7 @@ type acpLine struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// acpServer is `gemini --acp`: many sessions, each with at most one turn. Lines are taken by one goroutine.
+// acpServer is `gemini --acp`: many sessions, each with at most one turn. One goroutine handles the input.
 type acpServer struct {
 	*process
 	args     geminiArgs
@@ -34,13 +34,14 @@ type acpServer struct {
 // acpSession is one session of the server.
 type acpSession struct {
 	id, dir, mode, model string
-	cancel               context.CancelCauseFunc // of the turn that runs; nil if none does
+	cancel               context.CancelCauseFunc // of the running turn, or nil
 	done                 chan struct{}           // closed when that turn is over
 }
 
 // geminiACP serves the protocol until standard input ends.
 func (p *process) geminiACP(a geminiArgs) int {
-	s := &acpServer{process: p, args: a, sessions: map[string]*acpSession{}, exits: make(chan int, 1), waiting: map[string]chan json.RawMessage{}}
+	s := &acpServer{process: p, args: a, sessions: map[string]*acpSession{}, exits: make(chan int, 1),
+		waiting: map[string]chan json.RawMessage{}}
 	input := p.readLines()
 	for {
 		select {
@@ -94,7 +95,7 @@ func (s *acpServer) take(line []byte) {
 	}
 }
 
-// answered gives a response to whoever waits for it.
+// answered passes a response to the request that waits for it.
 func (s *acpServer) answered(in acpLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +125,8 @@ func (s *acpServer) refuse(in acpLine, code int, message, details string) {
 }
 
 func (s *acpServer) update(session string, kv ...any) {
-	s.out.line(obj("jsonrpc", "2.0", "method", "session/update", "params", obj("sessionId", session, "update", obj(kv...))))
+	s.out.line(obj("jsonrpc", "2.0", "method", "session/update", "params",
+		obj("sessionId", session, "update", obj(kv...))))
 }
 
 // ask sends a request to the client, and waits for its result; it is nil if the process ends before.
@@ -159,8 +161,10 @@ func (s *acpServer) initialize(in acpLine) {
 		return
 	}
 	s.reply(in, obj("protocolVersion", 1,
-		"authMethods", []json.RawMessage{obj("id", "gemini-api-key", "name", "Gemini API key", "description", "Use an API key with Gemini Developer API")},
-		"agentInfo", obj("name", or(s.env["SIM_ACP_NAME"], "gemini-cli"), "title", "Gemini CLI", "version", geminiVersion),
+		"authMethods", []json.RawMessage{obj("id", "gemini-api-key", "name", "Gemini API key", "description",
+			"Use an API key with Gemini Developer API")},
+		"agentInfo", obj("name", or(s.env["SIM_ACP_NAME"], "gemini-cli"), "title", "Gemini CLI", "version",
+			geminiVersion),
 		"agentCapabilities", obj("loadSession", true,
 			"promptCapabilities", obj("image", true, "audio", true, "embeddedContext", true),
 			"mcpCapabilities", obj("http", true, "sse", true))))
@@ -172,7 +176,7 @@ type acpNew struct {
 	MCP       *[]json.RawMessage `json:"mcpServers"`
 }
 
-// opening reads what makes or loads a session; false if it was refused.
+// opening parses a request that creates or loads a session. It returns false if it rejected the request.
 func (s *acpServer) opening(in acpLine) (acpNew, bool) {
 	var p acpNew
 	switch {

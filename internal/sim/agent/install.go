@@ -36,8 +36,8 @@ func RunIfChild() {
 	}
 }
 
-// exit ends the process. os.Exit of a program built with the race detector takes a second, which tests
-// that start many agents would feel; with GORACE set it is used all the same, for its report.
+// exit ends the process. os.Exit of a program with the race detector takes a second, which slows down tests that
+// start many agents. If GORACE is set, exit still uses it, for the race report.
 func exit(code int) {
 	if os.Getenv("GORACE") != "" {
 		os.Exit(code)
@@ -72,10 +72,11 @@ func Install(dir string) (Programs, error) {
 	return InstallFrom(self, dir)
 }
 
-// InstallFrom is Install with another program than the running one, by its whole path.
+// InstallFrom is Install for a program other than the running one, given by its absolute path.
 func InstallFrom(program, dir string) (Programs, error) {
 	p := Programs{
-		Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex), Gemini: filepath.Join(dir, Gemini),
+		Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex),
+		Gemini:  filepath.Join(dir, Gemini),
 		Copilot: filepath.Join(dir, Copilot), Plain: filepath.Join(dir, Plain),
 	}
 	for _, link := range []string{p.Claude, p.Codex, p.Gemini, p.Copilot, p.Plain} {

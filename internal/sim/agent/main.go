@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Main is the program: args begin with the agent's name. It returns the exit code, and is meant to be
-// the whole of a process: signals are handled, and what still runs when it returns dies with the process.
+// Main runs the program and returns its exit code. args begin with the agent's name. Main handles signals. Whatever
+// still runs when it returns must end with the process.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -22,14 +22,15 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return Program{Args: args, Env: env, Dir: dir, Stdin: stdin, Stdout: stdout, Stderr: stderr, Signals: signals}.Run(context.Background())
+	return Program{Args: args, Env: env, Dir: dir, Stdin: stdin, Stdout: stdout, Stderr: stderr,
+		Signals: signals}.Run(context.Background())
 }
 
 // Program is a scripted agent that runs inside of a process which does more.
 type Program struct {
 	Args           []string // they begin with the agent's name
 	Env            []string
-	Dir            string // where it works
+	Dir            string // working directory
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Signals        <-chan os.Signal
@@ -72,7 +73,7 @@ func (o Program) Run(ctx context.Context) int {
 // process is one run of the program.
 type process struct {
 	stdin   io.Reader
-	stdout  io.Writer // as given, for those who need the file behind it
+	stdout  io.Writer // the original writer, which may be a file
 	out     *lines
 	stderr  io.Writer
 	env     map[string]string
@@ -101,7 +102,7 @@ func newProcess(life context.Context, o Program) *process {
 	}
 }
 
-// asked hands on an answer.
+// asked passes an answer to Program.Asked.
 func (p *process) asked(what string, allowed bool) {
 	if p.program.Asked != nil && p.life.Err() == nil {
 		p.program.Asked(what, allowed)
@@ -115,7 +116,7 @@ func (p *process) ended(prompt string, err error) {
 	}
 }
 
-// fail says message on standard error and returns code.
+// fail prints message to standard error and returns code.
 func (p *process) fail(code int, message string) int {
 	fmt.Fprintln(p.stderr, message)
 	return code

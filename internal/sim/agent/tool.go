@@ -20,18 +20,19 @@ type toolRun struct {
 // toolDrain is how long output is waited for when a command left something behind that holds it open.
 const toolDrain = 500 * time.Millisecond
 
-// signalPatience is how long the end of the agent is waited for after a signal ended its command. Who ends an agent
-// ends its commands too, and a real agent handles its own signal before it looks at the command's.
+// signalPatience is how long to wait for the end of the agent after a signal ended its command. A runner that ends an
+// agent also ends its commands, and a real agent handles its own signal before its command's.
 const signalPatience = time.Second
 
-// runTool runs a shell command in a session of its own, as the real agents do. When ctx ends it returns
-// at once; kill says whether the command is killed then or runs on.
+// runTool runs a shell command in a new session, as the real agents do. When ctx ends, it returns at once. kill then
+// decides whether to kill the command or to leave it running.
 func (p *process) runTool(ctx context.Context, command string, kill func(cause error) bool) (toolRun, error) {
 	return p.runToolOrSpare(ctx, command, kill, nil)
 }
 
 // runToolOrSpare is runTool that hands on how to kill a command that runs on.
-func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool, spared func(kill func())) (toolRun, error) {
+func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool,
+	spared func(kill func())) (toolRun, error) {
 	if p.program.Shell != nil {
 		return p.runShell(ctx, command, kill, spared)
 	}
@@ -72,7 +73,8 @@ func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(
 }
 
 // runShell is runToolOrSpare with the shell of the program.
-func (p *process) runShell(ctx context.Context, command string, kill func(cause error) bool, spared func(kill func())) (toolRun, error) {
+func (p *process) runShell(ctx context.Context, command string, kill func(cause error) bool,
+	spared func(kill func())) (toolRun, error) {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan toolRun, 1)
 	go func() {
@@ -137,7 +139,7 @@ func (p *process) writeFile(path, text string) error {
 	return nil
 }
 
-// abs is path as seen from the working directory.
+// abs returns path as seen from the working directory.
 func (p *process) abs(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

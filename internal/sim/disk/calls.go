@@ -129,7 +129,8 @@ func simDead(number C.sqlite3_int64) C.int {
 }
 
 //export simCall
-func simCall(number C.sqlite3_int64, op C.int, offset C.sqlite3_int64, size C.int, data unsafe.Pointer, allowed *C.int) C.int {
+func simCall(number C.sqlite3_int64, op C.int, offset C.sqlite3_int64, size C.int, data unsafe.Pointer,
+	allowed *C.int) C.int {
 	h := handleOf(number)
 	c := Call{Op: Op(op), Name: h.name, Offset: int64(offset), Size: int(size)}
 	w := &effort{by: h}

@@ -112,7 +112,8 @@ func transaction(db *sql.DB, number, rows int) error {
 		return err
 	}
 	for range rows {
-		if _, err := tx.Exec("INSERT INTO a (content) VALUES (?)", fmt.Sprintf("%d of %d %01000d", number, rows, 0)); err != nil {
+		if _, err := tx.Exec("INSERT INTO a (content) VALUES (?)",
+			fmt.Sprintf("%d of %d %01000d", number, rows, 0)); err != nil {
 			return errors.Join(err, tx.Rollback())
 		}
 	}

@@ -122,7 +122,8 @@ func TestCallsFailAsWanted(t *testing.T) {
 		"write":         {Fault{Err: syscall.EIO}, every(Write), sqlite3.ErrIoErr, syscall.EIO},
 		"sync":          {Fault{Err: syscall.EIO}, every(Sync), sqlite3.ErrIoErr, syscall.EIO},
 		"sync, no room": {Fault{Err: syscall.ENOSPC}, every(Sync), sqlite3.ErrIoErr, syscall.ENOSPC},
-		"no room":       {Fault{Err: syscall.ENOSPC}, func(c Call) bool { return c.Op == Write && c.Grows }, sqlite3.ErrFull, 0},
+		"no room": {Fault{Err: syscall.ENOSPC}, func(c Call) bool { return c.Op == Write && c.Grows },
+			sqlite3.ErrFull, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -91,7 +91,8 @@ func (f *file) change(c change) {
 			if f.lost[page] {
 				delete(f.lost, page)
 				begin := page * pageSize
-				f.pending = append(f.pending, change{offset: begin, data: bytes.Clone(f.cache[begin:min(begin+pageSize, int64(len(f.cache)))])})
+				f.pending = append(f.pending, change{offset: begin,
+					data: bytes.Clone(f.cache[begin:min(begin+pageSize, int64(len(f.cache)))])})
 			}
 		}
 	}

@@ -98,7 +98,8 @@ func (s *Server) readMessages(r *http.Request, in *messagesRequest, rec *Request
 		return conversation{}, err
 	}
 	rec.Model, rec.Session, rec.Prompt, rec.Position = in.Model, c.session, c.prompt, c.position
-	rec.System, rec.Effort, rec.Tools, rec.Images, rec.Stream = plainText(in.System), in.Output.Effort, c.tools, images, in.Stream
+	rec.System, rec.Effort, rec.Tools, rec.Images, rec.Stream = plainText(in.System), in.Output.Effort, c.tools, images,
+		in.Stream
 	return c, nil
 }
 
@@ -149,14 +150,17 @@ func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 			switch b.Type {
 			case "text":
 				if b.Text == nil || strings.TrimSpace(*b.Text) == "" {
-					return nil, bad("messages.%d.content.%d.text: text content blocks must contain non-whitespace text", i, j)
+					return nil, bad("messages.%d.content.%d.text: text content blocks must contain non-whitespace text",
+						i, j)
 				}
 				texts = append(texts, *b.Text)
 			case "tool_use":
 				open[b.ID] = true
 			case "tool_result":
 				if !open[b.ToolUseID] {
-					return nil, bad("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s", i, j, b.ToolUseID)
+					return nil,
+						bad("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s", i, j,
+							b.ToolUseID)
 				}
 				delete(open, b.ToolUseID)
 				results++
@@ -167,7 +171,8 @@ func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 			}
 		}
 		if m.Role == "user" && results == 0 && len(open) > 0 {
-			return nil, bad("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after", i-1)
+			return nil, bad("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after",
+				i-1)
 		}
 		if m.Role != "user" {
 			continue

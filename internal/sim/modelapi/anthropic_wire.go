@@ -174,7 +174,8 @@ func anthropicFailure(e script.APIError) (kind, message string) {
 	case http.StatusNotFound:
 		kind, message = "not_found_error", "model: not found"
 	case http.StatusTooManyRequests:
-		kind, message = "rate_limit_error", "This request would exceed your account's rate limit. Please try again later."
+		kind, message = "rate_limit_error", "This request would exceed your account's rate limit. Please try "+
+			"again later."
 	case 529:
 		kind, message = "overloaded_error", "Overloaded"
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:

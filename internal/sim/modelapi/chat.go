@@ -43,7 +43,8 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 		s.refuseResponses(w, rec, err)
 		return
 	}
-	out := &chatWire{c: c, model: in.Model, id: newID("chatcmpl-"), w: w, tellUsage: in.Options.Usage, counted: defaultUsage()}
+	out := &chatWire{c: c, model: in.Model, id: newID("chatcmpl-"), w: w, tellUsage: in.Options.Usage,
+		counted: defaultUsage()}
 	if len(c.tools) == 0 && isTitleRequest(rec.System) {
 		s.record(rec)
 		end(errors.Join(out.text("Scripted title"), out.finish("")))
@@ -95,7 +96,8 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 			return nil, "", bad("Invalid type for 'messages[%d].content': %v", i, err)
 		}
 		if m.Role != "tool" && len(open) > 0 {
-			return nil, "", bad("An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.")
+			return nil, "", bad("An assistant message with 'tool_calls' must be followed by tool messages responding " +
+				"to each 'tool_call_id'.")
 		}
 		switch m.Role {
 		case "system", "developer":
@@ -110,12 +112,14 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 			}
 		case "tool":
 			if !open[m.ToolCallID] {
-				return nil, "", bad("Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.")
+				return nil, "", bad("Invalid parameter: messages with role 'tool' must be a response to a preceding " +
+					"message with 'tool_calls'.")
 			}
 			delete(open, m.ToolCallID)
 			c.position++
 		default:
-			return nil, "", bad("Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', and 'tool'.", m.Role)
+			return nil, "", bad("Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', and 'tool'.",
+				m.Role)
 		}
 	}
 	for id := range open {

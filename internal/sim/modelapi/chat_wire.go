@@ -125,7 +125,8 @@ func (w *chatWire) finish(reason script.EndReason) error {
 	}
 	why = cmp.Or(why, "stop")
 	usage := map[string]any{"prompt_tokens": w.counted.Input, "completion_tokens": w.counted.Output,
-		"total_tokens": w.counted.Input + w.counted.Output, "prompt_tokens_details": map[string]any{"cached_tokens": w.counted.Cached}}
+		"total_tokens":          w.counted.Input + w.counted.Output,
+		"prompt_tokens_details": map[string]any{"cached_tokens": w.counted.Cached}}
 	if !w.c.stream {
 		message := map[string]any{"role": "assistant", "content": w.said.String()}
 		if w.calls != nil {
@@ -136,7 +137,8 @@ func (w *chatWire) finish(reason script.EndReason) error {
 		writeJSON(w.w, http.StatusOK, whole)
 		return nil
 	}
-	if err := w.send(w.object("chat.completion.chunk", map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": why})); err != nil {
+	if err := w.send(w.object("chat.completion.chunk",
+		map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": why})); err != nil {
 		return err
 	}
 	if w.tellUsage {

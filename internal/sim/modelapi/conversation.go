@@ -83,7 +83,8 @@ func wrapped(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, tag := range [...]string{"<system-reminder>", "<environment_context>", "<user_instructions>",
 		"<permissions instructions>", "<skills_instructions>", "<turn_aborted>", "<local-command-stdout>",
-		"<command-name>", "<mode_changed_notice>", "# AGENTS.md instructions", "[Request interrupted by user", "Please continue from where you left off"} {
+		"<command-name>", "<mode_changed_notice>", "# AGENTS.md instructions", "[Request interrupted by user",
+		"Please continue from where you left off"} {
 		if strings.HasPrefix(text, tag) {
 			return true
 		}

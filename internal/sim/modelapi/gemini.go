@@ -73,7 +73,8 @@ func (s *Server) gemini(w http.ResponseWriter, r *http.Request) {
 func (s *Server) geminiModels(w http.ResponseWriter, r *http.Request) {
 	s.record(Request{API: Other, Method: r.Method, Path: r.URL.Path})
 	writeJSON(w, http.StatusOK, map[string]any{"models": []any{map[string]any{
-		"name": "models/gemini-sim", "displayName": "Scripted model", "inputTokenLimit": 1 << 20, "outputTokenLimit": 1 << 16,
+		"name": "models/gemini-sim", "displayName": "Scripted model", "inputTokenLimit": 1 << 20,
+		"outputTokenLimit":           1 << 16,
 		"supportedGenerationMethods": []string{"generateContent", "countTokens"}}}})
 }
 
@@ -87,7 +88,8 @@ func (s *Server) letGoogleIn(r *http.Request) bool {
 
 func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, stream bool) {
 	var in geminiRequest
-	rec := Request{API: GenerateContent, Method: r.Method, Path: r.URL.Path, Model: model, Stream: stream, Status: http.StatusOK}
+	rec := Request{API: GenerateContent, Method: r.Method, Path: r.URL.Path, Model: model, Stream: stream,
+		Status: http.StatusOK}
 	c, err := s.readGemini(r, &in, &rec)
 	if err != nil {
 		var no refusal
@@ -132,7 +134,8 @@ func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (c
 	for i, t := range in.Tools {
 		for j, f := range t.Functions {
 			if f.Name == "" {
-				return conversation{}, bad("* GenerateContentRequest.tools[%d].function_declarations[%d].name: Invalid function name.", i, j)
+				return conversation{}, bad("* GenerateContentRequest.tools[%d].function_declarations[%d].name: "+
+					"Invalid function name.", i, j)
 			}
 			c.tools = append(c.tools, f.Name)
 		}
@@ -141,7 +144,8 @@ func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (c
 	if err != nil {
 		return conversation{}, err
 	}
-	rec.Prompt, rec.Position, rec.Tools, rec.Images, rec.Effort = c.prompt, c.position, c.tools, images, in.Config.Thinking.Level
+	rec.Prompt, rec.Position, rec.Tools, rec.Images, rec.Effort = c.prompt, c.position, c.tools, images,
+		in.Config.Thinking.Level
 	if in.System != nil {
 		rec.System = strings.Join(in.System.texts(), "\n")
 	}
@@ -165,7 +169,8 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 				}
 			}
 			if kinds != 1 {
-				return nil, bad("* GenerateContentRequest.contents[%d].parts[%d].data: required oneof field 'data' must have one initialized field", i, j)
+				return nil, bad("* GenerateContentRequest.contents[%d].parts[%d].data: required oneof field 'data' "+
+					"must have one initialized field", i, j)
 			}
 			if p.Call != nil {
 				now++
@@ -178,7 +183,8 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 		switch content.Role {
 		case "user", "function", "":
 			if responses != calls && (responses > 0 || calls > 0) {
-				return nil, bad("Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.")
+				return nil, bad("Please ensure that the number of function response parts is equal to the number of " +
+					"function call parts of the function call turn.")
 			}
 			c.position += responses
 			if responses == 0 && addTexts(c, content.texts()) {
@@ -187,7 +193,8 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 			calls = 0
 		case "model":
 			if calls > 0 {
-				return nil, bad("Please ensure that function call turn comes immediately after a user turn or after a function response turn.")
+				return nil, bad("Please ensure that function call turn comes immediately after a user turn or after " +
+					"a function response turn.")
 			}
 			calls = now
 		default:
@@ -220,8 +227,10 @@ func (c geminiContent) images() []Image {
 
 func geminiError(status int, message string) map[string]any {
 	name := map[int]string{
-		http.StatusBadRequest: "INVALID_ARGUMENT", http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusForbidden: "PERMISSION_DENIED",
-		http.StatusNotFound: "NOT_FOUND", http.StatusTooManyRequests: "RESOURCE_EXHAUSTED", http.StatusServiceUnavailable: "UNAVAILABLE",
+		http.StatusBadRequest: "INVALID_ARGUMENT", http.StatusUnauthorized: "UNAUTHENTICATED",
+		http.StatusForbidden: "PERMISSION_DENIED",
+		http.StatusNotFound:  "NOT_FOUND", http.StatusTooManyRequests: "RESOURCE_EXHAUSTED",
+		http.StatusServiceUnavailable: "UNAVAILABLE",
 	}[status]
 	if name == "" {
 		name = "INTERNAL"

@@ -145,7 +145,8 @@ func quote(t *testing.T, s string) string {
 
 func TestProbes(t *testing.T) {
 	s := start(t)
-	for path, want := range map[string]int{"HEAD /": 200, "GET /v1/models": 200, "GET /v1/nonsense": 404, "GET /v1/messages": 404} {
+	for path, want := range map[string]int{"HEAD /": 200, "GET /v1/models": 200, "GET /v1/nonsense": 404,
+		"GET /v1/messages": 404} {
 		method, p, _ := strings.Cut(path, " ")
 		req, err := http.NewRequestWithContext(t.Context(), method, s.URL()+p, nil)
 		if err != nil {
@@ -202,7 +203,8 @@ func FuzzRequests(f *testing.F) {
 		`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"[[tool x]]"}],"tools":[{"name":"Bash","input_schema":{}}]}`,
 		`{"model":"m","input":[{"type":"function_call","call_id":"a"},{"type":"function_call_output","call_id":"a"}],"stream":true}`,
 		`{"model":"m","input":"[[write path=a text=b]]","tools":[{"type":"custom","name":"apply_patch"}]}`,
-		`{"messages":[{"content":[{"type":"image"}]}]}`, `[`, `{"input":[{"type":"additional_tools","tools":[{"type":"namespace","name":"n","tools":[{}]}]}]}`,
+		`{"messages":[{"content":[{"type":"image"}]}]}`, `[`,
+		`{"input":[{"type":"additional_tools","tools":[{"type":"namespace","name":"n","tools":[{}]}]}]}`,
 	} {
 		f.Add([]byte(seed))
 	}

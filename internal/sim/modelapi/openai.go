@@ -173,7 +173,8 @@ func walkInput(raw json.RawMessage, c *conversation) (images []Image, system str
 				rules = append(rules, texts...)
 			case "assistant":
 			default:
-				return nil, "", bad("Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", it.Role)
+				return nil, "", bad("Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', "+
+					"and 'user'.", it.Role)
 			}
 		case "additional_tools", "tool_search_output":
 			if err := c.offer(it.Tools); err != nil {

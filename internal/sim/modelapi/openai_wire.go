@@ -98,7 +98,8 @@ func (w *responseWire) part(v map[string]any) map[string]any {
 
 func (w *responseWire) think(chunk string) error {
 	if w.open != "reasoning" {
-		if err := w.add("reasoning", map[string]any{"id": newID("rs_"), "type": "reasoning", "summary": []any{}}); err != nil {
+		if err := w.add("reasoning", map[string]any{"id": newID("rs_"), "type": "reasoning",
+			"summary": []any{}}); err != nil {
 			return err
 		}
 		if err := w.send("response.reasoning_summary_part.added", w.summary(map[string]any{
@@ -167,7 +168,8 @@ func (w *responseWire) shell(st script.Tool) error {
 		if st.Dir != "" {
 			where = ", workdir: " + jsString(st.Dir)
 		}
-		return w.custom(name, "const r = await tools.exec_command({cmd: "+jsString(command)+where+"});\ntext(r.output);\n")
+		return w.custom(name, "const r = await tools.exec_command({cmd: "+jsString(command)+where+
+			"});\ntext(r.output);\n")
 	}
 	return w.text("script: the request offers no shell tool")
 }
@@ -201,7 +203,8 @@ func (w *responseWire) use(tool string, input map[string]any) error {
 
 // search requests deferred tools. The CLI then offers them in its next request.
 func (w *responseWire) search(query string) error {
-	return w.add("tool_search_call", map[string]any{"id": newID("tsc_"), "type": "tool_search_call", "status": "completed",
+	return w.add("tool_search_call", map[string]any{"id": newID("tsc_"), "type": "tool_search_call",
+		"status":  "completed",
 		"call_id": newID("call_"), "execution": "client", "arguments": map[string]any{"query": query}})
 }
 
@@ -268,13 +271,16 @@ func openAIFailure(e script.APIError) (kind, code, message string) {
 	case http.StatusUnauthorized:
 		kind, code, message = "invalid_request_error", "invalid_api_key", "Incorrect API key provided."
 	case http.StatusNotFound:
-		kind, code, message = "invalid_request_error", "model_not_found", "The model does not exist or you do not have access to it."
+		kind, code, message = "invalid_request_error", "model_not_found",
+			"The model does not exist or you do not have access to it."
 	case http.StatusTooManyRequests:
 		kind, code, message = "requests", "rate_limit_exceeded", "Rate limit reached. Please try again later."
 	case http.StatusServiceUnavailable, 529:
-		kind, code, message = "server_error", "server_is_overloaded", "Our servers are currently overloaded. Please try again later."
+		kind, code, message = "server_error", "server_is_overloaded",
+			"Our servers are currently overloaded. Please try again later."
 	case http.StatusForbidden:
-		kind, code, message = "request_forbidden", "unsupported_country_region_territory", "Country, region, or territory not supported"
+		kind, code, message = "request_forbidden", "unsupported_country_region_territory",
+			"Country, region, or territory not supported"
 	case http.StatusBadRequest:
 		kind, code, message = "invalid_request_error", "", "scripted error"
 	default:
@@ -295,7 +301,8 @@ func (w *responseWire) finish(reason script.EndReason) error {
 	}
 	u := w.counted
 	status := "completed"
-	why := map[script.EndReason]string{script.EndMaxTokens: "max_output_tokens", script.EndRefusal: "content_filter"}[reason]
+	why := map[script.EndReason]string{script.EndMaxTokens: "max_output_tokens",
+		script.EndRefusal: "content_filter"}[reason]
 	if why != "" {
 		status = "incomplete"
 	}

@@ -103,7 +103,8 @@ func call(c conversation, st script.Call, w wire) error {
 	if c.offered("ToolSearch") != "" { // Claude also runs deferred tools
 		return w.use(st.Tool, input)
 	}
-	if s, ok := w.(interface{ search(query string) error }); ok && c.offered("tool_search") != "" && !strings.Contains(strings.Join(c.searched, " "), st.Tool) {
+	if s, ok := w.(interface{ search(query string) error }); ok && c.offered("tool_search") != "" &&
+		!strings.Contains(strings.Join(c.searched, " "), st.Tool) {
 		return s.search(st.Tool)
 	}
 	return w.text("script: the request offers no tool " + st.Tool)
@@ -125,7 +126,8 @@ func drop(c conversation, w wire) error {
 
 // retryText breaks the connection once after its text. The next request gets the following steps, or the same text
 // again.
-func (s *Server) retryText(ctx context.Context, c conversation, i int, st script.RetryText, rest []script.Step, w wire) error {
+func (s *Server) retryText(ctx context.Context, c conversation, i int, st script.RetryText, rest []script.Step,
+	w wire) error {
 	if c.stream && !s.wearsOff(c.key(i), 1) {
 		if err := stream(ctx, st.Chunks, st.Delay, w.text); err != nil {
 			return err

@@ -7,7 +7,8 @@ import (
 	"unicode/utf16"
 )
 
-// ANSI is a message for a terminal: formatting as colours and weights, links with their address, buttons in a frame.
+// ANSI formats a message for a terminal: formatting as colours and weights, links with their address, buttons in a
+// frame.
 // Control characters of the text are shown as spaces, so that no text can steer the terminal.
 func (m Message) ANSI() string {
 	var b strings.Builder

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Answer is what the bot answered to a pressed button: a notice at the top of the chat, or an alert to close.
+// Answer is the bot's answer to a press: a notice at the top of the chat, or an alert.
 type Answer struct {
 	Text  string
 	Alert bool
@@ -23,7 +23,7 @@ type Tap struct {
 	done   chan struct{}
 }
 
-// callback is what answerCallbackQuery needs to know of a Tap.
+// callback contains the data of a Tap for answerCallbackQuery.
 type callback struct {
 	tap     *Tap
 	expires time.Time
@@ -98,7 +98,7 @@ func (s *Server) tap(p *Person, m *message, data string) *Tap {
 	return t
 }
 
-// wireOrInaccessible is the message of a press; of a deleted one the bot learns only the number and date 0.
+// wireOrInaccessible returns the message of a press. For a deleted one it contains only the id and the date 0.
 func (m *message) wireOrInaccessible() any {
 	if m.Deleted || m.Date.IsZero() {
 		return map[string]any{"chat": m.chat.wire(), "message_id": m.ID, "date": 0}

@@ -7,9 +7,10 @@ import (
 	"net/http/httptrace"
 )
 
-// Client is an HTTP client that reaches the server without a network, at any host: for testing/synctest, where
-// waiting for a socket does not count as waiting. It behaves as a connection does: a dropped call is an
-// io.ErrUnexpectedEOF, a context that ends ends the call, and an httptrace.ClientTrace hears that the request was written.
+// Client returns an HTTP client that reaches the server at any host without a network. Use it in testing/synctest,
+// where waiting for a socket does not count as blocked. It behaves like a connection: a dropped call returns
+// io.ErrUnexpectedEOF, the end of a context ends the call, and an httptrace.ClientTrace learns that the request was
+// written.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: wire{s}} }
 
 type wire struct{ srv *Server }

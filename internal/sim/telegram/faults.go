@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// FaultKind is what goes wrong with a call.
+// FaultKind is the kind of failure of a call.
 type FaultKind string
 
-// The kinds of faults. Those named After happen when the call has taken effect: the message is there, but the client
-// cannot know.
+// Kinds of faults. The ones named After happen after the call has taken effect: the message exists, but the client
+// cannot know that.
 const (
 	NoFault         FaultKind = ""               // only the delay, if any
 	DropBefore      FaultKind = "drop before"    // the connection breaks, nothing was done
@@ -25,7 +25,7 @@ const (
 	ServerError     FaultKind = "500"            // an HTML page with status 500, nothing was done
 	TooMany         FaultKind = "429"            // Too Many Requests with RetryAfter
 	BadJSON         FaultKind = "malformed JSON" // done, and the answer breaks off in the middle
-	Hang            FaultKind = "hang"           // no answer until the client gives up, nothing was done
+	Hang            FaultKind = "hang"           // no response and no effect
 )
 
 // Always is for Fault.Times: until removed.
@@ -34,14 +34,14 @@ const Always = -1
 // Fault makes calls go wrong.
 type Fault struct {
 	Method     string          // as the Bot API spells it; empty for any. Downloads are "file".
-	When       func(Call) bool // further condition; nil for none. It sees method, parameters, chat and time.
+	When       func(Call) bool // additional condition, or nil; it gets the method, parameters, chat and time
 	Times      int             // how many calls it strikes: zero is once, Always until removed
 	Skip       int             // matching calls that pass before the first one struck
 	Delay      time.Duration   // wait before anything else
 	Late       time.Duration   // wait before the answer of a call that was carried out: its effect is there before
 	Kind       FaultKind
 	RetryAfter int       // seconds, for TooMany; at least 1
-	Until      time.Time // if set, all calls until then are struck, and TooMany says how long that is
+	Until      time.Time // if set, the fault hits all calls until then, and TooMany returns the remaining time
 
 	removed chan struct{} // closed by Remove
 }
@@ -88,7 +88,7 @@ type faultList struct {
 	all []*Injected
 }
 
-// take picks the fault of a call; the zero Fault when all is well.
+// take returns the fault of a call, or the zero Fault.
 func (l *faultList) take(c Call) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *faultList) take(c Call) Fault {
 	return Fault{}
 }
 
-// strikes reports whether a call at a moment is struck, after so many others.
+// strikes reports whether the fault hits a call at a time, after a number of earlier hits.
 func (f *Fault) strikes(now time.Time, hits int) bool {
 	if !f.Until.IsZero() {
 		return now.Before(f.Until)
@@ -118,7 +118,7 @@ func (f *Fault) strikes(now time.Time, hits int) bool {
 	return f.Times == Always || hits < f.Times
 }
 
-// at is the fault as a call at a moment sees it.
+// at returns the fault for a call at a time.
 func (f Fault) at(now time.Time) Fault {
 	if !f.Until.IsZero() {
 		f.RetryAfter = int(math.Ceil(f.Until.Sub(now).Seconds()))
@@ -126,7 +126,7 @@ func (f Fault) at(now time.Time) Fault {
 	return f
 }
 
-// before waits out the delay and tells whether the connection is to be dropped now.
+// before waits for the delay, and reports whether to drop the connection now.
 func (f Fault) before(client, server context.Context) (drop bool) {
 	if f.Kind == Hang {
 		select {
@@ -157,14 +157,14 @@ func (f Fault) wait(d time.Duration, client, server context.Context) {
 	}
 }
 
-// page is an answer that does not come from the Bot API but from what stands before it.
+// page is a response from a proxy in front of the Bot API.
 type page struct {
 	status     int
 	kind, body string
 	retryAfter int
 }
 
-// instead is the answer given without doing anything.
+// instead returns the response of a call that is not carried out.
 func (f Fault) instead() (page, bool) {
 	switch f.Kind {
 	case BadGateway, ServerError:
@@ -195,7 +195,7 @@ func (p page) write(w http.ResponseWriter) {
 	_, _ = w.Write([]byte(p.body)) // a client that went away is its own business
 }
 
-// after spoils the answer of a call that was carried out; it returns only when there is nothing to spoil.
+// after spoils the response of a call that was carried out. It returns false if it left the response unchanged.
 func (f Fault) after(w http.ResponseWriter, body []byte) (spoilt bool) {
 	switch f.Kind {
 	case DropAfter:

@@ -26,8 +26,8 @@ func wireKeyboard(rows [][]Button) *wireMarkup {
 // maxButtons is how many buttons a message may have before the markup is "too long".
 const maxButtons = 100
 
-// keyboard reads reply_markup. Only inline keyboards are kept; the reply keyboards of older bots are accepted and
-// not shown.
+// keyboard parses reply_markup. It returns inline keyboards, and accepts but ignores the reply keyboards of older
+// bots.
 func (q *request) keyboard() ([][]Button, *Error) {
 	text := q.params["reply_markup"]
 	if text == "" {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// checkLink is what Telegram makes of the address of a link or of a button: http is assumed, a bare host gets its
-// slash, and an address it cannot follow (another scheme, a relative path, a host without a dot) is refused.
+// checkLink normalizes the address of a link or button as Telegram does: it assumes http and adds a slash to a bare
+// host. It returns false for addresses that Telegram rejects: other schemes, relative paths, hosts without a dot.
 func checkLink(raw string) (string, bool) {
 	raw = strings.TrimSpace(raw)
 	if raw == "" || strings.ContainsAny(raw, " \n\t") {

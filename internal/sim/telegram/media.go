@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"image"
-	_ "image/gif" // decoders of what photos may be
+	_ "image/gif" // decoders for photos
 	_ "image/jpeg"
 	_ "image/png"
 	"slices"
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// mediaKind is what kind of file a message carries.
+// mediaKind is the kind of file in a message.
 type mediaKind string
 
 const (
@@ -71,7 +71,8 @@ func (m *Media) wire(w *wireMessage) {
 	case voiceKind, audioKind, noteKind:
 		seconds := 3
 		f := &wireFile{ID: m.FileID, Unique: m.unique, Name: m.Name, MIME: m.MIME, Size: m.Size, Duration: &seconds}
-		*map[mediaKind]**wireFile{voiceKind: &w.Voice, audioKind: &w.Audio, noteKind: &w.VideoNote}[mediaKind(m.Kind)] = f
+		*map[mediaKind]**wireFile{voiceKind: &w.Voice, audioKind: &w.Audio,
+			noteKind: &w.VideoNote}[mediaKind(m.Kind)] = f
 	default:
 		w.Document = &wireFile{ID: m.FileID, Unique: m.unique, Name: m.Name, MIME: m.MIME, Size: m.Size}
 	}
@@ -80,7 +81,8 @@ func (m *Media) wire(w *wireMessage) {
 // addMedia stores a file and describes it. The caller holds mu.
 func (s *Server) addMedia(kind mediaKind, f File) *Media {
 	stored := s.files.add(s.nextSerial(), kind, f)
-	m := &Media{Kind: string(kind), FileID: stored.id, unique: stored.unique, Name: f.Name, MIME: f.MIME, Size: f.size()}
+	m := &Media{Kind: string(kind), FileID: stored.id, unique: stored.unique, Name: f.Name, MIME: f.MIME,
+		Size: f.size()}
 	m.width, m.height = 1280, 960
 	if c, _, err := image.DecodeConfig(bytes.NewReader(f.Data)); err == nil {
 		m.width, m.height = c.Width, c.Height
@@ -123,7 +125,7 @@ func (p *Person) SendPlace(c *Chat, latitude, longitude float64, title, address 
 	return p.post(c, message{Message: Message{Service: "place"}, extra: extra}, opts)
 }
 
-// SendContact sends the name and number of a person.
+// SendContact sends the name and number of a contact.
 func (p *Person) SendContact(c *Chat, name, phone string, opts ...SendOption) Message {
 	return p.post(c, message{Message: Message{Service: "contact"}, extra: map[string]any{
 		"contact": map[string]any{"first_name": name, "phone_number": phone},
@@ -136,7 +138,8 @@ func (p *Person) SendSticker(c *Chat, emoji string, opts ...SendOption) Message 
 		"file_id": "sticker-1", "file_unique_id": "sticker-1", "type": "regular", "width": 512, "height": 512,
 		"is_animated": false, "is_video": false, "emoji": emoji,
 	}
-	return p.post(c, message{Message: Message{Service: "sticker " + emoji}, extra: map[string]any{"sticker": sticker}}, opts)
+	return p.post(c, message{Message: Message{Service: "sticker " + emoji}, extra: map[string]any{"sticker": sticker}},
+		opts)
 }
 
 func (p *Person) sendFile(c *Chat, kind mediaKind, f File, opts []SendOption) Message {
@@ -206,7 +209,7 @@ func (s *Server) sendMedia(q *request, kind mediaKind) (any, *Error) {
 	return s.storeFromBot(o.chat, o.base).wire(), nil
 }
 
-// inputFile is the file of a call: uploaded under its own name, attached under another, or known by its id.
+// inputFile returns the file of a call: uploaded under its own name, attached under another, or known by its id.
 func (s *Server) inputFile(q *request, kind mediaKind, value, field string) (*Media, *Error) {
 	up, ok := q.files[field]
 	if name, attached := strings.CutPrefix(value, "attach://"); attached {
@@ -259,14 +262,14 @@ func albumSize(q *request) int {
 	return max(1, len(list))
 }
 
-// ForbidFiles takes the right to send files from the bot.
+// ForbidFiles revokes the bot's right to send files.
 func (c *Chat) ForbidFiles() {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	c.noFiles = true
 }
 
-// takesFiles says whether the bot may send files of a kind. The caller holds mu.
+// takesFiles reports whether the bot may send files of a kind. The caller holds mu.
 func (c *Chat) takesFiles(kind mediaKind) *Error {
 	if !c.noFiles {
 		return nil

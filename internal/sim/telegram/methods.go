@@ -17,7 +17,7 @@ type method struct {
 
 func one(*request) int { return 1 }
 
-// methodTable lists every method the simulator has, by lower-case name.
+// methodTable returns every method the simulator has, by lower-case name.
 func (s *Server) methodTable() map[string]method {
 	table := map[string]method{}
 	free := func(name string, run func(*request) (any, *Error)) {
@@ -69,7 +69,7 @@ func (s *Server) methodTable() map[string]method {
 	return table
 }
 
-// has says whether the server has a method.
+// has reports whether the server has a method.
 func (s *Server) has(name string) bool {
 	_, known := s.methods[lower(name)]
 	return known
@@ -78,7 +78,7 @@ func (s *Server) has(name string) bool {
 // rawResult is a result that is JSON already, valid or not.
 type rawResult string
 
-// serveMethod is the way of one call: read it, let a fault interfere, count it against the limits, run it, record it,
+// serveMethod returns the way of one call: read it, let a fault interfere, count it against the limits, run it, record it,
 // answer it.
 func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 	call := Call{At: s.now(), Method: name}

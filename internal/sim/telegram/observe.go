@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// ChatInfo is what a list of chats shows of one.
+// ChatInfo describes a chat in a list of chats.
 type ChatInfo struct {
 	ID     ChatID
 	Kind   ChatKind
@@ -14,7 +14,7 @@ type ChatInfo struct {
 	Forum  bool
 }
 
-// Chats are all chats, in the order of their numbers from the highest down: private ones first.
+// Chats returns all chats, in the order of their numbers from the highest down: private ones first.
 func (s *Server) Chats() []*Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +26,7 @@ func (s *Server) Chats() []*Chat {
 	return list
 }
 
-// Info is what a list of chats shows of this one.
+// Info describes this chat for a list of chats.
 func (c *Chat) Info() ChatInfo {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()

@@ -2,7 +2,7 @@ package telegram
 
 import "time"
 
-// DefaultToken is the bot token a server accepts when Options names none.
+// DefaultToken is the accepted bot token if Options sets none.
 const DefaultToken = "424242:simulated-bot-token"
 
 // Limits of the original that no option changes, in the units Telegram counts.
@@ -24,7 +24,7 @@ type Options struct {
 	BotName  string // "Ductor" when empty
 	Username string // "ductor_bot" when empty
 
-	// Limits are the rate buckets; the zero value has none. See RealLimits and StrictLimits.
+	// Limits are the rate buckets; the zero value has no limits. See RealLimits and StrictLimits.
 	Limits Limits
 
 	// CallbackTimeout is how long a button press may wait for its answer; 30 s when zero.
@@ -37,14 +37,14 @@ type Options struct {
 	// half a second yields one update, within three seconds a poll waits at least three.
 	ThrottlePolls bool
 
-	// Without are methods that the server does not have, as an older one does not.
+	// Without lists methods that the server lacks, like an older server.
 	Without []string
 
 	// Now is the clock for dates, limits and expiry; time.Now when nil. Waiting always uses package time's timers.
 	Now func() time.Time
 
-	// KeepMessages, KeepVersions and KeepCalls bound what is remembered: messages per chat, versions per message,
-	// calls per server; KeepFileBytes bounds the bytes of all files. Zero keeps everything.
+	// KeepMessages, KeepVersions and KeepCalls limit the memory: messages per chat, versions per message, calls per server.
+	// KeepFileBytes limits the bytes of all files. Zero means no limit.
 	KeepMessages, KeepVersions, KeepCalls int
 	KeepFileBytes                         int64
 }

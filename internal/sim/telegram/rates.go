@@ -17,12 +17,12 @@ type Limits struct {
 	Chat   Rate // each private chat
 	Group  Rate // each group, supergroup and forum
 	Global Rate // all chats together
-	// Penalty is what a call adds that comes while its bucket is shut, and each further one adds as much again.
+	// Penalty is added for a call that arrives while its bucket is closed. Each further call adds the same again.
 	Penalty time.Duration
 }
 
-// RealLimits are the limits as people measured them: about one call a second in a chat, twenty a minute in a group,
-// thirty a second overall, and worse for those who do not listen.
+// RealLimits returns the limits that users have measured: about one call a second in a chat, twenty a minute in a
+// group, thirty a second overall, and penalties for bots that ignore retry_after.
 func RealLimits() Limits {
 	return Limits{
 		Chat:    Rate{Every: time.Second, Burst: 5},
@@ -55,7 +55,7 @@ type limiter struct {
 
 func newLimiter(l Limits) limiter { return limiter{limits: l, global: &bucket{rate: l.Global}} }
 
-// spend takes n calls out of the buckets of a chat and of the whole bot, or says in how many seconds to come back.
+// spend takes n calls from the buckets of a chat and of the bot. If one is empty, it returns the seconds to wait.
 func (l *limiter) spend(now time.Time, c *Chat, n int) int {
 	buckets := []*bucket{l.global}
 	if c != nil {
@@ -80,7 +80,7 @@ func (l *limiter) spend(now time.Time, c *Chat, n int) int {
 	return 0
 }
 
-// bucket is a token bucket kept as the time at which it is full again.
+// bucket is a token bucket, stored as the time at which it is full again.
 type bucket struct {
 	rate    Rate
 	fullAt  time.Time
@@ -103,7 +103,7 @@ func (b *bucket) wait(now time.Time, n int, penalty time.Duration) time.Duration
 	if need <= 0 {
 		return 0
 	}
-	// A shut bucket opens on the whole second that retry_after names.
+	// A closed bucket opens on the whole second in retry_after.
 	b.shut = now.Add(time.Duration(math.Ceil(need.Seconds())) * time.Second)
 	return b.shut.Sub(now)
 }

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// request is one call as the original reads it: every parameter is text, whatever encoding it came in; a value that
-// is not a string in a JSON body is its JSON text.
+// request is a decoded call. Every parameter is a text, in all encodings. In a JSON body, a value that is not a
+// string becomes its JSON text.
 type request struct {
 	method string // lower case
 	params map[string]string
@@ -153,7 +153,8 @@ func bodyError(err error, text string) *Error {
 	return badRequest("%s", text)
 }
 
-// Parameter readers, lenient as the original: a number that is none is zero, a boolean is one of three words.
+// The readers of parameters are as lenient as the original: an invalid number is zero, and a boolean is one of three
+// words.
 
 func (q *request) integer(name string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(q.params[name]), 10, 64)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 )
 
-// outgoing is what every sending method reads from a call.
+// outgoing contains the parameters that all sending methods share.
 type outgoing struct {
 	chat *Chat
 	base message
@@ -189,7 +189,7 @@ func (s *Server) edit(q *request, text, entities string) (formatted, [][]Button,
 	return f, keyboard, m, err
 }
 
-// applyEdit replaces text and keyboard; an edit without a keyboard takes the old one away, as in the original.
+// applyEdit replaces text and keyboard. As in the original, an edit without a keyboard removes the old one.
 func (s *Server) applyEdit(m *message, text formatted, keyboard [][]Button) (any, *Error) {
 	if m.formatted().equal(text) && sameKeyboard(m.Keyboard, keyboard) {
 		return nil, badRequest(notModified)

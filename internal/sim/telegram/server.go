@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Server is one bot's Bot API with the chats and people around it. All methods are safe for concurrent use.
-// Close it when done: nothing it started outlives Close.
+// Server simulates the Bot API of one bot, with its chats and users. It is safe for concurrent use. Close ends
+// everything that it started.
 type Server struct {
 	opts    Options
 	methods map[string]method
@@ -40,7 +40,7 @@ type Server struct {
 	changed   signal
 }
 
-// New makes a server; it does nothing until it is asked over HTTP (Start), by its handler or through Client.
+// New returns a server. Use it over HTTP (Start), as a handler, or through Client.
 func New(opts Options) *Server {
 	opts = opts.withDefaults()
 	base, end := context.WithCancel(context.Background())
@@ -92,7 +92,7 @@ func (s *Server) URL() string {
 	return s.url
 }
 
-// Token is the token the server accepts.
+// Token returns the token the server accepts.
 func (s *Server) Token() string { return s.opts.Token }
 
 // Close cuts every connection, wakes everyone who waits and returns when all handlers have ended.
@@ -128,7 +128,7 @@ func (s *Server) enter() bool {
 
 func (s *Server) now() time.Time { return s.opts.Now() }
 
-// nextSerial numbers what needs a unique name: files, albums, callbacks. The caller holds mu.
+// nextSerial returns a unique number for files, albums and callbacks. The caller holds mu.
 func (s *Server) nextSerial() int64 {
 	s.serial++
 	return s.serial
