@@ -93,13 +93,14 @@ func newEngines(t *testing.T) *engines {
 	return e
 }
 
-// More people.
+// Additional users.
 const (
 	friend    = neighbour + 1
 	colleague = neighbour + 2
 )
 
-// anotherImage returns a directory for an image of another name: an engine that is used by two ways builds each once.
+// anotherImage returns a directory for an image with another name. If two addresses lead to the same engine, it
+// builds each image once.
 func anotherImage(t *testing.T, of string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -114,7 +115,7 @@ func anotherImage(t *testing.T, of string) (dir string) {
 	return dir
 }
 
-// canaries returns a directory with agents that leave a mark when they are started: none may run on this machine.
+// canaries returns a directory with agents that leave a mark when they start: none may run on this machine.
 func canaries(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -133,7 +134,7 @@ func canaries(t *testing.T) (dir string) {
 	return dir
 }
 
-// wipeSandboxes removes what a ductor leaves in engines for the next one.
+// wipeSandboxes removes everything that a ductor leaves in engines.
 func wipeSandboxes(t *testing.T, cfg config.Config) {
 	t.Helper()
 	boxes, err := environment.OpenSandboxes(cfg, testLog(t))
@@ -144,7 +145,7 @@ func wipeSandboxes(t *testing.T, cfg config.Config) {
 	defer cancel()
 	for _, r := range boxes.Configured() {
 		err := r.Engine.Forget(ctx, environment.Owner(cfg), r.Name)
-		// A container of another engine that starts just now holds this one's file system for a moment.
+		// A starting container of another engine briefly holds the file system of this one.
 		for err != nil && strings.Contains(err.Error(), "device or resource busy") && ctx.Err() == nil {
 			time.Sleep(100 * time.Millisecond)
 			err = r.Engine.Forget(ctx, environment.Owner(cfg), r.Name)
@@ -158,11 +159,11 @@ func wipeSandboxes(t *testing.T, cfg config.Config) {
 	}
 }
 
-// seat is a person with a project.
+// seat is a user with a project.
 type seat struct {
 	*town
 	dir   string
-	asked telegram.Message // what was said last
+	asked telegram.Message // the last prompt
 }
 
 func (e *engines) seat(chat *telegram.Chat, dir string) *seat {
@@ -180,7 +181,7 @@ func (e *engines) far() []*seat { return []*seat{e.byTLS, e.bySSH} }
 // ask sends a prompt.
 func (s *seat) ask(format string, args ...any) { s.asked = s.say(format, args...) }
 
-// answered waits until what was asked last was answered, and the card has a footer.
+// answered waits for the answer to the last prompt, with its footer.
 func (s *seat) answered() telegram.Message {
 	s.t.Helper()
 	var m telegram.Message
@@ -198,7 +199,7 @@ func (s *seat) answered() telegram.Message {
 	return m
 }
 
-// refused waits until what was asked last was answered by a reason, which has these words.
+// refused waits until the last prompt is answered with a reason that contains these words.
 func (s *seat) refused(words ...string) {
 	s.t.Helper()
 	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
@@ -215,7 +216,7 @@ func (s *seat) refused(words ...string) {
 	}
 }
 
-// read is what agents left in the project.
+// read returns a file that agents left in the project.
 func (s *seat) read(name string) string {
 	s.t.Helper()
 	awaitFile(s.t, filepath.Join(s.dir, name))
@@ -226,7 +227,7 @@ func (s *seat) read(name string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// put creates a file that agents wait for.
+// put creates a file for which agents wait.
 func (s *seat) put(name string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o644); err != nil {
@@ -234,7 +235,8 @@ func (s *seat) put(name string) {
 	}
 }
 
-// A container's host name is its id: only its engine knows it.
+// eachRunsOnItsOwn checks that each seat runs in its own engine: a container's host name is its id, which only its
+// engine knows.
 func (e *engines) eachRunsOnItsOwn() {
 	for _, s := range e.all() {
 		s.ask(`my name is %s [[tool cmd="hostname >where"]] [[text "done"]]`, s.chat.Person().Name())
@@ -256,7 +258,8 @@ func (e *engines) eachRunsOnItsOwn() {
 	}
 }
 
-// What ductor keeps is not seen on another machine, but for the files that a message brings.
+// aFileReachesAnotherMachine checks that ductor's files are not visible on another machine, except files of the
+// user's message.
 func (e *engines) aFileReachesAnotherMachine() {
 	uploads := filepath.Join(e.cfg.Storage.Dir, environment.UploadsDir)
 	if err := os.WriteFile(filepath.Join(uploads, "nobodys"), []byte("not for agents"), 0o644); err != nil {
@@ -280,20 +283,20 @@ func (e *engines) aFileReachesAnotherMachine() {
 	}
 }
 
-// long is a prompt whose turn is in the middle of a tool until the file go is there, and streams before and after. The
-// tool is deaf: when its container is stopped the agent hears of it before the tool ends, and does not go on.
+// long is a prompt that streams text, runs a tool until the file go exists, and streams again. The tool ignores
+// signals: when its container is stopped, the agent ends before the tool and cannot continue.
 const long = `[[tool cmd="rm -f go; echo $$ >>begun"]] [[text "%s before " delay=5ms chunk=3]] [[tool cmd="trap '' TERM; touch ready; until [ -e go ]; do sleep 0.05; done; rm ready"]] [[text "and after" delay=5ms chunk=3]]`
 
 func (s *seat) begin(words string) {
 	s.t.Helper()
-	if err := os.RemoveAll(filepath.Join(s.dir, "ready")); err != nil { // of a turn that was lost
+	if err := os.RemoveAll(filepath.Join(s.dir, "ready")); err != nil { // of a lost turn
 		s.t.Fatal(err)
 	}
 	s.ask(long, words)
 	awaitFile(s.t, filepath.Join(s.dir, "ready"))
 }
 
-// finish lets a turn go on that began, and sees that it was one turn and that nobody noticed anything.
+// finish lets a turn of long end, and checks that it ran once and that its chat shows no interruption.
 func (s *seat) finish(words string) {
 	s.t.Helper()
 	s.put("go")
@@ -308,7 +311,8 @@ func (s *seat) finish(words string) {
 	}
 }
 
-// Nobody notices: not who is in mid-turn, and not who begins a turn meanwhile, with an agent that was idle.
+// aLineThatBreaksForAMoment checks that users notice nothing: neither during a turn, nor when they start one with an
+// idle agent.
 func (e *engines) aLineThatBreaksForAMoment() {
 	e.byTLS.begin("a moment")
 	e.line.cut()
@@ -321,8 +325,8 @@ func (e *engines) aLineThatBreaksForAMoment() {
 	}
 }
 
-// What cannot be ended is not said to be, and does not go on when something else begins. Who has another line, or none,
-// notices nothing.
+// aLineThatBreaksForLong checks that a turn that cannot be ended is not reported as ended, and does not continue when
+// another turn begins. Users of other connections notice nothing.
 func (e *engines) aLineThatBreaksForLong() {
 	for _, s := range e.all() {
 		s.begin("for long")
@@ -341,7 +345,7 @@ func (e *engines) aLineThatBreaksForLong() {
 	e.bySSH.finish("for long")
 }
 
-// nothingWaits sees that no turn of long is left in a seat's container on the second engine.
+// nothingWaits checks that no turn of long is left in a seat's container on the second engine.
 func (e *engines) nothingWaits(s *seat) {
 	s.t.Helper()
 	if left := e.second.Docker("top", s.read("where"), "-eo", "pid,args"); strings.Contains(left, "until") {
@@ -368,7 +372,7 @@ func (e *engines) theSecondIsLost() {
 	e.works(e.here)
 }
 
-// works returns a turn that goes well, in the session that was there before.
+// works runs a turn successfully, in the earlier session.
 func (e *engines) works(s *seat) {
 	s.t.Helper()
 	s.ask(`and now? [[history]] [[text "fine"]]`)

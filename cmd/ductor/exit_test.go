@@ -16,7 +16,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// runDuctor runs ductor to its end and gives its exit code and what it said on standard error.
+// runDuctor runs ductor to its end and returns its exit code and output.
 func runDuctor(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return runDuctorIn(t, "", args...)
@@ -39,7 +39,7 @@ func runDuctorIn(t testing.TB, dir string, args ...string) (code int, stdout, st
 	}
 	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
-	_ = cmd.Wait() // the exit code says it
+	_ = cmd.Wait() // the exit code is checked instead
 	return cmd.ProcessState.ExitCode(), out.String(), said.String()
 }
 
@@ -131,7 +131,7 @@ func TestASecondSignalEndsAtOnceAndAgentsGoOn(t *testing.T) {
 	began := time.Now()
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	d.exit(t)
-	if took := time.Since(began); took > 10*time.Second { // what was given up would have taken longer
+	if took := time.Since(began); took > 10*time.Second { // an ordered end would have taken longer
 		t.Errorf("the second signal took %s", took)
 	}
 	if len(livingIn(t, town.cfg.Projects.DefaultDir)) == 0 {

@@ -13,25 +13,25 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// ran is the part of a script that runs a command, and counts in a file how often.
+// ran is a part of a script that runs a command, and counts its runs in a file.
 const ran = `[[tool cmd="echo x >> ran"]]`
 
-// timesRan is how often a script with ran ran.
+// timesRan returns the number of runs of ran.
 func (town *town) timesRan() int {
 	b, _ := os.ReadFile(filepath.Join(town.cfg.Projects.DefaultDir, "ran"))
 	return strings.Count(string(b), "x")
 }
 
-// failure is a row of the table of docs/recovery.md, as it is provoked.
+// failure is a row of the table in docs/recovery.md with its cause.
 type failure struct {
 	change  func(*config.Config)
 	script  string
-	says    []string // on its card
+	says    []string // texts on its card
 	buttons []string
-	runs    int // of the command in the script
+	runs    int // expected runs of the command in the script
 }
 
-// failures returns the rows of which nothing can be repeated, or nothing is: something ran.
+// failures returns the rows in which nothing is repeated, since a command ran or a repetition is impossible.
 func failures() map[string]failure {
 	bypass := func(c *config.Config) { c.Permissions.Mode = "bypass" }
 	return map[string]failure{
@@ -69,7 +69,8 @@ func failures() map[string]failure {
 	}
 }
 
-// Each kind of failure says what happened and what ran, has its buttons, and runs nothing once more without a press.
+// The card of each kind of failure says what happened and what ran, and has its buttons. Nothing is repeated without
+// a press.
 func TestEachFailureHasItsButtons(t *testing.T) {
 	for name, f := range failures() {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestEachFailureHasItsButtons(t *testing.T) {
 	}
 }
 
-// What each button after a failure does: the prompt runs once more, once, in the session, in a new one, or with another agent.
+// Each button after a failure runs the prompt exactly once: in the session, in a new one, or with another agent.
 func TestEachButtonAfterAFailure(t *testing.T) {
 	overloaded := ran + `[[error 529 delay=1ms]]`
 	full := ran + `[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`
@@ -136,12 +137,13 @@ func TestEachButtonAfterAFailure(t *testing.T) {
 	}
 }
 
-// A turn of an overloaded model of which nothing ran is tried again after a pause that the card counts down. Its button ends that.
+// If the model is overloaded and nothing ran, ductor retries after a pause. The card shows a countdown, and its
+// button cancels the retry.
 func TestAnOverloadedModelIsTriedAgain(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Recovery.RetryAfter = 30 * time.Second })
 	town.say(`[[error 529 delay=1ms]]`)
 	town.await("the model is overloaded; it is asked again in ")
-	// it counts
+	// The countdown runs.
 	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "asked again in 25") })
 	town.press("✖ Cancel")
 	m := town.awaitButton("🤝 Go on with Codex")
@@ -150,14 +152,14 @@ func TestAnOverloadedModelIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A substitute answers for an agent that is not there, and for one that failed too often; the first line of the card says so.
+// A substitute answers for a missing agent, and for one that failed too often. The first line of the card says so.
 func TestASubstituteIsNamedFirst(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", []string{"codex"}
 	})
 	town.say(`[[text "here I am"]]`)
 	m := town.await("here I am")
-	if strings.Contains(m.Text, "ductor doctor") { // Claude's own advice is enough
+	if strings.Contains(m.Text, "ductor doctor") { // Claude's own advice suffices
 		t.Errorf("the card says %q", m.Text)
 	}
 	if !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude is not installed where ductor looks") {
@@ -171,7 +173,7 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 		town.say(ran + `[[crash code=3]]`)
 		town.awaitDone(i + 1)
 	}
-	eventually(t, "the status to say that Claude is left alone", func() bool { // it does when the turn's end is stored
+	eventually(t, "the status to say that Claude is left alone", func() bool { // this happens when the end of the turn is stored
 		return strings.Contains(town.answer("/status", "Directory: "),
 			"Claude failed 2 turns in a row and is left alone until")
 	})
@@ -185,7 +187,7 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 	}
 }
 
-// Each attempt of a turn may cost what is left of the budget, also the one that follows a failure without being asked for.
+// Each attempt of a turn gets the rest of the budget, including an automatic retry.
 func TestEveryAttemptHasABudget(t *testing.T) {
 	var g gatedAgent
 	town := surroundings(t, func(c *config.Config) {
@@ -206,7 +208,8 @@ func TestEveryAttemptHasABudget(t *testing.T) {
 	}
 }
 
-// A limit and a log-in that an agent tells of in words alone are known, and a reset is of the zone that it names.
+// ductor recognizes limits and log-ins that an agent reports only in words. The time of a reset is in the zone that
+// the agent names.
 func TestLimitsAreKnownByTheirWords(t *testing.T) {
 	var g gatedAgent
 	town := newTown(t, func(c *config.Config) {
@@ -233,8 +236,8 @@ func TestLimitsAreKnownByTheirWords(t *testing.T) {
 	}
 }
 
-// A session in which something has every prompt refused, such as a picture that the API cannot read, is left by a button: a new one has
-// what was said, without that picture.
+// If something in a session makes every prompt fail, such as a picture that the API cannot read, a button starts a
+// new session with the history but without the picture.
 func TestAPoisonedSessionIsLeftByAButton(t *testing.T) {
 	var g gatedAgent
 	town := newTown(t, func(c *config.Config) { g = putGate(t, &c.Agents.Claude.Path) })

@@ -17,7 +17,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// picture returns a small PNG file, larger than the thumbnail that the simulated Telegram makes of it.
+// picture returns a small PNG file that is larger than its thumbnail.
 func picture(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -27,7 +27,7 @@ func picture(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// awaitFile waits for a message of the bot with a file of this kind and name, and gives what the file holds.
+// awaitFile waits for a message of the bot with a file of this kind and name, and returns the file.
 func (town *town) awaitFile(kind, name string) (telegram.Message, []byte) {
 	town.t.Helper()
 	m, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
@@ -160,7 +160,8 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 	}
 }
 
-// awaitKeyboard waits for a message of the bot at or after one with a button, and no link or file of keys among them.
+// awaitKeyboard waits for a message of the bot, at or after another one, with a button. It fails if the chat shows a
+// file of keys.
 func (town *town) awaitKeyboard(after telegram.Message, button string) telegram.Message {
 	town.t.Helper()
 	m, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
@@ -196,7 +197,7 @@ func TestABotWithoutTheRightToSendFilesSaysSo(t *testing.T) {
 	town.awaitAfter(town.say(`[[text "[[file: chart.png]]"]]`), "Telegram did not take chart.png")
 }
 
-// A real agent is told of the line that sends a file, and what it draws arrives as a picture.
+// A real agent knows the line that sends a file, and the picture that it draws arrives.
 func TestTheRealAgentsSendPictures(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"claude", "codex"} {
@@ -224,7 +225,8 @@ func TestTheRealAgentsSendPictures(t *testing.T) {
 	}
 }
 
-// What a caption has no room for follows as a message; an album ends there. Words that a message has no room for go on in the next.
+// The part of a caption that does not fit follows as a message, which ends an album. A long text continues in the
+// next message.
 func TestALongCaptionGoesOn(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	chart := picture(t)
@@ -244,7 +246,7 @@ func TestALongCaptionGoesOn(t *testing.T) {
 	}
 }
 
-// A message ends where it has as many entities, or as long addresses, as Telegram keeps: no link of an answer is lost.
+// A message ends at Telegram's limit of entities or of long addresses, so no link of an answer is lost.
 func TestAnAnswerWithManyLinks(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Permissions.Mode, c.Queue.MergeWindow = "bypass", 10*time.Second // the prompt is four messages
@@ -269,8 +271,8 @@ func TestAnAnswerWithManyLinks(t *testing.T) {
 	}
 }
 
-// A Bot API server of one's own that runs with --local names the paths of its files and serves none: ductor reads them in
-// telegram.api_files, also those that are larger than Telegram's limit.
+// A local Bot API server returns the paths of its files and does not serve them. ductor reads them in
+// telegram.api_files, including files above Telegram's limit.
 func TestFilesOfALocalBotAPIServer(t *testing.T) {
 	kept := t.TempDir()
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Telegram.APIFiles = "bypass", kept })

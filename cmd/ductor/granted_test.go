@@ -11,7 +11,8 @@ import (
 	"ductor/internal/realagent"
 )
 
-// A bypass that was chosen in a sandboxed project ends with /project of one that has no sandbox: the next command there waits for a card.
+// A bypass that was chosen in a sandboxed project ends when /project selects one without a sandbox: the next command
+// waits for an approval.
 func TestRightsOfASandboxDoNotFollowToTheMachine(t *testing.T) {
 	realagent.LongOnly(t)
 	host := engineHost(t)

@@ -12,11 +12,11 @@ import (
 	"ductor/internal/config"
 )
 
-// gatedAgent is a program that is broken while its gate says so.
+// gatedAgent is a program whose failures the test controls with a file.
 type gatedAgent struct{ gate, waits, args string }
 
-// putGate puts a program before an agent's. While the gate says "die" it dies, while it says "hang" it does nothing, and while it
-// has a result of Claude each prompt ends with that.
+// putGate wraps an agent's program. While the gate file contains "die", the program exits; with "hang", it waits. If
+// the file contains a result of Claude, each prompt ends with that.
 func putGate(t *testing.T, program *string) gatedAgent {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ exec %[3]s "$@"
 	return g
 }
 
-// fail has Claude say that each prompt failed, with fields besides a text.
+// fail makes Claude report that each prompt failed, with a text and other fields.
 func (g gatedAgent) fail(t *testing.T, text string, fields ...any) {
 	t.Helper()
 	result := map[string]any{"type": "result", "subtype": "success", "is_error": true, "result": text,
@@ -97,8 +97,8 @@ func promptsOf(t *testing.T, agent cli.Agent) (prompts []string) {
 	return prompts
 }
 
-// An agent that fails at its start, or is stopped before it read the prompt, was told nothing: the chat does not say so, and its next
-// prompt has what it missed.
+// If an agent fails at its start, or is stopped before it read the prompt, it received nothing. The chat does not
+// claim a handoff, and its next prompt contains the missing turns.
 func TestAHandOffIsNotLost(t *testing.T) {
 	for agent, other := range map[cli.Agent]string{"claude": "codex", "codex": "claude", "gemini": "claude"} {
 		t.Run(string(agent), func(t *testing.T) {
@@ -151,14 +151,15 @@ func TestAHandOffIsNotLost(t *testing.T) {
 	}
 }
 
-// A prompt that goes on with another agent after a limit reaches it once, however long it is, and does not push the history out.
+// A prompt that continues with another agent after a limit reaches it once, regardless of its length, and does not
+// displace the history.
 func TestAPromptIsNotHandedOverWithItself(t *testing.T) {
 	var g gatedAgent
 	town := newTown(t, func(c *config.Config) { g = putGate(t, &c.Agents.Claude.Path) })
 	town.say(`@gemini first [[start]][[text "the plan"]]`)
 	town.awaitDone(1)
 	g.fail(t, "You've hit your limit", "api_error_status", 429)
-	pasted := strings.Repeat("a line of the log\n", 200) // a message of Telegram
+	pasted := strings.Repeat("a line of the log\n", 200) // as long as one message of Telegram
 	town.say(`second %s [[start]][[text "it is understood"]]`, pasted)
 	town.await("reached its usage limit")
 	town.press("🤝 Go on with Codex")
@@ -173,7 +174,7 @@ func TestAPromptIsNotHandedOverWithItself(t *testing.T) {
 	}
 }
 
-// The chat says what of the history had no room.
+// The chat names the part of the history that did not fit.
 func TestTheChatNamesWhatABudgetLeftOut(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Sessions.HandoffTokens = 400 })
 	town.say(`first [[text "the plan"]]`)
@@ -187,7 +188,7 @@ func TestTheChatNamesWhatABudgetLeftOut(t *testing.T) {
 	}
 }
 
-// The role of a file adds to Claude's own system prompt.
+// A role from a file is appended to Claude's own system prompt.
 func TestARoleOfAFileAddsToThePrompt(t *testing.T) {
 	var g gatedAgent
 	town := newTown(t, func(c *config.Config) {

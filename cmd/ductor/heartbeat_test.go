@@ -14,7 +14,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// job is one that the configuration of a test has.
+// job returns a configured job.
 func job(schedule, prompt string) config.Job {
 	return config.Job{
 		Enabled: true, Schedule: schedule, Prompt: prompt, Missed: "once", Overlap: "skip",
@@ -145,9 +145,9 @@ func TestAWebhookStartsATurn(t *testing.T) {
 	}
 }
 
-// TestARunThatIsFarTooOldIsEndedAndToldOnce: on this host, of a person and of a job, with a button that has it run again.
+// TestARunThatIsFarTooOldIsEndedAndToldOnce tests runs of a user and of a job on this host. A button repeats them.
 func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
-	// The first time it hangs, and goes on hanging if only what it runs is ended.
+	// The first run hangs, and continues to hang if only its child processes end.
 	const hang = `[[tool cmd="test -e again || { touch again hangs; sleep 600 || exit; }; rm hangs"]][[tool cmd="test ! -e hangs || sleep 600"]][[text "it came to its end"]]`
 	for name, job := range map[string]bool{"of a person": false, "of a job": true} {
 		t.Run(name, func(t *testing.T) {
@@ -176,8 +176,8 @@ func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
 	}
 }
 
-// The chat shows a long result of a job in short, and a file has all of it: the block that the agent wrote for that, else what the model
-// for summaries makes of it, else its end.
+// The chat shows a short form of a long result of a job, with a complete file: the agent's own summary, otherwise one
+// by the summary model, otherwise the end.
 func TestALongResultOfAJobIsShortened(t *testing.T) {
 	for name, c := range map[string]struct{ prompt, model, want string }{
 		"block": {`[[text n=21 size=1000]] [[text "<SUMMARY>the short of it</SUMMARY>"]]`, "codex",

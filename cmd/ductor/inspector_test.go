@@ -17,14 +17,14 @@ import (
 	"ductor/lang"
 )
 
-// foreign is a client of the protocol that knows nothing of ductor.
+// foreign is an MCP client that knows nothing of ductor.
 type foreign struct {
 	*town
 	program string
 	env     []string // -e NAME=value
 }
 
-// run has the client do something in the environment of an agent.
+// run runs the client with the environment of an agent.
 func (f foreign) run(token string, args ...string) (string, error) {
 	f.t.Helper()
 	ductor, err := os.Executable()
@@ -75,14 +75,14 @@ func TestTheInspectorCallsEveryTool(t *testing.T) {
 	}
 }
 
-// listsAndCalls calls every tool that is listed, or two of them if the run is not long. Each has a name for users.
+// listsAndCalls calls every listed tool, or two of them in short runs. Each tool has a name for users.
 func (f foreign) listsAndCalls(token string) {
 	f.t.Helper()
 	out, err := f.run(token, "--method", "tools/list")
 	var listed struct {
 		Tools []struct{ Name string }
 	}
-	// complaints may follow
+	// Complaints may follow the JSON.
 	if err != nil || json.NewDecoder(strings.NewReader(out[max(strings.Index(out, "{"), 0):])).Decode(&listed) != nil {
 		f.t.Fatalf("list: %v\n%s", err, out)
 	}
@@ -111,7 +111,7 @@ func (f foreign) listsAndCalls(token string) {
 			f.t.Errorf("users read %q", name)
 		}
 		if !testprogram.Long() && tool.Name != "send_file" && tool.Name != "ask_user" {
-			continue // each call starts the client anew, which takes seconds of a processor
+			continue // each call starts the client, which takes seconds of CPU time
 		}
 		args := []string{"--method", "tools/call", "--tool-name", tool.Name}
 		for arg := range strings.SplitSeq(c.args, "|") {
@@ -133,7 +133,7 @@ func (f foreign) listsAndCalls(token string) {
 	}
 }
 
-// A shell of an agent sends a message and a file, and is told why something cannot be sent.
+// An agent's shell sends a message and a file. If something cannot be sent, it gets the reason.
 func TestAShellOfAnAgentSends(t *testing.T) {
 	town := surroundings(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.start()

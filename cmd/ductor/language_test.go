@@ -9,7 +9,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// The language of a user's Telegram decides what the chat says; /language changes it for good, and a group has its own.
+// The language of a user's Telegram selects the language of the chat. /language changes it permanently, and a group
+// has its own.
 func TestTheChatSpeaksTheLanguageOfItsUser(t *testing.T) {
 	const id = -1000000000042
 	town := newTown(t, func(cfg *config.Config) {

@@ -15,7 +15,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// holdGit puts a git first in the PATH that takes no snapshot while it is held.
+// holdGit puts a git first in PATH that takes no snapshots while held.
 func holdGit(t *testing.T) (hold, release func()) {
 	t.Helper()
 	git, err := exec.LookPath("git")
@@ -43,8 +43,8 @@ func holdGit(t *testing.T) (hold, release func()) {
 
 const newRepository = `git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore; git add .; git commit -qm one; find . -exec touch -h -d '1 hour ago' {} +`
 
-// While a turn waits for its user in another chat, answers have their undo, older ones too. A turn that writes at the same time takes it,
-// and the chat is named.
+// While a turn waits for its user in another chat, answers have Undo, also for earlier turns. A turn that writes at
+// the same time removes it, and names the other chat.
 func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 	const id = -1000000000001
 	town := newTown(t, func(cfg *config.Config) {
@@ -98,7 +98,7 @@ func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 	}
 }
 
-// A turn whose tools only looked says nothing of an undo, although a snapshot took longer than the first of them.
+// A turn with only reading tools says nothing about Undo, even if a snapshot took longer than the first of them.
 func TestATurnThatChangedNothingNeedsNoUndo(t *testing.T) {
 	hold, release := holdGit(t)
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "bypass" })
@@ -125,8 +125,8 @@ func TestATurnThatChangedNothingNeedsNoUndo(t *testing.T) {
 	}
 }
 
-// An answer is complete when the agent has ended: neither its card nor the next prompt waits for the look at the files. What changed
-// is added to the card.
+// An answer is complete when the agent has ended: neither its card nor the next prompt waits for the comparison of
+// files. Its result is added to the card later.
 func TestTheFilesOfATurnKeepNobodyWaiting(t *testing.T) {
 	hold, release := holdGit(t)
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
@@ -152,8 +152,8 @@ func TestTheFilesOfATurnKeepNobodyWaiting(t *testing.T) {
 	})
 }
 
-// The lines of Gemini, which asks before it speaks of a tool, and does not say how a command ended that printed something: one that
-// waits has a lock, one that was denied stays, one whose end is not known has no ✓, and one that runs is there after a restart.
+// Gemini asks before it announces a tool, and does not report how a command with output ended. A waiting command has
+// a lock, a denied one stays, one with an unknown end has no ✓, and a running one is shown after a restart.
 func TestTheLinesOfAnAgentThatSaysLittle(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Agents.Default, cfg.Permissions.Mode = "gemini", "ask" })
 	line := func(after telegram.Message, sign, of string) telegram.Message {
@@ -189,8 +189,7 @@ func TestTheLinesOfAnAgentThatSaysLittle(t *testing.T) {
 	}
 }
 
-// What an answer and its steps say once the turn is over: no bypass, and of a command how long it ran, without the wait for its
-// user.
+// After a turn, its answer and steps do not mention bypass. The duration of a command excludes the wait for its user.
 func TestWhatAnAnswerSaysOfItsTools(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
 	town.say(`[[start]] [[ask cmd="true"]] [[text "the answer"]]`)
@@ -218,7 +217,7 @@ func TestWhatAnAnswerSaysOfItsTools(t *testing.T) {
 	}
 }
 
-// What a sub-agent of the real Codex runs is counted in the line of the tool that started it.
+// A command of a sub-agent of the real Codex is counted in the line of the tool that started the sub-agent.
 func TestASubAgentOfCodexLeavesATrace(t *testing.T) {
 	realagent.LongOnly(t)
 	town, _ := realTown(t, "codex", nil)

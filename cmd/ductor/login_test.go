@@ -17,7 +17,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// accounts logs real agents in by a code, once it was entered.
+// accounts is a log-in server that accepts a real agent after the code was entered.
 type accounts struct {
 	*httptest.Server
 	entered atomic.Bool
@@ -49,8 +49,8 @@ func newAccounts(t *testing.T) *accounts {
 	return a
 }
 
-// A real Codex that is not logged in offers to log in. The code reaches the owner's chat only, and after it was entered the
-// agent can be used; the prompt runs when that is asked for.
+// A real Codex without a log-in offers to log in. Only the owner's chat gets the code. After it was entered, the
+// agent works, and a press runs the prompt.
 func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 	accounts := newAccounts(t)
 	town, _ := realSurroundings(t, "codex", func(c *config.Config) {
@@ -76,7 +76,7 @@ func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 	if !strings.Contains(card.Text, "Codex is not logged in") {
 		t.Errorf("the card says %q", card.Text)
 	}
-	for range 2 { // the second press begins nothing
+	for range 2 { // the second press has no effect
 		if a := town.pressOn(card, "🔑 Log in"); !strings.Contains(a.Text, "private chat of the owner") {
 			t.Errorf("the press is answered with %q", a.Text)
 		}

@@ -10,8 +10,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// /newtopic opens a topic with the project's name, in which the named agent works in the project, while the chat around it works on
-// where it did. Where no topic can be opened the chat says why.
+// /newtopic opens a topic with the project's name, in which the named agent works in the project. The original chat
+// keeps its project. If no topic can be opened, the chat says why.
 func TestATopicIsOpenedForAProject(t *testing.T) {
 	const id = -1000000000042
 	town := newTown(t, func(cfg *config.Config) {
@@ -76,7 +76,7 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 	}
 }
 
-// The icon of a topic that ductor opened says what its agent does; that of a user's topic stays.
+// The icon of a topic that ductor opened shows its agent's state. The icon of a user's topic does not change.
 func TestATopicsIconSaysWhatItsAgentDoes(t *testing.T) {
 	const id = -1000000000042
 	town := newTown(t, func(cfg *config.Config) {

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// asked ends the app and returns what the agents of a conversation were asked.
+// asked stops the app and returns the prompts of a conversation.
 func (town *town) asked(in orchestrator.ConversationID) (prompts []orchestrator.Prompt) {
 	t := town.t
 	t.Helper()
@@ -43,7 +43,7 @@ func csvFile(name string) telegram.File {
 	return telegram.File{Name: name, MIME: "text/csv", Data: []byte("a,b\n")}
 }
 
-// What a user sends in one go is one prompt, also where Telegram delivers it as several messages.
+// A text that a user sends at once is one prompt, even if Telegram delivers it as several messages.
 func TestWhatIsSentInOneGoIsOnePrompt(t *testing.T) {
 	town := newTown(t, nil)
 	owner, joined := town.chat.Person(), telegram.InOneGo()
@@ -93,7 +93,7 @@ func TestWhatIsSentInOneGoIsOnePrompt(t *testing.T) {
 	}
 }
 
-// The rest of a command that a client split is a part of it, and no prompt.
+// If a client splits a long command, the rest belongs to the command.
 func TestTheRestOfASplitCommand(t *testing.T) {
 	town := newTown(t, nil)
 	release := town.srv.Hold()
@@ -117,7 +117,7 @@ func TestTheRestOfASplitCommand(t *testing.T) {
 	}
 }
 
-// The files of an album are for the bot if any of their captions names it, whichever comes first.
+// The bot gets the files of an album if one of their captions mentions it.
 func TestAnAlbumWhoseLastCaptionNamesTheBot(t *testing.T) {
 	const id = -100
 	town := newTown(t, func(c *config.Config) { c.Telegram.AllowedGroups = []int64{id} })
@@ -134,7 +134,7 @@ func TestAnAlbumWhoseLastCaptionNamesTheBot(t *testing.T) {
 	}
 }
 
-// A forward that comes when the turn of its comment has begun goes into that turn.
+// A forward that arrives after the turn of its comment began is added to that turn.
 func TestALateForwardSteersItsTurn(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.chat.Person().Send(town.chat, `[[text "ready"]]`)
@@ -147,7 +147,7 @@ func TestALateForwardSteersItsTurn(t *testing.T) {
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "begun"))
 	release(0)
 	town.say(`[[text "the next prompt"]]`)
-	town.await("next in line") // so what came before it is where it belongs
+	town.await("next in line") // so the earlier messages are in place
 	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestALateForwardSteersItsTurn(t *testing.T) {
 	}
 }
 
-// With an agent that takes nothing while it works, a button starts over with both messages.
+// If an agent accepts no input while it works, a button restarts the turn with both messages.
 func TestStartingOverWithALateForward(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Agents.Default = "bypass", "gemini" })
 	release := town.srv.Hold()
@@ -179,7 +179,7 @@ func TestStartingOverWithALateForward(t *testing.T) {
 	}
 }
 
-// What a user formatted reaches the agent as Markdown, wherever it stands.
+// The agent receives a user's formatting as Markdown, in all parts of a prompt.
 func TestFormattingReachesTheAgent(t *testing.T) {
 	town := newTown(t, nil)
 	owner, bob := town.chat.Person(), town.srv.Person(555, "Bob")
@@ -206,7 +206,7 @@ func TestFormattingReachesTheAgent(t *testing.T) {
 	}
 }
 
-// What belongs to a prompt that still waits becomes a part of it.
+// Later parts of a waiting prompt are added to it.
 func TestALatePartOfAPromptThatWaits(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.say(`[[start]] [[tool cmd="touch begun; until [ -e go ]; do sleep 0.05; done"]]`)
@@ -219,7 +219,7 @@ func TestALatePartOfAPromptThatWaits(t *testing.T) {
 	town.await("next in line")
 	release(0)
 	town.say(`[[text "the last"]]`)
-	town.await("2 ahead") // the comment and what runs: the file is no prompt of its own
+	town.await("2 ahead") // the comment and the running turn: the file is not a separate prompt
 	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

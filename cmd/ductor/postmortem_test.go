@@ -19,10 +19,10 @@ import (
 	"ductor/internal/store"
 )
 
-// What a test that failed tells of the ductors it started, for those who were not there: each one's log is the test's
-// own, and the last one ends with where its goroutines were.
+// When a test fails, this file prints the state of its ductors: each one's log is in the test's log, and the last one
+// ends with its goroutines.
 
-// testify has a daemon that still runs say where its goroutines are, and ends it.
+// testify makes a running daemon print its goroutines, and ends it.
 func (d *daemon) testify() {
 	if d.cmd.Process.Signal(syscall.SIGQUIT) != nil {
 		return
@@ -33,7 +33,7 @@ func (d *daemon) testify() {
 	}
 }
 
-// postMortem tells what the journal and the runs of a town say, and what agents printed last.
+// postMortem prints the journal and the runs of a town, and the agents' last output.
 func (town *town) postMortem() {
 	t := town.t
 	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
@@ -72,7 +72,7 @@ func (town *town) tellJournal(ctx context.Context) {
 	}
 }
 
-// awaitPrinted waits until what an agent printed last contains part. No ductor may run.
+// awaitPrinted waits until an agent's last output contains part. No ductor may run.
 func (town *town) awaitPrinted(part string) {
 	t := town.t
 	t.Helper()
@@ -90,7 +90,7 @@ func (town *town) awaitPrinted(part string) {
 	})
 }
 
-// lastWords returns the end of what a run's agent printed.
+// lastWords returns the end of an agent's output.
 func lastWords(ctx context.Context, root *runner.Client, info runner.Info) string {
 	const most = 4 << 10
 	run, err := root.Follow(ctx, info.ID, max(info.OutputEnd-most, 0))
@@ -115,7 +115,7 @@ func asJSON(v any) string {
 	return string(raw) + errorText(err)
 }
 
-// tellsWhenItFails has postMortem done when the test has failed and its daemons are dead, before their runs are ended.
+// tellsWhenItFails runs postMortem if the test fails, after its daemons ended and before their runs are ended.
 func (town *town) tellsWhenItFails() {
 	town.t.Cleanup(func() {
 		if town.t.Failed() {
@@ -124,7 +124,7 @@ func (town *town) tellsWhenItFails() {
 	})
 }
 
-// The post-mortem itself: of a town with a turn that runs, one that waits and a daemon at work.
+// The test runs postMortem for a town with a running turn, a waiting one and a daemon.
 func TestAPostMortemTellsWhatThereIsToKnow(t *testing.T) {
 	told := &notedLog{TB: t}
 	town := surroundings(t, nil)
@@ -145,7 +145,7 @@ func TestAPostMortemTellsWhatThereIsToKnow(t *testing.T) {
 	}
 }
 
-// notedLog is a test whose log is kept.
+// notedLog is a test that records its log.
 type notedLog struct {
 	testing.TB
 	text strings.Builder

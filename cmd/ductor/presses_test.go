@@ -11,18 +11,18 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// pressed is a chat with all that has buttons, and the chats of users who press them too.
+// pressed is a chat with all kinds of buttons, and the chats of other users who press them too.
 type pressed struct {
 	*town
 	card      telegram.Message // the answer
 	neighbour *telegram.Chat   // of a listed user
 	theirs    telegram.Message // in that chat
 	stranger  *telegram.Chat   // of a user who is not listed
-	plots     int              // presses that send one
+	plots     int              // presses that send a picture
 }
 
-// Any sequence of presses on the buttons below answers and on screens, by any user, at any age and over restarts, runs no
-// prompt, changes and sends nothing twice, and shows nothing of another chat.
+// No sequence of presses on the buttons of answers and screens, by any user, at any time and across restarts, runs a
+// prompt, changes or sends anything twice, or shows anything of another chat.
 func TestAnySequenceOfPressesOnButtons(t *testing.T) {
 	p := pressedTown(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,7 +72,7 @@ func pressedTown(t *testing.T) *pressed {
 	return p
 }
 
-// press presses a button that the chat shows: the owner there, a listed user in another chat, or a stranger.
+// press presses a visible button: the owner does so in the chat, a listed user in another chat, or a stranger.
 func (p *pressed) press(t *rapid.T) {
 	type button struct {
 		on   telegram.Message
@@ -82,7 +82,7 @@ func (p *pressed) press(t *rapid.T) {
 	for _, m := range p.chat.View().FromBot() {
 		for _, row := range m.Keyboard {
 			for _, b := range row {
-				// those of sessions delete and move what this test looks at, as they should
+				// Buttons of sessions delete and move the state that this test checks.
 				if !strings.HasPrefix(b.Data, "S:") {
 					all = append(all, button{m, b.Data})
 				}
@@ -94,7 +94,7 @@ func (p *pressed) press(t *rapid.T) {
 		"by") {
 	case "neighbour":
 		if strings.HasPrefix(b.data, "U:s:") {
-			return // names nothing of this chat: it is /diff in the neighbour's own, whose directory is the same
+			return // acts as /diff in the neighbour's own chat, which has the same directory
 		}
 		p.answered(t, p.neighbour.Person().TapData(p.theirs, b.data))
 	case "stranger":
@@ -115,7 +115,7 @@ func (p *pressed) answered(t *rapid.T, tap *telegram.Tap) {
 	}
 }
 
-// wrong says what presses must not have done; empty for nothing.
+// wrong returns a forbidden effect of presses, or "".
 func (p *pressed) wrong() string {
 	for _, chat := range []*telegram.Chat{p.neighbour, p.stranger} {
 		for _, m := range chat.View().FromBot() {
@@ -141,7 +141,7 @@ func (p *pressed) wrong() string {
 	if answers != 1 {
 		return fmt.Sprintf("%d messages have the answer", answers)
 	}
-	// Undone, done again or committed, the one file that the turn wrote is whole or not there, and no commit comes twice.
+	// After undo, redo or commit, the turn's only file is complete or missing, and no commit exists twice.
 	state := p.sh(`cat zebra.txt 2>/dev/null || echo none; cat a.txt; git log --format=%s | grep -vc '^one$' || true`)
 	if f := strings.Fields(state); len(f) != 3 || f[0] != "Zebra42" && f[0] != "none" || f[1] != "one" || f[2] != "0" &&
 		f[2] != "1" {

@@ -11,8 +11,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A chat chooses a repository and a branch by /project: the agent works in a worktree, which is removed with its changes only after a
-// question; and it may use the configured further directories.
+// A chat selects a repository and a branch with /project. The agent works in a worktree, and may use the additional
+// configured directories. The worktree and its changes are only removed after a question.
 func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 	shared := t.TempDir()
 	town := newTown(t, func(cfg *config.Config) {
@@ -68,13 +68,13 @@ func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 	town.await(`There is no project "none"`)
 }
 
-// Of a repository that belongs to another user of the machine the chat says so, and how to trust it.
+// If a repository belongs to another user of the machine, the chat says so and how to trust it.
 func TestARepositoryOfAnotherUser(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := t.TempDir() // as if it was not this user's
+	other := t.TempDir() // stands for a directory of another user
 	script := "#!/bin/sh\nGIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec " + git + ` "$@"` + "\n"
 	if err := os.WriteFile(filepath.Join(other, "git"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// readable puts what can be read unseen into the project, and what cannot.
+// readable adds files to the project that may be read without asking, and others that may not.
 func (town *town) readable() {
 	town.t.Helper()
 	outside, project := town.linked(), town.cfg.Projects.DefaultDir
@@ -29,8 +29,8 @@ func (town *town) readable() {
 	}
 }
 
-// Commands that only read run unasked, in ask and while edits are accepted. What reads a hidden file or one of secrets, or leads out
-// of the project, by its name or by a link, is asked for, and so is what does more than read.
+// Reading commands run without asking, in ask and accept-edits. ductor asks about commands that read hidden files or
+// secrets, leave the project by a path or a link, or do more than read.
 func TestAttackReadingIsUnaskedAndNothingElse(t *testing.T) {
 	town := surroundings(t, nil)
 	town.agent, town.permission = "codex", "ask"
@@ -76,7 +76,7 @@ func TestAttackReadingIsUnaskedAndNothingElse(t *testing.T) {
 	reads()
 }
 
-// The real agents read unasked, too, with a tool and with a command.
+// The real agents read without asking, with a tool and with a command.
 func TestTheRealAgentsReadUnasked(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, reads := range map[string]string{

@@ -8,8 +8,8 @@ import (
 	"ductor/internal/realagent"
 )
 
-// Real agents that the configuration names as agents of the Agent Client Protocol: after a restart they do not answer with their past, they know of
-// a turn that was stopped, once, and an answer that breaks off again and again is shown once, as a failure.
+// Real agents are configured as agents of the Agent Client Protocol. After a restart they do not repeat earlier
+// answers. They learn of a stopped turn once. An answer that breaks repeatedly is shown once, as a failure.
 func TestRealAgentsOfTheAgentClientProtocol(t *testing.T) {
 	realagent.LongOnly(t)
 	for name, install := range map[string]func(testing.TB, string) realagent.CLI{"gem": realagent.Gemini,

@@ -23,8 +23,9 @@ var (
 	someCells = flag.String("cells", "", "a regular expression: play only these cells, and leave the table")
 )
 
-// TestTheChatShowsWhatRealAgentsDo plays each situation with each real agent, and compares what the chat shows with what the agent
-// did. The table is in docs/agents.md: a cell is a check mark, a dash if the agent has no such thing, or says what is not so.
+// TestTheChatShowsWhatRealAgentsDo plays each situation with each real agent, and compares the chat with the agent's
+// actions. The table is in docs/agents.md. A cell is a check mark, a dash if the agent lacks the feature, or a
+// description of the difference.
 func TestTheChatShowsWhatRealAgentsDo(t *testing.T) {
 	realagent.LongOnly(t)
 	agents := []string{"claude", "codex", "gemini", "copilot", "opencode", "qwen"}
@@ -44,7 +45,7 @@ func TestTheChatShowsWhatRealAgentsDo(t *testing.T) {
 				}
 				table[agent][cell.name] = s.play(cell)
 				t.Logf("%s: %s", cell.name, table[agent][cell.name])
-				if s.reason != "" { // the next situation is not to suffer from this one
+				if s.reason != "" { // the next situation should start from a clean state
 					s.stop()
 					s = nil
 				}
@@ -54,7 +55,7 @@ func TestTheChatShowsWhatRealAgentsDo(t *testing.T) {
 	chatTable().check(t, agents, table)
 }
 
-// situation is one row of the table. Its reason is what is not shown as it is; empty if all is.
+// situation is one row of the table. reason describes a difference, or is empty.
 type situation struct {
 	name string
 	show func(*scene)
@@ -81,25 +82,25 @@ func situations() []situation {
 	}, troubles()...)
 }
 
-// scene is a town in which one real agent plays the cells.
+// scene is a town in which one real agent plays the situations.
 type scene struct {
 	*town
 	api    *modelapi.Server
 	agent  string
 	mark   telegram.MessageID // the user's newest message
 	reason string
-	lacks  bool // the agent has no such thing
+	lacks  bool // the agent lacks the feature
 }
 
 func newScene(t *testing.T, agent, temporary string) *scene {
 	t.Helper()
-	t.Setenv("TMPDIR", temporary) // not below that of the scene before
+	t.Setenv("TMPDIR", temporary) // outside of the previous scene's directory
 	town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 	town.agent = agent
 	return &scene{town: town, api: api, agent: agent}
 }
 
-// play begins a new session, plays a cell and returns what the table says of it.
+// play starts a new session, plays a situation and returns its cell.
 func (s *scene) play(c situation) string {
 	s.t.Helper()
 	s.reason, s.lacks = "", false
@@ -118,14 +119,14 @@ func (s *scene) play(c situation) string {
 	return "✓"
 }
 
-// wrong notes what is not shown as it is. The first reason counts.
+// wrong records a difference. Only the first one is kept.
 func (s *scene) wrong(format string, args ...any) {
 	if s.reason == "" {
 		s.reason = fmt.Sprintf(format, args...)
 	}
 }
 
-// screen is what the bot shows below a message.
+// screen returns the bot's messages below a message.
 func (s *scene) screen(after telegram.MessageID) string {
 	var b strings.Builder
 	for _, m := range s.chat.View().FromBot() {
@@ -136,7 +137,7 @@ func (s *scene) screen(after telegram.MessageID) string {
 	return b.String()
 }
 
-// neverShown are words of protocols, and marks of what was not understood.
+// neverShown are protocol terms and marks of unknown events, which users should never see.
 var neverShown = []string{
 	"threadId", "availableDecisions", "rawInput", "_meta", "toolCall.", "$runtime", "[MODE_UPDATE]",
 	"ductor MCP Server", "mcp__ductor",
@@ -144,7 +145,7 @@ var neverShown = []string{
 	"[current working directory", "doesn't want to", "Internal error", "auto ·",
 }
 
-// speaksPlainly looks for words that tell a user nothing, in all that was shown below a message.
+// speaksPlainly searches the messages below one for terms that users do not understand.
 func (s *scene) speaksPlainly(after telegram.MessageID) {
 	for _, m := range s.chat.History() {
 		for _, v := range m.Versions {
@@ -157,12 +158,12 @@ func (s *scene) speaksPlainly(after telegram.MessageID) {
 	}
 }
 
-// prompt sends a text. What the scene looks at from then on is below it.
+// prompt sends a text. From then on, the scene only checks messages below it.
 func (s *scene) prompt(format string, args ...any) {
 	s.mark = s.say(format, args...).ID
 }
 
-// sees waits until the bot shows a message that is so below the user's newest one. Where it does not come, what is missing is noted.
+// sees waits for a message that is accepts, below the user's newest one. If none arrives, it records that.
 func (s *scene) sees(what string, is func(telegram.Message) bool) (telegram.Message, bool) {
 	s.t.Helper()
 	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
@@ -174,13 +175,13 @@ func (s *scene) sees(what string, is func(telegram.Message) bool) (telegram.Mess
 	return m, err == nil
 }
 
-// text waits for words of the bot.
+// text waits for a text of the bot.
 func (s *scene) text(part string) (telegram.Message, bool) {
 	s.t.Helper()
 	return s.sees("“"+part+"”", func(m telegram.Message) bool { return strings.Contains(m.Text, part) })
 }
 
-// done waits for the end of the answer to the newest prompt, which has each part once.
+// done waits for the end of the answer to the newest prompt, which must contain each part once.
 func (s *scene) done(parts ...string) telegram.Message {
 	s.t.Helper()
 	m, ok := s.sees("end of the answer", func(m telegram.Message) bool {
@@ -210,7 +211,7 @@ func (s *scene) card(parts ...string) (telegram.Message, bool) {
 	return m, ok
 }
 
-// decide waits for an approval that shows each part, presses a button of it, and waits until it has no buttons.
+// decide waits for an approval that shows each part, presses a button on it, and waits until its buttons are gone.
 func (s *scene) decide(button string, parts ...string) bool {
 	s.t.Helper()
 	m, ok := s.card(parts...)
@@ -249,7 +250,7 @@ func (s *scene) exists(name string, want bool) {
 	}
 }
 
-// line checks that the answer has a line of a tool.
+// line checks that the answer contains the line of a tool.
 func (s *scene) line(m telegram.Message, mark string, parts ...string) {
 	for line := range strings.Lines(m.Text) {
 		if strings.Contains(line, mark) && !slices.ContainsFunc(parts, func(p string) bool {
@@ -261,7 +262,7 @@ func (s *scene) line(m telegram.Message, mark string, parts ...string) {
 	s.wrong("no line “%s %s”", mark, strings.Join(parts, " … "))
 }
 
-// writes returns the directive by which the agent's model writes a file.
+// writes returns the directive with which the agent's model writes a file.
 func (s *scene) writes(name, text string) string {
 	return realagent.Writes(s.agent, s.cfg.Projects.DefaultDir, name, text)
 }
@@ -365,7 +366,8 @@ func (s *scene) failsACommand() {
 	}
 }
 
-// aborted presses what ends a turn, and checks that it ended, nothing of it lives, and the agent still knows what was said.
+// aborted presses a button that ends the turn. It checks that the turn ended, no process is left, and the agent still
+// knows the conversation.
 func (s *scene) aborted(prompt string) {
 	running := s.mark
 	s.prompt("/abort")
@@ -385,7 +387,7 @@ func (s *scene) aborted(prompt string) {
 	s.knows(prompt)
 }
 
-// knows checks that the agent's model reads what was said: as the session's own words, or as what ductor hands over.
+// knows checks that the model receives an earlier text, from the session itself or from ductor's handoff.
 func (s *scene) knows(said string) {
 	asked := len(s.api.Prompts())
 	s.prompt(`what was said? [[start]] [[text "That was said."]]`)
@@ -425,7 +427,7 @@ func (s *scene) abortsACard() {
 	}
 }
 
-// runsInTheBackground has the model start a command that it does not wait for.
+// runsInTheBackground makes the model start a background command.
 func (s *scene) runsInTheBackground() {
 	begins := realagent.Background(s.agent, "touch bg.txt; sleep 3")
 	if begins == "" {
@@ -439,7 +441,7 @@ func (s *scene) runsInTheBackground() {
 	}
 }
 
-// asksInWords has the agent ask a question of its own, which the user answers in words.
+// asksInWords makes the agent ask its own question, which the user answers with a text.
 func (s *scene) asksInWords() {
 	asks := realagent.Asks(s.agent)
 	if asks == "" {
@@ -461,7 +463,7 @@ func (s *scene) asksInWords() {
 	}
 }
 
-// plans has the agent plan, and begin after the user's press.
+// plans makes the agent plan, and begin after the user's approval.
 func (s *scene) plans() {
 	s.prompt("/permissions plan")
 	s.prompt(`[[start]] [[text "Before the plan."]]`)

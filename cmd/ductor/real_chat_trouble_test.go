@@ -32,10 +32,10 @@ func troubles() []situation {
 	}
 }
 
-// fails has the model's API fail until the chat says why, or that the model is asked again. Then the API works: the same turn ends
-// with its answer, or the next prompt does.
+// fails makes the model's API fail until the chat reports it or a retry. Then the API works again, and the same turn
+// or the next prompt is answered.
 func (s *scene) fails(status int, said string) {
-	const mute = "its model failed and is asked again" // of an agent that says nothing meanwhile
+	const mute = "its model failed and is asked again" // for an agent that reports no retry
 	s.api.Fail(status, "")
 	defer s.api.Recover()
 	s.prompt(`the prompt that fails [[start]] [[text "It works again."]]`)
@@ -57,12 +57,12 @@ func (s *scene) fails(status int, said string) {
 		s.done("It works again.")
 		return
 	}
-	s.prompt("/model %s", s.agent) // after a limit it is left alone otherwise
+	s.prompt("/model %s", s.agent) // otherwise ductor does not use the agent after a limit
 	s.prompt(`[[start]] [[text "It works again."]]`)
 	s.done("It works again.")
 }
 
-// failureIn returns the line of an answer that tells a failure, without what differs from run to run.
+// failureIn returns the failure in an answer, without parts that differ between runs.
 func failureIn(text string) string {
 	_, failure, _ := strings.Cut(text, "⚠️ ")
 	line, _, _ := strings.Cut(failure, "\n")
@@ -80,7 +80,7 @@ func (s *scene) streamBreaks() {
 	}
 }
 
-// fills has a second prompt refused because the session is too long, and returns the failed answer.
+// fills makes a second prompt fail because the session is too long, and returns the failed answer.
 func (s *scene) fills() (telegram.Message, bool) {
 	s.prompt(`the first prompt [[start]] [[text "The first answer."]]`)
 	s.done("The first answer.")
@@ -120,7 +120,7 @@ func (s *scene) compacts() {
 	s.done("It goes on.")
 }
 
-// summarizes has the chat go on in a new session, which is told what was said in short.
+// summarizes continues the chat in a new session with a summary.
 func (s *scene) summarizes() {
 	m, ok := s.fills()
 	if !ok {
@@ -141,7 +141,7 @@ func (s *scene) summarizes() {
 	}
 }
 
-// restart ends ductor and starts another one, while the agents go on.
+// restart restarts ductor while the agents continue.
 func (s *scene) restart() {
 	s.leave()
 	s.start()

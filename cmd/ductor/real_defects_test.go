@@ -14,7 +14,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// What real agents did to the chat when their model broke off, refused or was not allowed something: each of these was seen.
+// Real agents in situations that once broke the chat: their model broke off, refused, or had a tool denied.
 func TestRealAgentsInTrouble(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, play := range map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble,
@@ -44,7 +44,7 @@ func TestRealAgentsInTrouble(t *testing.T) {
 	}
 }
 
-// adviceIn is what a text tells its reader to do after a failure.
+// adviceIn returns the advice that a text contains after a failure.
 func adviceIn(text string) (found []string) {
 	for _, advice := range []string{"send", "/model", "--model", "log in", "ductor doctor", "try again", "Try again",
 		"/new"} {
@@ -55,7 +55,7 @@ func adviceIn(text string) (found []string) {
 	return found
 }
 
-// Doctor looks at the real agents without a line that says nothing.
+// doctor's checks of the real agents contain no meaningless line.
 func TestTheDoctorOfRealAgents(t *testing.T) {
 	realagent.LongOnly(t)
 	town, _ := realSurroundings(t, "gemini", func(c *config.Config) {
@@ -80,14 +80,14 @@ func TestTheDoctorOfRealAgents(t *testing.T) {
 	}
 }
 
-// troubled is a town whose agent gets into trouble.
+// troubled is a town whose agent fails.
 type troubled struct {
 	*town
 	api   *modelapi.Server
 	turns int
 }
 
-// ends says something and checks the answer: its text has each of the parts once.
+// ends sends a prompt and checks the answer: it contains each part once.
 func (in *troubled) ends(prompt string, parts ...string) telegram.Message {
 	in.t.Helper()
 	in.say("%s", "[[start]]"+prompt)
@@ -108,7 +108,7 @@ func (in *troubled) next(parts ...string) telegram.Message {
 
 const half = `[[text "This is the first half of an answer. " chunk=6 delay=10ms]]`
 
-// breaks has the model's stream break: the words stay, and are not repeated.
+// breaks interrupts the model's stream. The text so far stays and is not repeated.
 func (in *troubled) breaks(times int) {
 	in.t.Helper()
 	m := in.ends(fmt.Sprintf(`%s[[drop times=%d]][[text "This is the rest."]]`, half, times),
@@ -123,7 +123,7 @@ func (in *troubled) breaks(times int) {
 	}
 }
 
-// denies has a user deny a tool, which the card shows in its words, and then abort while another waits for permission.
+// denies denies a tool, which the card reports, and then aborts while another tool waits for permission.
 func (in *troubled) denies(shown string) {
 	in.t.Helper()
 	in.say(`[[start]][[text "It is about to."]][[tool cmd="touch a.txt"]][[text "after the denial"]]`)
@@ -140,7 +140,7 @@ func (in *troubled) denies(shown string) {
 	}
 }
 
-// fails has a tool fail, which the card shows with a sign of its own.
+// fails makes a tool fail, which the card marks.
 func (in *troubled) fails(command, shown string) {
 	in.t.Helper()
 	in.say(`[[start]][[tool cmd=%q]][[text "after the failure"]]`, command)
@@ -150,7 +150,8 @@ func (in *troubled) fails(command, shown string) {
 	}
 }
 
-// loses interrupts a turn that waits for permission and was handed a message: it is answered after the one that interrupts.
+// loses interrupts a turn that waits for permission and has received another message. That message is answered after
+// the interrupting one.
 func (in *troubled) loses() {
 	in.t.Helper()
 	in.say(`[[start]][[tool cmd="touch c.txt"]]`)
@@ -167,7 +168,7 @@ func (in *troubled) loses() {
 
 func claudeInTrouble(in *troubled) {
 	in.loses()
-	in.breaks(1) // after the second time Claude asks for the answer in one piece
+	in.breaks(1) // after the second break, Claude requests the answer without streaming
 	in.denies("touch a.txt · denied")
 	in.ends(`[[error 404]]`, "does not know this model", "It may not exist")
 	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused: ")
@@ -192,7 +193,7 @@ func copilotInTrouble(in *troubled) {
 	in.breaks(2)
 	in.gone()
 	in.denies("touch a.txt · denied")
-	// Copilot has the model go on with an answer that was cut, and gives up after a while.
+	// Copilot asks the model to continue a truncated answer, and gives up after some attempts.
 	if m := in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`,
 		"The answer was cut at the model's limit."); !strings.Contains(m.Text, "An answer that is cut.") {
 		in.t.Errorf("the answer is %q", m.Text)
@@ -200,7 +201,7 @@ func copilotInTrouble(in *troubled) {
 	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused.")
 }
 
-// gone has every stream of the model break: the words stay, and so does the line that says what the agent does about it.
+// gone breaks every stream of the model. The text so far stays, and so does the line about the agent's retries.
 func (in *troubled) gone() {
 	in.t.Helper()
 	m := in.ends(half+`[[drop]]`, "This is the first half of an answer.", "cannot reach its model over the network")
@@ -218,7 +219,7 @@ func (in *troubled) gone() {
 }
 
 func geminiInTrouble(in *troubled) {
-	in.say("/model gemini high") // it has no efforts, and the model is what the user wants most
+	in.say("/model gemini high") // Gemini has no efforts; the model is chosen anyway
 	in.await("Gemini · its default model")
 	in.ends(half+`[[error 503 times=1]][[text "This is the rest."]]`,
 		"This is the first half of an answer. This is the rest.", "\ngemini-")
@@ -232,13 +233,14 @@ func geminiInTrouble(in *troubled) {
 	}
 	in.forgets()
 	in.fails(`exit 3`, "✗ Run exit 3 · exit 3")
-	in.fails(`echo $(id)`, "✗ Run echo $(id)") // which Gemini refuses to run
-	// The agent forgets that a tool waited when its process ended, and its model takes such a session no more.
+	in.fails(`echo $(id)`, "✗ Run echo $(id)") // Gemini rejects this command
+	// Gemini forgets a waiting tool when its process ends, and its model then rejects the session.
 	in.denies("touch a.txt was denied")
 	in.ends(`[[text "The session goes on."]]`, "The session goes on.")
 }
 
-// forgets aborts Gemini while its model answers, and then while a tool runs. Gemini forgets the first turn, which is handed over.
+// forgets aborts Gemini during an answer, and then during a tool. Gemini forgets the first turn, so ductor hands it
+// over.
 func (in *troubled) forgets() {
 	in.t.Helper()
 	for _, c := range []struct {
@@ -265,7 +267,7 @@ func (in *troubled) forgets() {
 	}
 }
 
-// A turn of a real agent that runs for far too long is ended and says so, and the session goes on.
+// If a turn of a real agent runs much too long, ductor ends it, the chat says so, and the session continues.
 func TestARealAgentThatRunsForFarTooLong(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
@@ -279,7 +281,7 @@ func TestARealAgentThatRunsForFarTooLong(t *testing.T) {
 	}
 }
 
-// A restart of ductor edits no message to what it shows already, while a real agent works and after its answer.
+// A restart of ductor repeats no edit, neither while a real agent works nor after its answer.
 func TestARestartEditsNothingInVain(t *testing.T) {
 	realagent.LongOnly(t)
 	town, _ := realTown(t, "claude", nil)
@@ -309,7 +311,7 @@ func TestARestartEditsNothingInVain(t *testing.T) {
 	}
 }
 
-// An agent that the image of a sandbox lacks is missing there, whatever there is on this machine.
+// An agent that is missing in a sandbox's image is reported as missing there, even if this machine has it.
 func TestAnAgentThatTheImageLacks(t *testing.T) {
 	host := engineHost(t)
 	real := realagent.Gemini(t, "http://127.0.0.1:9")

@@ -12,12 +12,12 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// theTree says all that an undo must leave as it was: files, what git would commit, its stash and its head.
+// theTree prints the state that Undo must restore: files, the index, the stash and HEAD.
 const theTree = `git rev-parse HEAD; git write-tree; git status --porcelain; git stash list; find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 sha256sum`
 
-// One conversation with each real agent, as a user has it: a long turn ends with one message that makes a sound; its steps, an
-// output, the diff and the receipt are opened; Undo restores the exact tree, and Commit works; a picture that the agent drew
-// arrives as one; a voice message becomes a prompt.
+// One typical conversation with each real agent: a long turn ends with one audible message. The test opens its steps,
+// an output, the diff and the receipt. Undo restores the exact tree, and Commit works. A picture that the agent drew
+// arrives, and a voice message becomes a prompt.
 func TestOneConversationWithEachRealAgent(t *testing.T) {
 	for _, agent := range realagent.Some("claude", "codex", "gemini", "copilot") {
 		t.Run(agent, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestOneConversationWithEachRealAgent(t *testing.T) {
 	}
 }
 
-// showsALongTurn has a turn change files of all kinds and draw a picture.
+// showsALongTurn runs a turn that changes files of all kinds and draws a picture.
 func (town *town) showsALongTurn() {
 	t := town.t
 	t.Helper()
@@ -48,7 +48,7 @@ func (town *town) showsALongTurn() {
 		echo staged > s.txt; git add s.txt; echo stashed > a.txt; git stash -q; git stash apply -q; echo untracked > u.txt`)
 	prompt := town.say(
 		`Change it. [[start]] [[text "I begin at once, and take my time. " chunk=1 delay=300ms]] [[tool cmd="echo two >> a.txt; head -c 400 /dev/zero > b.bin; rm gone.txt; mv old.txt new.txt; echo more >> u.txt; mkdir -p d; echo n > d/n.txt; cp drawn.png chart.png; expr 40 + 2"]] [[text "It is done.\n\n[[file: chart.png | A chart]]"]]`)
-	// its user may take a while, and the look at the files before the turn is over by then
+	// Users need some time, in which the snapshot before the turn ends.
 	asked := town.awaitButton("✅ Allow once")
 	town.awaitLook(1)
 	town.pressOn(asked, "✅ Allow once")

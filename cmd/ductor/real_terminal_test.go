@@ -16,7 +16,8 @@ import (
 	"ductor/internal/terminal"
 )
 
-// hookedClaude returns the real Claude Code ductor's hooks, and the settings of a user who has answered its first questions.
+// hookedClaude installs ductor's hooks for the real Claude Code, and the settings of a user who has answered its
+// first questions.
 func hookedClaude(t *testing.T, town *town) {
 	t.Helper()
 	home := os.Getenv("HOME")
@@ -44,7 +45,7 @@ func hookedClaude(t *testing.T, town *town) {
 	}
 }
 
-// sees waits until the screen shows a text, wherever its lines break: a CLI writes only what differs from what is there.
+// sees waits until the screen shows a text, ignoring line breaks. A CLI only prints the changes of the screen.
 func (a *atTerminal) sees(part string) {
 	a.t.Helper()
 	words := func(text string) string { return strings.Join(strings.Fields(text), "") }
@@ -63,7 +64,7 @@ func (a *atTerminal) types(keys string) {
 	}
 }
 
-// prompts types a prompt and sends it. last is a word that ends it.
+// prompts types a prompt and sends it. last is the last word to appear on the screen.
 func (a *atTerminal) prompts(text, last string) {
 	a.t.Helper()
 	a.types(text + " " + last)
@@ -71,7 +72,8 @@ func (a *atTerminal) prompts(text, last string) {
 	a.types("\r")
 }
 
-// proceeds allows what Claude asks, which makes a file. Claude ignores keys that come sooner than a user can read.
+// proceeds allows Claude's request, which creates a file. Claude ignores keys that are pressed faster than a user can
+// read.
 func (a *atTerminal) proceeds(file string) {
 	a.t.Helper()
 	a.sees("Do you want to proceed?")
@@ -84,9 +86,10 @@ func (a *atTerminal) proceeds(file string) {
 	a.t.Fatalf("%s is not there:\n%s", file, a.screen)
 }
 
-// Real Claude Code, which a user started in a terminal, asks on the phone by its hook: it is allowed and denied there, and the
-// terminal may be quicker, and a restart of ductor in between loses nothing. It reports its end, and the chat takes it over by one press. With ductor stopped, or with its user at
-// the terminal, it asks as usual.
+// Real Claude Code runs in a user's terminal and asks on the phone through its hook. It is allowed and denied there,
+// or answered first in the terminal, and a restart of ductor in between loses nothing. It reports its end, and one
+// press continues the session in the chat. While ductor is stopped or the user is at the terminal, it asks there as
+// usual.
 func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	realagent.LongOnly(t)
 	town, api := realSurroundings(t, "claude", func(c *config.Config) { c.Permissions.Mode = "ask" })
@@ -96,7 +99,7 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	town.say("/terminal on")
 	town.await("You are away")
 
-	cmd := exec.Command(town.cfg.Agents.Claude.Path, "--permission-mode", "default") // its own default is auto
+	cmd := exec.Command(town.cfg.Agents.Claude.Path, "--permission-mode", "default") // Claude's default is auto
 	cmd.Dir, cmd.Env = work, append(os.Environ(), "TERM=xterm-256color")
 	a := startCommand(t, cmd)
 	a.sees("? for shortcuts")
@@ -137,7 +140,7 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	town.stop()
 	a.prompts(`[[tool cmd="touch alone.txt"]] [[text "As usual."]]`, "prompt-four")
 	a.proceeds(filepath.Join(work, "alone.txt"))
-	a.sees("● As usual.") // not the prompt that asks for it
+	a.sees("● As usual.") // matches the answer, not the prompt
 
 	town.start()
 	town.say("/terminal off")
@@ -151,7 +154,7 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 		}
 	}
 
-	// before /terminal on: the end of this turn is not reported
+	// Stop ductor before /terminal on, so that the end of this turn is not reported.
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -165,13 +168,13 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	}
 	var reports []string
 	for _, m := range town.chat.Messages() {
-		// ductor may be there again when Claude's hook tells the end of the turn that began without it.
+		// ductor may have returned when Claude's hook reports the end of a turn that began while it was down.
 		if strings.HasPrefix(m.Text, "💻 Claude has finished in the terminal") &&
 			!strings.Contains(m.Text, "As usual.") {
 			reports = append(reports, m.Text)
 		}
 	}
-	if len(reports) != 4 { // they stay, also below their button; an agent that ductor runs is none of a terminal
+	if len(reports) != 4 { // reports stay after their button was pressed, and ductor's own agents send none
 		t.Errorf("reports of 4 turns: %q", reports)
 	}
 	if len(api.Prompts()) == 0 {

@@ -14,8 +14,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// realTown returns a town whose agent is the real CLI, and whose model is simulated. Change may alter the
-// configuration; nil leaves it. "opencode" and "qwen", and "gem" and "cop" for Gemini and Copilot, are configured as [agents.acp.NAME].
+// realTown returns a town with a real agent CLI and a simulated model. change may alter the configuration; it may be
+// nil. "opencode", "qwen", "gem" for Gemini and "cop" for Copilot are configured in [agents.acp.NAME].
 func realTown(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
 	town, api := realSurroundings(t, agent, change)
@@ -23,7 +23,7 @@ func realTown(t testing.TB, agent string, change func(*config.Config)) (*town, *
 	return town, api
 }
 
-// realSurroundings returns realTown without an app.
+// realSurroundings is realTown without a running app.
 func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
 	api := realagent.Model(t, realagent.Key)
@@ -68,11 +68,11 @@ func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (
 		}
 	})
 	c.Setenv(t)
-	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1") // a rate limit is waited for ten times otherwise
+	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1") // otherwise Claude retries ten times after a rate limit
 	return town, api
 }
 
-// What a person sees of the real agents: each answer, tool, failure and abort, in the chat.
+// The test checks what users see of the real agents: answers, tools, failures and aborts.
 func TestTheRealAgentsInTheChat(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"claude", "codex"} {
@@ -106,7 +106,7 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 			town.awaitAfter(town.say("[[error 401 times=20]]"), "not logged in")
 			town.awaitAfter(town.say("[[start]] [[error 429 times=20]]"), "usage limit")
 
-			// The API's key is checked too, so what is asked was asked with it.
+			// The API's key is checked too, so each request had the right key.
 			asked := len(api.Requests())
 			town.say(`[[start]] [[tool cmd="setsid sh -c 'sleep 600' & touch running; sleep 600"]]`)
 			awaitFile(t, filepath.Join(work, "running"))
@@ -122,7 +122,7 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 	}
 }
 
-// awaitAfter waits for a message of the bot below one of a person that contains part.
+// awaitAfter waits for a message of the bot that contains part, below a user's message.
 func (town *town) awaitAfter(said telegram.Message, part string) {
 	town.t.Helper()
 	_, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {

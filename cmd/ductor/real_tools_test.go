@@ -10,8 +10,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// The real agents call tools of ductor during a turn, without an approval card for it. Each tool has one name for all agents, in its
-// line, which waits with the user, in Steps, and on the card by which a tool asks the user itself.
+// The real agents call ductor's tools during a turn without an approval. Each tool has the same name for all agents:
+// in its line, also while it waits for the user, in Steps, and on the card with which a tool asks the user.
 func TestRealAgentsCallTools(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range realagent.Some("claude", "codex", "gemini", "copilot") {
@@ -24,7 +24,7 @@ func TestRealAgentsCallTools(t *testing.T) {
 				return m.Text == "a word in between" && hasEntity(m, "bold", "word")
 			})
 			title := func(s string) string {
-				if agent == "gemini" { // who does not say what a tool is given
+				if agent == "gemini" { // Gemini does not report a tool's input
 					return ""
 				}
 				return " " + s

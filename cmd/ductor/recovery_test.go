@@ -37,7 +37,8 @@ func runAtButton(m telegram.Message) (name string) {
 	return ""
 }
 
-// A reached limit offers to run the prompt when it ends, by a job, once: not again by another button.
+// At a usage limit, the chat offers to run the prompt when the limit ends, with a job. Other buttons do not run it
+// again.
 func TestALimitedPromptRunsWhenTheLimitEnds(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.say(`[[error 429 delay=1ms message="Try again in 3 seconds."]]`)
@@ -60,13 +61,13 @@ func TestALimitedPromptRunsWhenTheLimitEnds(t *testing.T) {
 	}
 	town.say("/cron")
 	town.await("once, on")
-	// The job asks the same: it reaches the limit too, and is offered no other job.
+	// The job's prompt reaches the limit too, and gets no offer of another job.
 	town.awaitMessage(func(m telegram.Message) bool {
 		return strings.Contains(m.Text, "⏰") && strings.Contains(m.Text, "usage limit") && !m.HasButton("⏹ Stop")
 	})
 }
 
-// Going on with another agent runs the prompt there, and the conversation's next ones.
+// "Continue with another agent" runs the prompt there, and the conversation's following prompts.
 func TestALimitedPromptGoesOnWithAnotherAgent(t *testing.T) {
 	town := newTown(t, nil)
 	town.say(`[[text "first"]]`)
@@ -84,7 +85,7 @@ func TestALimitedPromptGoesOnWithAnotherAgent(t *testing.T) {
 	town.await("Codex · ")
 }
 
-// Cancel takes the buttons away, and nothing runs.
+// Cancel removes the buttons, and nothing runs.
 func TestALimitedPromptIsCancelled(t *testing.T) {
 	town := newTown(t, nil)
 	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
@@ -95,7 +96,8 @@ func TestALimitedPromptIsCancelled(t *testing.T) {
 	town.awaitNoButton("✖ Cancel")
 }
 
-// As configured, a job runs the prompt without a press; its button takes that back. Or another agent runs it at once.
+// If configured, a job runs the prompt without a press, and its button cancels that, or another agent runs it at
+// once.
 func TestALimitIsWaitedForOrAvoidedAsConfigured(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Recovery.RateLimited = "wait" })
 	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
@@ -116,8 +118,8 @@ func TestALimitIsWaitedForOrAvoidedAsConfigured(t *testing.T) {
 	}
 }
 
-// A crash after a usage limit is a crash: the limit is not taken for a pause of an agent that fails often, which would send every chat to
-// another agent until the limit ends.
+// A crash after a usage limit counts as a crash. The limit does not count as a pause of an agent that fails often,
+// which would send every chat to another agent until the limit ends.
 func TestACrashAfterALimitRedirectsNoChat(t *testing.T) {
 	town := newTown(t, nil)
 	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
@@ -133,7 +135,7 @@ func TestACrashAfterALimitRedirectsNoChat(t *testing.T) {
 	}
 }
 
-// What runs when a limit ends, because its user pressed for that, has the rights that its turn had: here it edits unasked.
+// A prompt that the user schedules for the end of a limit has the rights of its turn: here it edits without asking.
 func TestAPromptThatRunsLaterKeepsItsRights(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
 	file := filepath.Join(town.cfg.Projects.DefaultDir, "later")
@@ -145,5 +147,5 @@ func TestAPromptThatRunsLaterKeepsItsRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	town.pressOn(card, runAtButton(card))
-	awaitFile(t, file) // no user allows it
+	awaitFile(t, file) // without an approval
 }

@@ -23,7 +23,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// shipped is a release and the image of Debian that it is tested in, which scripts/test --long makes and names.
+// shipped is a release with the Debian image for its tests. scripts/test --long creates and names both.
 type shipped struct{ dir, debian string }
 
 func release(t *testing.T) shipped {
@@ -46,7 +46,7 @@ func (s shipped) deb(t *testing.T) string {
 	return all[0]
 }
 
-// container starts a container that is gone with the test, and gives its name.
+// container starts a container that is removed after the test, and returns its name.
 func container(t *testing.T, args ...string) string {
 	t.Helper()
 	name := "ductor-test-" + uuid.NewString()
@@ -61,7 +61,7 @@ func container(t *testing.T, args ...string) string {
 	return name
 }
 
-// The package of a release is installed in a Debian without anything else of ductor, and leaves nothing when it is removed.
+// The package of a release installs on a plain Debian, and leaves nothing behind when removed.
 func TestThePackageOfDebian(t *testing.T) {
 	s := release(t)
 	deb := s.deb(t)
@@ -88,7 +88,7 @@ func TestThePackageOfDebian(t *testing.T) {
 	}
 }
 
-// composed returns the arguments of docker run that mean what deploy/compose.yaml says.
+// composed converts deploy/compose.yaml to arguments of docker run.
 func composed(t *testing.T, vars map[string]string) (args []string) {
 	t.Helper()
 	raw, err := os.ReadFile("../../deploy/compose.yaml")
@@ -117,7 +117,7 @@ func composed(t *testing.T, vars map[string]string) (args []string) {
 		}
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(text))
-	decoder.KnownFields(true) // what this function does not know would not be tested
+	decoder.KnownFields(true) // an unknown field would not be tested
 	if err := decoder.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
@@ -139,10 +139,11 @@ func composed(t *testing.T, vars map[string]string) (args []string) {
 	return args
 }
 
-// ada is the user that a released ductor runs as.
+// ada is the user id of a released ductor.
 const ada = 12345
 
-// moveIn writes the configuration into the home of that user, who gets all that ductor and its agents write, and gives the home.
+// moveIn writes the configuration into that user's home, and gives the user all directories that ductor and its
+// agents write. It returns the home.
 func (town *town) moveIn() (home string) {
 	town.t.Helper()
 	home = filepath.Dir(town.cfg.Storage.Dir)
@@ -160,7 +161,8 @@ func (town *town) moveIn() (home string) {
 	return home
 }
 
-// ductor runs in a container as deploy/ says, as a user without rights, and its agent in a sandbox beside it.
+// ductor runs in a container as deploy/ defines it, as a user without privileges, with its agent in a sandbox beside
+// it.
 func TestDuctorInAContainer(t *testing.T) {
 	s := release(t)
 	context := t.TempDir()
@@ -194,8 +196,8 @@ func TestDuctorInAContainer(t *testing.T) {
 	town.cell(dockertest.Host()).works()
 }
 
-// The unit that ductor writes runs under a real systemd with all of its restrictions: an agent's turn works, and one outlives a
-// restart of the service. Where the engine cannot run a systemd, the test says so.
+// ductor's unit runs under a real systemd with all its restrictions: an agent's turn works, and another one survives
+// a restart of the service. If the engine cannot run systemd, the test is skipped.
 func TestTheServiceUnderSystemd(t *testing.T) {
 	s := release(t)
 	town := surroundings(t, nil)

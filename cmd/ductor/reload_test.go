@@ -28,8 +28,8 @@ func (town *town) edit(path string, pairs ...string) {
 	}
 }
 
-// TestTheConfigurationIsReloadedFromTheChat: what counts at once does, what needs a restart is named, an error changes nothing,
-// and only the owner reloads.
+// TestTheConfigurationIsReloadedFromTheChat tests that a reload applies keys that take effect at once, names those
+// that need a restart, changes nothing after an error, and is reserved for the owner.
 func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	town := surroundings(t, nil)
 	ann := town.srv.Private(stranger, "Ann")
@@ -98,7 +98,8 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	}
 }
 
-// TestTheConfigurationIsReloadedBySIGHUP: the log says what changed, and an error changes nothing. Without a log.file, too.
+// TestTheConfigurationIsReloadedBySIGHUP tests that the log names the changes, and that an error changes nothing,
+// also without a log.file.
 func TestTheConfigurationIsReloadedBySIGHUP(t *testing.T) {
 	town := surroundings(t, nil)
 	path := town.writeConfig()

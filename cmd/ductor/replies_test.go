@@ -7,7 +7,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A prompt says what it replies to, unless the session that gets it has just said that. It brings the file of the message.
+// A prompt quotes the message to which it replies, unless that is the last answer in the session. It includes the
+// message's file.
 func TestAReplyKeepsItsSubject(t *testing.T) {
 	town := newTown(t, nil)
 	owner, n := town.chat.Person(), 0
@@ -53,7 +54,7 @@ func TestAReplyKeepsItsSubject(t *testing.T) {
 	}
 }
 
-// A reply to the report of a job carries the report, of which the session knows nothing.
+// A reply to the report of a job includes the report, which the session does not contain.
 func TestAReplyToAReportCarriesIt(t *testing.T) {
 	town := newTown(t, nil)
 	town.say(`[[text "a session begins"]]`)

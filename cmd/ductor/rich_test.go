@@ -11,7 +11,7 @@ import (
 
 const treeTable = `[[text "| tree | age |\n|--|--:|\n| oak | 800 |\n"]]`
 
-// askedTown returns a town whose chat was asked what it sees, after a first answer with a table.
+// askedTown returns a town whose chat was asked whether it sees tables, after an answer with a table.
 func askedTown(t *testing.T) (*town, telegram.Message) {
 	t.Helper()
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Stream.Display = "bypass", "ask" })
@@ -29,8 +29,8 @@ func askedTown(t *testing.T) (*town, telegram.Message) {
 	return town, question
 }
 
-// The chat is asked once, after the first answer with a table. Who sees a table gets the next answer as one rich message
-// that grows, with the outputs of tools in it; /display changes that for the next turn.
+// The chat is asked once, after the first answer with a table. If its user sees the table, the next answer is one
+// growing rich message, which includes the outputs of tools. /display changes that for the next turn.
 func TestAChatThatSeesTablesGetsRichAnswers(t *testing.T) {
 	town, question := askedTown(t)
 	if a := town.pressOn(question, "I see a table"); !strings.Contains(a.Text, "tables from the next one on") {
@@ -67,8 +67,8 @@ func TestAChatThatSeesTablesGetsRichAnswers(t *testing.T) {
 	}
 }
 
-// Who sees "not supported" keeps plain answers, and is not asked again, also after a restart. Nor is a chat that gave no
-// answer.
+// If the user sees "not supported", or does not answer, the chat keeps plain answers. It is not asked again, also
+// after a restart.
 func TestAChatThatSeesNoTablesKeepsPlainAnswers(t *testing.T) {
 	for name, answers := range map[string]bool{"answered": true, "silent": false} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestAChatThatSeesNoTablesKeepsPlainAnswers(t *testing.T) {
 	}
 }
 
-// A restart in the middle of a rich card continues it in its message.
+// After a restart, a rich card continues in its message.
 func TestARichCardContinuesAfterARestart(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Stream.Display = "bypass", "rich" })
 	town.say(
@@ -127,7 +127,7 @@ func TestARichCardContinuesAfterARestart(t *testing.T) {
 	}
 }
 
-// A server that knows no rich messages cannot show the table that the question is about: the chat is not asked.
+// A server without rich messages cannot show the table in the question, so the chat is not asked.
 func TestAnOldServerIsNotAskedAboutTables(t *testing.T) {
 	town := surroundings(t, func(c *config.Config) { c.Permissions.Mode, c.Stream.Display = "bypass", "ask" })
 	srv := telegram.New(telegram.Options{Without: []string{"sendRichMessage"}})

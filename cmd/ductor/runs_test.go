@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ps, attach and kill, as somebody at the machine uses them, with ductor up and down.
+// A user at the machine runs ps, attach and kill while ductor is up and while it is down.
 func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	o := surroundings(t, nil).ordeal(1)
 	o.say(`[[start]] [[text "to be read along"]] [[tool cmd="touch started; sleep 600"]]`)
@@ -46,7 +46,7 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	o.awaitDone(1)
 }
 
-// follow runs `ductor attach` until it has printed part, after which it is told to go.
+// follow runs `ductor attach` until it has printed part, and then interrupts it.
 func (o *ordeal) follow(id, part string) {
 	o.t.Helper()
 	cmd := exec.CommandContext(o.soon(), o.daemon.cmd.Path, "attach", id, "-c", o.config)

@@ -10,8 +10,8 @@ import (
 	"ductor/internal/realagent"
 )
 
-// However a turn in a sandbox is ended: nothing is left of it, though a tree of what it started ignores every wish,
-// neither in the container nor on the machine of the engine.
+// After any end of a turn in a sandbox, none of its processes is left in the container or on the engine's machine,
+// even if they ignore all signals.
 func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 	dockertest.Need(t)
 	onlyCanaries(t)
@@ -49,14 +49,14 @@ func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 	}
 }
 
-// ending is one way in which a turn ends before it is over.
+// ending is a way in which a turn ends early.
 type ending struct {
 	name  string
 	set   func(*config.Agents)
 	cell  *cell
-	end   func(*cell)   // nil: by itself
-	after time.Duration // of the turn's beginning, by itself
-	says  string        // in the chat
+	end   func(*cell)   // nil if the turn ends on its own
+	after time.Duration // time after which it ends on its own
+	says  string        // text in the chat
 }
 
 func (e *ending) watch(c *cell) {
@@ -76,7 +76,7 @@ func (e *ending) watch(c *cell) {
 	c.works()
 }
 
-// mortalTown returns a town whose ductor is a process of its own, to be killed.
+// mortalTown returns a town whose ductor is a separate process that the test can kill.
 func mortalTown(t *testing.T) *ordeal {
 	t.Helper()
 	town := boxedTown(t, nil)

@@ -22,14 +22,14 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// engineHost is where the engine of this machine is, or the test is left out.
+// engineHost returns the address of this machine's engine, or skips the test.
 func engineHost(t testing.TB) string {
 	t.Helper()
 	dockertest.Need(t)
 	return dockertest.Host()
 }
 
-// boxes puts a town's projects into sandboxes of an image made here, which are gone with the test.
+// boxes puts a town's projects into sandboxes of an image that it builds, and removes them after the test.
 func boxes(t testing.TB, host string, c *config.Config) {
 	t.Helper()
 	s := &c.Sandbox.SandboxSetting
@@ -40,7 +40,7 @@ func boxes(t testing.TB, host string, c *config.Config) {
 	t.Cleanup(func() { wipe(t, *c) })
 }
 
-// wipe removes all that a configuration has in its engine.
+// wipe removes everything of a configuration from its engine.
 func wipe(t testing.TB, cfg config.Config) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -65,7 +65,7 @@ func wipe(t testing.TB, cfg config.Config) {
 	}
 }
 
-// hostCanary returns an agent of this machine that notes every time it is to do more than to say its version.
+// hostCanary returns an agent of this machine that records every use except for its version.
 func hostCanary(t testing.TB, c *config.Config) (sang func() string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -174,7 +174,7 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 		t.Errorf("the tool made %q, %v", b, err)
 	}
 	town.stop()
-	town.start() // which ends what it knows nothing of
+	town.start() // ends unknown runs
 	modelInBox(t, town.cfg, model)
 	town.say("second question [[history]]")
 	if m := town.awaitDone(2); !strings.Contains(m.Text, "first question") {
@@ -208,7 +208,7 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 	}
 }
 
-// modelInBox starts the simulated model in a town's sandbox, which has no network.
+// modelInBox starts the simulated model inside a town's sandbox, which has no network.
 func modelInBox(t testing.TB, cfg config.Config, address string) {
 	t.Helper()
 	s, err := environment.OpenSandboxes(cfg, testLog(t))
@@ -230,7 +230,7 @@ func modelInBox(t testing.TB, cfg config.Config, address string) {
 	})
 }
 
-// door is an engine's socket that can be shut.
+// door is an engine's socket that the test can close.
 type door struct {
 	t    testing.TB
 	path string
@@ -301,7 +301,7 @@ func (d *door) pass(in net.Conn) {
 	both.Wait()
 }
 
-// shut ends every connection, and takes no more.
+// shut closes every connection, and accepts no more.
 func (d *door) shut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

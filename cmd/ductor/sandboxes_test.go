@@ -17,7 +17,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// awaitAnswer waits for the whole answer with part in it.
+// awaitAnswer waits for a complete answer that contains part.
 func (town *town) awaitAnswer(part string) telegram.Message {
 	town.t.Helper()
 	var found telegram.Message
@@ -36,7 +36,7 @@ func (town *town) awaitAnswer(part string) telegram.Message {
 	return found
 }
 
-// made reads what the agent wrote in its directory.
+// made returns a file that the agent wrote in its directory.
 func made(t testing.TB, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -46,8 +46,8 @@ func made(t testing.TB, path string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// Each project's agents run where its settings say, a task that asks for a sandbox gets one, and what is too much in a
-// sandbox goes.
+// Each project's agents run where its settings say, a task that requires a sandbox gets one, and a sandbox's excess
+// data is removed.
 func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 	host := engineHost(t)
 	const note = `[[tool cmd="if [ -d /opt/ductor ]; then echo inside $HOME; else echo outside; fi >where.txt"]]`
@@ -99,13 +99,13 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 	town.forgets(t, "homes of sessions, which only a container can see", (*environment.Environments).HomeShelf, 2, 1)
 }
 
-// forgets trims a shelf to almost nothing, hours later, and wants that many things with as many bytes to go, as was
-// said before.
+// forgets prunes a shelf to almost nothing, as if hours later, and checks the number and the bytes of the removed
+// things against the plan.
 func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Environments) heartbeat.Things, items,
 	bytes int64) {
 	t.Helper()
 	cfg := town.cfg
-	cfg.Agents.IdleLimit = time.Nanosecond // what it was used for is over
+	cfg.Agents.IdleLimit = time.Nanosecond // it counts as idle
 	envs, err := environment.Open(cfg, testLog(t))
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Env
 	}
 }
 
-// Sessions have homes of their own on this machine too.
+// On this machine too, sessions can have their own homes.
 func TestSessionsHaveTheirOwnHomesOnThisMachine(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Permissions.Mode = "bypass"
@@ -151,7 +151,7 @@ func TestSessionsHaveTheirOwnHomesOnThisMachine(t *testing.T) {
 	}
 }
 
-// ps, attach, kill, doctor and /doctor look into sandboxes, and what runs there goes on.
+// ps, attach, kill, doctor and /doctor cover sandboxes, and do not interrupt their agents.
 func TestCommandsLookIntoSandboxes(t *testing.T) {
 	host := engineHost(t)
 	town := newTown(t, func(c *config.Config) {
@@ -201,7 +201,7 @@ func TestCommandsLookIntoSandboxes(t *testing.T) {
 	town.awaitDone(1)
 }
 
-// What is left in an engine that no sandbox has any more goes at the next start.
+// The next start removes the containers in an engine that no sandbox uses any more.
 func TestASandboxThatIsNoLongerConfiguredGoes(t *testing.T) {
 	host := engineHost(t)
 	town := newTown(t, func(c *config.Config) { boxes(t, host, c) })

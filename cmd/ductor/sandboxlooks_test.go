@@ -9,7 +9,7 @@ import (
 	"ductor/internal/config"
 )
 
-// A command looks into sandboxes that are in use, or were. It says nothing of an engine that nobody asked for.
+// Commands cover sandboxes that are or were in use, and do not mention an unused engine.
 func TestCommandsAskForNoSandboxThatIsNotUsed(t *testing.T) {
 	for mode, said := range map[string]bool{config.SandboxOff: false, config.SandboxDocker: true} {
 		c := config.Default()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// runWithInput is runDuctor with a text on standard input.
+// runWithInput is runDuctor with a text as standard input.
 func runWithInput(t testing.TB, input string, args ...string) (code int, said string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -17,12 +17,11 @@ func runWithInput(t testing.TB, input string, args ...string) (code int, said st
 	}
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	cmd.Env, cmd.Stdin = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0"), strings.NewReader(input)
-	out, _ := cmd.CombinedOutput() // the exit code says it
+	out, _ := cmd.CombinedOutput() // the exit code is checked instead
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// A key that is set reaches its agent and no other. Neither a chat, the configuration nor a command shows it, and when it is
-// removed its agent does not get it any more.
+// Only the key's own agent gets it, until it is removed. No chat, configuration or command shows it.
 func TestAnAgentGetsItsKey(t *testing.T) {
 	town := surroundings(t, nil)
 	const key = "sk-ant-9876543210-fedcba"

@@ -19,7 +19,7 @@ import (
 	"github.com/hinshun/vt10x"
 )
 
-// atTerminal is a ductor that runs at a pseudo-terminal.
+// atTerminal is a program on a pseudo-terminal.
 type atTerminal struct {
 	t    testing.TB
 	cmd  *exec.Cmd
@@ -30,7 +30,7 @@ type atTerminal struct {
 
 	mu    sync.Mutex
 	shown []byte
-	read  int // how much of it was waited for
+	read  int // end of the last awaited text
 }
 
 func startAtTerminal(t testing.TB, args ...string) *atTerminal {
@@ -75,14 +75,14 @@ func startCommand(t testing.TB, cmd *exec.Cmd) *atTerminal {
 	return a
 }
 
-// text is all that was shown.
+// text returns everything that was shown.
 func (a *atTerminal) text() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return string(bytes.ReplaceAll(a.shown, []byte("\r"), nil))
 }
 
-// await waits for a text after those that were waited for, and types an answer to it.
+// await waits for a text after the last awaited one, and types an answer.
 func (a *atTerminal) await(part, answer string) {
 	a.t.Helper()
 	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -99,7 +99,7 @@ func (a *atTerminal) await(part, answer string) {
 	}
 }
 
-// exit waits for the end and gives the exit code.
+// exit waits for the end and returns the exit code.
 func (a *atTerminal) exit() int {
 	a.t.Helper()
 	select {
@@ -107,11 +107,11 @@ func (a *atTerminal) exit() int {
 	case <-time.After(patience):
 		a.t.Fatalf("it does not end:\n%s", a.text())
 	}
-	_ = a.cmd.Wait() // the exit code says it
+	_ = a.cmd.Wait() // the exit code is checked instead
 	return a.cmd.ProcessState.ExitCode()
 }
 
-// freshUser returns a user of this machine who never had a ductor, and has agents.
+// freshUser returns a user of this machine without a ductor, but with agents.
 func freshUser(t *testing.T) (town *town, config string) {
 	town = surroundings(t, nil)
 	home := t.TempDir()
@@ -125,7 +125,7 @@ func freshUser(t *testing.T) (town *town, config string) {
 	return town, filepath.Join(home, ".config/ductor/config.toml")
 }
 
-// A new user answers the questions of a setup at a terminal, sends the code to the bot, and has a bot that works.
+// A new user answers setup's questions at a terminal, sends the code to the bot, and has a working bot.
 func TestASetupAtATerminal(t *testing.T) {
 	town, config := freshUser(t)
 	programs := t.TempDir()
@@ -196,7 +196,8 @@ func TestASetupAtATerminal(t *testing.T) {
 	}
 }
 
-// An answer that cannot be used is asked for again, and a setup that is interrupted says that it changed nothing, and did not.
+// Setup repeats the question after an invalid answer. If it is interrupted, it says that it changed nothing, and that
+// is true.
 func TestASetupThatIsInterrupted(t *testing.T) {
 	town, config := freshUser(t)
 	project := filepath.Join(t.TempDir(), "project")
@@ -221,7 +222,7 @@ func TestASetupThatIsInterrupted(t *testing.T) {
 	}
 }
 
-// Without a network a setup says so and tries again, or by a proxy, which it writes down.
+// Without a network, setup says so and tries again, or uses a proxy, which it writes to the configuration.
 func TestASetupWithoutANetwork(t *testing.T) {
 	town, config := freshUser(t)
 	closed := httptest.NewServer(nil)
@@ -255,7 +256,7 @@ func TestASetupWithoutANetwork(t *testing.T) {
 	}
 }
 
-// Containers are not chosen without an engine that could run them.
+// Setup does not offer containers without an engine.
 func TestASetupWithoutAnEngine(t *testing.T) {
 	town, config := freshUser(t)
 	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
@@ -280,7 +281,7 @@ func TestASetupWithoutAnEngine(t *testing.T) {
 	}
 }
 
-// A setup whose check fails ends with what to do next, by commands that work here.
+// If setup's check fails, it prints the next steps, with commands that work here.
 func TestASetupWithoutAnAgent(t *testing.T) {
 	town, config := freshUser(t)
 	t.Setenv("PATH", "/usr/bin:/bin")
@@ -296,13 +297,13 @@ func TestASetupWithoutAnAgent(t *testing.T) {
 	if len(words) < 2 || words[len(words)-1] != "doctor" {
 		t.Fatalf("it does not say what to do next: %s", stdout)
 	}
-	// which runs this test, and need not be in this PATH
+	// This program runs the test, and need not be in PATH.
 	if _, err := exec.LookPath(words[0]); err != nil && words[0] != "go" {
 		t.Errorf("%s cannot be called here: %v", words[0], err)
 	}
 }
 
-// Where systemd does not run, no unit is written, and the error says so in a sentence.
+// Without systemd, no unit is written, and the error says so in a sentence.
 func TestNoServiceWithoutSystemd(t *testing.T) {
 	town, _ := freshUser(t)
 	programs := t.TempDir()
@@ -325,7 +326,7 @@ func TestNoServiceWithoutSystemd(t *testing.T) {
 	}
 }
 
-// The address of a Bot API server that is none is told before anything is asked.
+// An invalid address of a Bot API server is rejected before the first question.
 func TestASetupWithAWrongAddress(t *testing.T) {
 	_, config := freshUser(t)
 	for _, base := range []string{"http:/x", "localhost:8081", "ftp://example.org"} {
@@ -337,7 +338,7 @@ func TestASetupWithAWrongAddress(t *testing.T) {
 	}
 }
 
-// A setup that is run again, at no terminal, changes what it is told to and nothing else; what is wrong changes nothing.
+// A repeated setup without a terminal changes only the given settings. An invalid value changes nothing.
 func TestASetupWithAWrongToken(t *testing.T) {
 	town, config := freshUser(t)
 	t.Setenv("DUCTOR_TELEGRAM_TOKEN", "424242:wrong")
@@ -414,7 +415,7 @@ func TestASetupThatIsRunAgain(t *testing.T) {
 	}
 }
 
-// With --service a setup has systemd run ductor with the configuration that it wrote.
+// With --service, setup installs ductor as a service with the configuration that it wrote.
 func TestASetupInstallsTheService(t *testing.T) {
 	town, config := freshUser(t)
 	programs, calls := t.TempDir(), filepath.Join(t.TempDir(), "calls")
@@ -438,7 +439,7 @@ func TestASetupInstallsTheService(t *testing.T) {
 	}
 }
 
-// A bot that another program polls is named, be it a ductor of this user or not, and nothing is written.
+// Setup names another program that polls the bot, whether or not it is a ductor of this user, and writes nothing.
 func TestASetupOfABotThatIsPolled(t *testing.T) {
 	town, config := freshUser(t)
 	args := []string{"setup", "--yes", "--api-base", town.srv.URL(), "--project", t.TempDir()}

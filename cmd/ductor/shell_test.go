@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The script of ductor completion works in a real bash: it completes subcommands and their flags.
+// The script of `ductor completion` works in a real bash: it completes subcommands and their flags.
 func TestBashCompletesCommands(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -22,7 +22,7 @@ func TestBashCompletesCommands(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	// What bash-completion does for a word, for a machine that has none of it.
+	// Stands for bash-completion's own function, which this machine may lack.
 	const shell = `
 _get_comp_words_by_ref() { cur=${COMP_WORDS[COMP_CWORD]}; prev=${COMP_WORDS[COMP_CWORD-1]}; words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; }
 _init_completion() { _get_comp_words_by_ref; }
@@ -42,7 +42,7 @@ complete_line() { COMP_WORDS=($1 "$2"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); C
 
 func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
-// A mistyped word gets the one that was probably meant.
+// A mistyped word gets a suggestion.
 func TestMistypedWordsAreRecognized(t *testing.T) {
 	for line, want := range map[string]string{
 		"strat":           "did you mean ductor run?",

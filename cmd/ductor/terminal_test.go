@@ -18,12 +18,12 @@ import (
 	"ductor/internal/terminal"
 )
 
-// A session that a user began in a terminal is listed and continued in the chat, and from the chat in a terminal again, with each of
-// the real agents: each knows what was said before.
+// A session that a user began in a terminal is listed and continued in the chat, and then in a terminal again, with
+// each real agent. Each one knows the earlier conversation.
 func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, words := range realagent.SomeOf(map[string]struct {
-		begin []string // in a terminal, with the prompt behind
+		begin []string // arguments that start a session in a terminal; the prompt follows
 		again func(line string) string
 	}{
 		"claude": {[]string{"-p"}, func(line string) string { return line + " -p" }},
@@ -90,7 +90,7 @@ func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 	}
 }
 
-// An agent that takes over a session from a terminal does not know what was said there, and the chat says so, once.
+// Another agent that continues a terminal's session does not know its conversation, and the chat says so once.
 func TestAnotherAgentIsNotToldOfTheTerminal(t *testing.T) {
 	town := surroundings(t, nil)
 	dir := town.cfg.Projects.DefaultDir
@@ -125,7 +125,7 @@ func TestAnotherAgentIsNotToldOfTheTerminal(t *testing.T) {
 	}
 }
 
-// Where each session has a home of its own, none of the terminal is offered, and /terminal names that home.
+// If each session has its own home, the terminal's sessions are not offered, and /terminal names that home.
 func TestSessionsWithHomesAndTheTerminal(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Sandbox.Home = config.HomeSession })
 	town.say("/sessions")
@@ -143,7 +143,7 @@ func TestSessionsWithHomesAndTheTerminal(t *testing.T) {
 	}
 }
 
-// The import of sessions was removed. Its command names the replacement, also as the caption of a file.
+// The command of the removed import of sessions names its replacement, also as the caption of a file.
 func TestTheImportOfSessionsNamesItsReplacement(t *testing.T) {
 	town := newTown(t, nil)
 	town.answer("/sessions import", "/sessions import is gone")
@@ -152,7 +152,7 @@ func TestTheImportOfSessionsNamesItsReplacement(t *testing.T) {
 	town.awaitAfter(file, "/sessions import is gone")
 }
 
-// Where no agent has ductor's hooks, nothing would ask in the chat, which /terminal on says.
+// Without ductor's hooks, no agent would ask in the chat, and /terminal on says so.
 func TestBeingAwayWithoutHooks(t *testing.T) {
 	town := newTown(t, nil)
 	for _, word := range []string{"on", "auto"} {
@@ -166,7 +166,7 @@ func TestBeingAwayWithoutHooks(t *testing.T) {
 	town.answer("/terminal on", "You are away")
 }
 
-// asksInATerminal has the hook of Claude ask for a command, as Claude in a terminal runs it, and returns what Claude reads of it.
+// asksInATerminal runs Claude's hook for a command, as Claude in a terminal does, and returns the hook's answer.
 func (town *town) asksInATerminal(command string) (answer <-chan string) {
 	town.t.Helper()
 	cmd := exec.CommandContext(town.soon(), clitest.Program(town.t), terminal.Verb, "claude", terminal.StateFlag,
@@ -182,7 +182,8 @@ func (town *town) asksInATerminal(command string) (answer <-chan string) {
 	return said
 }
 
-// A question of an agent in a terminal stays open over a restart and a crash of ductor, and the answer reaches the terminal.
+// An open question of an agent in a terminal survives a restart and a crash of ductor, and the answer reaches the
+// terminal.
 func TestAQuestionOfATerminalOutlivesDuctor(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()

@@ -12,8 +12,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// permissions.allowed_tools lets commands through with every agent, also with one that has no such list, and nothing else: an edit asks,
-// and a plan changes nothing.
+// permissions.allowed_tools allows commands with every agent, even one without such a list, and nothing else: edits
+// still ask, and a plan changes nothing.
 func TestAllowedToolsCountForEveryAgent(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAllowedToolsCountForEveryAgent(t *testing.T) {
 	}
 }
 
-// onlyAgent has a configuration know one agent.
+// onlyAgent disables all agents of a configuration but one.
 func onlyAgent(c *config.Config, agent string) {
 	a := &c.Agents
 	a.Default, a.Fallback = agent, nil
@@ -47,15 +47,15 @@ func onlyAgent(c *config.Config, agent string) {
 		agent == "gemini", agent == "copilot"
 }
 
-// awaitPlanned waits until a turn that plans is over, and denies what it asks.
+// awaitPlanned waits for the end of a turn in plan mode, and denies its requests.
 func (town *town) awaitPlanned() {
 	m := &modeTown{town: town, turns: 2, denied: map[telegram.MessageID]bool{}}
 	for m.denyNext() {
 	}
 }
 
-// A name that no agent has is an error at start and in `ductor doctor`, with its line and key, and so is a rule about a tool in a list of the
-// only tools, which would leave an agent none.
+// An unknown name is an error at the start and in `ductor doctor`, with its line and key. So is a rule about a tool
+// in a list of the only tools, which would leave an agent no tools.
 func TestAListOfToolsThatMeansNothingIsAnError(t *testing.T) {
 	town := surroundings(t, nil)
 	for list, want := range map[string]string{

@@ -11,8 +11,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Whatever befalls a sandbox in mid-turn: the chat is told what it was and what helps, the next turn works as soon as
-// it can, and nothing runs on this machine instead.
+// A sandbox fails during a turn. The chat says what happened and what helps, the next turn works as soon as possible,
+// and nothing runs on this machine instead.
 func TestTroubleOfASandboxInMidTurn(t *testing.T) {
 	realagent.LongOnly(t)
 	e := dockertest.Start(t, dockertest.Options{Disk: 400 << 20, Args: []string{"--shutdown-timeout", "5"}})
@@ -38,7 +38,7 @@ type prison struct {
 	cells map[string]*cell
 }
 
-// newPrison has a project in a container of its own for each name, each with a person who asks there.
+// newPrison creates a project for each name, in its own container, with its own user.
 func newPrison(t *testing.T, e *dockertest.Engine, names ...string) *prison {
 	t.Helper()
 	p := &prison{cells: map[string]*cell{}}
@@ -73,14 +73,14 @@ func newPrison(t *testing.T, e *dockertest.Engine, names ...string) *prison {
 	return p
 }
 
-// enter chooses the directory of the project, which opens its sandbox ahead of the first message.
+// enter selects the project's directory, which opens its sandbox before the first message.
 func (c *cell) enter() {
 	c.t.Helper()
 	c.say("/cwd %s", c.dir)
 	c.await(c.dir)
 }
 
-// inMidTurn has a turn under way that does not end by itself.
+// inMidTurn starts a turn that does not end on its own.
 func (c *cell) inMidTurn() {
 	c.t.Helper()
 	if err := os.RemoveAll(filepath.Join(c.dir, "ready")); err != nil {
@@ -97,7 +97,7 @@ func paused(c *cell) {
 	c.works()
 }
 
-// removed in mid-turn it is stopped, for a moment, before it is gone.
+// removed is the check after the container was removed: Docker briefly reports it as stopped.
 func removed(c *cell) {
 	c.inMidTurn()
 	c.engine("rm", "-f", c.container())
@@ -105,7 +105,8 @@ func removed(c *cell) {
 	c.works()
 }
 
-// stopped in mid-turn it may be up again, for another question to the agent, before the turn looks for it.
+// stopped is the check after the container was stopped: another request may start it again before the turn looks for
+// it.
 func stopped(c *cell) {
 	c.inMidTurn()
 	c.engine("kill", c.container())

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAUserJoinsByALink: an owner's link lets one user in, at once, with the role that was chosen; the owner is told, and what
-// `ductor users` changes counts in the ductor that runs.
+// TestAUserJoinsByALink tests that an owner's link admits one user at once, with the chosen role, that the owner is
+// notified, and that changes by `ductor users` apply to the running ductor.
 func TestAUserJoinsByALink(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()

@@ -11,7 +11,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// listeningTown has a transcriber that is a shell script.
+// listeningTown returns a town whose transcriber is a shell script.
 func listeningTown(t *testing.T, script string, change func(*config.Config)) *town {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), "stand-in")
@@ -73,7 +73,7 @@ func TestATranscriptIsConfirmed(t *testing.T) {
 	town.start()
 	town.pressOn(m, "✅ Send")
 	town.awaitDone(1)
-	owner.TapData(m, m.Keyboard[0][0].Data) // again, which asks nothing
+	owner.TapData(m, m.Keyboard[0][0].Data) // a second press, which has no effect
 
 	spoken := owner.SendVoice(town.chat, []byte("wrong"))
 	town.await("wrong")

@@ -21,21 +21,21 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// besieged is a daemon with a webhook of each kind, whose runs are shown in the neighbour's chat.
+// besieged is a daemon with a webhook of each kind. Their runs are shown in the neighbour's chat.
 type besieged struct {
 	*town
 	pid    int
 	addr   string
 	client *http.Client
-	runs   *telegram.Chat // of the webhooks
-	shows  []string       // what the runs of the deliveries that were taken say
+	runs   *telegram.Chat // shows the runs of the webhooks
+	shows  []string       // texts of the runs of accepted deliveries
 }
 
-// burst is how many deliveries the webhook "github" takes at once.
+// burst is the number of deliveries that the webhook "github" accepts at once.
 const burst = 6
 
-// unusedAddr returns an address of this machine to listen at. Its port is below those that the kernel gives to connections,
-// so that none takes it before it is listened at.
+// unusedAddr returns a free address on this machine. Its port is below the kernel's ephemeral ports, so no connection
+// takes it before the daemon listens.
 func unusedAddr(t testing.TB) string {
 	t.Helper()
 	var last error
@@ -43,7 +43,7 @@ func unusedAddr(t testing.TB) string {
 		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
 		l, err := net.Listen("tcp", addr)
 		if last = err; err == nil {
-			_ = l.Close() // it is free
+			_ = l.Close() // the port is free
 			return addr
 		}
 	}
@@ -87,8 +87,8 @@ func besiege(t *testing.T) *besieged {
 type delivery struct {
 	hook, body string
 	header     [2]string
-	long       int64 // so many zeros instead of the body
-	said       bool  // its length is in the head
+	long       int64 // number of zeros to send instead of the body
+	said       bool  // send a Content-Length
 }
 
 func macOf(secret, text string) string {
@@ -97,7 +97,7 @@ func macOf(secret, text string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// order has the agent of its run say a name, which shows in the chat.
+// order returns a prompt that makes the run's agent print a name.
 func order(name any) string {
 	return fmt.Sprintf(`{"id":"evt_%v","say":"[[text \"ran <%v>\"]]"}`, name, name)
 }
@@ -119,7 +119,7 @@ func stripe(secret, body string, at time.Time) delivery {
 
 func (d delivery) longer(said bool) delivery { d.long, d.said = 10<<20, said; return d }
 
-// call delivers and gives the status of the answer; 0 is none, as when ductor hangs up on a body that it does not want.
+// call delivers and returns the status of the response, or 0 if ductor hangs up on an unwanted body.
 func (b *besieged) call(d delivery) int {
 	var body io.Reader = strings.NewReader(d.body)
 	if d.long > 0 {
@@ -139,7 +139,7 @@ func (b *besieged) call(d delivery) int {
 		return 0
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, answer.Body) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, answer.Body) // allows the connection to be reused
 	return answer.StatusCode
 }
 
@@ -147,8 +147,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// Whatever is thrown at the webhooks is refused with the right status or waits for its turn; ductor stays small and
-// talks on, and what was taken runs, once, and nothing else.
+// The webhooks reject all attacks with the right status or queue the deliveries. ductor's memory stays small and its
+// chats work. Accepted deliveries run once, and nothing else runs.
 func TestWebhooksUnderAttack(t *testing.T) {
 	b := besiege(t)
 	b.say(`[[start]] [[text "peace"]]`)
@@ -164,7 +164,7 @@ func TestWebhooksUnderAttack(t *testing.T) {
 	b.onlyTakenOnesRun()
 }
 
-// forgeries are answered one by one.
+// forgeries sends invalid deliveries one by one.
 func (b *besieged) forgeries() {
 	now := time.Now()
 	one, two, three := order("one"), order("two"), order("three")
@@ -198,10 +198,10 @@ func (b *besieged) forgeries() {
 	b.shows = append(b.shows, "ran <one>", "ran <two>", "ran <three>")
 }
 
-// slowBodies keep ductor waiting for what never comes: bodies for the hook that is called, then more heads without an
-// end than there may be connections. Neither keeps an honest delivery or the chat from being served.
+// slowBodies makes ductor wait for data that never comes: bodies for the called hook, then more incomplete headers
+// than connections are allowed. Honest deliveries and the chat still work.
 func (b *besieged) slowBodies() {
-	const enoughOnce = 24 // silenced all webhooks before each had slots of its own
+	const enoughOnce = 24 // this many blocked all webhooks before each had its own slots
 	for i := range 2 * webhook.MostConns {
 		conn, err := (&net.Dialer{}).DialContext(b.soon(), "tcp", b.addr)
 		if err != nil {
@@ -222,7 +222,7 @@ func (b *besieged) slowBodies() {
 	b.await("unmoved")
 }
 
-// takes has a delivery taken at the first try.
+// takes checks that a delivery is accepted at the first attempt.
 func (b *besieged) takes(name string) {
 	b.t.Helper()
 	if code := b.call(github(hookSecret, order(name))); code != http.StatusAccepted {
@@ -232,7 +232,7 @@ func (b *besieged) takes(name string) {
 	b.shows = append(b.shows, "ran <"+name+">")
 }
 
-// wave returns the i-th call of a flood, and what may become of it. One in ten is in order.
+// wave returns the i-th call of a flood, and its allowed statuses. One in ten is valid.
 func wave(i int) (d delivery, may []int) {
 	const full, hungUp = http.StatusServiceUnavailable, 0
 	switch {
@@ -252,7 +252,7 @@ func wave(i int) (d delivery, may []int) {
 	return github("a guess", order(i)), []int{401, full}
 }
 
-// flood makes n calls, a thousand a second or as many as there can be, while the owner goes on talking.
+// flood makes n calls, at up to a thousand a second, while the owner uses the chat.
 func (b *besieged) flood(n int) {
 	var mu sync.Mutex
 	codes := map[int]int{}
@@ -307,14 +307,14 @@ func (b *besieged) flood(n int) {
 	}
 }
 
-// onlyTakenOnesRun looks at the chat of the webhooks when everything that waited there has run.
+// onlyTakenOnesRun checks the chat of the webhooks after all accepted deliveries have run.
 func (b *besieged) onlyTakenOnesRun() {
 	if _, err := b.runs.Await(b.soon(), func(v telegram.View) bool {
 		return len(ended(v)) >= len(b.shows)
 	}); err != nil {
 		b.t.Errorf("%v: %s", err, b.runs.Transcript())
 	}
-	b.runs.Person().Send(b.runs, `[[start]] [[text "the last"]]`) // behind all that waits
+	b.runs.Person().Send(b.runs, `[[start]] [[text "the last"]]`) // queued after everything else
 	if _, err := b.runs.AwaitText(b.soon(), "the last"); err != nil {
 		b.fatal(err)
 	}
@@ -329,7 +329,7 @@ func (b *besieged) onlyTakenOnesRun() {
 	}
 }
 
-// memory reads a size of the daemon, in kB.
+// memory returns a memory figure of the daemon in kB.
 func (b *besieged) memory(field string) int {
 	b.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.pid))

@@ -15,8 +15,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// An agent has another one work: the user is asked for the task, and for each thing that the other agent may not do unasked. What is
-// denied is not done, and the other agent ends with the turn that it works for.
+// An agent delegates work to another one. The user approves the task and each action that needs approval. Denied
+// actions do not happen, and the other agent ends with the delegating turn.
 func TestAnAgentHasAnotherOneWork(t *testing.T) {
 	program := realagent.Npm(t, "mcp-inspector")
 	town := surroundings(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
@@ -48,7 +48,7 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 	for button, done := range map[string]bool{"✅ Allow once": true, "⛔ Deny": false} {
 		file := filepath.Join(work, fmt.Sprintf("made-%v", done))
 		said := begin("touch "+file, fmt.Sprintf(`[[start]] [[ask cmd="touch %s"]] [[text "the report"]]`, file))
-		card := town.awaitMessage(func(m telegram.Message) bool { // the card of the task shows the command too
+		card := town.awaitMessage(func(m telegram.Message) bool { // the card of the task also contains the command
 			return m.HasButton(button) && strings.Contains(m.Text, "touch "+file) &&
 				!strings.Contains(m.Text, "another agent's work")
 		})
@@ -74,7 +74,7 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 	town.nothingOfTurnsLives()
 }
 
-// The real agents have another one work for them, whose model uses a shell once the user allows it.
+// The real agents delegate work to another one, whose model uses a shell after the user allows it.
 func TestRealAgentsHaveAnotherOneWork(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, shell := range shellTools() {
@@ -92,7 +92,7 @@ func TestRealAgentsHaveAnotherOneWork(t *testing.T) {
 			town.say(`[[start]] [[call %s args=%q]] [[text "that was all"]]`, name, string(args))
 			town.await("another agent's work")
 			town.press("✅ Allow once")
-			asked := town.awaitMessage(func(m telegram.Message) bool { // the card of the task names the command, too
+			asked := town.awaitMessage(func(m telegram.Message) bool { // the card of the task also contains the command
 				return strings.Contains(m.Text, "touch made") && !strings.Contains(m.Text, "another agent's work") &&
 					len(m.Keyboard) > 0
 			})
