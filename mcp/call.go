@@ -35,8 +35,8 @@ type call = orchestrator.ActiveTurn
 // errTooMany means that a turn has reached its limit of calls.
 var errTooMany = fmt.Errorf("this turn has made %d calls, which is the limit; go on without", maxCalls)
 
-// registerTool registers a tool. do returns the text for the agent; its error tells the agent what is wrong. title
-// summarizes a call in one line for the audit.
+// registerTool registers a tool. do returns the text for the agent; its error is shown to the agent. title summarizes
+// a call in one line for the audit.
 func registerTool[In any](t *toolset, name, description string, title func(In) string,
 	do func(context.Context, call, In) (string, error)) {
 	sdk.AddTool(t.server, &sdk.Tool{Name: name, Description: description},

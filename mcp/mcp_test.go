@@ -490,7 +490,7 @@ func TestOnlyTurnsOfListedUsersConsult(t *testing.T) {
 	}
 }
 
-// Another agent works after the user, who sees the whole task, allows it; and only for turns that may change something.
+// The user sees the whole task before another agent works on it. Only turns that may change something can delegate.
 func TestWorkAsksTheUser(t *testing.T) {
 	r := newRig(t)
 	s := r.connect()

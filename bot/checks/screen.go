@@ -47,7 +47,7 @@ type Screen struct {
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o: o} }
 
-// Offered reports whether there are checks.
+// Offered reports whether ductor has checks.
 func (s *Screen) Offered() bool { return s.o.Examiner != nil }
 
 // Doctor answers "/doctor", as a reply to a message unless replyTo is 0. It immediately sends a message that later

@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Group handles "/group". It shows which models will answer, how many rounds there are and what they cost. A button
-// starts the group.
+// Group handles "/group". It shows the models that will answer, the number of rounds, and their cost. A button starts
+// the group.
 func (s *Screen) Group(ctx context.Context, a Asked) (tgapi.Page, error) {
 	p := s.o.Lang.Of(a.By.Conversation.Chat)
 	if strings.TrimSpace(a.Args) == "" {

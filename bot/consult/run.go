@@ -28,7 +28,7 @@ type asked struct {
 	mu    sync.Mutex
 	steps []orchestrator.GroupStep
 	state state
-	why   string // why there is no answer
+	why   string // why the question has no answer
 }
 
 // state is the progress of a question.
@@ -208,7 +208,7 @@ func (r *asked) progress() (lines []string) {
 	return lines
 }
 
-// sentence explains in the chat why there is no answer.
+// sentence explains in the chat why the question has no answer.
 func (r *asked) sentence(err error) string {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	var failure *cli.Failure

@@ -118,10 +118,8 @@ func (s *stage) caughtUp(p played) {
 	}
 }
 
-const storm = "The lighthouse keeper counted the waves of that night, one after the other, until there was no " +
-	"number left " +
-	"that he knew, and then he began again with the first, which nobody else had seen: «die Wellen» — 波 — all of " +
-	"them, to the end."
+const storm = "The lighthouse keeper counted the waves of that night, one after the other, until there was no number left " +
+	"that he knew, and then he began again with the first, which nobody else had seen: «die Wellen» — 波 — all of them, to the end."
 
 func playAdoptText(s *stage) {
 	first := s.ductor()

@@ -60,8 +60,7 @@ func TestThirtyConversationsOnFourProcesses(t *testing.T) {
 	close(stop)
 	c := <-counted
 	turns := poolConversations * *poolRounds
-	t.Logf("%d turns of %d conversations in %s; %d processes were started, at most %d of %d lived at once (%d seen "+
-		"in %d looks); heap %d KB after the first round and %d KB after the last; goroutines %d and %d",
+	t.Logf("%d turns of %d conversations in %s; %d processes were started, at most %d of %d lived at once (%d seen in %d looks); heap %d KB after the first round and %d KB after the last; goroutines %d and %d",
 		turns, poolConversations, took.Round(time.Millisecond), book.started, book.most, poolCap, c.most, c.looks,
 		first.heap>>10, last.heap>>10, first.goroutines, last.goroutines)
 	if c.most > poolCap || c.most == 0 {

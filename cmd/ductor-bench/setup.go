@@ -36,7 +36,7 @@ type setup struct {
 	ended   context.Context // ends when the bot does
 }
 
-// newSetup starts a bot and returns when it polls and has done what it does at its start. Extra is added to ductor's
+// newSetup starts a bot and returns when it polls and its start is complete. extra is added to ductor's
 // configuration.
 func (b *bench) newSetup(ctx context.Context, bot botName, extra string) (*setup, error) {
 	dir, err := os.MkdirTemp(b.scratch, string(bot)+"-")
@@ -107,7 +107,7 @@ func (s *setup) command(words ...string) *exec.Cmd {
 	return cmd
 }
 
-// configuration has what ductor cannot do without. All else is ductor's default.
+// configuration returns the minimal configuration. Everything else has ductor's defaults.
 func (s *setup) configuration(extra string) string {
 	var users []string
 	for id := range max(s.sizes.fresh, s.sizes.chats, s.sizes.crowd) {
@@ -128,7 +128,7 @@ func (s *setup) chat(id int) *telegram.Chat {
 	return s.srv.Private(telegram.UserID(id), "User "+strconv.Itoa(id))
 }
 
-// explain adds what the bot logged last.
+// explain adds the end of the bot's log to an error.
 func (s *setup) explain(err error) error {
 	b, _ := os.ReadFile(s.log())
 	return fmt.Errorf("%w; the log of %s ends with: %s", err, s.bot, b[max(0, len(b)-2000):])

@@ -52,7 +52,7 @@ func (s *setup) warm(ctx context.Context, word *words) (first samples, err error
 	return first, nil
 }
 
-// fill copies the last turn of the database until there are as many as the row wants.
+// fill copies the last turn of the database until the row's number is reached.
 func (s *setup) fill(ctx context.Context) (err error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "home", ".local", "state", "ductor", "ductor.db"))
 	if err != nil || len(files) != 1 {

@@ -1,6 +1,7 @@
-// Command ductor-runner owns the agents inside containers, and keeps the homes of sessions and the files of agents and projects there.
-// ductor copies it into each container. Build it with CGO_ENABLED=0, so that it runs in any. Where it lies beside ductor it owns the agents
-// of this machine too, and carries what they say to the tools of ductor: it is a sixth of ductor. It is not a command for users.
+// Command ductor-runner owns the agents inside containers, and stores the homes of sessions and the files of agents
+// and projects there. ductor copies it into each container. Build it with CGO_ENABLED=0, so that it runs in any
+// image. If it lies beside ductor, it also owns the agents of this machine and relays their calls to ductor's tools,
+// with a sixth of ductor's size. Users do not run it.
 package main
 
 import (
@@ -41,8 +42,8 @@ func main() {
 	}
 }
 
-// relayTools carries what an agent says to the tools of ductor. args are the directory of the runner in a container; on this machine
-// there are none, and the environment names the directory of ductor.
+// relayTools relays an agent's calls to ductor's tools. In a container, args contain the runner's directory. On this
+// machine they are empty, and the environment names ductor's directory.
 func relayTools(args []string) int {
 	dir, dial := os.Getenv(relay.DirVar), relay.Dial
 	if len(args) == 1 {
@@ -52,7 +53,9 @@ func relayTools(args []string) int {
 		fmt.Fprintln(os.Stderr, "usage: ductor-runner "+relay.Verb+" [DIR]; agents start it")
 		return 2
 	}
-	r := relay.Relay{Token: os.Getenv(relay.TokenVar), Dial: func(ctx context.Context) (net.Conn, error) { return dial(ctx, dir) }}
+	r := relay.Relay{Token: os.Getenv(relay.TokenVar), Dial: func(ctx context.Context) (net.Conn, error) {
+		return dial(ctx, dir)
+	}}
 	if err := r.Run(context.Background(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, relay.Verb+":", err)
 		return 1

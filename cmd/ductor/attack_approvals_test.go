@@ -10,8 +10,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// hiding is a request whose card an agent tries to make show less than it allows.
-type hiding struct {
+// hidingRequest is a request whose card an agent tries to make show less than it allows.
+type hidingRequest struct {
 	name, kind, params string
 
 	first []string // the card shows these in bold, before the rest
@@ -19,7 +19,7 @@ type hiding struct {
 	gate  gate
 }
 
-// gate tells when the card allows the request.
+// gate is the condition under which a card allows the request.
 type gate string
 
 const (
@@ -30,10 +30,10 @@ const (
 
 const fakeEnd = "✅ Allowed by Owner."
 
-// hidings returns the requests of each agent.
-func hidings() map[string][]hiding {
+// hidingRequests returns the requests of each agent.
+func hidingRequests() map[string][]hidingRequest {
 	long := strings.Repeat(`\n`, 700)
-	return map[string][]hiding{
+	return map[string][]hidingRequest{
 		"claude": {
 			{name: "another host", kind: "mcp__ssh__run", params: `{"command":"uptime","host":"prod","sudo":true}`,
 				shows: []string{"uptime", "host: prod", "sudo: true"}},
@@ -115,11 +115,11 @@ func hidings() map[string][]hiding {
 // No card hides what it allows. The test uses requests for which a card once did, and random ones. A card that shows
 // less than the request has a full text, which the user must open first, also after a restart.
 func TestNoApprovalHidesWhatItAllows(t *testing.T) {
-	for agent, cases := range hidings() {
+	for agent, cases := range hidingRequests() {
 		t.Run(agent, func(t *testing.T) {
 			town := surroundings(t, nil)
 			town.agent, town.permission = agent, "ask"
-			a := &attack{ordeal: town.ordeal(31)}
+			a := &approvalTown{ordeal: town.ordeal(31)}
 			for _, c := range cases {
 				card := a.request(c.kind, c.params)
 				a.check(c, card)
@@ -131,22 +131,22 @@ func TestNoApprovalHidesWhatItAllows(t *testing.T) {
 					params = `{"title":"a tool","rawInput":` + params + `}`
 				}
 				card := a.request(kind, params)
-				a.showsAll(card, kind, params)
+				a.checkShowsAll(card, kind, params)
 				a.pressOn(card, denial(card))
-				a.over("[denied]")
+				a.awaitEnd("[denied]")
 			}
 		})
 	}
 }
 
-// attack is a daemon with an agent that makes requests.
-type attack struct {
+// approvalTown is a daemon with an agent that makes requests.
+type approvalTown struct {
 	*ordeal
 	turns int
 }
 
 // request makes the agent send a request, and returns its card.
-func (a *attack) request(kind, params string) telegram.Message {
+func (a *approvalTown) request(kind, params string) telegram.Message {
 	a.t.Helper()
 	said := a.say(`[[start]] [[request %s params="%s"]] [[text "end"]]`, kind, quotedParams(params))
 	return a.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton(denial(m)) })
@@ -157,8 +157,8 @@ func quotedParams(params string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\u202e", `\\u202e`, "\u200b", `\\u200b`).Replace(params)
 }
 
-// over waits for the end of the turn.
-func (a *attack) over(part string) {
+// awaitEnd waits for the end of the turn.
+func (a *approvalTown) awaitEnd(part string) {
 	a.t.Helper()
 	a.turns++
 	if m := a.awaitDone(a.turns); !strings.Contains(m.Text, part) && !strings.Contains(m.Text, "⛔") {
@@ -167,7 +167,7 @@ func (a *attack) over(part string) {
 }
 
 // check compares a card with the expected contents.
-func (a *attack) check(c hiding, card telegram.Message) {
+func (a *approvalTown) check(c hidingRequest, card telegram.Message) {
 	a.t.Helper()
 	for _, part := range slices.Concat(c.first, c.shows) {
 		if !strings.Contains(card.Text, part) {
@@ -191,14 +191,14 @@ func (a *attack) check(c hiding, card telegram.Message) {
 }
 
 // decide presses Allow, which only has an effect if the user saw everything.
-func (a *attack) decide(c hiding, card telegram.Message) {
+func (a *approvalTown) decide(c hidingRequest, card telegram.Message) {
 	a.t.Helper()
 	if c.gate == gateShut {
 		if card.HasButton(allowance(card)) {
 			a.t.Errorf("%s: it can be allowed: %q", c.name, card.Text)
 		}
 		a.pressOn(card, denial(card))
-		a.over("[denied]")
+		a.awaitEnd("[denied]")
 		return
 	}
 	if c.gate == gateUnread {
@@ -208,7 +208,7 @@ func (a *attack) decide(c hiding, card telegram.Message) {
 		a.openWhole(card)
 	}
 	a.pressOn(card, allowance(card))
-	a.over("[allowed]")
+	a.awaitEnd("[allowed]")
 }
 
 // allowance and denial return the buttons that decide once. Those of a plan have other labels.
@@ -227,14 +227,14 @@ func denial(card telegram.Message) string {
 }
 
 // openWhole opens the full text of a card.
-func (a *attack) openWhole(card telegram.Message) {
+func (a *approvalTown) openWhole(card telegram.Message) {
 	a.t.Helper()
 	a.pressOn(card, "📄 Full text")
 	a.awaitMessage(func(m telegram.Message) bool { return m.ID > card.ID && m.ReplyTo == card.ID })
 }
 
-// showsAll fails unless each value of a request is on the card or in its full text, or the request cannot be allowed.
-func (a *attack) showsAll(card telegram.Message, kind, params string) {
+// checkShowsAll fails unless each value of a request is on the card or in its full text, or the request cannot be allowed.
+func (a *approvalTown) checkShowsAll(card telegram.Message, kind, params string) {
 	a.t.Helper()
 	if !card.HasButton(allowance(card)) {
 		return
@@ -303,7 +303,7 @@ func fieldsOf(agent string) []string {
 func TestACardShowsItsFieldsAfterARestart(t *testing.T) {
 	town := surroundings(t, nil)
 	town.agent, town.permission = "claude", "ask"
-	a := &attack{ordeal: town.ordeal(32)}
+	a := &approvalTown{ordeal: town.ordeal(32)}
 	card := a.request("mcp__x__y", `{"host":"prod","cwd":"/etc","text":"`+strings.Repeat("x", 700)+`END"}`)
 	a.daemon.kill()
 	a.rise()
@@ -314,7 +314,7 @@ func TestACardShowsItsFieldsAfterARestart(t *testing.T) {
 	a.daemon.kill()
 	a.rise()
 	a.pressOn(card, "✅ Allow once")
-	a.over("[allowed]")
+	a.awaitEnd("[allowed]")
 	m := a.awaitMessage(func(m telegram.Message) bool {
 		return m.ID == card.ID && strings.Contains(m.Text, "✅ Allowed")
 	})

@@ -151,12 +151,12 @@ func TestAttackADaemonsConfigurationAndEnvironment(t *testing.T) {
 	if m := town.awaitDone(1); !strings.Contains(m.Text, "yours") {
 		t.Errorf("the owner is answered %q", m.Text)
 	}
-	town.tokenIsNotShown(first)
+	town.checkTokenHidden(first)
 	if info, err := os.Stat(filepath.Join(home, "ductor")); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the default root: %v, %v", info, err)
 	}
-	town.doctorKnowsTheGroups()
-	town.logIsReopened(first, logged)
+	town.checkDoctorReportsGroups()
+	town.checkLogReopened(first, logged)
 	if err := first.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +197,8 @@ func TestAttackADaemonsConfigurationAndEnvironment(t *testing.T) {
 	}
 }
 
-// doctorKnowsTheGroups checks that doctor reports the same control groups for aborts as the daemon uses.
-func (town *town) doctorKnowsTheGroups() {
+// checkDoctorReportsGroups checks that doctor reports the same control groups for aborts as the daemon uses.
+func (town *town) checkDoctorReportsGroups() {
 	town.t.Helper()
 	want := "ok   control groups: each agent has one"
 	if _, err := proctree.GroupParent("self"); err != nil {
@@ -219,9 +219,9 @@ func (town *town) recordOf(path string) []byte {
 	return record
 }
 
-// tokenIsNotShown checks the initial environment of all processes of a daemon, which an agent of the same user can
+// checkTokenHidden checks the initial environment of all processes of a daemon, which an agent of the same user can
 // read.
-func (town *town) tokenIsNotShown(d *daemon) {
+func (town *town) checkTokenHidden(d *daemon) {
 	t := town.t
 	t.Helper()
 	pids := []int{d.cmd.Process.Pid}
@@ -245,8 +245,8 @@ func (town *town) tokenIsNotShown(d *daemon) {
 	}
 }
 
-// logIsReopened renames the log of a daemon, as logrotate does, and waits for the new file.
-func (town *town) logIsReopened(d *daemon, path string) {
+// checkLogReopened renames the log of a daemon, as logrotate does, and waits for the new file.
+func (town *town) checkLogReopened(d *daemon, path string) {
 	t := town.t
 	t.Helper()
 	if err := os.Rename(path, path+".1"); err != nil {

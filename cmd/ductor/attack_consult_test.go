@@ -102,7 +102,7 @@ func TestAttackUnattendedTurnsConsultNoModel(t *testing.T) {
 						"own", config.Rights{}),
 				}
 			})
-			w := &hooked{besieged: &besieged{town: town, addr: addr, client: &http.Client{Timeout: patience}}}
+			w := &webhookTown{webhookDaemon: &webhookDaemon{town: town, addr: addr, client: &http.Client{Timeout: patience}}}
 			t.Cleanup(w.client.CloseIdleConnections)
 			w.hook("ask")
 			w.await("the run ended")

@@ -30,14 +30,14 @@ const (
 // disk.
 func TestDiskInTrouble(t *testing.T) {
 	s := newSickDisk(t)
-	s.fullAtTheFlush()
-	s.full()
-	s.failed()
-	s.well()
+	s.fillAtFlush()
+	s.fillDisk()
+	s.failDisk()
+	s.repairDisk()
 }
 
-// sickDisk is a town whose ductor stores its state on a small disk that the test can make fail.
-type sickDisk struct {
+// failingDisk is a town whose ductor stores its state on a small disk that the test can make fail.
+type failingDisk struct {
 	*town
 	disk    *faultyDisk
 	dir     string
@@ -49,9 +49,9 @@ type sickDisk struct {
 	log     logText // of each ductor
 }
 
-func newSickDisk(t *testing.T) *sickDisk {
+func newSickDisk(t *testing.T) *failingDisk {
 	t.Helper()
-	s := &sickDisk{dir: t.TempDir()}
+	s := &failingDisk{dir: t.TempDir()}
 	if err := unix.Mount("none", s.dir, "tmpfs", 0, "size=24m"); err != nil {
 		t.Skip("no tmpfs can be mounted: ", err)
 	}
@@ -67,7 +67,7 @@ func newSickDisk(t *testing.T) *sickDisk {
 		fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour))
 	s.other = s.srv.Private(neighbour, "Neighbour")
 	s.works, s.ballast = filepath.Join(s.cfg.Projects.DefaultDir, "works"), filepath.Join(s.dir, "ballast")
-	s.begin()
+	s.startDuctor()
 	eventually(t, "a look at the last agent", func() bool { // the probe's use of the disk is over
 		return strings.Contains(s.log.String(), "msg=agent name=copilot")
 	})
@@ -77,8 +77,8 @@ func newSickDisk(t *testing.T) *sickDisk {
 	return s
 }
 
-// begin starts a ductor and waits until it polls.
-func (s *sickDisk) begin() {
+// startDuctor starts a ductor and waits until it polls.
+func (s *failingDisk) startDuctor() {
 	s.t.Helper()
 	s.d = s.run("run", "-c", s.path)
 	if err := s.srv.AwaitPoll(s.soon()); err != nil {
@@ -86,7 +86,7 @@ func (s *sickDisk) begin() {
 	}
 }
 
-func (s *sickDisk) run(args ...string) *daemon {
+func (s *failingDisk) run(args ...string) *daemon {
 	s.t.Helper()
 	cmd := exec.Command(clitest.Program(s.t), args...)
 	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
@@ -114,8 +114,8 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-// fullAtTheFlush makes the disk report that it is full only when ductor flushes.
-func (s *sickDisk) fullAtTheFlush() {
+// fillAtFlush makes the disk report that it is full only when ductor flushes.
+func (s *failingDisk) fillAtFlush() {
 	s.disk.fail(syscall.ENOSPC)
 	s.say(`[[start]] [[text "of a full disk"]]`)
 	s.await(saysFull)
@@ -123,8 +123,8 @@ func (s *sickDisk) fullAtTheFlush() {
 	s.doctorSays("the disk is full")
 }
 
-// full leaves no space when the disk accepts writes again. /status reports it.
-func (s *sickDisk) full() {
+// fillDisk leaves no space when the disk accepts writes again. /status reports it.
+func (s *failingDisk) fillDisk() {
 	if err := os.WriteFile(s.ballast, make([]byte, 64<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		s.t.Fatalf("the disk is not full: %v", err)
 	}
@@ -152,8 +152,8 @@ func (s *sickDisk) full() {
 	}
 }
 
-// failed makes the disk's contents unknown. ductor reports that and exits, and does not start until the disk works.
-func (s *sickDisk) failed() {
+// failDisk makes the disk's contents unknown. ductor reports that and exits, and does not start until the disk works.
+func (s *failingDisk) failDisk() {
 	s.disk.fail(syscall.EIO)
 	s.say(`[[start]] [[text "of a disk that failed"]]`)
 	if code := s.d.exit(s.t); code != exitDisk {
@@ -168,9 +168,9 @@ func (s *sickDisk) failed() {
 	s.disk.fail(0)
 }
 
-// well repairs the disk. Every prompt is then answered once.
-func (s *sickDisk) well() {
-	s.begin()
+// repairDisk repairs the disk. Every prompt is then answered once.
+func (s *failingDisk) repairDisk() {
+	s.startDuctor()
 	s.await("of a disk that failed")
 	if err := os.WriteFile(filepath.Join(s.cfg.Projects.DefaultDir, "go"), nil, 0o600); err != nil {
 		s.t.Fatal(err)
@@ -179,7 +179,7 @@ func (s *sickDisk) well() {
 		s.fatal(err)
 	}
 	s.say(`[[start]] [[text "the last"]]`)
-	once(s.town, s.chat, "the last")
+	checkShownOnce(s.town, s.chat, "the last")
 	shown := map[string]int{} // number of occurrences of each line
 	for _, m := range append(s.chat.View().FromBot(), s.other.View().FromBot()...) {
 		for line := range strings.Lines(m.Text) {
@@ -201,14 +201,14 @@ func (s *sickDisk) well() {
 	}
 }
 
-func (s *sickDisk) awaitOther(part string) {
+func (s *failingDisk) awaitOther(part string) {
 	s.t.Helper()
 	if _, err := s.other.AwaitText(s.soon(), part); err != nil {
 		s.fatal(err)
 	}
 }
 
-func (s *sickDisk) doctorSays(part string) {
+func (s *failingDisk) doctorSays(part string) {
 	s.t.Helper()
 	var out strings.Builder
 	cmd := exec.CommandContext(s.soon(), clitest.Program(s.t), "doctor", "-c", s.path)

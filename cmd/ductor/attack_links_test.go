@@ -41,7 +41,7 @@ func TestAttackAnEditsCardShowsWhereALinkLeads(t *testing.T) {
 		town.await("From your next message on: " + capital(agent))
 		project := town.cfg.Projects.DefaultDir
 		town.say(`[[start]] [[write path="%s/docs/authorized_keys" text="key"]] [[text "that was all"]]`, project)
-		town.deniesOutside(filepath.Join(outside, "authorized_keys"))
+		town.denyOutside(filepath.Join(outside, "authorized_keys"))
 		town.awaitDone(2*i + 1)
 
 		town.say("/permissions ask")
@@ -61,8 +61,8 @@ func TestAttackAnEditsCardShowsWhereALinkLeads(t *testing.T) {
 	}
 }
 
-// deniesOutside checks the card of an edit whose target, file, is outside the project, and denies it.
-func (town *town) deniesOutside(file string) {
+// denyOutside checks the card of an edit whose target, file, is outside the project, and denies it.
+func (town *town) denyOutside(file string) {
 	town.t.Helper()
 	card := town.awaitMessage(func(m telegram.Message) bool {
 		return m.HasButton("⛔ Deny") && strings.Contains(m.Text, "authorized_keys")
@@ -113,7 +113,7 @@ func TestAttackTheRealAgentsCardsShowWhereALinkLeads(t *testing.T) {
 			outside := town.linked()
 			town.say(`[[start]] [[write path="%s/docs/authorized_keys" text="key"]] [[text "that was all"]]`,
 				town.cfg.Projects.DefaultDir)
-			town.deniesOutside(filepath.Join(outside, "authorized_keys"))
+			town.denyOutside(filepath.Join(outside, "authorized_keys"))
 			town.awaitDone(1)
 		})
 	}
@@ -123,7 +123,7 @@ func TestAttackTheRealAgentsCardsShowWhereALinkLeads(t *testing.T) {
 func TestAttackAPatternTakesNoSecretAndNoHost(t *testing.T) {
 	town := surroundings(t, nil)
 	town.permission = "ask"
-	a := &attack{ordeal: town.ordeal(31)}
+	a := &approvalTown{ordeal: town.ordeal(31)}
 	outside, project := a.linked(), town.cfg.Projects.DefaultDir
 	if err := errors.Join(
 		os.WriteFile(filepath.Join(outside, "id_rsa"), nil, 0o600),
@@ -136,7 +136,7 @@ func TestAttackAPatternTakesNoSecretAndNoHost(t *testing.T) {
 	for _, first := range []string{"rg text one.txt", "git fetch origin"} {
 		a.pressOn(a.request("Bash", `{"command":"`+first+`"}`), "Allow pattern…")
 		a.press("✅ Allow with this rule")
-		a.over("end")
+		a.awaitEnd("end")
 	}
 	for _, asks := range []string{
 		"rg text .env", "rg text plain.txt", "rg text notes.txt", "rg text docs/id_rsa", "rg text id_rsa",
@@ -148,7 +148,7 @@ func TestAttackAPatternTakesNoSecretAndNoHost(t *testing.T) {
 			t.Errorf("the card does not show where %s leads: %q", asks, card.Text)
 		}
 		a.pressOn(card, denial(card))
-		a.over("[denied]")
+		a.awaitEnd("[denied]")
 	}
 	a.say(
 		`[[start]] [[request Bash params="{\"command\":\"rg text sub/two.txt\"}"]] [[text "the pattern let it through"]]`)

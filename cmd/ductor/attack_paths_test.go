@@ -76,7 +76,7 @@ func TestAttackAnEditThatLeadsElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &ordeal{town: town, config: own}
-	town.tellsWhenItFails()
+	town.dumpStateOnFailure()
 	o.rise()
 	traps, answered := town.traps(own), map[telegram.MessageID]bool{}
 	for i, agent := range []string{"claude", "codex", "gemini", "copilot"} {
@@ -95,7 +95,7 @@ func TestAttackAnEditThatLeadsElsewhere(t *testing.T) {
 			}
 		}
 	}
-	town.aRuleStopsAtOwnFiles(own)
+	town.checkRuleStopsAtOwnFiles(own)
 	code, stdout, stderr := runDuctor(t, "audit", "-c", copied)
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		if strings.Count(stdout, agent) == 0 || !strings.Contains(stdout, agent+".txt") {
@@ -108,9 +108,9 @@ func TestAttackAnEditThatLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// aRuleStopsAtOwnFiles allows all edits of the session with one tap, and then makes the agent write ductor's
+// checkRuleStopsAtOwnFiles allows all edits of the session with one tap, and then makes the agent write ductor's
 // configuration.
-func (town *town) aRuleStopsAtOwnFiles(own string) {
+func (town *town) checkRuleStopsAtOwnFiles(own string) {
 	town.t.Helper()
 	town.say("/permissions ask")
 	town.await("It applies from the next turn.")

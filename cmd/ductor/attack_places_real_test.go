@@ -47,15 +47,13 @@ func harmless() map[string][]string {
 }
 
 const (
-	placesBegin = "<!-- places: `go test ./cmd/ductor -run TestTheDocsNameThePlaces -update` writes this table; " +
-		"TestTheRealAgentsInARepositoryWithPrograms holds it -->\n"
-	placesEnd = "<!-- end of places -->"
+	placesBegin = "<!-- places: `go test ./cmd/ductor -run TestTheDocsNameThePlaces -update` writes this table; TestTheRealAgentsInARepositoryWithPrograms holds it -->\n"
+	placesEnd   = "<!-- end of places -->"
 )
 
 func TestTheDocsNameThePlaces(t *testing.T) {
 	var table strings.Builder
-	table.WriteString(placesBegin + "| agent | you are asked about | read or looked for besides: words for the " +
-		"model, or nothing that runs |\n|---|---|---|\n")
+	table.WriteString(placesBegin + "| agent | you are asked about | read or looked for besides: words for the model, or nothing that runs |\n|---|---|---|\n")
 	for _, agent := range slices.Sorted(maps.Keys(harmless())) {
 		fmt.Fprintf(&table, "| %s | `%s` | `%s` |\n", agent, strings.Join(settingsOf(agent), "`, `"),
 			strings.Join(harmless()[agent], "`, `"))
@@ -78,8 +76,8 @@ func TestTheDocsNameThePlaces(t *testing.T) {
 	}
 }
 
-// traced runs the agent under strace, if that is possible, to record the files that it opens.
-func (r *repository) traced(t *testing.T, c *config.Config) {
+// traceAgent runs the agent under strace, if that is possible, to record the files that it opens.
+func (r *repository) traceAgent(t *testing.T, c *config.Config) {
 	strace, err := exec.LookPath("strace")
 	if err == nil {
 		err = exec.CommandContext(t.Context(), strace, "-f", "--seccomp-bpf", "-o", os.DevNull, "true").Run()
@@ -105,9 +103,9 @@ func (r *repository) traced(t *testing.T, c *config.Config) {
 // tracedCall matches the path and the result of a call, and the flags of an open.
 var tracedCall = regexp.MustCompile(`^\d+ +\w+\([^"]*"([^"]*)"(.*) = (-?\d+)(?: (E[A-Z]+))?`)
 
-// readsWhatIsKnown fails if the agent opened or searched for a file in or above the project that is neither asked
+// checkKnownReads fails if the agent opened or searched for a file in or above the project that is neither asked
 // about nor harmless.
-func (r *repository) readsWhatIsKnown() {
+func (r *repository) checkKnownReads() {
 	r.t.Helper()
 	known := slices.Concat(settingsOf(r.agent), harmless()[r.agent])
 	unknown := map[string]bool{}
@@ -140,8 +138,7 @@ func (r *repository) readsWhatIsKnown() {
 		}
 	}
 	if len(unknown) > 0 {
-		r.t.Errorf("%s looks into places that ductor does not know:\n%s\nIf a file there can run or grant anything, "+
-			"it belongs into ProjectFiles of its package; else into harmless.",
+		r.t.Errorf("%s looks into places that ductor does not know:\n%s\nIf a file there can run or grant anything, it belongs into ProjectFiles of its package; else into harmless.",
 			r.agent, strings.Join(slices.Sorted(maps.Keys(unknown)), "\n"))
 	}
 }

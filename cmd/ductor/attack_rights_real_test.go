@@ -30,7 +30,7 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 						config.Rights{Permission: "bypass", ToolLists: config.ToolLists{Tools: []string{tool}}})
 				}
 			})
-			w := &hooked{besieged: &besieged{town: town, addr: addr, client: &http.Client{Timeout: patience}}}
+			w := &webhookTown{webhookDaemon: &webhookDaemon{town: town, addr: addr, client: &http.Client{Timeout: patience}}}
 			t.Cleanup(w.client.CloseIdleConnections)
 			w.say("/permissions bypass")
 			w.press("Yes, bypass everything")
@@ -44,7 +44,7 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 			w.await("the run ended")
 			w.absent("unattended", "denied")
 			if agent != "codex" {
-				w.leavesBypass()
+				w.checkLeavesBypass()
 			}
 			if tool := readers()[agent]; tool != "" {
 				asked := len(api.Prompts())
@@ -94,13 +94,13 @@ func onlyTool(t *testing.T, prompts []modelapi.Request, tool string) {
 	}
 }
 
-// leavesBypass runs a turn whose bypass ends before its second tool.
-func (w *hooked) leavesBypass() {
+// checkLeavesBypass runs a turn whose bypass ends before its second tool.
+func (w *webhookTown) checkLeavesBypass() {
 	w.t.Helper()
 	goOn := w.workInBypass("real")
 	w.say("/permissions bypass 1s")
 	w.press("Yes, bypass everything")
 	w.await("🔒 Bypass is over")
 	goOn()
-	w.asksAgain("real")
+	w.checkAsksAgain("real")
 }

@@ -14,16 +14,16 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// hooked is a daemon with webhooks that report in the owner's chat.
-type hooked struct {
-	*besieged
+// webhookTown is a daemon with webhooks that report in the owner's chat.
+type webhookTown struct {
+	*webhookDaemon
 	path   string // of the configuration
 	daemon *daemon
 }
 
 // startHooked starts a daemon with a default agent in the mode ask. hooks are lines of the configuration for each
 // webhook.
-func startHooked(t *testing.T, agent string, hooks map[string]string) *hooked {
+func startHooked(t *testing.T, agent string, hooks map[string]string) *webhookTown {
 	t.Helper()
 	addr := unusedAddr(t)
 	town := surroundings(t, nil)
@@ -40,14 +40,14 @@ func startHooked(t *testing.T, agent string, hooks map[string]string) *hooked {
 	if err := os.WriteFile(path, []byte(all), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := &hooked{besieged: &besieged{town: town, addr: addr, client: &http.Client{Timeout: patience}}, path: path}
+	w := &webhookTown{webhookDaemon: &webhookDaemon{town: town, addr: addr, client: &http.Client{Timeout: patience}}, path: path}
 	t.Cleanup(w.client.CloseIdleConnections)
 	w.run()
 	return w
 }
 
 // run starts the daemon. The test can call it again.
-func (w *hooked) run() {
+func (w *webhookTown) run() {
 	w.t.Helper()
 	w.daemon = startDaemon(w.t, "run", "-c", w.path)
 	if err := w.srv.AwaitPoll(w.soon()); err != nil {
@@ -56,7 +56,7 @@ func (w *hooked) run() {
 }
 
 // hook calls a webhook.
-func (w *hooked) hook(name string) {
+func (w *webhookTown) hook(name string) {
 	w.t.Helper()
 	d := bearer(hookSecret, fmt.Sprintf(`{"for": %q}`, name))
 	d.hook = name
@@ -65,9 +65,9 @@ func (w *hooked) hook(name string) {
 	}
 }
 
-func (w *hooked) file(name string) string { return filepath.Join(w.cfg.Projects.DefaultDir, name) }
+func (w *webhookTown) file(name string) string { return filepath.Join(w.cfg.Projects.DefaultDir, name) }
 
-func (w *hooked) absent(name, why string) {
+func (w *webhookTown) absent(name, why string) {
 	w.t.Helper()
 	if _, err := os.Stat(w.file(name)); !errors.Is(err, fs.ErrNotExist) {
 		w.t.Fatalf("%s: %s is there (%v)", why, name, err)
@@ -75,7 +75,7 @@ func (w *hooked) absent(name, why string) {
 }
 
 // awaitOpen waits for an open approval that shows part.
-func (w *hooked) awaitOpen(part string) telegram.Message {
+func (w *webhookTown) awaitOpen(part string) telegram.Message {
 	w.t.Helper()
 	return w.awaitMessage(func(m telegram.Message) bool {
 		return m.HasButton("⛔ Deny") && strings.Contains(m.Text, part)
@@ -131,7 +131,7 @@ func TestUnattendedRunsDoNotInheritRights(t *testing.T) {
 var bypassLeft = regexp.MustCompile(`bypass, \d+ min left`)
 
 // workInBypass starts a turn in bypass that waits for goOn, and then does something that needs an approval.
-func (w *hooked) workInBypass(name string) (goOn func()) {
+func (w *webhookTown) workInBypass(name string) (goOn func()) {
 	w.t.Helper()
 	w.say("/permissions bypass")
 	w.press("Yes, bypass everything")
@@ -148,8 +148,8 @@ func (w *hooked) workInBypass(name string) (goOn func()) {
 	}
 }
 
-// asksAgain waits until the agent asks for an action that bypass would have allowed, and denies it.
-func (w *hooked) asksAgain(name string) {
+// checkAsksAgain waits until the agent asks for an action that bypass would have allowed, and denies it.
+func (w *webhookTown) checkAsksAgain(name string) {
 	w.t.Helper()
 	m := w.awaitOpen("touch late-" + name)
 	w.absent("late-"+name, "after the end of bypass")
@@ -166,14 +166,14 @@ func TestBypassEndsInTheMiddleOfATurn(t *testing.T) {
 	w.press("Yes, bypass everything")
 	w.await("🔒 Bypass is over. The agent asks")
 	goOn()
-	w.asksAgain("timed")
+	w.checkAsksAgain("timed")
 
 	goOn = w.workInBypass("restarted")
 	w.daemon.kill()
 	w.run()
 	w.await("🔒 Bypass is over: ductor was restarted")
 	goOn()
-	w.asksAgain("restarted")
+	w.checkAsksAgain("restarted")
 	w.say("/status")
 	w.await("Permissions: ask")
 }
@@ -186,6 +186,6 @@ func TestATurnThatCannotLeaveBypassIsEnded(t *testing.T) {
 	w.press("Yes, bypass everything")
 	w.await("Bypass ended while this ran")
 	goOn()
-	nothingLivesIn(t, w.cfg.Projects.DefaultDir)
+	checkNoProcessIn(t, w.cfg.Projects.DefaultDir)
 	w.absent("late-ended", "the turn was ended")
 }

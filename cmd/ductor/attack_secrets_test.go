@@ -34,15 +34,15 @@ func TestASecretAnswerIsKeptNowhere(t *testing.T) {
 	o.chat.Person().Send(o.chat, secret, telegram.ReplyTo(asked.ID))
 	o.awaitDone(1)
 	o.await("The answer has 3599 characters.")
-	keptNowhere(t, o.cfg.Storage.Dir, word)
+	checkNotOnDisk(t, o.cfg.Storage.Dir, word)
 
 	// An answer that comes too late is not stored either.
 	o.chat.Person().Send(o.chat, secret, telegram.ReplyTo(asked.ID))
 	o.await("decided")
-	keptNowhere(t, o.cfg.Storage.Dir, word)
+	checkNotOnDisk(t, o.cfg.Storage.Dir, word)
 	_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
 	o.daemon.exit(t)
-	keptNowhere(t, o.cfg.Storage.Dir, word)
+	checkNotOnDisk(t, o.cfg.Storage.Dir, word)
 }
 
 // If an agent prints ductor's token, its own keys, or the project's secrets, they are never shown, not even in part
@@ -73,8 +73,8 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 		t.Errorf("%d places show that something was removed: %s", n, done.Text)
 	}
 	for _, secret := range []string{apiKey, projectKey, town.srv.Token()} {
-		notShown(t, o.chat, secret[:12])
-		notStored(t, filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), secret)
+		checkNotShown(t, o.chat, secret[:12])
+		checkNotStored(t, filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), secret)
 		if log, err := os.ReadFile(filepath.Join(o.cfg.Storage.Dir, "ductor.log")); err != nil ||
 			bytes.Contains(log, []byte(secret)) {
 			t.Errorf("the log holds %s: %v", secret, err)
@@ -92,8 +92,8 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 	o.pressOn(asked, "✍ Own words…")
 	o.chat.Person().Send(o.chat, answer, telegram.ReplyTo(asked.ID))
 	o.await("characters. " + secrets.Removed + " said.")
-	notShown(t, o.chat, answer[:8])
-	notStored(t, filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), answer)
+	checkNotShown(t, o.chat, answer[:8])
+	checkNotStored(t, filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), answer)
 }
 
 // The chat shows output of a tool without terminal colours, and secrets are found even if colours interrupt them.
@@ -150,7 +150,7 @@ func TestRawOutputIsForgottenWithItsTurn(t *testing.T) {
 					pid = 0 // the agent has ended
 				}
 			}
-			notShown(t, o.chat, "lost")
+			checkNotShown(t, o.chat, "lost")
 		})
 	}
 }
@@ -189,8 +189,8 @@ func rawFilesWith(t testing.TB, dir, text string) (with []string) {
 	return with
 }
 
-// notShown fails if the bot ever showed a text.
-func notShown(t *testing.T, chat *telegram.Chat, text string) {
+// checkNotShown fails if the bot ever showed a text.
+func checkNotShown(t *testing.T, chat *telegram.Chat, text string) {
 	t.Helper()
 	for _, m := range chat.View().FromBot() {
 		for _, v := range m.Versions {
@@ -201,8 +201,8 @@ func notShown(t *testing.T, chat *telegram.Chat, text string) {
 	}
 }
 
-// notStored fails if a table contains a text outside of the user's own messages.
-func notStored(t *testing.T, path, text string) {
+// checkNotStored fails if a table contains a text outside of the user's own messages.
+func checkNotStored(t *testing.T, path, text string) {
 	t.Helper()
 	db, err := sql.Open("sqlite3", path)
 	if err != nil {
@@ -255,8 +255,8 @@ func (town *town) ordealWithLog() *ordeal {
 	return o
 }
 
-// keptNowhere fails if a file below dir contains a word.
-func keptNowhere(t *testing.T, dir, word string) {
+// checkNotOnDisk fails if a file below dir contains a word.
+func checkNotOnDisk(t *testing.T, dir, word string) {
 	t.Helper()
 	files := 0
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -77,8 +77,8 @@ func TestABackupOfChatsThatStream(t *testing.T) {
 	}
 	o.rise()
 	for i, c := range chats {
-		once(town, c, fmt.Sprint("waited ", i))
-		once(town, c, fmt.Sprint("later ", i))
+		checkShownOnce(town, c, fmt.Sprint("waited ", i))
+		checkShownOnce(town, c, fmt.Sprint("later ", i))
 	}
 	for i, c := range chats {
 		m, err := c.AwaitText(town.soon(), "nterrupted")
@@ -88,13 +88,13 @@ func TestABackupOfChatsThatStream(t *testing.T) {
 		if err != nil {
 			town.fatal(err)
 		}
-		once(town, c, fmt.Sprint("end ", i))
+		checkShownOnce(town, c, fmt.Sprint("end ", i))
 	}
 	town.awaitRecorded()
 }
 
-// once waits until a chat shows an answer, and fails if it shows it twice.
-func once(town *town, c *telegram.Chat, answer string) {
+// checkShownOnce waits until a chat shows an answer, and fails if it shows it twice.
+func checkShownOnce(town *town, c *telegram.Chat, answer string) {
 	town.t.Helper()
 	count := func(v telegram.View) (n int) {
 		for _, m := range ended(v) {
@@ -137,8 +137,8 @@ func replaceIn(t testing.TB, path, old, with string) {
 	}
 }
 
-// refusesToRestore checks that a restore over other state writes nothing, not even the configuration.
-func (town *town) refusesToRestore(archive string) {
+// checkRestoreRefused checks that a restore over other state writes nothing, not even the configuration.
+func (town *town) checkRestoreRefused(archive string) {
 	town.t.Helper()
 	empty := filepath.Join(town.cfg.Storage.Dir, "ductor.db-shm")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
@@ -180,7 +180,7 @@ func TestARestoreOnAnEmptyMachine(t *testing.T) {
 		!strings.Contains(said, "--force") {
 		t.Errorf("a restore over other state: exit %d: %s", code, said)
 	}
-	town.refusesToRestore(whole)
+	town.checkRestoreRefused(whole)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	missing := filepath.Join(t.TempDir(), "config.toml")
 	if code, out, said := runDuctor(t, "restore", bare, "-c", missing); code != exitOK ||

@@ -37,7 +37,7 @@ func TestOneBuildIsEnoughForSandboxes(t *testing.T) {
 	cmd := exec.Command(program, "run", "-c", town.writeConfig())
 	cmd.Env = append(env, "HOME="+os.Getenv("HOME"), "PATH="+os.Getenv("PATH"))
 	watchDaemon(t, cmd, (*exec.Cmd).Start)
-	town.cell(dockertest.Host()).works()
+	town.cell(dockertest.Host()).runTurn()
 	made, err := os.Readlink(filepath.Join(town.cfg.Storage.Dir, "program", "ductor-runner"))
 	if err != nil || !strings.HasPrefix(made, "ductor-runner-") {
 		t.Errorf("the runner is %q: %v", made, err)

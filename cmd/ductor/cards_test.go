@@ -78,7 +78,7 @@ func acpWrites(t *testing.T, dir string) map[string]write {
 
 // acpAttack returns a town whose agent is configured in [agents.acp.gem], in a permission mode. Its project contains
 // old.txt.
-func acpAttack(t *testing.T, mode string) *attack {
+func acpAttack(t *testing.T, mode string) *approvalTown {
 	t.Helper()
 	town := newTown(t, func(cfg *config.Config) {
 		cfg.Permissions.Mode = mode
@@ -90,7 +90,7 @@ func acpAttack(t *testing.T, mode string) *attack {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &attack{ordeal: &ordeal{town: town}}
+	return &approvalTown{ordeal: &ordeal{town: town}}
 }
 
 // A card that shows the whole change of a file can be allowed at once, and offers to accept edits, even if the
@@ -121,7 +121,7 @@ func TestAWriteThatTheCardShowsIsAllowedAtOnce(t *testing.T) {
 		if answer := a.pressOn(card, "✅ Allow once"); answer.Text != "Allowed." {
 			t.Errorf("%s: Allow once answers %q", name, answer.Text)
 		}
-		a.over("[allowed]")
+		a.awaitEnd("[allowed]")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestWritesOfACPAgentsGoThroughWhereEditsAreAccepted(t *testing.T) {
 	writes := acpWrites(t, dir)
 	for _, name := range slices.Sorted(maps.Keys(writes)) {
 		a.say(`[[start]] [[request edit params="%s"]] [[text "end"]]`, quotedParams(writes[name].params))
-		a.over("[allowed]")
+		a.awaitEnd("[allowed]")
 	}
 	if cards := slices.DeleteFunc(a.chat.View().FromBot(), func(m telegram.Message) bool {
 		return !strings.Contains(m.Text, "🔐 May")
@@ -156,12 +156,12 @@ func TestWritesOfACPAgentsGoThroughWhereEditsAreAccepted(t *testing.T) {
 		t.Log(name)
 		card := a.request("edit", params)
 		a.pressOn(card, "⛔ Deny")
-		a.over("[denied]")
+		a.awaitEnd("[denied]")
 	}
 }
 
 // agentTown returns a town with one agent in the mode ask. "gem" is Gemini, configured in [agents.acp.gem].
-func agentTown(t *testing.T, agent string) *attack {
+func agentTown(t *testing.T, agent string) *approvalTown {
 	t.Helper()
 	if agent == "gem" {
 		return acpAttack(t, "ask")
@@ -169,7 +169,7 @@ func agentTown(t *testing.T, agent string) *attack {
 	town := newTown(t, func(cfg *config.Config) {
 		cfg.Permissions.Mode, cfg.Agents.Default, cfg.Agents.Fallback = "ask", agent, nil
 	})
-	return &attack{ordeal: &ordeal{town: town}}
+	return &approvalTown{ordeal: &ordeal{town: town}}
 }
 
 // With every agent, the card of a command shows the command and the agent's own description, and no terms of a
@@ -197,13 +197,13 @@ func TestTheCardOfACommandShowsTheCommand(t *testing.T) {
 				t.Errorf("the card shows %q with %v, want %q", card.Text, card.Keyboard, want)
 			}
 			a.pressOn(card, "⛔ Deny")
-			a.over("[denied]")
+			a.awaitEnd("[denied]")
 			if card = a.request(c.kind, strings.ReplaceAll(c.params, "Build it",
 				"Run a command")); strings.Contains(strings.ToLower(card.Text), "run a command") {
 				t.Errorf("the card shows %q", card.Text)
 			}
 			a.pressOn(card, "⛔ Deny")
-			a.over("[denied]")
+			a.awaitEnd("[denied]")
 		})
 	}
 }
@@ -240,7 +240,7 @@ func TestACardTellsANewFileFromAChangedOne(t *testing.T) {
 					t.Errorf("%s: the card shows %q, want %q", name, card.Text, want)
 				}
 				a.pressOn(card, "⛔ Deny")
-				a.over("[denied]")
+				a.awaitEnd("[denied]")
 			}
 		})
 	}

@@ -88,8 +88,7 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	town.chat.Person().Send(town.chat, "Count to two", telegram.ReplyTo(asked.ID))
 	town.await("✅ Committed 2 files as ")
 	if got := town.sh(
-		"git log -1 --format='%an %s'; git show --name-only --format=; git status --porcelain"); got != "Ann Count "+
-		"to two\na.txt\nn.txt\nA  s.txt\n" {
+		"git log -1 --format='%an %s'; git show --name-only --format=; git status --porcelain"); got != "Ann Count to two\na.txt\nn.txt\nA  s.txt\n" {
 		t.Errorf("git says %q", got)
 	}
 	if a := town.pressOn(card, "✅ Commit"); a.Text != "These changes are committed already." {

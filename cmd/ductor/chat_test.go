@@ -68,7 +68,7 @@ func TestAbortEndsAllAndTheQueue(t *testing.T) {
 	town.await("next in line")
 	town.say("/abort")
 	town.await("Aborted")
-	town.nothingOfTurnsLives()
+	town.checkNoTurnProcesses()
 	town.say(`[[text "after"]]`)
 	town.await("after")
 	for _, m := range town.chat.View().FromBot() {

@@ -10,7 +10,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// The test checks what users read about the context of real agents: how full it is, how to compact it, and the
+// The test checks the chat's texts about the context of real agents: how full it is, how to compact it, and the
 // agents' commands.
 func TestTheContextOfRealAgents(t *testing.T) {
 	realagent.LongOnly(t)

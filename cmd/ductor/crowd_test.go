@@ -91,8 +91,7 @@ func TestTwentyConversationsDoNotWaitForEachOther(t *testing.T) {
 // slowStart returns an agent that waits for the file gate before it starts.
 func slowStart(t testing.TB, program, gate string) string {
 	t.Helper()
-	script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in exec) while [ ! -e %s ]; do sleep 0.02; done;; esac\nexec "+
-		"%s \"$@\"\n", gate, program)
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in exec) while [ ! -e %s ]; do sleep 0.02; done;; esac\nexec %s \"$@\"\n", gate, program)
 	path := filepath.Join(t.TempDir(), "codex")
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
@@ -136,7 +135,7 @@ func tellBroken(t testing.TB, stall time.Duration, cases []broken) {
 		town.await(fmt.Sprint("fine again ", i))
 	}
 	town.stop()
-	nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+	checkNoProcessIn(t, town.cfg.Projects.DefaultDir)
 }
 
 func TestUnsupportedAndUnreadableMessagesAreTold(t *testing.T) {

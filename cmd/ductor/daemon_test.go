@@ -107,7 +107,7 @@ func watchDaemon(t testing.TB, cmd *exec.Cmd, start func(*exec.Cmd) error) *daem
 	go func() { _ = cmd.Wait(); close(d.done) }()
 	t.Cleanup(func() {
 		if t.Failed() {
-			d.testify()
+			d.dumpGoroutines()
 		}
 		d.kill()
 	})

@@ -19,8 +19,8 @@ func emptyLog(t testing.TB, path string) bool {
 	return db.QueryRow("PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &done) == nil && busy == 0
 }
 
-// spoilIndex writes garbage over the first page of an index.
-func spoilIndex(t testing.TB, path, index string) error {
+// overwriteIndex writes garbage over the first page of an index.
+func overwriteIndex(t testing.TB, path, index string) error {
 	t.Helper()
 	db, err := sql.Open("sqlite3", "file:"+path+"?mode=ro")
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 
 const saysDamaged = "My database was damaged"
 
-// wreck is a town whose ductor has stopped, and whose files the test damages.
-type wreck struct {
+// damagedTown is a town whose ductor has stopped, and whose files the test damages.
+type damagedTown struct {
 	*ordeal
 	path string            // of the database
 	left map[string][]byte // the files after the damage
@@ -38,19 +38,19 @@ const (
 	late // while a turn runs and another one waits
 )
 
-// newWreck makes ductor answer a prompt, start a turn that outlives it, and queue another one.
-func newWreck(t *testing.T, backup backedUp, killed bool) *wreck {
+// newDamagedTown makes ductor answer a prompt, start a turn that outlives it, and queue another one.
+func newDamagedTown(t *testing.T, backup backedUp, killed bool) *damagedTown {
 	t.Helper()
 	town := surroundings(t, nil)
-	w := &wreck{ordeal: town.ordeal(1), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
-	w.answered("one")
+	w := &damagedTown{ordeal: town.ordeal(1), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
+	w.runPrompt("one")
 	if backup == early {
 		w.backUp()
 	}
-	w.answered("two")
+	w.runPrompt("two")
 	w.say(`[[start]] [[tool cmd="echo three >> ran; until [ -e gate ]; do sleep 0.05; done"]] [[text "answer three"]]`)
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "ran"))
-	eventually(t, "a tool of the third turn", func() bool { return w.ran("three") == 1 })
+	eventually(t, "a tool of the third turn", func() bool { return w.runCount("three") == 1 })
 	w.say(`[[start]] [[tool cmd="echo four >> ran"]] [[text "answer four"]]`)
 	town.awaitTurns(4)
 	if err := town.srv.AwaitAcknowledged(town.soon()); err != nil {
@@ -72,7 +72,7 @@ func newWreck(t *testing.T, backup backedUp, killed bool) *wreck {
 	return w
 }
 
-func (w *wreck) backUp() {
+func (w *damagedTown) backUp() {
 	w.t.Helper()
 	err := store.BackUp(w.t.Context(), w.path, filepath.Join(w.cfg.Storage.Dir, app.BackupsDir), time.Now(), time.Hour,
 		1<<30)
@@ -81,16 +81,16 @@ func (w *wreck) backUp() {
 	}
 }
 
-// openGate lets the turn end that outlived ductor.
-func (w *wreck) openGate() {
+// releaseTurn lets the turn end that outlived ductor.
+func (w *damagedTown) releaseTurn() {
 	w.t.Helper()
 	if err := os.WriteFile(filepath.Join(w.cfg.Projects.DefaultDir, "gate"), nil, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// runsStill reports whether the last ductor still runs.
-func (w *wreck) runsStill() bool {
+// isRunning reports whether the last ductor still runs.
+func (w *damagedTown) isRunning() bool {
 	select {
 	case <-w.daemon.done:
 		return false
@@ -99,21 +99,21 @@ func (w *wreck) runsStill() bool {
 	}
 }
 
-// answered sends a prompt that leaves a mark, and waits for its answer.
-func (w *wreck) answered(what string) {
+// runPrompt sends a prompt that leaves a mark, and waits for its answer.
+func (w *damagedTown) runPrompt(what string) {
 	w.t.Helper()
 	w.say(`[[start]] [[tool cmd="echo %[1]s >> ran"]] [[text "answer %[1]s"]]`, what)
-	once(w.town, w.chat, "answer "+what)
+	checkShownOnce(w.town, w.chat, "answer "+what)
 }
 
-// ran counts how often the agent ran a prompt.
-func (w *wreck) ran(what string) int {
+// runCount counts how often the agent ran a prompt.
+func (w *damagedTown) runCount(what string) int {
 	text, _ := os.ReadFile(filepath.Join(w.cfg.Projects.DefaultDir, "ran"))
 	return strings.Count(string(text), what+"\n")
 }
 
 // damage changes a file of the database and starts ductor again.
-func (w *wreck) damage(how func(path string) error) {
+func (w *damagedTown) damage(how func(path string) error) {
 	w.t.Helper()
 	if err := how(w.path); err != nil {
 		w.t.Fatal(err)
@@ -129,8 +129,8 @@ func (w *wreck) damage(how func(path string) error) {
 	w.await(saysDamaged)
 }
 
-// movedAside checks that the damaged files were moved unchanged.
-func (w *wreck) movedAside() {
+// checkMovedAside checks that the damaged files were moved unchanged.
+func (w *damagedTown) checkMovedAside() {
 	w.t.Helper()
 	asides := store.Asides(w.cfg.Storage.Dir)
 	if len(asides) != 1 {
@@ -154,16 +154,16 @@ func (w *wreck) movedAside() {
 	}
 }
 
-// goesOn checks that the chat works, and that nothing ran or was shown twice, also after another start.
-func (w *wreck) goesOn() {
+// checkChatWorks checks that the chat works, and that nothing ran or was shown twice, also after another start.
+func (w *damagedTown) checkChatWorks() {
 	w.t.Helper()
-	w.openGate()
-	w.answered("five")
+	w.releaseTurn()
+	w.runPrompt("five")
 	w.daemon.kill()
 	w.rise()
-	w.answered("six")
+	w.runPrompt("six")
 	for _, what := range []string{"one", "two", "three", "four", "five", "six"} {
-		if n := w.ran(what); n > 1 {
+		if n := w.runCount(what); n > 1 {
 			w.t.Errorf("%q ran %d times", what, n)
 		}
 	}
@@ -172,19 +172,19 @@ func (w *wreck) goesOn() {
 	}
 }
 
-// offers checks that a turn with an unknown end says so, and that its button runs it again.
-func (w *wreck) offers(what string) {
+// checkOffered checks that a turn with an unknown end says so, and that its button runs it again.
+func (w *damagedTown) checkOffered(what string) {
 	w.t.Helper()
-	ran := w.ran(what)
+	ran := w.runCount(what)
 	m := w.awaitMessage(func(m telegram.Message) bool { return m.HasButton("🔁 Run again") })
 	if _, err := w.chat.Person().Press(w.soon(), m, "🔁 Run again"); err != nil {
 		w.t.Fatal(err)
 	}
-	eventually(w.t, what+" once more", func() bool { return w.ran(what) == ran+1 })
+	eventually(w.t, what+" once more", func() bool { return w.runCount(what) == ran+1 })
 }
 
-// spoiled overwrites the middle of a file with garbage.
-func spoiled(path string, n int) error {
+// overwriteMiddle overwrites the middle of a file with garbage.
+func overwriteMiddle(path string, n int) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -201,39 +201,39 @@ func spoiled(path string, n int) error {
 // If no page of the database is readable, ductor continues with its backup. It does not run anything that may have
 // run since, and tells the owner what is missing.
 func TestADamagedDatabaseIsContinuedFromItsBackup(t *testing.T) {
-	w := newWreck(t, early, false)
+	w := newDamagedTown(t, early, false)
 	w.damage(func(path string) error { return os.WriteFile(path, []byte("no database"), 0o600) })
 	w.await("so I continue with the backup of")
-	w.movedAside()
-	w.goesOn()
+	w.checkMovedAside()
+	w.checkChatWorks()
 }
 
 // A turn that ran at the time of the backup and outlived ductor is answered from its output. A prompt that waited
 // then may have run since, so the chat offers it.
 func TestABackupIsContinuedByTheOutputOfAgents(t *testing.T) {
-	w := newWreck(t, late, true)
-	w.openGate()
+	w := newDamagedTown(t, late, true)
+	w.releaseTurn()
 	w.damage(func(path string) error { return os.WriteFile(path, []byte("no database"), 0o600) })
-	once(w.town, w.chat, "answer three")
-	w.offers("four")
-	once(w.town, w.chat, "answer four")
-	w.goesOn()
+	checkShownOnce(w.town, w.chat, "answer three")
+	w.checkOffered("four")
+	checkShownOnce(w.town, w.chat, "answer four")
+	w.checkChatWorks()
 }
 
 func TestADamagedDatabaseWithoutABackup(t *testing.T) {
-	w := newWreck(t, never, false)
+	w := newDamagedTown(t, never, false)
 	w.damage(func(path string) error { return os.WriteFile(path, []byte("no database"), 0o600) })
 	w.await("there is no backup, so I start from scratch")
-	w.movedAside()
-	w.goesOn()
+	w.checkMovedAside()
+	w.checkChatWorks()
 }
 
 // An emptied database looks like a new one, but backups exist.
 func TestAnEmptiedDatabase(t *testing.T) {
-	w := newWreck(t, early, false)
+	w := newDamagedTown(t, early, false)
 	w.damage(func(path string) error { return os.Truncate(path, 0) })
 	w.await("so I continue with the backup of")
-	w.goesOn()
+	w.checkChatWorks()
 }
 
 // A database without its log is older than the chat. Waiting prompts are offered, and a turn continues if its output
@@ -241,32 +241,32 @@ func TestAnEmptiedDatabase(t *testing.T) {
 func TestADatabaseThatLostItsLog(t *testing.T) {
 	for name, how := range map[string]func(path string) error{
 		"gone":    func(path string) error { return os.Remove(path + "-wal") },
-		"changed": func(path string) error { return spoiled(path+"-wal", 16) },
+		"changed": func(path string) error { return overwriteMiddle(path+"-wal", 16) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWreck(t, map[bool]backedUp{true: early}[name == "gone"], true)
+			w := newDamagedTown(t, map[bool]backedUp{true: early}[name == "gone"], true)
 			w.damage(how)
 			w.await("its log is gone or damaged")
-			w.movedAside()
-			w.goesOn()
+			w.checkMovedAside()
+			w.checkChatWorks()
 		})
 	}
 }
 
 // If all rows can be read, nothing is lost: the turn that outlived ductor continues, and the waiting one runs.
 func TestADamagedIndexLosesNothing(t *testing.T) {
-	w := newWreck(t, early, false)
-	w.damage(func(path string) error { return spoilIndex(t, path, "turns_of") })
+	w := newDamagedTown(t, early, false)
+	w.damage(func(path string) error { return overwriteIndex(t, path, "turns_of") })
 	w.await("Nothing seems to be missing")
-	w.movedAside()
-	w.goesOn()
-	once(w.town, w.chat, "answer three")
-	once(w.town, w.chat, "answer four")
+	w.checkMovedAside()
+	w.checkChatWorks()
+	checkShownOnce(w.town, w.chat, "answer three")
+	checkShownOnce(w.town, w.chat, "answer four")
 }
 
 // ductor starts despite a row whose damaged text SQLite does not detect. The chat names it, and other turns continue.
 func TestADamagedRowIsPassedOver(t *testing.T) {
-	w := newWreck(t, never, false)
+	w := newDamagedTown(t, never, false)
 	db, err := sql.Open("sqlite3", w.path)
 	if err != nil {
 		t.Fatal(err)
@@ -278,9 +278,9 @@ func TestADamagedRowIsPassedOver(t *testing.T) {
 	}
 	w.rise()
 	w.await("can't be read any more (turns)")
-	w.openGate()
-	once(w.town, w.chat, "answer three")
-	w.answered("five")
+	w.releaseTurn()
+	checkShownOnce(w.town, w.chat, "answer three")
+	w.runPrompt("five")
 	if len(store.Asides(w.cfg.Storage.Dir)) > 0 {
 		t.Error("the database was moved aside")
 	}
@@ -289,21 +289,21 @@ func TestADamagedRowIsPassedOver(t *testing.T) {
 // If a read finds damage while ductor runs, the same process continues with another database.
 func TestADatabaseIsDamagedWhileDuctorRuns(t *testing.T) {
 	town := surroundings(t, nil)
-	w := &wreck{ordeal: town.ordeal(1), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
-	w.answered("one")
+	w := &damagedTown{ordeal: town.ordeal(1), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
+	w.runPrompt("one")
 	w.say(`[[start]] [[tool cmd="echo two >> ran; until [ -e gate ]; do sleep 0.05; done"]] [[text "answer two"]]`)
-	eventually(t, "a tool", func() bool { return w.ran("two") == 1 })
+	eventually(t, "a tool", func() bool { return w.runCount("two") == 1 })
 	eventually(t, "an empty log", func() bool { return emptyLog(t, w.path) })
-	if err := spoilIndex(t, w.path, "sqlite_autoindex_steps_1"); err != nil { // which was not read yet
+	if err := overwriteIndex(t, w.path, "sqlite_autoindex_steps_1"); err != nil { // which was not read yet
 		t.Fatal(err)
 	}
 	w.press("🪜 Steps")
 	w.await(saysDamaged)
-	w.openGate()
-	once(town, w.chat, "answer two")
-	w.answered("three")
-	if w.ran("two") != 1 || !w.runsStill() {
-		t.Errorf("the turn ran %d times, or ductor ended", w.ran("two"))
+	w.releaseTurn()
+	checkShownOnce(town, w.chat, "answer two")
+	w.runPrompt("three")
+	if w.runCount("two") != 1 || !w.isRunning() {
+		t.Errorf("the turn ran %d times, or ductor ended", w.runCount("two"))
 	}
 }
 
@@ -312,7 +312,7 @@ func TestABackupIsMadeByItself(t *testing.T) {
 	town := surroundings(t, nil)
 	o := town.ordeal(1)
 	town.say(`[[start]] [[text "one"]]`)
-	once(town, town.chat, "one")
+	checkShownOnce(town, town.chat, "one")
 	var made []store.Backup
 	eventually(t, "a backup", func() bool {
 		made = store.Backups(filepath.Join(town.cfg.Storage.Dir, app.BackupsDir))
@@ -335,7 +335,7 @@ func TestCorruptionsAtRandomOffsets(t *testing.T) {
 		rounds = 2
 	}
 	town := surroundings(t, nil)
-	w := &wreck{ordeal: town.ordeal(rand.Uint64()), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
+	w := &damagedTown{ordeal: town.ordeal(rand.Uint64()), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
 	seed := rand.Uint64()
 	if text := os.Getenv("DUCTOR_TEST_SEED"); text != "" {
 		_, _ = fmt.Sscan(text, &seed)
@@ -343,7 +343,7 @@ func TestCorruptionsAtRandomOffsets(t *testing.T) {
 	t.Log("seed ", seed)
 	w.random = rand.New(rand.NewPCG(seed, 1))
 	for n := range rounds {
-		w.answered(fmt.Sprint("before-", n))
+		w.runPrompt(fmt.Sprint("before-", n))
 		if w.random.IntN(3) == 0 {
 			w.backUp()
 		}
@@ -362,19 +362,19 @@ func TestCorruptionsAtRandomOffsets(t *testing.T) {
 		what := w.corrupt()
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		w.rise()
-		w.answered(fmt.Sprint("after-", n))
+		w.runPrompt(fmt.Sprint("after-", n))
 		said := joined(w.chat.View())
-		if runs := w.ran(last); runs > 1 || runs == 0 && strings.Count(said, saysDamaged) == told {
+		if runs := w.runCount(last); runs > 1 || runs == 0 && strings.Count(said, saysDamaged) == told {
 			t.Fatalf("round %d, %s: it ran %d times", n, what, runs)
 		}
-		if runs := w.ran(fmt.Sprint("before-", n)); runs != 1 {
+		if runs := w.runCount(fmt.Sprint("before-", n)); runs != 1 {
 			t.Fatalf("round %d, %s: what was answered ran %d times", n, what, runs)
 		}
 	}
 }
 
 // corrupt damages one file of the database at a random offset.
-func (w *wreck) corrupt() string {
+func (w *damagedTown) corrupt() string {
 	w.t.Helper()
 	path, log := w.path, w.path+"-wal"
 	if _, err := os.Stat(log); err == nil && w.random.IntN(2) == 0 {

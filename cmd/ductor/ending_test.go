@@ -23,11 +23,11 @@ func TestAnOrderedEndInMidTurn(t *testing.T) {
 			o.say(
 				`[[start]] [[text "Let me see."]] [[ask cmd="until [ -e go ]; do sleep 0.05; done"]] [[text "and that was it"]]`)
 			asked := o.awaitButton("✅ Allow once")
-			o.endsAndStarts()
+			o.restartInOrder()
 			o.pressOn(asked, "✅ Allow once")
 			o.awaitMessage(func(m telegram.Message) bool { return m.ID == asked.ID && len(m.Keyboard) == 0 })
 			o.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "⏳") && !m.Edited.IsZero() })
-			o.endsAndStarts()
+			o.restartInOrder()
 			o.makeFile("go", nil)
 			o.await("and that was it")
 			o.awaitRecorded()
@@ -44,9 +44,9 @@ func TestAnOrderedEndInMidTurn(t *testing.T) {
 	}
 }
 
-// endsAndStarts restarts ductor in order, and checks that the running answer has a Stop button after the new process
+// restartInOrder restarts ductor in order, and checks that the running answer has a Stop button after the new process
 // has edited it.
-func (o *ordeal) endsAndStarts() {
+func (o *ordeal) restartInOrder() {
 	o.t.Helper()
 	_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
 	if code := o.daemon.exit(o.t); code != exitOK {

@@ -24,10 +24,10 @@ import (
 func TestTwoEngines(t *testing.T) {
 	realagent.LongOnly(t)
 	e := newEngines(t)
-	e.part("each project runs on its engine", e.eachRunsOnItsOwn)
-	e.part("a file reaches another machine", e.aFileReachesAnotherMachine)
-	e.part("a line that breaks for a moment", e.aLineThatBreaksForAMoment)
-	e.part("a line that breaks for long", e.aLineThatBreaksForLong)
+	e.part("each project runs on its engine", e.checkEachRunsInItsEngine)
+	e.part("a file reaches another machine", e.checkFileReachesOtherMachine)
+	e.part("a line that breaks for a moment", e.checkShortInterruption)
+	e.part("a line that breaks for long", e.checkLongInterruption)
 	e.part("an engine that is lost and comes back", e.theSecondIsLost)
 }
 
@@ -181,8 +181,8 @@ func (e *engines) far() []*seat { return []*seat{e.byTLS, e.bySSH} }
 // ask sends a prompt.
 func (s *seat) ask(format string, args ...any) { s.asked = s.say(format, args...) }
 
-// answered waits for the answer to the last prompt, with its footer.
-func (s *seat) answered() telegram.Message {
+// awaitAnswered waits for the answer to the last prompt, with its footer.
+func (s *seat) awaitAnswered() telegram.Message {
 	s.t.Helper()
 	var m telegram.Message
 	_, err := s.chat.Await(s.soon(), func(v telegram.View) bool {
@@ -199,8 +199,8 @@ func (s *seat) answered() telegram.Message {
 	return m
 }
 
-// refused waits until the last prompt is answered with a reason that contains these words.
-func (s *seat) refused(words ...string) {
+// awaitRefusal waits until the last prompt is answered with a reason that contains these words.
+func (s *seat) awaitRefusal(words ...string) {
 	s.t.Helper()
 	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
 		return m.ID > s.asked.ID && strings.Contains(m.Text, "Nothing runs outside of it")
@@ -216,8 +216,8 @@ func (s *seat) refused(words ...string) {
 	}
 }
 
-// read returns a file that agents left in the project.
-func (s *seat) read(name string) string {
+// readFile returns a file that agents left in the project.
+func (s *seat) readFile(name string) string {
 	s.t.Helper()
 	awaitFile(s.t, filepath.Join(s.dir, name))
 	raw, err := os.ReadFile(filepath.Join(s.dir, name))
@@ -227,24 +227,24 @@ func (s *seat) read(name string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// put creates a file for which agents wait.
-func (s *seat) put(name string) {
+// createFile creates a file for which agents wait.
+func (s *seat) createFile(name string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o644); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// eachRunsOnItsOwn checks that each seat runs in its own engine: a container's host name is its id, which only its
+// checkEachRunsInItsEngine checks that each seat runs in its own engine: a container's host name is its id, which only its
 // engine knows.
-func (e *engines) eachRunsOnItsOwn() {
+func (e *engines) checkEachRunsInItsEngine() {
 	for _, s := range e.all() {
 		s.ask(`my name is %s [[tool cmd="hostname >where"]] [[text "done"]]`, s.chat.Person().Name())
 	}
 	names := map[string]bool{}
 	for _, s := range e.all() {
-		s.answered()
-		engine, name := e.second.Docker, s.read("where")
+		s.awaitAnswered()
+		engine, name := e.second.Docker, s.readFile("where")
 		if s == e.here {
 			engine = func(args ...string) string { return dockertest.Docker(e.t, args...) }
 		}
@@ -253,14 +253,14 @@ func (e *engines) eachRunsOnItsOwn() {
 		}
 		names[name] = true
 	}
-	if len(names) != 3 || e.besides.read("where") != e.byTLS.read("where") {
+	if len(names) != 3 || e.besides.readFile("where") != e.byTLS.readFile("where") {
 		e.t.Errorf("three projects ran in %v", names)
 	}
 }
 
-// aFileReachesAnotherMachine checks that ductor's files are not visible on another machine, except files of the
+// checkFileReachesOtherMachine checks that ductor's files are not visible on another machine, except files of the
 // user's message.
-func (e *engines) aFileReachesAnotherMachine() {
+func (e *engines) checkFileReachesOtherMachine() {
 	uploads := filepath.Join(e.cfg.Storage.Dir, environment.UploadsDir)
 	if err := os.WriteFile(filepath.Join(uploads, "nobodys"), []byte("not for agents"), 0o644); err != nil {
 		e.t.Fatal(err)
@@ -272,12 +272,12 @@ func (e *engines) aFileReachesAnotherMachine() {
 				fmt.Sprintf(`read it [[tool cmd="find %s -type f -exec cat {} + >read"]] [[text "done"]]`, uploads)))
 	}
 	for _, s := range e.far() {
-		s.answered()
-		if got := s.read("read"); got != "from "+s.dir {
+		s.awaitAnswered()
+		if got := s.readFile("read"); got != "from "+s.dir {
 			s.t.Errorf("the files there say %q", got)
 		}
 		s.ask("what was I told? [[history]]")
-		if m := s.answered(); !strings.Contains(m.Text, uploads+"/") {
+		if m := s.awaitAnswered(); !strings.Contains(m.Text, uploads+"/") {
 			s.t.Errorf("the agent is not told where the file is: %q", m.Text)
 		}
 	}
@@ -299,8 +299,8 @@ func (s *seat) begin(words string) {
 // finish lets a turn of long end, and checks that it ran once and that its chat shows no interruption.
 func (s *seat) finish(words string) {
 	s.t.Helper()
-	s.put("go")
-	m := s.answered()
+	s.createFile("go")
+	m := s.awaitAnswered()
 	if strings.Count(m.Text, words) != 1 || strings.Count(m.Text, "and after") != 1 || strings.Contains(m.Text, "✗") {
 		s.t.Errorf("%s sees %q", s.chat.Person().Name(), m.Text)
 	}
@@ -311,44 +311,44 @@ func (s *seat) finish(words string) {
 	}
 }
 
-// aLineThatBreaksForAMoment checks that users notice nothing: neither during a turn, nor when they start one with an
+// checkShortInterruption checks that users notice nothing: neither during a turn, nor when they start one with an
 // idle agent.
-func (e *engines) aLineThatBreaksForAMoment() {
+func (e *engines) checkShortInterruption() {
 	e.byTLS.begin("a moment")
 	e.line.cut()
 	e.besides.ask(`who is there? [[text "me"]]`)
 	time.Sleep(time.Second)
 	e.line.mend()
 	e.byTLS.finish("a moment")
-	if m := e.besides.answered(); !strings.Contains(m.Text, "me") || strings.Contains(m.Text, "second attempt") {
+	if m := e.besides.awaitAnswered(); !strings.Contains(m.Text, "me") || strings.Contains(m.Text, "second attempt") {
 		e.t.Errorf("who asked while the line was cut was told %q", m.Text)
 	}
 }
 
-// aLineThatBreaksForLong checks that a turn that cannot be ended is not reported as ended, and does not continue when
+// checkLongInterruption checks that a turn that cannot be ended is not reported as ended, and does not continue when
 // another turn begins. Users of other connections notice nothing.
-func (e *engines) aLineThatBreaksForLong() {
+func (e *engines) checkLongInterruption() {
 	for _, s := range e.all() {
 		s.begin("for long")
 	}
 	e.line.cut()
 	e.besides.say("/abort")
-	e.byTLS.refused("sandbox tls of Claude", "cannot be reached")
-	e.besides.refused("sandbox tls of Claude", "goes on there until it can be reached")
+	e.byTLS.awaitRefusal("sandbox tls of Claude", "cannot be reached")
+	e.besides.awaitRefusal("sandbox tls of Claude", "goes on there until it can be reached")
 	e.byTLS.ask("meanwhile")
-	e.byTLS.refused("sandbox tls of Claude", e.line.addr, "cannot be reached", "start it")
+	e.byTLS.awaitRefusal("sandbox tls of Claude", e.line.addr, "cannot be reached", "start it")
 	e.line.mend()
-	e.works(e.byTLS)
-	e.works(e.besides)
-	e.nothingWaits(e.byTLS)
+	e.runTurn(e.byTLS)
+	e.runTurn(e.besides)
+	e.checkNoTurnLeft(e.byTLS)
 	e.here.finish("for long")
 	e.bySSH.finish("for long")
 }
 
-// nothingWaits checks that no turn of long is left in a seat's container on the second engine.
-func (e *engines) nothingWaits(s *seat) {
+// checkNoTurnLeft checks that no turn of long is left in a seat's container on the second engine.
+func (e *engines) checkNoTurnLeft(s *seat) {
 	s.t.Helper()
-	if left := e.second.Docker("top", s.read("where"), "-eo", "pid,args"); strings.Contains(left, "until") {
+	if left := e.second.Docker("top", s.readFile("where"), "-eo", "pid,args"); strings.Contains(left, "until") {
 		s.t.Errorf("the turn that was lost goes on:\n%s", left)
 	}
 }
@@ -359,24 +359,24 @@ func (e *engines) theSecondIsLost() {
 	}
 	e.second.Stop()
 	for _, s := range e.far() {
-		s.refused("sandbox ", "of Claude is not there")
+		s.awaitRefusal("sandbox ", "of Claude is not there")
 		s.ask("meanwhile")
-		s.refused("sandbox ", "cannot be reached", "start it")
+		s.awaitRefusal("sandbox ", "cannot be reached", "start it")
 	}
 	e.here.finish("lost")
-	e.works(e.here)
+	e.runTurn(e.here)
 	e.second.Start()
 	for _, s := range e.far() {
-		e.works(s)
+		e.runTurn(s)
 	}
-	e.works(e.here)
+	e.runTurn(e.here)
 }
 
-// works runs a turn successfully, in the earlier session.
-func (e *engines) works(s *seat) {
+// runTurn runs a turn successfully, in the earlier session.
+func (e *engines) runTurn(s *seat) {
 	s.t.Helper()
 	s.ask(`and now? [[history]] [[text "fine"]]`)
-	if m := s.answered(); !strings.Contains(m.Text, "my name is "+s.chat.Person().Name()) {
+	if m := s.awaitAnswered(); !strings.Contains(m.Text, "my name is "+s.chat.Person().Name()) {
 		s.t.Errorf("the session was lost: %q", m.Text)
 	}
 }

@@ -53,8 +53,8 @@ type presser struct {
 // last are buttons that end a screen. The presser presses them when no others are left.
 var last = []string{"Close", "✖", "‹", "🗑", "⏹"}
 
-// scene opens a screen and presses its new buttons, until no new ones appear.
-func (p *presser) scene(screen string, open func()) {
+// pressScreen opens a screen and presses its new buttons, until no new ones appear.
+func (p *presser) pressScreen(screen string, open func()) {
 	p.t.Helper()
 	for range 8 {
 		after := p.newest()
@@ -138,7 +138,7 @@ func (p *presser) rowOf(screen, text string) (of buttonRow) {
 func (p *presser) pressOne(m telegram.Message, name string) bool {
 	p.t.Helper()
 	edits := func() int { return len(p.srv.Calls(telegram.Methods("editMessageText"))) }
-	before, edited := p.look(), edits()
+	before, edited := p.chatText(), edits()
 	a, err := p.chat.Person().Press(p.soon(), m, name)
 	if errors.Is(err, telegram.ErrNoButton) {
 		return false
@@ -147,19 +147,19 @@ func (p *presser) pressOne(m telegram.Message, name string) bool {
 		p.fatal(err)
 	}
 	// A press with a text as its answer may also change the chat, and the next button depends on that.
-	for until := time.Now().Add(time.Second); a.Text != "" && p.look() == before && time.Now().Before(until); {
+	for until := time.Now().Add(time.Second); a.Text != "" && p.chatText() == before && time.Now().Before(until); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if a.Text == "" {
 		eventually(p.t, fmt.Sprintf("an effect of %q on %q", name, m.Text), func() bool {
-			return p.look() != before || strings.HasPrefix(name, "↻") && edits() > edited // the refreshed content may be the same
+			return p.chatText() != before || strings.HasPrefix(name, "↻") && edits() > edited // the refreshed content may be the same
 		})
 	}
 	return true
 }
 
-// look returns the whole content of the chat.
-func (p *presser) look() string {
+// chatText returns the whole content of the chat.
+func (p *presser) chatText() string {
 	var all strings.Builder
 	for _, m := range p.chat.View().FromBot() {
 		fmt.Fprintln(&all, m.ID, m.Text, m.Keyboard, m.Media != nil)
@@ -179,19 +179,19 @@ func TestEveryButtonIsPressed(t *testing.T) {
 		`git init -q -b main; git config user.name Ann; git config user.email a@b; mkdir sub; echo one > sub/a.txt; git add .; git commit -qm one; echo two >> sub/a.txt`)
 	town.say("%s", `[[start]] [[usage in=10 out=5 cost=0.1]] `+tableAnswer)
 	town.awaitDone(1)
-	p.scene("tables", func() {
+	p.pressScreen("tables", func() {
 		sent := town.say("%s", `[[start]] `+tableAnswer)
 		town.awaitMessage(func(m telegram.Message) bool { return m.ID > sent.ID && m.HasButton("🖼 Table, dark") })
 	})
-	p.scene("changes", func() {
+	p.pressScreen("changes", func() {
 		town.answer("/checkpoint here", "Remembered")
 		town.answer("/checkpoint list", "Press a checkpoint")
 	})
-	p.scene("files", func() { town.answer("/files sub", "📁") })
-	p.scene("usage", func() { town.answer("/usage", "by day") })
+	p.pressScreen("files", func() { town.answer("/files sub", "📁") })
+	p.pressScreen("usage", func() { town.answer("/usage", "by day") })
 	// No rule allows the following commands.
 	commands := []string{"touch a", "mkdir b", "cp a c", "mv c d", "rm d", "ln a e", "truncate -s 0 f", "rmdir b"}
-	p.scene("approval", func() {
+	p.pressScreen("approval", func() {
 		for _, m := range town.chat.View().FromBot() {
 			// This button was pressed before, for another rule.
 			if rule := "✅ Allow with this rule"; m.HasButton(rule) {
@@ -205,18 +205,18 @@ func TestEveryButtonIsPressed(t *testing.T) {
 	})
 	town.say("/abort")
 	town.awaitNoButton("✅ Allow once")
-	p.scene("cron", func() {
+	p.pressScreen("cron", func() {
 		town.answer("/cron every weekday at 8:30 look", "8:30")
 	})
-	p.scene("cron", func() { town.say("/cron"); town.await("8:30") })
-	p.scene("sessions", func() {
+	p.pressScreen("cron", func() { town.say("/cron"); town.await("8:30") })
+	p.pressScreen("sessions", func() {
 		town.answer("/new", "New session")
 		town.awaitAfter(town.say(`[[start]] [[text "of a session"]]`), "of a session")
 		town.answer("/sessions", "Sessions of this chat")
 	})
-	p.scene("agent", func() { town.answer("/context", "Context of") })
-	p.scene("agent", func() { town.answer("/cmd", "Commands and skills of") })
-	p.scene("menu", func() { town.answer("/permissions", "Now: ") }) // this is the last screen, since it denies tools
+	p.pressScreen("agent", func() { town.answer("/context", "Context of") })
+	p.pressScreen("agent", func() { town.answer("/cmd", "Commands and skills of") })
+	p.pressScreen("menu", func() { town.answer("/permissions", "Now: ") }) // this is the last screen, since it denies tools
 	// Buttons with the same effect as another one, under another label or in another place.
 	alike := map[string]string{
 		"🌱 Start fresh": "🌱 New session with a summary", "⏰ Show the job": "‹ All jobs",

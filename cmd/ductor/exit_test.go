@@ -141,7 +141,7 @@ func TestASecondSignalEndsAtOnceAndAgentsGoOn(t *testing.T) {
 	if code != exitOK || !strings.Contains(stdout, "ended") {
 		t.Errorf("kill --all: exit %d: %s%s", code, stdout, stderr)
 	}
-	nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+	checkNoProcessIn(t, town.cfg.Projects.DefaultDir)
 }
 
 func TestDoctorSaysWhatIsThereAndWhatIsMissing(t *testing.T) {

@@ -133,7 +133,7 @@ func (d *faultyDisk) answer(listener, stop int) bool {
 	var reply [answerSize]byte
 	copy(reply[:8], ask[:8])
 	tid := int(binary.NativeEndian.Uint32(ask[askPID:]))
-	if no := d.errno.Load(); no != 0 && d.ours(tid) {
+	if no := d.errno.Load(); no != 0 && d.isOwnThread(tid) {
 		binary.NativeEndian.PutUint32(reply[answerError:], uint32(-no))
 	} else {
 		binary.NativeEndian.PutUint32(reply[answerFlags:], unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE)
@@ -144,8 +144,8 @@ func (d *faultyDisk) answer(listener, stop int) bool {
 	return true
 }
 
-// ours reports whether a thread belongs to a program that start started, and not to one of its children.
-func (d *faultyDisk) ours(tid int) bool {
+// isOwnThread reports whether a thread belongs to a program that start started, and not to one of its children.
+func (d *faultyDisk) isOwnThread(tid int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, pid := range d.pids {

@@ -192,8 +192,7 @@ func TestABotWithoutTheRightToSendFilesSaysSo(t *testing.T) {
 	town.makeFile("a.txt", []byte("a"))
 	town.makeFile("chart.png", picture(t))
 	town.chat.ForbidFiles()
-	town.awaitAfter(town.say("/get a.txt"), "Telegram did not take a.txt: Bad Request: not enough rights to send "+
-		"documents to the chat")
+	town.awaitAfter(town.say("/get a.txt"), "Telegram did not take a.txt: Bad Request: not enough rights to send documents to the chat")
 	town.awaitAfter(town.say(`[[text "[[file: chart.png]]"]]`), "Telegram did not take chart.png")
 }
 

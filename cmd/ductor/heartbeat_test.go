@@ -166,7 +166,7 @@ func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
 			if !m.HasButton("🔁 Run again") {
 				t.Errorf("it offers %v", m.Keyboard)
 			}
-			nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+			checkNoProcessIn(t, town.cfg.Projects.DefaultDir)
 			town.press("🔁 Run again")
 			town.await("it came to its end")
 			if n := town.shown("took too long and was stopped"); n != 1 {

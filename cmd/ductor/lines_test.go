@@ -24,8 +24,7 @@ func holdGit(t *testing.T) (hold, release func()) {
 	}
 	dir := t.TempDir()
 	held := filepath.Join(dir, "held")
-	script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *' add -A '*) while [ -e %s ]; do sleep 0.02; done ;; "+
-		"esac\nexec %s \"$@\"\n", held, git)
+	script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *' add -A '*) while [ -e %s ]; do sleep 0.02; done ;; esac\nexec %s \"$@\"\n", held, git)
 	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +80,7 @@ func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 	town.pressOn(card, "✅ Allow once")
 	dir := town.cfg.Projects.DefaultDir
 	awaitFile(t, filepath.Join(dir, "writes.log"))
-	if a := town.pressOn(older, "↪️ Redo"); a.Text != "A turn in the group Team is changing these files now. Try "+
-		"again when it has ended." {
+	if a := town.pressOn(older, "↪️ Redo"); a.Text != "A turn in the group Team is changing these files now. Try again when it has ended." {
 		t.Errorf("while it writes: %q", a.Text)
 	}
 	if m := change("third"); !strings.Contains(m.Text,

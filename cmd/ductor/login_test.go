@@ -55,8 +55,7 @@ func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 	accounts := newAccounts(t)
 	town, _ := realSurroundings(t, "codex", func(c *config.Config) {
 		program := filepath.Join(t.TempDir(), "codex")
-		script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in login) exec %s \"$@\" --experimental_issuer %s;; esac\nexec "+
-			"%s \"$@\"\n",
+		script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in login) exec %s \"$@\" --experimental_issuer %s;; esac\nexec %s \"$@\"\n",
 			c.Agents.Codex.Path, accounts.URL, c.Agents.Codex.Path)
 		if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 			t.Fatal(err)

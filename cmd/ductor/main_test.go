@@ -284,9 +284,9 @@ func (town *town) endRuns() {
 	}
 }
 
-// nothingOfTurnsLives fails if a process still works in the agents' directory, except agents that were opened ahead
+// checkNoTurnProcesses fails if a process still works in the agents' directory, except agents that were opened ahead
 // of a turn.
-func (town *town) nothingOfTurnsLives() {
+func (town *town) checkNoTurnProcesses() {
 	town.t.Helper()
 	var left []string
 	for deadline := time.Now().Add(patience / 2); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -345,8 +345,8 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// nothingLivesIn fails if a process still has its working directory in dir.
-func nothingLivesIn(t testing.TB, dir string) {
+// checkNoProcessIn fails if a process still has its working directory in dir.
+func checkNoProcessIn(t testing.TB, dir string) {
 	t.Helper()
 	var left []string
 	for deadline := time.Now().Add(patience / 2); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {

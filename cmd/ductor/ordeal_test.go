@@ -29,7 +29,7 @@ func (town *town) ordeal(seed uint64) *ordeal {
 	town.t.Helper()
 	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, seed)),
 		again: map[telegram.MessageID]bool{}}
-	town.tellsWhenItFails()
+	town.dumpStateOnFailure()
 	o.rise()
 	return o
 }
@@ -93,8 +93,8 @@ func newTrial(i int) trial {
 	return t
 }
 
-// prompt returns the trial as a script for the scripted agent or a simulated model.
-func (t trial) prompt() string {
+// script returns the trial as a script for the scripted agent or a simulated model.
+func (t trial) script() string {
 	return fmt.Sprintf(
 		`%[1]s [[start]] [[tool cmd="echo $PPID >> %[1]s-a"]] [[text "%[2]s " delay=6ms chunk=5]] [[tool cmd="sleep 0.2; echo $PPID >> %[1]s-b"]] [[text "%[3]s" delay=6ms chunk=3]]`,
 		t.name, t.first, t.last)

@@ -19,8 +19,7 @@ import (
 )
 
 // trials is small in the gate. The promise was tested with 16, which is 160 kills.
-var trials = flag.Int("trials", 2, "how many turns outlive five deaths of ductor each, with Claude's protocol; "+
-	"Codex's get half in each of its two")
+var trials = flag.Int("trials", 2, "how many turns outlive five deaths of ductor each, with Claude's protocol; Codex's get half in each of its two")
 
 // ductor is killed at random moments. The turn continues in its card, which shows each word once. The agent starts
 // once, its tools run once, and the queue runs after it.
@@ -41,7 +40,7 @@ func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
 				if c.mode == "one-shot" { // text of exec between two tools is not part of the answer
 					trial.first = ""
 				}
-				o.say("%s", trial.prompt())
+				o.say("%s", trial.script())
 				queue = append(queue, trial)
 				for range kills {
 					o.strike(time.Duration(o.random.IntN(300)) * time.Millisecond)
@@ -64,7 +63,7 @@ func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
 				t.Errorf("exit code %d after SIGTERM", code)
 			}
 			o.endRuns()
-			nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+			checkNoProcessIn(t, o.cfg.Projects.DefaultDir)
 		})
 	}
 }
@@ -73,7 +72,7 @@ func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
 func TestWhatWasSaidWhileDuctorWasDownIsCaughtUpInOneEdit(t *testing.T) {
 	o := surroundings(t, nil).ordeal(3)
 	trial := newTrial(0)
-	o.say("%s", trial.prompt())
+	o.say("%s", trial.script())
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, trial.name+"-a"))
 	o.awaitMessage(func(m telegram.Message) bool { // an edit is repeated, but the outcome of a send would be unknown
 		return strings.Contains(m.Text, "w0-3") && !m.Edited.IsZero()
@@ -99,7 +98,7 @@ func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 	for i := range 3 {
 		trial := newTrial(i)
 		gate := trial.name + "-go" // the turn does not end before ductor is back
-		o.say("%s", strings.Replace(trial.prompt(), "sleep 0.2", "until [ -e "+gate+" ]; do sleep 0.05; done", 1))
+		o.say("%s", strings.Replace(trial.script(), "sleep 0.2", "until [ -e "+gate+" ]; do sleep 0.05; done", 1))
 		o.awaitWord(fmt.Sprintf("w%d-3", i))
 		_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
 		began := time.Now()
@@ -197,7 +196,7 @@ func TestAnAbortReachesATurnThatOutlivedDuctor(t *testing.T) {
 	o.rise()
 	o.say("/abort")
 	o.await("Aborted")
-	o.nothingOfTurnsLives()
+	o.checkNoTurnProcesses()
 	o.say(`and on it goes [[start]] [[text "still here"]]`)
 	o.await("still here")
 }
@@ -214,7 +213,7 @@ func TestAnAbortIsNotForgottenWhenDuctorDies(t *testing.T) {
 	o.daemon.kill()
 	o.rise()
 	o.await("Aborted")
-	o.nothingOfTurnsLives()
+	o.checkNoTurnProcesses()
 }
 
 // If a runner is killed, users notice nothing: the turn continues, and an abort ends it with everything that it
@@ -224,7 +223,7 @@ func TestARunnerThatIsKilledLosesNoTurn(t *testing.T) {
 		t.Run(down, func(t *testing.T) {
 			o := surroundings(t, nil).ordeal(7)
 			trial := newTrial(0)
-			o.say("%s", trial.prompt())
+			o.say("%s", trial.script())
 			o.awaitWord("w0-3")
 			if down == "ductor is down" {
 				o.daemon.kill()
@@ -241,7 +240,7 @@ func TestARunnerThatIsKilledLosesNoTurn(t *testing.T) {
 			_ = syscall.Kill(o.runner(), syscall.SIGKILL)
 			o.say("/abort")
 			o.await("Aborted")
-			o.nothingOfTurnsLives()
+			o.checkNoTurnProcesses()
 		})
 	}
 }
@@ -255,7 +254,7 @@ func TestAnAgentThatNobodyComesBackToIsEnded(t *testing.T) {
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
 	o.awaitWord("left alone")
 	o.daemon.kill()
-	nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+	checkNoProcessIn(t, o.cfg.Projects.DefaultDir)
 	o.rise()
 	o.awaitButton("🔁 Run again")
 	if text := joined(o.chat.View()); !strings.Contains(text, "before it was left alone") {
@@ -269,7 +268,7 @@ func TestAnUpgradeGoesOn(t *testing.T) {
 	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, 9))}
 	town.startOver(anotherBuild(t))
 	trial := newTrial(0)
-	o.say("%s", trial.prompt())
+	o.say("%s", trial.script())
 	o.awaitWord("w0-3")
 	before := o.runner()
 	town.leave()

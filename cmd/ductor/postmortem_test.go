@@ -22,8 +22,8 @@ import (
 // When a test fails, this file prints the state of its ductors: each one's log is in the test's log, and the last one
 // ends with its goroutines.
 
-// testify makes a running daemon print its goroutines, and ends it.
-func (d *daemon) testify() {
+// dumpGoroutines makes a running daemon print its goroutines, and ends it.
+func (d *daemon) dumpGoroutines() {
 	if d.cmd.Process.Signal(syscall.SIGQUIT) != nil {
 		return
 	}
@@ -33,8 +33,8 @@ func (d *daemon) testify() {
 	}
 }
 
-// postMortem prints the journal and the runs of a town, and the agents' last output.
-func (town *town) postMortem() {
+// dumpState prints the journal and the runs of a town, and the agents' last output.
+func (town *town) dumpState() {
 	t := town.t
 	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
 	defer cancel()
@@ -49,7 +49,7 @@ func (town *town) postMortem() {
 	infos, err := root.List(ctx)
 	t.Logf("the runs: %d, %v", len(infos), err)
 	for _, info := range infos {
-		t.Logf("run %s\nits last words: %q", asJSON(info), lastWords(ctx, root, info))
+		t.Logf("run %s\nits last words: %q", asJSON(info), lastOutput(ctx, root, info))
 	}
 }
 
@@ -85,13 +85,13 @@ func (town *town) awaitPrinted(part string) {
 	eventually(t, "an agent prints "+part, func() bool {
 		infos, err := root.List(ctx)
 		return err == nil && slices.ContainsFunc(infos, func(i runner.Info) bool {
-			return strings.Contains(lastWords(ctx, root, i), part)
+			return strings.Contains(lastOutput(ctx, root, i), part)
 		})
 	})
 }
 
-// lastWords returns the end of an agent's output.
-func lastWords(ctx context.Context, root *runner.Client, info runner.Info) string {
+// lastOutput returns the end of an agent's output.
+func lastOutput(ctx context.Context, root *runner.Client, info runner.Info) string {
 	const most = 4 << 10
 	run, err := root.Follow(ctx, info.ID, max(info.OutputEnd-most, 0))
 	if err != nil {
@@ -115,27 +115,27 @@ func asJSON(v any) string {
 	return string(raw) + errorText(err)
 }
 
-// tellsWhenItFails runs postMortem if the test fails, after its daemons ended and before their runs are ended.
-func (town *town) tellsWhenItFails() {
+// dumpStateOnFailure runs dumpState if the test fails, after its daemons ended and before their runs are ended.
+func (town *town) dumpStateOnFailure() {
 	town.t.Cleanup(func() {
 		if town.t.Failed() {
-			town.postMortem()
+			town.dumpState()
 		}
 	})
 }
 
-// The test runs postMortem for a town with a running turn, a waiting one and a daemon.
+// The test runs dumpState for a town with a running turn, a waiting one and a daemon.
 func TestAPostMortemTellsWhatThereIsToKnow(t *testing.T) {
-	told := &notedLog{TB: t}
+	told := &recordingLog{TB: t}
 	town := surroundings(t, nil)
 	o := town.ordeal(10)
 	o.say(`[[start]] [[text "before the end"]] [[tool cmd="touch started; sleep 600"]]`)
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
 	o.say("this waits")
 	o.await("next in line")
-	o.daemon.testify()
+	o.daemon.dumpGoroutines()
 	town.t = told
-	town.postMortem()
+	town.dumpState()
 	town.t = t
 	for _, want := range []string{"before the end", "this waits", `"State":"running"`, `"State":"queued"`,
 		`"alive":true`, "its last words"} {
@@ -145,10 +145,10 @@ func TestAPostMortemTellsWhatThereIsToKnow(t *testing.T) {
 	}
 }
 
-// notedLog is a test that records its log.
-type notedLog struct {
+// recordingLog is a test that records its log.
+type recordingLog struct {
 	testing.TB
 	text strings.Builder
 }
 
-func (l *notedLog) Logf(format string, args ...any) { fmt.Fprintf(&l.text, format+"\n", args...) }
+func (l *recordingLog) Logf(format string, args ...any) { fmt.Fprintf(&l.text, format+"\n", args...) }

@@ -11,8 +11,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// pressed is a chat with all kinds of buttons, and the chats of other users who press them too.
-type pressed struct {
+// buttonChat is a chat with all kinds of buttons, and the chats of other users who press them too.
+type buttonChat struct {
 	*town
 	card      telegram.Message // the answer
 	neighbour *telegram.Chat   // of a listed user
@@ -33,7 +33,7 @@ func TestAnySequenceOfPressesOnButtons(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "presses") {
 			p.press(t)
 		}
-		if left := p.wrong(); left != "" {
+		if left := p.violation(); left != "" {
 			t.Fatal(left)
 		}
 	})
@@ -41,7 +41,7 @@ func TestAnySequenceOfPressesOnButtons(t *testing.T) {
 	p.await("Nothing is running")
 }
 
-func pressedTown(t *testing.T) *pressed {
+func pressedTown(t *testing.T) *buttonChat {
 	t.Helper()
 	town := newTown(t, func(c *config.Config) {
 		c.Permissions.Mode, c.Stream.Display = "ask", "ask"
@@ -49,7 +49,7 @@ func pressedTown(t *testing.T) *pressed {
 	})
 	town.sh(
 		`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one`)
-	p := &pressed{town: town, neighbour: town.srv.Private(neighbour, "Neighbour"),
+	p := &buttonChat{town: town, neighbour: town.srv.Private(neighbour, "Neighbour"),
 		stranger: town.srv.Private(stranger, "Eve")}
 	town.say(`[[start]] [[ask cmd="echo Zebra42 > zebra.txt; cat zebra.txt"]] ` + tableAnswer)
 	asked := town.awaitButton("✅ Allow once")
@@ -73,7 +73,7 @@ func pressedTown(t *testing.T) *pressed {
 }
 
 // press presses a visible button: the owner does so in the chat, a listed user in another chat, or a stranger.
-func (p *pressed) press(t *rapid.T) {
+func (p *buttonChat) press(t *rapid.T) {
 	type button struct {
 		on   telegram.Message
 		data string
@@ -109,14 +109,14 @@ func (p *pressed) press(t *rapid.T) {
 	}
 }
 
-func (p *pressed) answered(t *rapid.T, tap *telegram.Tap) {
+func (p *buttonChat) answered(t *rapid.T, tap *telegram.Tap) {
 	if _, err := tap.Answer(p.soon()); err != nil {
 		t.Fatalf("a press is not answered: %v", err)
 	}
 }
 
-// wrong returns a forbidden effect of presses, or "".
-func (p *pressed) wrong() string {
+// violation returns a forbidden effect of presses, or "".
+func (p *buttonChat) violation() string {
 	for _, chat := range []*telegram.Chat{p.neighbour, p.stranger} {
 		for _, m := range chat.View().FromBot() {
 			if strings.Contains(fmt.Sprint(m.Text, m.Media), "Zebra42") || m.Media != nil || chat == p.stranger {

@@ -34,7 +34,7 @@ func (town *town) readable() {
 func TestAttackReadingIsUnaskedAndNothingElse(t *testing.T) {
 	town := surroundings(t, nil)
 	town.agent, town.permission = "codex", "ask"
-	a := &attack{ordeal: town.ordeal(31)}
+	a := &approvalTown{ordeal: town.ordeal(31)}
 	a.readable()
 	project := a.cfg.Projects.DefaultDir
 	const kind = "item/commandExecution/requestApproval"
@@ -59,7 +59,7 @@ func TestAttackReadingIsUnaskedAndNothingElse(t *testing.T) {
 		if m.HasButton("⛔ Deny") {
 			t.Fatalf("a read is asked for: %q", m.Text)
 		}
-		a.over("all was read")
+		a.awaitEnd("all was read")
 	}
 	reads()
 	for _, asks := range []string{
@@ -69,7 +69,7 @@ func TestAttackReadingIsUnaskedAndNothingElse(t *testing.T) {
 	} {
 		card := a.request(kind, asks)
 		a.pressOn(card, denial(card))
-		a.over("[denied]")
+		a.awaitEnd("[denied]")
 	}
 	town.say("/permissions accept-edits")
 	town.await("accept-edits: ")

@@ -108,7 +108,7 @@ func (s *scene) play(c situation) string {
 	s.prompt("/permissions ask")
 	before := s.mark
 	c.show(s)
-	s.speaksPlainly(before)
+	s.checkNoProtocolTerms(before)
 	if s.lacks {
 		return "–"
 	}
@@ -119,8 +119,8 @@ func (s *scene) play(c situation) string {
 	return "✓"
 }
 
-// wrong records a difference. Only the first one is kept.
-func (s *scene) wrong(format string, args ...any) {
+// recordDifference records a difference. Only the first one is kept.
+func (s *scene) recordDifference(format string, args ...any) {
 	if s.reason == "" {
 		s.reason = fmt.Sprintf(format, args...)
 	}
@@ -145,13 +145,13 @@ var neverShown = []string{
 	"[current working directory", "doesn't want to", "Internal error", "auto ·",
 }
 
-// speaksPlainly searches the messages below one for terms that users do not understand.
-func (s *scene) speaksPlainly(after telegram.MessageID) {
+// checkNoProtocolTerms searches the messages below one for terms that users do not understand.
+func (s *scene) checkNoProtocolTerms(after telegram.MessageID) {
 	for _, m := range s.chat.History() {
 		for _, v := range m.Versions {
 			for _, never := range neverShown {
 				if m.From.Bot && m.ID > after && strings.Contains(v.Text, never) {
-					s.wrong("the chat says “%s”", never)
+					s.recordDifference("the chat says “%s”", never)
 				}
 			}
 		}
@@ -163,33 +163,33 @@ func (s *scene) prompt(format string, args ...any) {
 	s.mark = s.say(format, args...).ID
 }
 
-// sees waits for a message that is accepts, below the user's newest one. If none arrives, it records that.
-func (s *scene) sees(what string, is func(telegram.Message) bool) (telegram.Message, bool) {
+// awaitShown waits for a message that is accepts, below the user's newest one. If none arrives, it records that.
+func (s *scene) awaitShown(what string, is func(telegram.Message) bool) (telegram.Message, bool) {
 	s.t.Helper()
 	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
 		return m.From.Bot && m.ID > s.mark && is(m)
 	})
 	if err != nil {
-		s.wrong("no %s", what)
+		s.recordDifference("no %s", what)
 	}
 	return m, err == nil
 }
 
-// text waits for a text of the bot.
-func (s *scene) text(part string) (telegram.Message, bool) {
+// awaitText waits for a text of the bot.
+func (s *scene) awaitText(part string) (telegram.Message, bool) {
 	s.t.Helper()
-	return s.sees("“"+part+"”", func(m telegram.Message) bool { return strings.Contains(m.Text, part) })
+	return s.awaitShown("“"+part+"”", func(m telegram.Message) bool { return strings.Contains(m.Text, part) })
 }
 
-// done waits for the end of the answer to the newest prompt, which must contain each part once.
-func (s *scene) done(parts ...string) telegram.Message {
+// awaitDone waits for the end of the answer to the newest prompt, which must contain each part once.
+func (s *scene) awaitDone(parts ...string) telegram.Message {
 	s.t.Helper()
-	m, ok := s.sees("end of the answer", func(m telegram.Message) bool {
+	m, ok := s.awaitShown("end of the answer", func(m telegram.Message) bool {
 		return hasFooter(m) && !m.HasButton("⏹ Stop")
 	})
 	for _, part := range parts {
 		if ok && strings.Count(m.Text, part) != 1 {
-			s.wrong("%d times “%s” in the answer", strings.Count(m.Text, part), part)
+			s.recordDifference("%d times “%s” in the answer", strings.Count(m.Text, part), part)
 		}
 	}
 	return m
@@ -199,13 +199,13 @@ func hasFooter(m telegram.Message) bool {
 	return len(ended(telegram.View{Messages: []telegram.Message{m}})) > 0
 }
 
-// card waits for an approval that shows each part.
-func (s *scene) card(parts ...string) (telegram.Message, bool) {
+// awaitCard waits for an approval that shows each part.
+func (s *scene) awaitCard(parts ...string) (telegram.Message, bool) {
 	s.t.Helper()
-	m, ok := s.sees("card", func(m telegram.Message) bool { return m.HasButton("⛔ Deny") })
+	m, ok := s.awaitShown("card", func(m telegram.Message) bool { return m.HasButton("⛔ Deny") })
 	for _, part := range parts {
 		if ok && !strings.Contains(m.Text, part) {
-			s.wrong("the card lacks “%s”", part)
+			s.recordDifference("the card lacks “%s”", part)
 		}
 	}
 	return m, ok
@@ -214,16 +214,16 @@ func (s *scene) card(parts ...string) (telegram.Message, bool) {
 // decide waits for an approval that shows each part, presses a button on it, and waits until its buttons are gone.
 func (s *scene) decide(button string, parts ...string) bool {
 	s.t.Helper()
-	m, ok := s.card(parts...)
+	m, ok := s.awaitCard(parts...)
 	if !ok {
 		return false
 	}
 	if !m.HasButton(button) {
-		s.wrong("the card has no %s", button)
+		s.recordDifference("the card has no %s", button)
 		return false
 	}
 	if _, err := s.chat.Person().Press(s.soon(), m, button); err != nil {
-		s.wrong("%s does nothing", button)
+		s.recordDifference("%s does nothing", button)
 		return false
 	}
 	_, err := s.chat.Await(s.soon(), func(v telegram.View) bool {
@@ -232,26 +232,26 @@ func (s *scene) decide(button string, parts ...string) bool {
 		})
 	})
 	if err != nil {
-		s.wrong("the card stays open")
+		s.recordDifference("the card stays open")
 	}
 	return err == nil
 }
 
 func (s *scene) path(name string) string { return filepath.Join(s.cfg.Projects.DefaultDir, name) }
 
-// exists checks whether a file is there.
-func (s *scene) exists(name string, want bool) {
+// checkFile checks whether a file is there.
+func (s *scene) checkFile(name string, want bool) {
 	_, err := os.Stat(s.path(name))
 	switch {
 	case want && err != nil:
-		s.wrong("the agent did not make the file")
+		s.recordDifference("the agent did not make the file")
 	case !want && err == nil:
-		s.wrong("the agent made the file all the same")
+		s.recordDifference("the agent made the file all the same")
 	}
 }
 
-// line checks that the answer contains the line of a tool.
-func (s *scene) line(m telegram.Message, mark string, parts ...string) {
+// checkToolLine checks that the answer contains the line of a tool.
+func (s *scene) checkToolLine(m telegram.Message, mark string, parts ...string) {
 	for line := range strings.Lines(m.Text) {
 		if strings.Contains(line, mark) && !slices.ContainsFunc(parts, func(p string) bool {
 			return !strings.Contains(line, p)
@@ -259,7 +259,7 @@ func (s *scene) line(m telegram.Message, mark string, parts ...string) {
 			return
 		}
 	}
-	s.wrong("no line “%s %s”", mark, strings.Join(parts, " … "))
+	s.recordDifference("no line “%s %s”", mark, strings.Join(parts, " … "))
 }
 
 // writes returns the directive with which the agent's model writes a file.
@@ -269,79 +269,79 @@ func (s *scene) writes(name, text string) string {
 
 func (s *scene) answers() {
 	s.prompt(`[[start]] [[text "The whole answer."]]`)
-	m := s.done("The whole answer.")
+	m := s.awaitDone("The whole answer.")
 	if body, footer, _ := strings.Cut(m.Text, "\n\n"); body != "The whole answer." ||
 		strings.ContainsAny(footer, "$|") {
-		s.wrong("more than the answer: “%s”", strings.ReplaceAll(m.Text, "\n", " "))
+		s.recordDifference("more than the answer: “%s”", strings.ReplaceAll(m.Text, "\n", " "))
 	}
 }
 
 func (s *scene) allows() {
 	s.prompt(`[[start]] [[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`)
 	if s.decide("✅ Allow once", "touch allowed.txt") {
-		s.line(s.done("It is allowed."), "✓", "touch allowed.txt")
-		s.exists("allowed.txt", true)
+		s.checkToolLine(s.awaitDone("It is allowed."), "✓", "touch allowed.txt")
+		s.checkFile("allowed.txt", true)
 	}
 }
 
 func (s *scene) denies() {
 	s.prompt(`[[start]] %s [[text "It is denied."]]`, s.writes("denied.txt", "a line"))
 	if s.decide("⛔ Deny", "denied.txt", "a line") {
-		s.line(s.done(), "denied.txt", "denied")
-		s.exists("denied.txt", false)
+		s.checkToolLine(s.awaitDone(), "denied.txt", "denied")
+		s.checkFile("denied.txt", false)
 	}
 }
 
 func (s *scene) deniesACommand() {
 	s.prompt(`[[start]] [[tool cmd="touch refused.txt"]] [[text "It is refused."]]`)
 	if s.decide("⛔ Deny", "touch refused.txt") {
-		s.line(s.done(), "touch refused.txt", "denied")
-		s.exists("refused.txt", false)
+		s.checkToolLine(s.awaitDone(), "touch refused.txt", "denied")
+		s.checkFile("refused.txt", false)
 	}
 }
 
 func (s *scene) allowsAPattern() {
 	s.prompt(`[[start]] [[tool cmd="mkdir one"]] [[text "The first."]]`)
-	m, ok := s.card("mkdir one")
+	m, ok := s.awaitCard("mkdir one")
 	if !ok {
 		return
 	}
 	if !m.HasButton("Allow pattern…") {
-		s.wrong("the card has no pattern")
+		s.recordDifference("the card has no pattern")
 		return
 	}
 	s.pressOn(m, "Allow pattern…")
-	if m, ok = s.text("mkdir *"); !ok {
+	if m, ok = s.awaitText("mkdir *"); !ok {
 		return
 	}
 	for _, row := range m.Keyboard {
 		for _, button := range row {
 			if strings.HasPrefix(button.Text, "✅ Allow") && !strings.Contains(button.Text, "once") {
 				s.pressOn(m, button.Text)
-				s.done("The first.")
+				s.awaitDone("The first.")
 				s.prompt(`[[start]] [[tool cmd="mkdir two"]] [[text "The second."]]`)
-				s.line(s.done("The second."), "✓", "mkdir two")
-				s.exists("two", true)
+				s.checkToolLine(s.awaitDone("The second."), "✓", "mkdir two")
+				s.checkFile("two", true)
 				s.prompt("/permissions")
 				return
 			}
 		}
 	}
-	s.wrong("the pattern has no Allow")
+	s.recordDifference("the pattern has no Allow")
 }
 
 func (s *scene) acceptsEdits() {
 	s.prompt("/permissions accept-edits")
 	s.prompt(`[[start]] %s [[text "It is written."]]`, s.writes("accepted.txt", "a line"))
-	s.done("It is written.")
-	s.exists("accepted.txt", true)
+	s.awaitDone("It is written.")
+	s.checkFile("accepted.txt", true)
 }
 
 func (s *scene) makesAFile() {
 	s.prompt(`[[start]] %s [[text "It is made."]]`, s.writes("fresh.txt", "a line"))
 	if s.decide("✅ Allow once", "fresh.txt", "a line", "➕") {
-		s.line(s.done("It is made."), "✓", "fresh.txt")
-		s.exists("fresh.txt", true)
+		s.checkToolLine(s.awaitDone("It is made."), "✓", "fresh.txt")
+		s.checkFile("fresh.txt", true)
 	}
 }
 
@@ -352,9 +352,9 @@ func (s *scene) edits() {
 	s.prompt(`[[start]] %s [[text "It is changed."]]`,
 		realagent.Replaces(s.agent, s.cfg.Projects.DefaultDir, "old.txt", "second", "changed"))
 	if s.decide("✅ Allow once", "old.txt", "second", "changed", "✎") {
-		s.line(s.done("It is changed."), "✓", "old.txt")
+		s.checkToolLine(s.awaitDone("It is changed."), "✓", "old.txt")
 		if b, err := os.ReadFile(s.path("old.txt")); err != nil || string(b) != "first\nchanged\nthird\n" {
-			s.wrong("the file is %q", b)
+			s.recordDifference("the file is %q", b)
 		}
 	}
 }
@@ -362,7 +362,7 @@ func (s *scene) edits() {
 func (s *scene) failsACommand() {
 	s.prompt(`[[start]] [[tool cmd="mkdir -p failed; exit 3"]] [[text "It has failed."]]`)
 	if s.decide("✅ Allow once", "exit 3") {
-		s.line(s.done("It has failed."), "✗", "exit 3")
+		s.checkToolLine(s.awaitDone("It has failed."), "✗", "exit 3")
 	}
 }
 
@@ -374,34 +374,34 @@ func (s *scene) aborted(prompt string) {
 	if m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
 		return m.From.Bot && m.ID > running && hasFooter(m) && !m.HasButton("⏹ Stop")
 	}); err != nil {
-		s.wrong("the answer does not end")
+		s.recordDifference("the answer does not end")
 	} else if strings.Contains(m.Text, "denied") {
-		s.wrong("the chat says that it was denied")
+		s.recordDifference("the chat says that it was denied")
 	}
 	for began := time.Now(); len(s.livingOfTurns()) > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Since(began) > patience {
-			s.wrong("processes live on")
+			s.recordDifference("processes live on")
 			return
 		}
 	}
-	s.knows(prompt)
+	s.checkRemembers(prompt)
 }
 
-// knows checks that the model receives an earlier text, from the session itself or from ductor's handoff.
-func (s *scene) knows(said string) {
+// checkRemembers checks that the model receives an earlier text, from the session itself or from ductor's handoff.
+func (s *scene) checkRemembers(said string) {
 	asked := len(s.api.Prompts())
 	s.prompt(`what was said? [[start]] [[text "That was said."]]`)
-	s.done("That was said.")
+	s.awaitDone("That was said.")
 	if !slices.ContainsFunc(s.api.Prompts()[asked:], func(r modelapi.Request) bool {
 		return strings.Contains(string(r.Body), said)
 	}) {
-		s.wrong("the agent does not know what was said")
+		s.recordDifference("the agent does not know what was said")
 	}
 }
 
 func (s *scene) abortsText() {
 	s.prompt(`the prompt of text [[start]] [[text "On and on " ]] [[text n=2000 delay=20ms]]`)
-	if _, ok := s.text("On and on"); ok {
+	if _, ok := s.awaitText("On and on"); ok {
 		s.aborted("the prompt of text")
 	}
 }
@@ -416,12 +416,12 @@ func (s *scene) abortsATool() {
 
 func (s *scene) abortsACard() {
 	s.prompt(`the prompt of a card [[start]] [[tool cmd="touch waits.txt"]]`)
-	if m, ok := s.card("touch waits.txt"); ok {
+	if m, ok := s.awaitCard("touch waits.txt"); ok {
 		s.aborted("the prompt of a card")
-		s.exists("waits.txt", false)
+		s.checkFile("waits.txt", false)
 		for _, now := range s.chat.View().FromBot() {
 			if now.ID == m.ID && now.HasButton("⛔ Deny") {
-				s.wrong("the card stays open")
+				s.recordDifference("the card stays open")
 			}
 		}
 	}
@@ -436,7 +436,7 @@ func (s *scene) runsInTheBackground() {
 	}
 	s.prompt(`[[start]] %s [[text "It runs beside."]]`, begins)
 	if s.decide("✅ Allow once", "touch bg.txt") {
-		s.done("It runs beside.")
+		s.awaitDone("It runs beside.")
 		awaitFile(s.t, s.path("bg.txt"))
 	}
 }
@@ -449,16 +449,16 @@ func (s *scene) asksInWords() {
 		return
 	}
 	s.prompt(`[[start]] %s [[text "It was answered."]]`, asks)
-	if m, ok := s.sees("question", func(m telegram.Message) bool {
+	if m, ok := s.awaitShown("question", func(m telegram.Message) bool {
 		return m.HasButton("Red") && strings.Contains(m.Text, "Which colour?")
 	}); ok {
 		if !m.HasButton("Blue") {
-			s.wrong("the question lacks a choice")
+			s.recordDifference("the question lacks a choice")
 		}
 		s.chat.Person().Send(s.chat, "a shade of green", telegram.ReplyTo(m.ID))
-		s.done("It was answered.")
+		s.awaitDone("It was answered.")
 		if !strings.Contains(s.api.Asked(), "a shade of green") {
-			s.wrong("the answer does not reach the agent")
+			s.recordDifference("the answer does not reach the agent")
 		}
 	}
 }
@@ -467,7 +467,7 @@ func (s *scene) asksInWords() {
 func (s *scene) plans() {
 	s.prompt("/permissions plan")
 	s.prompt(`[[start]] [[text "Before the plan."]]`)
-	s.done("Before the plan.")
+	s.awaitDone("Before the plan.")
 	begin := ""
 	switch s.agent {
 	case "claude":
@@ -482,40 +482,40 @@ func (s *scene) plans() {
 		}
 	}
 	s.prompt(`[[start]] %s [[text "It begins."]]`, begin)
-	m, ok := s.sees("plan to begin", func(m telegram.Message) bool { return m.HasButton("▶️ Begin") })
+	m, ok := s.awaitShown("plan to begin", func(m telegram.Message) bool { return m.HasButton("▶️ Begin") })
 	if !ok {
 		return
 	}
 	if !strings.Contains(m.Text, "the whole plan") {
-		s.wrong("the card lacks the plan")
+		s.recordDifference("the card lacks the plan")
 	}
 	s.pressOn(m, "▶️ Begin")
-	s.done("It begins.")
+	s.awaitDone("It begins.")
 	s.prompt("/permissions")
-	s.text("Now: ask")
+	s.awaitText("Now: ask")
 	s.prompt(`[[start]] %s [[text "It is begun."]]`, s.writes("planned.txt", "a line"))
 	if s.decide("✅ Allow once", "planned.txt") {
-		s.done("It is begun.")
-		s.exists("planned.txt", true)
+		s.awaitDone("It is begun.")
+		s.checkFile("planned.txt", true)
 	}
 }
 
 func (s *scene) seesAPicture() {
 	s.mark = s.chat.Person().SendPhoto(s.chat, picture(s.t),
 		telegram.WithCaption(`[[start]] [[text "It is seen."]]`)).ID
-	m := s.done("It is seen.")
+	m := s.awaitDone("It is seen.")
 	for _, r := range slices.Backward(s.api.Prompts()) {
 		if strings.Contains(r.Prompt, "It is seen.") {
 			switch said := strings.Contains(m.Text, "gets only the path of the file"); {
 			case len(r.Images) == 0 && !said:
-				s.wrong("the picture does not reach the model")
+				s.recordDifference("the picture does not reach the model")
 			case said && !strings.Contains(r.Prompt, "[Attached file"):
-				s.wrong("the path of the picture does not reach the model")
+				s.recordDifference("the path of the picture does not reach the model")
 			}
 			return
 		}
 	}
-	s.wrong("the words do not reach the model")
+	s.recordDifference("the words do not reach the model")
 }
 
 // chatTable returns the table of what the chat shows of each agent.

@@ -17,11 +17,11 @@ import (
 // Real agents in situations that once broke the chat: their model broke off, refused, or had a tool denied.
 func TestRealAgentsInTrouble(t *testing.T) {
 	realagent.LongOnly(t)
-	for agent, play := range map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble,
+	for agent, play := range map[string]func(*failingTown){"claude": claudeInTrouble, "codex": codexInTrouble,
 		"gemini": geminiInTrouble, "copilot": copilotInTrouble} {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
-			in := &troubled{town: town, api: api}
+			in := &failingTown{town: town, api: api}
 			play(in)
 			for _, m := range town.chat.History() {
 				for _, v := range m.Versions {
@@ -80,21 +80,21 @@ func TestTheDoctorOfRealAgents(t *testing.T) {
 	}
 }
 
-// troubled is a town whose agent fails.
-type troubled struct {
+// failingTown is a town whose agent fails.
+type failingTown struct {
 	*town
 	api   *modelapi.Server
 	turns int
 }
 
-// ends sends a prompt and checks the answer: it contains each part once.
-func (in *troubled) ends(prompt string, parts ...string) telegram.Message {
+// checkAnswer sends a prompt and checks the answer: it contains each part once.
+func (in *failingTown) checkAnswer(prompt string, parts ...string) telegram.Message {
 	in.t.Helper()
 	in.say("%s", "[[start]]"+prompt)
 	return in.next(parts...)
 }
 
-func (in *troubled) next(parts ...string) telegram.Message {
+func (in *failingTown) next(parts ...string) telegram.Message {
 	in.t.Helper()
 	in.turns++
 	m := in.awaitDone(in.turns)
@@ -108,10 +108,10 @@ func (in *troubled) next(parts ...string) telegram.Message {
 
 const half = `[[text "This is the first half of an answer. " chunk=6 delay=10ms]]`
 
-// breaks interrupts the model's stream. The text so far stays and is not repeated.
-func (in *troubled) breaks(times int) {
+// breakStream interrupts the model's stream. The text so far stays and is not repeated.
+func (in *failingTown) breakStream(times int) {
 	in.t.Helper()
-	m := in.ends(fmt.Sprintf(`%s[[drop times=%d]][[text "This is the rest."]]`, half, times),
+	m := in.checkAnswer(fmt.Sprintf(`%s[[drop times=%d]][[text "This is the rest."]]`, half, times),
 		"This is the first half of an answer. This is the rest.")
 	shown := 0
 	for _, v := range m.Versions {
@@ -123,8 +123,8 @@ func (in *troubled) breaks(times int) {
 	}
 }
 
-// denies denies a tool, which the card reports, and then aborts while another tool waits for permission.
-func (in *troubled) denies(shown string) {
+// denyTool denies a tool, which the card reports, and then aborts while another tool waits for permission.
+func (in *failingTown) denyTool(shown string) {
 	in.t.Helper()
 	in.say(`[[start]][[text "It is about to."]][[tool cmd="touch a.txt"]][[text "after the denial"]]`)
 	in.press("⛔ Deny")
@@ -140,8 +140,8 @@ func (in *troubled) denies(shown string) {
 	}
 }
 
-// fails makes a tool fail, which the card marks.
-func (in *troubled) fails(command, shown string) {
+// failTool makes a tool fail, which the card marks.
+func (in *failingTown) failTool(command, shown string) {
 	in.t.Helper()
 	in.say(`[[start]][[tool cmd=%q]][[text "after the failure"]]`, command)
 	in.press("✅ Allow once")
@@ -150,9 +150,9 @@ func (in *troubled) fails(command, shown string) {
 	}
 }
 
-// loses interrupts a turn that waits for permission and has received another message. That message is answered after
+// interruptWaiting interrupts a turn that waits for permission and has received another message. That message is answered after
 // the interrupting one.
-func (in *troubled) loses() {
+func (in *failingTown) interruptWaiting() {
 	in.t.Helper()
 	in.say(`[[start]][[tool cmd="touch c.txt"]]`)
 	in.awaitButton("⛔ Deny")
@@ -166,22 +166,22 @@ func (in *troubled) loses() {
 	in.next("the answer to what was handed over")
 }
 
-func claudeInTrouble(in *troubled) {
-	in.loses()
-	in.breaks(1) // after the second break, Claude requests the answer without streaming
-	in.denies("touch a.txt · denied")
-	in.ends(`[[error 404]]`, "does not know this model", "It may not exist")
-	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused: ")
+func claudeInTrouble(in *failingTown) {
+	in.interruptWaiting()
+	in.breakStream(1) // after the second break, Claude requests the answer without streaming
+	in.denyTool("touch a.txt · denied")
+	in.checkAnswer(`[[error 404]]`, "does not know this model", "It may not exist")
+	in.checkAnswer(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused: ")
 }
 
-func codexInTrouble(in *troubled) {
-	in.loses()
-	in.breaks(2)
-	in.denies("touch a.txt · denied")
-	in.ends(`[[error 429]]`, "429 Too Many Requests")
-	in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`, "An answer that is cut.",
+func codexInTrouble(in *failingTown) {
+	in.interruptWaiting()
+	in.breakStream(2)
+	in.denyTool("touch a.txt · denied")
+	in.checkAnswer(`[[error 429]]`, "429 Too Many Requests")
+	in.checkAnswer(`[[text "An answer that is cut."]][[end max-tokens]]`, "An answer that is cut.",
 		"The answer was cut at the model's limit.")
-	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.",
+	in.checkAnswer(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.",
 		"The model refused: a content filter stopped the answer")
 	in.say(`[[start]][[text "It begins."]][[hang]]`)
 	in.await("It begins.")
@@ -189,22 +189,22 @@ func codexInTrouble(in *troubled) {
 	in.next("signal 9)")
 }
 
-func copilotInTrouble(in *troubled) {
-	in.breaks(2)
-	in.gone()
-	in.denies("touch a.txt · denied")
+func copilotInTrouble(in *failingTown) {
+	in.breakStream(2)
+	in.breakAllStreams()
+	in.denyTool("touch a.txt · denied")
 	// Copilot asks the model to continue a truncated answer, and gives up after some attempts.
-	if m := in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`,
+	if m := in.checkAnswer(`[[text "An answer that is cut."]][[end max-tokens]]`,
 		"The answer was cut at the model's limit."); !strings.Contains(m.Text, "An answer that is cut.") {
 		in.t.Errorf("the answer is %q", m.Text)
 	}
-	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused.")
+	in.checkAnswer(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused.")
 }
 
-// gone breaks every stream of the model. The text so far stays, and so does the line about the agent's retries.
-func (in *troubled) gone() {
+// breakAllStreams breaks every stream of the model. The text so far stays, and so does the line about the agent's retries.
+func (in *failingTown) breakAllStreams() {
 	in.t.Helper()
-	m := in.ends(half+`[[drop]]`, "This is the first half of an answer.", "cannot reach its model over the network")
+	m := in.checkAnswer(half+`[[drop]]`, "This is the first half of an answer.", "cannot reach its model over the network")
 	began := false
 	for i, v := range m.Versions {
 		retries := strings.Contains(v.Text, "asking the model's API again")
@@ -218,30 +218,30 @@ func (in *troubled) gone() {
 	}
 }
 
-func geminiInTrouble(in *troubled) {
+func geminiInTrouble(in *failingTown) {
 	in.say("/model gemini high") // Gemini has no efforts; the model is chosen anyway
 	in.await("Gemini · its default model")
-	in.ends(half+`[[error 503 times=1]][[text "This is the rest."]]`,
+	in.checkAnswer(half+`[[error 503 times=1]][[text "This is the rest."]]`,
 		"This is the first half of an answer. This is the rest.", "\ngemini-")
-	in.ends(half+`[[end unsaid times=1]]`, "This is the first half of an answer.")
-	in.ends(`[[end refusal]]`, "its model gave no answer")
-	in.ends(half+`[[end unsaid]]`, "This is the first half of an answer.", "the answer broke off")
+	in.checkAnswer(half+`[[end unsaid times=1]]`, "This is the first half of an answer.")
+	in.checkAnswer(`[[end refusal]]`, "its model gave no answer")
+	in.checkAnswer(half+`[[end unsaid]]`, "This is the first half of an answer.", "the answer broke off")
 	const line = "- this is one of five equal lines\\n"
-	if m := in.ends(fmt.Sprintf(`[[text "%s" chunk=%d]]`, strings.Repeat(line, 5), len(line)-1)); strings.Count(m.Text,
+	if m := in.checkAnswer(fmt.Sprintf(`[[text "%s" chunk=%d]]`, strings.Repeat(line, 5), len(line)-1)); strings.Count(m.Text,
 		"five equal lines") != 5 {
 		in.t.Errorf("it shows %q", m.Text)
 	}
-	in.forgets()
-	in.fails(`exit 3`, "✗ Run exit 3 · exit 3")
-	in.fails(`echo $(id)`, "✗ Run echo $(id)") // Gemini rejects this command
+	in.abortAnswering()
+	in.failTool(`exit 3`, "✗ Run exit 3 · exit 3")
+	in.failTool(`echo $(id)`, "✗ Run echo $(id)") // Gemini rejects this command
 	// Gemini forgets a waiting tool when its process ends, and its model then rejects the session.
-	in.denies("touch a.txt was denied")
-	in.ends(`[[text "The session goes on."]]`, "The session goes on.")
+	in.denyTool("touch a.txt was denied")
+	in.checkAnswer(`[[text "The session goes on."]]`, "The session goes on.")
 }
 
-// forgets aborts Gemini during an answer, and then during a tool. Gemini forgets the first turn, so ductor hands it
+// abortAnswering aborts Gemini during an answer, and then during a tool. Gemini forgets the first turn, so ductor hands it
 // over.
-func (in *troubled) forgets() {
+func (in *failingTown) abortAnswering() {
 	in.t.Helper()
 	for _, c := range []struct {
 		word, script string
@@ -256,7 +256,7 @@ func (in *troubled) forgets() {
 		}
 		in.say("/abort")
 		in.next("Aborted")
-		if m := in.ends(`[[text "It goes on."]]`, "It goes on."); strings.Contains(m.Text,
+		if m := in.checkAnswer(`[[text "It goes on."]]`, "It goes on."); strings.Contains(m.Text,
 			"handed 1 turn") != c.forgets {
 			in.t.Errorf("after %s it shows %q", c.script, m.Text)
 		}
@@ -273,10 +273,10 @@ func TestARealAgentThatRunsForFarTooLong(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Agents.StaleAfter = 12 * time.Second })
-			in := &troubled{town: town}
-			in.ends(`[[text "It begins."]][[hang]]`, "It begins.",
+			in := &failingTown{town: town}
+			in.checkAnswer(`[[text "It begins."]][[hang]]`, "It begins.",
 				"took too long and was stopped: it had been running for ")
-			in.ends(`[[text "It goes on."]]`, "It goes on.")
+			in.checkAnswer(`[[text "It goes on."]]`, "It goes on.")
 		})
 	}
 }

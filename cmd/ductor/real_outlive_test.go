@@ -28,7 +28,7 @@ func TestTheRealAgentsOutliveDuctor(t *testing.T) {
 				if agent == "codex" {
 					trial.first = ""
 				}
-				o.say("%s", trial.prompt())
+				o.say("%s", trial.script())
 				if i == 0 { // a cold start takes a second or more
 					awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, trial.name+"-a"))
 				}

@@ -28,16 +28,16 @@ func TestOneConversationWithEachRealAgent(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) {
 				c.Notify.Mode, c.Voice.Command, c.Permissions.Mode = "always", []string{ear}, "ask"
 			})
-			town.showsALongTurn()
-			town.undoesAndCommits()
+			town.runLongTurn()
+			town.undoAndCommit()
 			town.chat.Person().SendVoice(town.chat, []byte(`[[text "the voice was heard"]]`))
 			town.await("the voice was heard")
 		})
 	}
 }
 
-// showsALongTurn runs a turn that changes files of all kinds and draws a picture.
-func (town *town) showsALongTurn() {
+// runLongTurn runs a turn that changes files of all kinds and draws a picture.
+func (town *town) runLongTurn() {
 	t := town.t
 	t.Helper()
 	chart := picture(t)
@@ -70,8 +70,8 @@ func (town *town) showsALongTurn() {
 	}
 }
 
-// undoesAndCommits presses the buttons of the receipt.
-func (town *town) undoesAndCommits() {
+// undoAndCommit presses the buttons of the receipt.
+func (town *town) undoAndCommit() {
 	t := town.t
 	t.Helper()
 	after := town.sh(theTree)
@@ -87,8 +87,7 @@ func (town *town) undoesAndCommits() {
 	town.await("↩️ Undone.")
 	if got := town.sh(
 		`cat a.txt u.txt gone.txt old.txt s.txt; wc -c < b.bin; ls; git stash list | wc -l; git status --porcelain`); got !=
-		"stashed\nuntracked\ngoes\nmoves\nstaged\n300\na.txt\nb.bin\ndrawn.png\ngone.txt\nold.txt\ns.txt\nu.txt\n1\n "+
-			"M a.txt\nA  s.txt\n?? u.txt\n" {
+		"stashed\nuntracked\ngoes\nmoves\nstaged\n300\na.txt\nb.bin\ndrawn.png\ngone.txt\nold.txt\ns.txt\nu.txt\n1\n M a.txt\nA  s.txt\n?? u.txt\n" {
 		t.Errorf("undone, the tree is %q", got)
 	}
 	town.press("↪️ Redo")

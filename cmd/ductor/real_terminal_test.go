@@ -45,8 +45,8 @@ func hookedClaude(t *testing.T, town *town) {
 	}
 }
 
-// sees waits until the screen shows a text, ignoring line breaks. A CLI only prints the changes of the screen.
-func (a *atTerminal) sees(part string) {
+// awaitScreen waits until the screen shows a text, ignoring line breaks. A CLI only prints the changes of the screen.
+func (a *atTerminal) awaitScreen(part string) {
 	a.t.Helper()
 	words := func(text string) string { return strings.Join(strings.Fields(text), "") }
 	for until := time.Now().Add(patience); !strings.Contains(words(a.screen.String()),
@@ -64,19 +64,19 @@ func (a *atTerminal) types(keys string) {
 	}
 }
 
-// prompts types a prompt and sends it. last is the last word to appear on the screen.
-func (a *atTerminal) prompts(text, last string) {
+// sendPrompt types a prompt and sends it. last is the last word to appear on the screen.
+func (a *atTerminal) sendPrompt(text, last string) {
 	a.t.Helper()
 	a.types(text + " " + last)
-	a.sees(last)
+	a.awaitScreen(last)
 	a.types("\r")
 }
 
-// proceeds allows Claude's request, which creates a file. Claude ignores keys that are pressed faster than a user can
+// allowRequest allows Claude's request, which creates a file. Claude ignores keys that are pressed faster than a user can
 // read.
-func (a *atTerminal) proceeds(file string) {
+func (a *atTerminal) allowRequest(file string) {
 	a.t.Helper()
-	a.sees("Do you want to proceed?")
+	a.awaitScreen("Do you want to proceed?")
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
 		if _, err := os.Stat(file); err == nil {
 			return
@@ -102,9 +102,9 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	cmd := exec.Command(town.cfg.Agents.Claude.Path, "--permission-mode", "default") // Claude's default is auto
 	cmd.Dir, cmd.Env = work, append(os.Environ(), "TERM=xterm-256color")
 	a := startCommand(t, cmd)
-	a.sees("? for shortcuts")
+	a.awaitScreen("? for shortcuts")
 
-	a.prompts(`[[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`, "prompt-one")
+	a.sendPrompt(`[[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`, "prompt-one")
 	card := town.await("touch allowed.txt")
 	if !strings.Contains(card.Text, "May Claude run this command?") ||
 		!strings.Contains(card.Text, "In your terminal, in "+work) {
@@ -116,20 +116,20 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 		t.Errorf("the report says %q", m.Text)
 	}
 
-	a.prompts(`[[tool cmd="touch denied.txt"]] [[text "It is denied."]]`, "prompt-two")
+	a.sendPrompt(`[[tool cmd="touch denied.txt"]] [[text "It is denied."]]`, "prompt-two")
 	town.pressOn(town.await("touch denied.txt"), "⛔ Deny")
 	town.await("It is denied.")
 	if _, err := os.Stat(filepath.Join(work, "denied.txt")); err == nil {
 		t.Error("what was denied was done")
 	}
 
-	a.prompts(`[[tool cmd="touch here.txt"]] [[text "The terminal was quicker."]]`, "prompt-three")
+	a.sendPrompt(`[[tool cmd="touch here.txt"]] [[text "The terminal was quicker."]]`, "prompt-three")
 	town.await("touch here.txt")
-	a.proceeds(filepath.Join(work, "here.txt"))
+	a.allowRequest(filepath.Join(work, "here.txt"))
 	town.await("No longer needed")
 	report := town.await("The terminal was quicker.")
 
-	a.prompts(`[[tool cmd="touch outlived.txt"]] [[text "It outlived ductor."]]`, "prompt-restart")
+	a.sendPrompt(`[[tool cmd="touch outlived.txt"]] [[text "It outlived ductor."]]`, "prompt-restart")
 	card = town.await("touch outlived.txt")
 	town.stop()
 	town.start()
@@ -138,21 +138,18 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	town.await("It outlived ductor.")
 
 	town.stop()
-	a.prompts(`[[tool cmd="touch alone.txt"]] [[text "As usual."]]`, "prompt-four")
-	a.proceeds(filepath.Join(work, "alone.txt"))
-	a.sees("● As usual.") // matches the answer, not the prompt
+	a.sendPrompt(`[[tool cmd="touch alone.txt"]] [[text "As usual."]]`, "prompt-four")
+	a.allowRequest(filepath.Join(work, "alone.txt"))
+	a.awaitScreen("● As usual.") // matches the answer, not the prompt
 
 	town.start()
 	town.say("/terminal off")
 	town.await("You are at your terminal")
-	a.prompts(`[[tool cmd="touch present.txt"]] [[text "As ever."]]`, "prompt-five")
-	a.proceeds(filepath.Join(work, "present.txt"))
-	a.sees("● As ever.")
-	for _, m := range town.chat.Messages() {
-		if strings.Contains(m.Text, "alone.txt") || strings.Contains(m.Text, "present.txt") {
-			t.Errorf("the chat was told %q", m.Text)
-		}
-	}
+	a.sendPrompt(`[[tool cmd="touch present.txt"]] [[text "As ever."]]`, "prompt-five")
+	a.allowRequest(filepath.Join(work, "present.txt"))
+	a.awaitScreen("● As ever.")
+	checkNotShown(t, town.chat, "alone.txt")
+	checkNotShown(t, town.chat, "present.txt")
 
 	// Stop ductor before /terminal on, so that the end of this turn is not reported.
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -112,7 +112,7 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 			awaitFile(t, filepath.Join(work, "running"))
 			town.say("/abort")
 			town.await("Aborted")
-			town.nothingOfTurnsLives()
+			town.checkNoTurnProcesses()
 			if len(api.Requests()) == asked {
 				t.Error("the model was not asked")
 			}

@@ -191,9 +191,9 @@ func TestDuctorInAContainer(t *testing.T) {
 	})
 	args = append(args, "--network", "host", "--volume", town.cfg.Sandbox.BuildDir+":"+town.cfg.Sandbox.BuildDir+":ro")
 	box := container(t, append(args, "--env", "ANTHROPIC_API_KEY=dummy", "--env", "OPENAI_API_KEY=dummy", image)...)
-	town.cell(dockertest.Host()).works()
+	town.cell(dockertest.Host()).runTurn()
 	dockertest.Docker(t, "restart", box)
-	town.cell(dockertest.Host()).works()
+	town.cell(dockertest.Host()).runTurn()
 }
 
 // ductor's unit runs under a real systemd with all its restrictions: an agent's turn works, and another one survives
@@ -237,7 +237,7 @@ func TestTheServiceUnderSystemd(t *testing.T) {
 	o := &ordeal{town: town, config: config, again: map[telegram.MessageID]bool{}}
 	for i := range 2 {
 		trial := newTrial(i)
-		o.say("%s", trial.prompt())
+		o.say("%s", trial.script())
 		if i == 1 {
 			o.awaitWord("w1-3")
 			before := in("systemctl show --property MainPID --value ductor")
@@ -249,8 +249,7 @@ func TestTheServiceUnderSystemd(t *testing.T) {
 		o.awaitWhole(trial)
 		o.ranOnce(trial)
 	}
-	if state := in("systemctl is-active ductor; grep NoNewPrivs /proc/$(systemctl show --property MainPID --value " +
-		"ductor)/status"); state != "active\nNoNewPrivs:\t1" {
+	if state := in("systemctl is-active ductor; grep NoNewPrivs /proc/$(systemctl show --property MainPID --value ductor)/status"); state != "active\nNoNewPrivs:\t1" {
 		t.Errorf("the service is %q", state)
 	}
 	in("systemctl stop ductor; ductor service uninstall --system")

@@ -134,7 +134,7 @@ func TestTheConfigurationIsReloadedBySIGHUP(t *testing.T) {
 	if _, err := ann.AwaitText(town.soon(), "an answer for Ann"); err != nil {
 		town.fatal(err)
 	}
-	town.logIsReopened(d, log)
+	town.checkLogReopened(d, log)
 	if calls := town.srv.Calls(telegram.InChat(stranger), telegram.Writes); len(calls) == 0 {
 		t.Error("Ann got nothing")
 	}

@@ -32,8 +32,7 @@ func TestAReplyKeepsItsSubject(t *testing.T) {
 		{"", "of the newest answer" + so},
 		{"[In reply to you]\n> The flux capacitor needs 1.21 gigawatts.\n", "\n\nof an older one" + so},
 		{"", `look [[text "seen"]]`},
-		{"[In reply to \"Owner\"]\n> look [[text \"seen\"]]\n\n[The file \"power.csv\" is that of the message that " +
-			"this replies to]\n", "of a file" + so},
+		{"[In reply to \"Owner\"]\n> look [[text \"seen\"]]\n\n[The file \"power.csv\" is that of the message that this replies to]\n", "of a file" + so},
 	}
 	for i, p := range town.asked(private) {
 		w := want[i]

@@ -37,7 +37,7 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 		!strings.Contains(stdout, "ended "+id) {
 		t.Errorf("kill: exit %d: %s%s", code, stdout, stderr)
 	}
-	nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+	checkNoProcessIn(t, o.cfg.Projects.DefaultDir)
 	if code, _, stderr := runDuctor(t, "kill", "nonsense", "-c", o.config); code == exitOK ||
 		!strings.Contains(stderr, "no run nonsense") {
 		t.Errorf("an unknown run: exit %d: %s", code, stderr)

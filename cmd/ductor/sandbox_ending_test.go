@@ -69,11 +69,11 @@ func (e *ending) watch(c *cell) {
 	} else {
 		e.end(c)
 	}
-	c.nothingLeft(mark)
+	c.awaitNothingLeft(mark)
 	c.t.Logf("nothing is left %s after the end was due; an agent has %s to end by itself",
 		time.Since(due).Round(10*time.Millisecond), c.cfg.Agents.Grace)
 	c.t.Logf("the chat says %q", c.answeredBy(e.says).Text)
-	c.works()
+	c.runTurn()
 }
 
 // mortalTown returns a town whose ductor is a separate process that the test can kill.

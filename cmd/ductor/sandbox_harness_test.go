@@ -100,8 +100,8 @@ func marked(t testing.TB, mark string) (left []string) {
 	return left
 }
 
-// nothingLeft waits until no process with a mark is left on this machine or in the container.
-func (c *cell) nothingLeft(mark string) {
+// awaitNothingLeft waits until no process with a mark is left on this machine or in the container.
+func (c *cell) awaitNothingLeft(mark string) {
 	c.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		left := marked(c.t, mark)
@@ -151,13 +151,13 @@ func (c *cell) answeredBy(words string) telegram.Message {
 	return m
 }
 
-// works runs a turn successfully in the container.
-func (c *cell) works() {
+// runTurn runs a turn successfully in the container.
+func (c *cell) runTurn() {
 	c.t.Helper()
 	word := "fine-" + uuid.NewString()
 	c.ask(`and now? [[start]] [[tool cmd="hostname >where; cat where"]] [[text "%s"]]`, word)
 	c.answeredBy(word)
-	where, is := c.read("where"), c.engine("inspect", "--format", "{{.Id}} {{.State.Status}}", c.container())
+	where, is := c.readFile("where"), c.engine("inspect", "--format", "{{.Id}} {{.State.Status}}", c.container())
 	if where == "" || !strings.HasPrefix(is, where) || !strings.HasSuffix(is, " running") {
 		c.t.Errorf("it ran on %q, and the container is %s", where, is)
 	}

@@ -132,7 +132,7 @@ func TestAContainerRemovedByHandLeavesNoFiles(t *testing.T) {
 	if left() == "" {
 		t.Fatal("the engine leaves nothing, and the test proves nothing")
 	}
-	c.works()
+	c.runTurn()
 	if volumes := left(); volumes != "" {
 		t.Errorf("the next message leaves %s", volumes)
 	}

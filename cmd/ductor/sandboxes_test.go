@@ -164,8 +164,7 @@ func TestCommandsLookIntoSandboxes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := town.cfg.Sandbox
-	_, err = fmt.Fprintf(f, "[sandbox]\nmode = \"docker\"\nhost = %q\nbuild_dir = %q\nbuild_network = "+
-		"\"none\"\nnetwork = \"none\"\nrunner = %q\n",
+	_, err = fmt.Fprintf(f, "[sandbox]\nmode = \"docker\"\nhost = %q\nbuild_dir = %q\nbuild_network = \"none\"\nnetwork = \"none\"\nrunner = %q\n",
 		s.Host, s.BuildDir, s.Runner)
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func TestAnAgentGetsItsKey(t *testing.T) {
 	o.await("Codex")
 	o.say(`[[start]] [[text "of Claude: " env=ANTHROPIC_API_KEY]] [[text " that is all"]]`)
 	o.await("of Claude:  that is all")
-	notShown(t, o.chat, key[:10])
+	checkNotShown(t, o.chat, key[:10])
 	if length, err := os.ReadFile(town.cfg.Projects.DefaultDir + "/length"); err != nil ||
 		strings.TrimSpace(string(length)) != "24" {
 		t.Errorf("the agent got a key of %s characters: %v", length, err)

@@ -41,7 +41,7 @@ func TestAnAbortSaysWhenAllIsDead(t *testing.T) {
 			}
 			town.say("/status") // when this is answered, all earlier messages have arrived
 			town.await("Nothing is running")
-			town.answersFirst(before, stopped, card)
+			town.checkReplyFirst(before, stopped, card)
 		})
 	}
 }
@@ -65,8 +65,8 @@ func TestTheReplyToAnAbortOutlivesDuctor(t *testing.T) {
 	if stopped.ID != reply.ID {
 		t.Errorf("the chat shows, in another message: %q", stopped.Text)
 	}
-	o.nothingOfTurnsLives()
-	o.answersFirst(before, stopped, card)
+	o.checkNoTurnProcesses()
+	o.checkReplyFirst(before, stopped, card)
 }
 
 // awaitStoredReply waits until the database contains the reply to an abort, with the content that it still has to
@@ -92,9 +92,9 @@ func (o *ordeal) awaitStoredReply() {
 	o.t.Fatal("the reply to the abort is never stored")
 }
 
-// answersFirst checks that the reply to an abort was the first message after before, that it came before the end of
+// checkReplyFirst checks that the reply to an abort was the first message after before, that it came before the end of
 // the card and was true, and that the card did not change after the reply said that all is over.
-func (town *town) answersFirst(before, reply, card telegram.Message) {
+func (town *town) checkReplyFirst(before, reply, card telegram.Message) {
 	town.t.Helper()
 	sent := town.srv.Calls(telegram.Methods("sendMessage"), telegram.Succeeded)
 	after := slices.IndexFunc(sent, func(c telegram.Call) bool { return c.Message > before.ID })

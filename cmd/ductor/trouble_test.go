@@ -17,7 +17,7 @@ func TestTroubleOfASandboxInMidTurn(t *testing.T) {
 	realagent.LongOnly(t)
 	e := dockertest.Start(t, dockertest.Options{Disk: 400 << 20, Args: []string{"--shutdown-timeout", "5"}})
 	onlyCanaries(t)
-	p := newPrison(t, e, "paused", "removed", "stopped", "memory", "image", "engine", "late")
+	p := newSandboxedProjects(t, e, "paused", "removed", "stopped", "memory", "image", "engine", "late")
 	t.Run("one sandbox", func(t *testing.T) {
 		for name, trouble := range map[string]func(*cell){
 			"paused": paused, "removed": removed, "stopped": stopped, "memory": outOfMemory, "image": imageMissing,
@@ -38,8 +38,8 @@ type prison struct {
 	cells map[string]*cell
 }
 
-// newPrison creates a project for each name, in its own container, with its own user.
-func newPrison(t *testing.T, e *dockertest.Engine, names ...string) *prison {
+// newSandboxedProjects creates a project for each name, in its own container, with its own user.
+func newSandboxedProjects(t *testing.T, e *dockertest.Engine, names ...string) *prison {
 	t.Helper()
 	p := &prison{cells: map[string]*cell{}}
 	p.town = boxedTown(t, func(c *config.Config) {
@@ -93,16 +93,16 @@ func (c *cell) inMidTurn() {
 func paused(c *cell) {
 	c.inMidTurn()
 	dockertest.Pause(c.t, c.host, c.container())
-	c.refused("the sandbox's container was paused", "it is woken for the next message")
-	c.works()
+	c.awaitRefusal("the sandbox's container was paused", "it is woken for the next message")
+	c.runTurn()
 }
 
 // removed is the check after the container was removed: Docker briefly reports it as stopped.
 func removed(c *cell) {
 	c.inMidTurn()
 	c.engine("rm", "-f", c.container())
-	c.refused("the sandbox's container was ")
-	c.works()
+	c.awaitRefusal("the sandbox's container was ")
+	c.runTurn()
 }
 
 // stopped is the check after the container was stopped: another request may start it again before the turn looks for
@@ -110,21 +110,21 @@ func removed(c *cell) {
 func stopped(c *cell) {
 	c.inMidTurn()
 	c.engine("kill", c.container())
-	c.refused("the sandbox's container was stopped", "it is started for the next message")
-	c.works()
+	c.awaitRefusal("the sandbox's container was stopped", "it is started for the next message")
+	c.runTurn()
 }
 
 func outOfMemory(c *cell) {
-	c.works()
+	c.runTurn()
 	c.ask(`[[start]] [[text "it takes too much "]] [[longline bytes=300000000]]`)
 	c.answeredBy("there was too little memory for it; free some, or give its sandbox more")
-	c.works()
+	c.runTurn()
 	c.ask(`[[start]] [[tool cmd="tail /dev/zero; echo it ended with $? >tail"]] [[text "and I go on"]]`)
 	c.answeredBy("and I go on")
-	if got := c.read("tail"); got != "it ended with 137" {
+	if got := c.readFile("tail"); got != "it ended with 137" {
 		c.t.Errorf("what it started %s", got)
 	}
-	c.works()
+	c.runTurn()
 }
 
 func imageMissing(c *cell) {
@@ -132,45 +132,45 @@ func imageMissing(c *cell) {
 	id := c.engine("image", "inspect", "--format", "{{.Id}}", "agents:1")
 	c.engine("rmi", "-f", "agents:1")
 	c.engine("rm", "-f", c.container())
-	c.refused("the sandbox's container was ")
+	c.awaitRefusal("the sandbox's container was ")
 	c.ask("and now?")
-	c.refused("has no image agents:1", "docker pull agents:1")
+	c.awaitRefusal("has no image agents:1", "docker pull agents:1")
 	c.engine("tag", id, "agents:1")
-	c.works()
+	c.runTurn()
 }
 
 func diskFull(c, late *cell) {
-	c.works()
+	c.runTurn()
 	c.ask(
 		`[[start]] [[tool cmd="cat /dev/zero >~/big; touch ready; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all "]] [[text n=50 size=100]]`)
 	awaitFile(c.t, filepath.Join(c.dir, "ready"))
 	late.enter()
 	late.ask("and here?")
-	late.refused("the disk of the sandbox is full", "make room there")
-	c.put("go")
+	late.awaitRefusal("the disk of the sandbox is full", "make room there")
+	c.createFile("go")
 	c.answeredBy("that was all")
-	c.answered()
+	c.awaitAnswered()
 	c.ask(`[[start]] and now? [[text "the next works too"]]`)
 	c.answeredBy("the next works too")
 	c.engine("exec", c.container(), "/bin/rm", "/ductor/home/big")
-	c.works()
-	late.works()
+	c.runTurn()
+	late.runTurn()
 }
 
 func engineStopped(c *cell, e *dockertest.Engine) {
 	c.inMidTurn()
 	e.Stop()
-	c.refused("The sandbox engine of Claude is not there")
+	c.awaitRefusal("The sandbox engine of Claude is not there")
 	c.ask("and now?")
-	c.refused("cannot be reached", "start it")
+	c.awaitRefusal("cannot be reached", "start it")
 	e.Start()
-	c.works()
+	c.runTurn()
 }
 
 func engineRestarted(c *cell, e *dockertest.Engine) {
 	c.inMidTurn()
 	e.Stop()
 	e.Start()
-	c.refused("The sandbox engine of Claude is not there")
-	c.works()
+	c.awaitRefusal("The sandbox engine of Claude is not there")
+	c.runTurn()
 }

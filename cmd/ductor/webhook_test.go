@@ -21,8 +21,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// besieged is a daemon with a webhook of each kind. Their runs are shown in the neighbour's chat.
-type besieged struct {
+// webhookDaemon is a daemon with a webhook of each kind. Their runs are shown in the neighbour's chat.
+type webhookDaemon struct {
 	*town
 	pid    int
 	addr   string
@@ -51,11 +51,11 @@ func unusedAddr(t testing.TB) string {
 	return ""
 }
 
-func besiege(t *testing.T) *besieged {
+func besiege(t *testing.T) *webhookDaemon {
 	t.Helper()
 	addr := unusedAddr(t)
 	town := surroundings(t, nil)
-	b := &besieged{town: town, addr: addr, runs: town.srv.Private(neighbour, "Neighbour"),
+	b := &webhookDaemon{town: town, addr: addr, runs: town.srv.Private(neighbour, "Neighbour"),
 		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxConnsPerHost: 40,
 			MaxIdleConnsPerHost: 40}}}
 	path := town.writeConfig()
@@ -67,8 +67,7 @@ func besiege(t *testing.T) *besieged {
 		fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour), 1)
 	all += fmt.Sprintf("\n[webhooks]\nlisten = %q\n", addr)
 	for _, auth := range []string{"bearer", "github", "stripe"} {
-		all += fmt.Sprintf("\n[webhooks.hooks.%s]\nauth = %q\nsecret = %q\nprompt = \"[[start]] "+
-			"{{payload.say}}\"\nbody_max_kb = 64\nper_minute = %d\nchat = %d\n",
+		all += fmt.Sprintf("\n[webhooks.hooks.%s]\nauth = %q\nsecret = %q\nprompt = \"[[start]] {{payload.say}}\"\nbody_max_kb = 64\nper_minute = %d\nchat = %d\n",
 			auth, auth, hookSecret, burst, neighbour)
 	}
 	if err := os.WriteFile(path, []byte(all), 0o600); err != nil {
@@ -97,8 +96,8 @@ func macOf(secret, text string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// order returns a prompt that makes the run's agent print a name.
-func order(name any) string {
+// promptToPrint returns a prompt that makes the run's agent print a name.
+func promptToPrint(name any) string {
 	return fmt.Sprintf(`{"id":"evt_%v","say":"[[text \"ran <%v>\"]]"}`, name, name)
 }
 
@@ -120,7 +119,7 @@ func stripe(secret, body string, at time.Time) delivery {
 func (d delivery) longer(said bool) delivery { d.long, d.said = 10<<20, said; return d }
 
 // call delivers and returns the status of the response, or 0 if ductor hangs up on an unwanted body.
-func (b *besieged) call(d delivery) int {
+func (b *webhookDaemon) call(d delivery) int {
 	var body io.Reader = strings.NewReader(d.body)
 	if d.long > 0 {
 		body = io.LimitReader(zeros{}, d.long)
@@ -154,20 +153,20 @@ func TestWebhooksUnderAttack(t *testing.T) {
 	b.say(`[[start]] [[text "peace"]]`)
 	b.await("peace")
 	before := b.memory("VmRSS")
-	b.forgeries()
-	b.slowBodies()
+	b.sendForgeries()
+	b.sendSlowBodies()
 	b.flood(2000)
 	grown := b.memory("VmHWM") - before
 	if t.Logf("ductor grew by %d kB", grown); grown > 64<<10 {
 		t.Error("that is too much")
 	}
-	b.onlyTakenOnesRun()
+	b.checkOnlyAcceptedRan()
 }
 
-// forgeries sends invalid deliveries one by one.
-func (b *besieged) forgeries() {
+// sendForgeries sends invalid deliveries one by one.
+func (b *webhookDaemon) sendForgeries() {
 	now := time.Now()
-	one, two, three := order("one"), order("two"), order("three")
+	one, two, three := promptToPrint("one"), promptToPrint("two"), promptToPrint("three")
 	again := bearer(hookSecret, one)
 	for _, c := range []struct {
 		what string
@@ -198,9 +197,9 @@ func (b *besieged) forgeries() {
 	b.shows = append(b.shows, "ran <one>", "ran <two>", "ran <three>")
 }
 
-// slowBodies makes ductor wait for data that never comes: bodies for the called hook, then more incomplete headers
+// sendSlowBodies makes ductor wait for data that never comes: bodies for the called hook, then more incomplete headers
 // than connections are allowed. Honest deliveries and the chat still work.
-func (b *besieged) slowBodies() {
+func (b *webhookDaemon) sendSlowBodies() {
 	const enoughOnce = 24 // this many blocked all webhooks before each had its own slots
 	for i := range 2 * webhook.MostConns {
 		conn, err := (&net.Dialer{}).DialContext(b.soon(), "tcp", b.addr)
@@ -214,26 +213,26 @@ func (b *besieged) slowBodies() {
 		case i < enoughOnce:
 			fmt.Fprint(conn, "Content-Length: 100\r\n\r\n{")
 		case i == enoughOnce:
-			b.takes("beside slow bodies")
+			b.checkAccepted("beside slow bodies")
 		}
 	}
-	b.takes("beside twice as many as there may be")
+	b.checkAccepted("beside twice as many as there may be")
 	b.say(`[[start]] [[text "unmoved"]]`)
 	b.await("unmoved")
 }
 
-// takes checks that a delivery is accepted at the first attempt.
-func (b *besieged) takes(name string) {
+// checkAccepted checks that a delivery is accepted at the first attempt.
+func (b *webhookDaemon) checkAccepted(name string) {
 	b.t.Helper()
-	if code := b.call(github(hookSecret, order(name))); code != http.StatusAccepted {
+	if code := b.call(github(hookSecret, promptToPrint(name))); code != http.StatusAccepted {
 		b.t.Errorf("%s a delivery is answered %d", name, code)
 		return
 	}
 	b.shows = append(b.shows, "ran <"+name+">")
 }
 
-// wave returns the i-th call of a flood, and its allowed statuses. One in ten is valid.
-func wave(i int) (d delivery, may []int) {
+// floodCall returns the i-th call of a flood, and its allowed statuses. One in ten is valid.
+func floodCall(i int) (d delivery, may []int) {
 	const full, hungUp = http.StatusServiceUnavailable, 0
 	switch {
 	case i%100 == 9:
@@ -241,19 +240,19 @@ func wave(i int) (d delivery, may []int) {
 	case i%100 == 59:
 		return github("a guess", "").longer(false), []int{413, full, hungUp}
 	case i%10 == 0:
-		return github(hookSecret, order(i)), []int{202, 429, full}
+		return github(hookSecret, promptToPrint(i)), []int{202, 429, full}
 	case i%10 == 1:
-		return github(hookSecret, order("two")), []int{409, full}
+		return github(hookSecret, promptToPrint("two")), []int{409, full}
 	case i%10 == 2:
-		return stripe(hookSecret, order(i), time.Unix(int64(i), 0)), []int{401}
+		return stripe(hookSecret, promptToPrint(i), time.Unix(int64(i), 0)), []int{401}
 	case i%10 == 3:
-		return bearer("a guess", order(i)), []int{401}
+		return bearer("a guess", promptToPrint(i)), []int{401}
 	}
-	return github("a guess", order(i)), []int{401, full}
+	return github("a guess", promptToPrint(i)), []int{401, full}
 }
 
 // flood makes n calls, at up to a thousand a second, while the owner uses the chat.
-func (b *besieged) flood(n int) {
+func (b *webhookDaemon) flood(n int) {
 	var mu sync.Mutex
 	codes := map[int]int{}
 	calls := make(chan int)
@@ -261,7 +260,7 @@ func (b *besieged) flood(n int) {
 	for range 40 {
 		callers.Go(func() {
 			for i := range calls {
-				d, may := wave(i)
+				d, may := floodCall(i)
 				code := b.call(d)
 				mu.Lock()
 				codes[code]++
@@ -307,8 +306,8 @@ func (b *besieged) flood(n int) {
 	}
 }
 
-// onlyTakenOnesRun checks the chat of the webhooks after all accepted deliveries have run.
-func (b *besieged) onlyTakenOnesRun() {
+// checkOnlyAcceptedRan checks the chat of the webhooks after all accepted deliveries have run.
+func (b *webhookDaemon) checkOnlyAcceptedRan() {
 	if _, err := b.runs.Await(b.soon(), func(v telegram.View) bool {
 		return len(ended(v)) >= len(b.shows)
 	}); err != nil {
@@ -330,7 +329,7 @@ func (b *besieged) onlyTakenOnesRun() {
 }
 
 // memory returns a memory figure of the daemon in kB.
-func (b *besieged) memory(field string) int {
+func (b *webhookDaemon) memory(field string) int {
 	b.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.pid))
 	if err != nil {

@@ -71,7 +71,7 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 		t.Errorf("after the abort: %s", out)
 	}
 	town.awaitNoButton("✅ Allow once")
-	town.nothingOfTurnsLives()
+	town.checkNoTurnProcesses()
 }
 
 // The real agents delegate work to another one, whose model uses a shell after the user allows it.

@@ -33,7 +33,7 @@ type runEnv struct {
 	launcher cli.Launcher
 	// inside a sandbox, which has neither the paths nor the log-ins of this machine
 	inside   bool
-	readFile func(path string) ([]byte, error) // reads log-ins; if nil, dialects read those of this machine
+	readFile func(path string) ([]byte, error) // reads log-ins; if nil, dialects use this machine's log-ins
 	// the home of the user who runs ductor; empty if the environment lacks it
 	owner   string
 	prompts string // a directory with the same path for ductor and for its agents
@@ -106,7 +106,7 @@ func (g runEnv) codexSandbox(configured string) string {
 	return configured
 }
 
-// environ returns the variables from which each dialect picks those that its agent may have.
+// environ returns the environment from which each dialect selects its agent's variables.
 func (g runEnv) environ() []string {
 	if !g.inside {
 		return os.Environ()

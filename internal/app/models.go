@@ -92,8 +92,8 @@ func (a *App) checkModels(ctx context.Context) {
 	}
 }
 
-// configuredModels is a Gateway whose menu fills in what the configuration knows about a model and its agent does
-// not.
+// configuredModels is a Gateway. Its menu adds facts from the configuration about models if their agents do not
+// report them.
 type configuredModels struct {
 	orchestrator.Gateway
 	models func() map[string]config.Alias // in the present configuration

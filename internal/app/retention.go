@@ -16,7 +16,7 @@ import (
 	"ductor/internal/store"
 )
 
-// retention deletes what exceeds the limits of the configuration in use.
+// retention deletes data beyond the configured limits.
 func retention(cfg func() config.Config, db *store.DB, envs *environment.Environments,
 	log *slog.Logger) heartbeat.Retention {
 	shelves := func() []heartbeat.Kept { return shelvesOf(cfg(), db, envs) }
@@ -47,8 +47,8 @@ func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) 
 	return shelves
 }
 
-// PlanRetention returns what the next round of retention would delete, without deleting it. It returns nothing if the
-// database cannot be read.
+// PlanRetention returns the data that the next round of retention would delete, and deletes nothing. It returns
+// nothing if the database cannot be read.
 func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.Forgot, err error) {
 	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, DatabaseFile), store.Options{})
 	if err != nil {
@@ -64,7 +64,7 @@ func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.For
 	return retention(func() config.Config { return cfg }, db, &envs, log).DryRun(ctx), nil
 }
 
-// prune deletes once a day what is older than the configured limits.
+// prune deletes data older than the configured limits once a day.
 func (a *App) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneEvery)
 	defer tick.Stop()

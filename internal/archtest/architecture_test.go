@@ -52,7 +52,7 @@ func TestArchitectureListsEveryPackage(t *testing.T) {
 		"of the table run the same command: it replaces both sides.", architecturePage)
 }
 
-// summaries gives for each package the first sentence of its comment, without "Package name".
+// summaries returns the first sentence of each package's comment, without "Package name".
 func summaries(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -92,7 +92,7 @@ func formatPackages(summaries map[string]string) (string, error) {
 	return b.String(), nil
 }
 
-// TestArchitectureIsShort keeps docs/architecture.md a page that can be read at once.
+// TestArchitectureIsShort limits docs/architecture.md.
 func TestArchitectureIsShort(t *testing.T) {
 	page := readDoc(t, architecturePage)
 	if n := strings.Count(page, "\n"); n > maxPageLines {

@@ -40,7 +40,7 @@ const (
 `
 )
 
-// TestNoNumberIsAboveItsCeiling counts what ceilings.txt limits.
+// TestNoNumberIsAboveItsCeiling compares all numbers with their ceilings.
 func TestNoNumberIsAboveItsCeiling(t *testing.T) {
 	text, err := os.ReadFile(ceilingsFile)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// imports says which packages of this module each package may import. A package without an entry fails the test.
+// imports lists the packages of this module that each package may import. A package without an entry fails the test.
 var imports = map[string][]string{
 	"cmd/ductor": {
 		"internal/app", "internal/app/environment", "bot/tgapi", "orchestrator", "cli", "cli/host", "internal/config",
@@ -171,7 +171,7 @@ var imports = map[string][]string{
 	"orchestrator/projects": {"orchestrator", "cli", "git"},
 }
 
-// modules says which packages may import an outside module, tests excepted. "" allows every package.
+// modules lists the packages that may import an outside module, except in tests. "" allows every package.
 var modules = map[string][]string{
 	"github.com/go-telegram/bot":   {"bot/tgapi"},
 	"github.com/mattn/go-sqlite3":  {"internal/store/sqlite", "internal/sim/disk", "cmd/ductor-bench"},
@@ -200,7 +200,7 @@ var modules = map[string][]string{
 	"github.com/google/go-cmp":               {"cli/clitest"},
 }
 
-// goPackage is a package of this module and what its files import, tests excepted.
+// goPackage is a package of this module with the imports of its files, except tests.
 type goPackage struct {
 	path    string // below the module
 	imports []string

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// declaredType is a type with what it declares itself.
+// declaredType is a type with its own declarations.
 type declaredType struct {
 	file    parsedFile
 	spec    *ast.TypeSpec
@@ -20,7 +20,7 @@ type declaredType struct {
 }
 
 type declaredMethod struct {
-	signature string // with full names of types, so that those of two packages compare
+	signature string // with full names of types, to compare across packages
 	doc       string
 	place     string
 }
@@ -151,7 +151,7 @@ func (d *declaredType) addMethod(f parsedFile, name *ast.Ident, typ *ast.FuncTyp
 		f.position(name.Pos()) + " " + name.Name}
 }
 
-// methodSet returns the methods of a type with those of all that it embeds.
+// methodSet returns the methods of a type, including those of embedded types.
 func (x typeIndex) methodSet(name string, above map[string]bool) map[string]declaredMethod {
 	d := x.types[name]
 	if d == nil || above[name] {

@@ -26,13 +26,13 @@ type structShape struct {
 	file     parsedFile
 	name     string
 	position token.Pos
-	fields   int // those of embedded structs excepted
+	fields   int // without those of embedded structs
 	bools    int
 	embeds   []string
 	mutex    bool
 }
 
-// countStructs counts the structs that are too wide, and those that only exist to be embedded in one other.
+// countStructs counts the structs that are too wide, and those that exist only to be embedded once.
 func (m *measurement) countStructs(files []parsedFile) {
 	structs, methods, embedded := map[string]map[string]structShape{}, map[string]bool{}, map[string]int{}
 	for _, f := range files {

@@ -42,13 +42,13 @@ var notForUsers = []string{
 	// agents
 	"bot/updates/fence.go", "heartbeat/proactive.go", "orchestrator/files/instruction.go",
 	"orchestrator/side/shorten.go", "[Attached file %q (%s): %s]", "[You asked to use ", ". That was denied:]",
-	"rename from ", "rename to ", "new mode ", // what git prints
+	"rename from ", "rename to ", "new mode ", // output of git
 	"2 Jan 15:04",
 }
 
 // catalogueText is a text of the catalogue.
 type catalogueText struct {
-	forms  []string       // one, or those of a plural
+	forms  []string       // one form, or the plural forms
 	places map[int]string // the verb of each place, by number
 	plural bool
 	used   bool
@@ -135,7 +135,7 @@ type typedPackage struct {
 	info  *types.Info
 }
 
-// listed is what go list says about a package.
+// listed is the output of go list for a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
@@ -222,7 +222,7 @@ func (c *textChecker) check(file *ast.File) {
 	})
 }
 
-// function names the function that a call calls, "" for one that has no name.
+// function returns the name of the called function, or "" if it has none.
 func (c *textChecker) function(call *ast.CallExpr) string {
 	switch f := ast.Unparen(call.Fun).(type) {
 	case *ast.SelectorExpr:
@@ -265,7 +265,7 @@ func (c *textChecker) checkCall(call *ast.CallExpr) {
 	}
 }
 
-// fits says whether a verb can show a value of a type.
+// fits reports whether a verb can format a value of a type.
 func fits(verb string, t types.Type) bool {
 	basic, _ := t.Underlying().(*types.Basic)
 	info := types.BasicInfo(0)
@@ -283,7 +283,7 @@ func fits(verb string, t types.Type) bool {
 	return false
 }
 
-// checkKey checks a key that is not the argument of a call, such as one of a table: such texts have no places.
+// checkKey checks a key that is not an argument, such as a key in a table. Its text must have no placeholders.
 func (c *textChecker) checkKey(e ast.Expr) {
 	tv := c.info.Types[e]
 	if tv.Type == nil || tv.Type.String() != "ductor/lang.Key" || tv.IsType() {
@@ -340,7 +340,7 @@ func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 	}
 }
 
-// isChatPackage says whether chatPackages name the package, and not only import it.
+// isChatPackage reports whether chatPackages contains the package itself.
 func (c *textChecker) isChatPackage() bool {
 	return slices.ContainsFunc(chatPackages, func(pattern string) bool {
 		below, all := strings.CutSuffix(strings.TrimPrefix(pattern, "./"), "/...")

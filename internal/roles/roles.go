@@ -62,7 +62,7 @@ func (s *Set) Configure(configured map[string]orchestrator.Role) {
 	s.configured, s.all = configured, nil
 }
 
-// Role returns a role by its name. It returns false if there is none.
+// Role returns a role by its name, or false if none exists.
 func (s *Set) Role(name string) (orchestrator.Role, bool) {
 	r, ok := s.current()[name]
 	return r, ok

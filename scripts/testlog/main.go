@@ -61,7 +61,7 @@ type teller struct {
 	failed  map[string][]name // by package, in order
 	skipped map[string][]name // by reason
 	slow    []ended
-	gist    []string // of what failed
+	gist    []string // of failed tests
 	counts  counts
 }
 

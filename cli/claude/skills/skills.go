@@ -164,7 +164,7 @@ var inlineShell = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("!`([^`]+)`|(?s:```!\\s*\n?(.*?)```)")
 })
 
-// Commands are what a shell runs when a skill with that text is used.
+// Commands returns the commands that a shell runs at once when a skill with that text is used.
 func Commands(text string) (all []string) {
 	for _, m := range inlineShell().FindAllStringSubmatch(text, -1) {
 		all = append(all, strings.TrimSpace(m[1]+m[2]))

@@ -43,7 +43,7 @@ func realDir(dir string) string {
 	return filepath.Clean(dir)
 }
 
-// Of returns the sandbox for a conversation whose directory is dir, or "" for this machine.
+// Of implements orchestrator.Sandboxes.
 func (p Policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 	if name := p.project(dir); p.docker(name) {
 		return p.part(name, conv)
@@ -62,7 +62,7 @@ func (p Policy) part(name string, conv orchestrator.ConversationID) cli.Sandbox 
 var errNoSandboxes = errors.New("ductor's configuration has no sandbox; set sandbox.mode, also possible for one " +
 	"project, and restart ductor")
 
-// Forced returns the sandbox for a task that requires one, even if its project runs on this machine.
+// Forced implements orchestrator.Sandboxes.
 func (p Policy) Forced(dir string, conv orchestrator.ConversationID) (cli.Sandbox, error) {
 	if !p.any {
 		return "", errNoSandboxes

@@ -20,9 +20,7 @@ func TestOnlyTheNewestTextIsAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const before = "<instructions>\nWrite [[file: PATH]] on a line.\n</instructions>\n\n[What was said]\nUser: " +
-		"[[text \"an old answer\"]]\n" +
-		"[End of what was said before. The request:]\n\n"
+	const before = "<instructions>\nWrite [[file: PATH]] on a line.\n</instructions>\n\n[What was said]\nUser: [[text \"an old answer\"]]\n[End of what was said before. The request:]\n\n"
 	for prompt, want := range map[string]string{
 		"hello?":                     "by heart",
 		before + "hello?":            "by heart",

@@ -64,8 +64,7 @@ func (p *process) claude(args []string) int {
 
 func (p *process) claudeCommand(words []string) int {
 	if len(words) == 2 && words[0] == "auth" && words[1] == "status" {
-		fmt.Fprint(p.stdout, "{\n  \"loggedIn\": true,\n  \"authMethod\": \"scripted\",\n  \"apiProvider\": "+
-			"\"firstParty\"\n}\n")
+		fmt.Fprint(p.stdout, "{\n  \"loggedIn\": true,\n  \"authMethod\": \"scripted\",\n  \"apiProvider\": \"firstParty\"\n}\n")
 		return 0
 	}
 	return p.fail(1, "error: unknown command '"+strings.Join(words, " ")+"'")
@@ -178,8 +177,7 @@ func (c *claude) oneShot() int {
 	case more := <-piped:
 		prompt = strings.TrimSpace(strings.Join([]string{prompt, more}, "\n"))
 	case <-patience:
-		fmt.Fprintln(c.stderr, "Warning: no stdin data received in 3s, proceeding without it. If piping from a "+
-			"slow command, "+
+		fmt.Fprintln(c.stderr, "Warning: no stdin data received in 3s, proceeding without it. If piping from a slow command, "+
 			"redirect stdin explicitly: < /dev/null to skip, or wait longer.")
 	case s := <-c.signals:
 		return signalCode(s)

@@ -65,8 +65,7 @@ func (c *claude) setMode(in inputLine) {
 	mode := in.Request.Mode
 	if mode == "bypassPermissions" && !c.args.skipPermissions {
 		c.out.line(obj("type", "control_response", "response", obj("subtype", "error", "request_id", in.RequestID,
-			"error", "Cannot set permission mode to bypassPermissions because the session was not launched with "+
-				"--dangerously-skip-permissions")))
+			"error", "Cannot set permission mode to bypassPermissions because the session was not launched with --dangerously-skip-permissions")))
 		return
 	}
 	c.settings.Lock()

@@ -12,7 +12,7 @@ import (
 // does not use it.
 type promptOption struct{ flag, text, file string }
 
-// wrong returns the error with which Claude rejects the option, or "". what is the option's name in that text.
+// wrong returns the error with which Claude rejects the option, or "". The text uses what as the option's name.
 func (o promptOption) wrong(what string) string {
 	if o.file == "" {
 		return ""

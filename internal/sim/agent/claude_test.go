@@ -152,8 +152,7 @@ func TestClaudeRefusesCommandLines(t *testing.T) {
 			"error: unknown option '-starts with a dash'\n"},
 		"no verbose": {[]string{"-p", "--output-format", "stream-json"},
 			"Error: When using --print, --output-format=stream-json requires --verbose\n"},
-		"nothing to do": {[]string{"-p"}, "Error: Input must be provided either through stdin or as a prompt " +
-			"argument when using --print\n"},
+		"nothing to do": {[]string{"-p"}, "Error: Input must be provided either through stdin or as a prompt argument when using --print\n"},
 		"not a session": {[]string{"-p", "--session-id", "x"},
 			"Error: Invalid session ID. Must be a valid UUID.\n"},
 		"prompt given twice": {[]string{"-p", "--system-prompt", "x", "--system-prompt-file", "/none"},
@@ -190,11 +189,9 @@ func TestClaudeErrorsOfTheAPI(t *testing.T) {
 		"401 is retried": {`[[error 401 delay=1ms]]`, 401.0, "Invalid API key · Fix external API key", 3, 1},
 		"400 is not":     {`[[error 400 message="odd"]]`, 400.0, "API Error: 400 odd", 0, 1},
 		"429": {`[[error 429 delay=1ms]]`, 429.0,
-			"API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try " +
-				"again later.", 3, 1},
+			"API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again later.", 3, 1},
 		"529 gives up soon": {`[[error 529 delay=1ms]]`, nil,
-			"API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try " +
-				"again in a moment.", 2, 1},
+			"API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment.", 2, 1},
 		"an error wears off": {`[[error 500 times=2 delay=1ms]][[text fine]]`, nil, "fine", 2, 0},
 	}
 	for name, tt := range tests {
@@ -347,8 +344,7 @@ func TestBrokenAgents(t *testing.T) {
 		}
 	})
 	t.Run("longline", func(t *testing.T) {
-		r := p.claude(t, `[[longline bytes=300000]][[text "after"]]`)
-		if r.result() != "after" || len(r.out) < 300000 {
+		if r := p.claude(t, `[[longline bytes=300000]][[text "after"]]`); r.result() != "after" || len(r.out) < 300000 {
 			t.Errorf("%d bytes, result %q", len(r.out), r.result())
 		}
 	})

@@ -30,8 +30,7 @@ const (
 )
 
 const rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was " +
-	"a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell " +
-	"you how to proceed."
+	"a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed."
 
 // tool calls a tool: the block that announces it, permission, the run and its result.
 func (t *claudeTurn) tool(name string, input []any, perm permission,
@@ -214,8 +213,7 @@ func (t *claudeTurn) apiError(st script.APIError) error {
 		if most > 2 {
 			most = 2
 			failure.status = 0
-			failure.text = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually " +
-				"temporary. Try again in a moment."
+			failure.text = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
 		}
 	}
 	for attempt := 1; st.Times == 0 || attempt <= st.Times; attempt++ {
@@ -263,8 +261,7 @@ func claudeFailure(st script.APIError, model string) apiFailure {
 			"This request would exceed your account's rate limit. Please try again later.")
 		f.name = "rate_limit"
 	case 529:
-		f.text, f.name = "API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again "+
-			"in a moment.", "server_error"
+		f.text, f.name = "API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment.", "server_error"
 	case 400, 413:
 		f.text, f.name = fmt.Sprintf("API Error: %d %s", st.Status, or(said, "invalid request")), "invalid_request"
 	default:

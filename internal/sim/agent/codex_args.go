@@ -52,8 +52,7 @@ func parseCodex(args []string) (codexArgs, error) {
 		}
 		if !inline {
 			if i++; i >= len(args) {
-				return a, fmt.Errorf("error: a value is required for '%s <VALUE>' but none was supplied\n\nFor more "+
-					"information, try '--help'.", name)
+				return a, fmt.Errorf("error: a value is required for '%s <VALUE>' but none was supplied\n\nFor more information, try '--help'.", name)
 			}
 			value = args[i]
 		}
@@ -141,8 +140,7 @@ func (a *codexArgs) set(name, v string) error {
 	case "-s", "--sandbox":
 		if v != "read-only" && v != "workspace-write" && v != "danger-full-access" {
 			return fmt.Errorf("error: invalid value '%s' for '--sandbox <SANDBOX_MODE>'\n"+
-				"  [possible values: read-only, workspace-write, danger-full-access]\n\nFor more information, "+
-				"try '--help'.", v)
+				"  [possible values: read-only, workspace-write, danger-full-access]\n\nFor more information, try '--help'.", v)
 		}
 		a.sandbox = v
 	case "-C", "--cd":

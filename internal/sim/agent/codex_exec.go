@@ -24,7 +24,7 @@ func (s *execSink) turnStarted(thread string) {
 	s.event("type", "turn.started")
 }
 
-// There are no partial events in this protocol.
+// The protocol has no partial events.
 func (s *execSink) textDelta(string, string)  {}
 func (s *execSink) thinkDelta(string, string) {}
 

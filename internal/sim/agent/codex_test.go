@@ -14,8 +14,7 @@ func TestCodexSaysWholeMessages(t *testing.T) {
 	for _, e := range r.events() {
 		kinds = append(kinds, e["type"].(string))
 	}
-	if got := strings.Join(kinds, " "); got != "thread.started turn.started item.completed item.completed "+
-		"turn.completed" {
+	if got := strings.Join(kinds, " "); got != "thread.started turn.started item.completed item.completed turn.completed" {
 		t.Errorf("events %s", got)
 	}
 	u := r.last("turn.completed")["usage"].(event)
@@ -37,8 +36,7 @@ func TestCodexRunsTools(t *testing.T) {
 			}
 		}
 	}
-	want := "item.started command_execution, item.completed command_execution, item.started file_change, " +
-		"item.completed file_change, item.completed agent_message"
+	want := "item.started command_execution, item.completed command_execution, item.started file_change, item.completed file_change, item.completed agent_message"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("items %v", got)
 	}
@@ -72,8 +70,7 @@ func TestCodexThreads(t *testing.T) {
 	}
 	r := p.codex(t, `x`, "resume", "11111111-2222-3333-4444-555555555555")
 	if r.status.ExitStatus() != 1 || r.out != "" ||
-		r.stderr != "Error: thread/resume: thread/resume failed: no rollout found for thread id "+
-			"11111111-2222-3333-4444-555555555555 (code -32600)\n" {
+		r.stderr != "Error: thread/resume: thread/resume failed: no rollout found for thread id 11111111-2222-3333-4444-555555555555 (code -32600)\n" {
 		t.Errorf("unknown id: %+v", r)
 	}
 	if r := p.codex(t, `[[history]]`, "resume", "nosuchname"); !strings.Contains(r.message(), "first message") {

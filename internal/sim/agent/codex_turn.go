@@ -326,8 +326,7 @@ func shellQuote(s string) string {
 func (t *codexTurn) write(st script.Write) error {
 	t.close()
 	if t.args.sandbox == "read-only" && t.live == nil {
-		fmt.Fprintln(t.stderr, "ERROR codex_core::tools::router: error=patch rejected: writing is blocked by "+
-			"read-only sandbox; rejected by user approval settings")
+		fmt.Fprintln(t.stderr, "ERROR codex_core::tools::router: error=patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings")
 		return context.Cause(t.ctx)
 	}
 	item := codexItem{id: t.nextID(), kind: itemFile, path: t.abs(st.Path), body: st.Body, status: "in_progress"}

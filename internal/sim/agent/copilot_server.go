@@ -122,8 +122,7 @@ func (h *headlessCopilot) models(in copilotRPC) {
 func (h *headlessCopilot) open(in copilotRPC) {
 	id := in.Params.SessionID
 	if in.Method == "session.resume" && !h.store.has(copilotFolder, id) {
-		h.refuse(in, -32603, "Request session.resume failed with message: Failed to load session events: Session "+
-			"not found: "+id)
+		h.refuse(in, -32603, "Request session.resume failed with message: Failed to load session events: Session not found: "+id)
 		return
 	}
 	s := &copilotSession{

@@ -100,9 +100,7 @@ func (p *process) gemini(args []string) int {
 		return 0
 	case p.env["GEMINI_API_KEY"] == "" && !p.hasGeminiLogin():
 		if !a.acp {
-			return p.fail(geminiNoAuth, "Please set an Auth method in your settings.json or specify one of the "+
-				"following environment variables before running: GEMINI_API_KEY, GOOGLE_GENAI_USE_VERTEXAI, "+
-				"GOOGLE_GENAI_USE_GCA")
+			return p.fail(geminiNoAuth, "Please set an Auth method in your settings.json or specify one of the following environment variables before running: GEMINI_API_KEY, GOOGLE_GENAI_USE_VERTEXAI, GOOGLE_GENAI_USE_GCA")
 		}
 	case p.env["GEMINI_CLI_TRUST_WORKSPACE"] != "true" && !a.acp:
 		return p.fail(geminiUntrusted, "Gemini CLI is not running in a trusted directory.")
@@ -136,8 +134,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 		prompt = strings.TrimSpace(prompt + "\n\n" + *a.prompt)
 	}
 	if strings.TrimSpace(prompt) == "" {
-		return p.fail(geminiBadInput, "No input provided via stdin. Input can be provided by piping data into gemini "+
-			"or using the --prompt option.")
+		return p.fail(geminiBadInput, "No input provided via stdin. Input can be provided by piping data into gemini or using the --prompt option.")
 	}
 	ctx, cancel := context.WithCancelCause(p.life)
 	defer cancel(nil)
@@ -176,8 +173,7 @@ func (p *process) geminiSession(a geminiArgs) (id string, code int, ok bool) {
 }
 
 func geminiNoSession(id string) string {
-	return fmt.Sprintf("Error resuming session: Invalid session identifier %q.\n  Use --list-sessions to see "+
-		"available sessions, "+
+	return fmt.Sprintf("Error resuming session: Invalid session identifier %q.\n  Use --list-sessions to see available sessions, "+
 		"then use --resume {number}, --resume {uuid}, or --resume latest.", id)
 }
 

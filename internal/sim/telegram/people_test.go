@@ -240,8 +240,7 @@ func TestCallsAreRecordedAndTold(t *testing.T) {
 			failed[1].Description != "Bad Request: message to edit not found" {
 			t.Errorf("failed %+v", failed)
 		}
-		if got := strings.Join(told, ", "); got != "getMe , sendVideo Not Found: method not found, sendMessage , "+
-			"editMessageText Bad Request: message to edit not found" {
+		if got := strings.Join(told, ", "); got != "getMe , sendVideo Not Found: method not found, sendMessage , editMessageText Bad Request: message to edit not found" {
 			t.Errorf("told %s", got)
 		}
 		if sent := srv.Calls(telegram.Methods("sendMessage"), telegram.Succeeded); len(sent) != 1 ||
@@ -339,14 +338,12 @@ func TestTranscriptAndTerminal(t *testing.T) {
 			"entities": []p{{"type": "bold", "offset": 0, "length": 3}, {"type": "code", "offset": 4, "length": 4},
 				{"type": "text_link", "offset": 13, "length": 8, "url": "https://go.dev"}},
 		}))
-		want := "Ada: hello\n    world\n    👀\nAda: [document a.txt] read\nDuctor: see code and docs\n    " +
-			"now\u009b31m\n    [Stop]\n"
+		want := "Ada: hello\n    world\n    👀\nAda: [document a.txt] read\nDuctor: see code and docs\n    now\u009b31m\n    [Stop]\n"
 		if got := chat.Transcript(); got != want {
 			t.Errorf("transcript\n%q\nwant\n%q", got, want)
 		}
 		m, _ := chat.View().Last()
-		wantANSI := "\x1b[1msee\x1b[0m \x1b[33mcode\x1b[0m and \x1b[34mdocs\x1b[0m\n\x1b[34mnow\x1b[0m\x1b[2m " +
-			"(https://go.dev/)\x1b[0m 31m\n\x1b[7m Stop \x1b[0m"
+		wantANSI := "\x1b[1msee\x1b[0m \x1b[33mcode\x1b[0m and \x1b[34mdocs\x1b[0m\n\x1b[34mnow\x1b[0m\x1b[2m (https://go.dev/)\x1b[0m 31m\n\x1b[7m Stop \x1b[0m"
 		if got := m.ANSI(); got != wantANSI {
 			t.Errorf("terminal\n%q\nwant\n%q", got, wantANSI)
 		}

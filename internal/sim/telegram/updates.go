@@ -221,8 +221,7 @@ func (s *Server) getUpdates(ctx context.Context, q *request) (any, *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.queue.webhook != "" {
-		return nil, conflict("can't use getUpdates method while webhook is active; use deleteWebhook to delete the " +
-			"webhook first")
+		return nil, conflict("can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first")
 	}
 	limit, wait := s.pollTerms(q)
 	if s.queue.poll != nil {

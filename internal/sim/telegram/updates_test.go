@@ -141,8 +141,7 @@ func TestAWebhookStopsPolling(t *testing.T) {
 		if got := (<-waiting).refusal(); got != "409 Conflict: terminated by setWebhook request" {
 			t.Errorf("the waiting poll got %s", got)
 		}
-		want := "409 Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the " +
-			"webhook first"
+		want := "409 Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
 		if got := post(t.Context(), t, srv, "getUpdates", nil).refusal(); got != want {
 			t.Errorf("a poll got %s", got)
 		}
