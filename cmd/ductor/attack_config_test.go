@@ -192,7 +192,7 @@ func TestAttackADaemonsConfigurationAndEnvironment(t *testing.T) {
 		town.fatal(err)
 	}
 	if text, err := os.ReadFile(logged); err != nil ||
-		!strings.Contains(string(text), "this is another bot than at the last start") {
+		!strings.Contains(string(text), "the bot changed since the last start") {
 		t.Errorf("the log says nothing of the other bot: %v", err)
 	}
 }

@@ -26,7 +26,7 @@ func TestCommandsAskForNoSandboxThatIsNotUsed(t *testing.T) {
 		if places := s.Running(t.Context(), &notes); len(places) != 0 {
 			t.Errorf("%d sandboxes run", len(places))
 		}
-		if got := notes.String(); !strings.Contains(got, "sandbox web cannot be looked at") ||
+		if got := notes.String(); !strings.Contains(got, "sandbox web cannot be reached") ||
 			strings.Contains(got, "sandbox default") != said {
 			t.Errorf("with sandbox.mode %s it says %s", mode, got)
 		}
