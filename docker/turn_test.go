@@ -147,7 +147,10 @@ func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 	})
 	ask := func(resume cli.AgentSessionID, prompt, want string) cli.AgentSessionID {
 		t.Helper()
-		req := cli.Request{Dir: o.Projects[0], Permission: cli.Bypass, Prompt: prompt, Resume: resume, Model: "gemini-2.5-pro", Turn: cli.TurnID(prompt)}
+		req := cli.Request{
+			Dir: o.Projects[0], Project: cli.EmptyProject, Permission: cli.Bypass,
+			Prompt: prompt, Resume: resume, Model: "gemini-2.5-pro", Turn: cli.TurnID(prompt),
+		}
 		session, err := p.Open(t.Context(), cli.Live, req)
 		if err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ type savedCard struct {
 	Strips  bool           `json:"strips,omitempty"` // the message before First loses its buttons
 
 	// Only while the turn runs: where its messages start in the document, as segment and offset, and the fingerprints
-	// of the messages before First, empty if unknown.
+	// of those that show the same until a process says otherwise, empty if unknown.
 	Starts [][2]int `json:"starts,omitempty"`
 	Prints []string `json:"prints,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 // snapshot is the state of a running card in the journal. The process after a crash reads it.
 type snapshot struct {
 	part   int         // the newest message
+	stay   int         // the messages before this one stay as they are
 	text   render.Text // its text, without the live line
 	starts []position  // where the messages start
 	rich   richContent // its rich content, if it is rich
@@ -24,7 +25,7 @@ func (s *messages) keep(ctx context.Context, snap snapshot) {
 		return
 	}
 	kept := savedCard{
-		First: snap.part, Texts: []render.Text{snap.text}, Prints: s.fingerprints(snap.part), Rich: snap.rich,
+		First: snap.part, Texts: []render.Text{snap.text}, Prints: s.fingerprints(snap.stay), Rich: snap.rich,
 	}
 	for _, p := range snap.starts {
 		kept.Starts = append(kept.Starts, [2]int{p.segment, p.offset})
@@ -60,11 +61,11 @@ func (s *messages) storeKept(ctx context.Context, kept savedCard) error {
 	return nil
 }
 
-// fingerprints returns the fingerprints of the messages before part, as far as their content is known.
-func (s *messages) fingerprints(part int) []string {
+// fingerprints returns the fingerprints of the first n messages, as far as their content is known.
+func (s *messages) fingerprints(n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]string, min(part, len(s.parts)))
+	out := make([]string, min(n, len(s.parts)))
 	for i := range out {
 		if p := s.parts[i]; p.State() == orchestrator.Sent {
 			out[i] = p.Shown()

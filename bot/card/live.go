@@ -153,7 +153,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	c.pace.growing.show()
 	texts, rich := c.liveLocked(now)
 	last := len(texts) - 1
-	newest := snapshot{part: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
+	newest := snapshot{part: last, stay: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
 	texts[last] = withLive(newest.text, c.doc.liveLines(now))
 	wants := contents{texts: texts, buttons: c.liveButtonsLocked(), rich: rich.with(c.doc.liveLines(now))}.wants()
 	drafts := c.draftsLocked()
@@ -181,7 +181,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	p := c.messages.begin(act, c.pace.calls) // before Finish can ask which calls are in flight
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
-		c.messages.keep(ctx, snapshot{part: act.part - 1, text: texts[act.part-1], starts: starts})
+		c.messages.keep(ctx, snapshot{part: act.part - 1, stay: act.part - 1, text: texts[act.part-1], starts: starts})
 	}
 	if act.step == message.Edit {
 		if err := c.messages.disown(ctx, act.part); err != nil {

@@ -204,7 +204,7 @@ func (c *card) Leave(ctx context.Context) {
 	starts := slices.Clone(c.starts)
 	c.mu.Unlock()
 	if last := len(texts) - 1; last == c.messages.opened()-1 {
-		c.messages.keep(ctx, snapshot{part: last, text: texts[last], starts: starts, rich: rich})
+		c.messages.keep(ctx, snapshot{part: last, stay: last + 1, text: texts[last], starts: starts, rich: rich})
 	}
 }
 

@@ -86,6 +86,31 @@ func TestReopenedCardGoesOnInItsMessage(t *testing.T) {
 	}
 }
 
+// A card that ductor left in order, several times, is edited only when there is something new to show.
+func TestRestartsEditACardOnlyForNews(t *testing.T) {
+	inLife(t, func(l *life) {
+		l.show(cli.TextDelta{Text: "I look.\n\n"}, cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
+		time.Sleep(3 * time.Second)
+		before := l.chat.Count("edit")
+		for range 3 {
+			l.card.Leave(context.Background())
+			l.restartAfterDeath()
+			l.reopen()
+			time.Sleep(3 * time.Second)
+		}
+		if n := l.chat.Count("edit") - before; n != 0 {
+			t.Errorf("three restarts edited the card %d times", n)
+		}
+		l.show(ended("1", 0), cli.TextDelta{Text: "It *works*."})
+		time.Sleep(time.Second)
+		l.wantText("I look.\n\n✓ Run make · 1.2 s\n\nIt works.")
+		l.kill() // now the text that was stored when the card was left is outdated
+		l.reopen()
+		l.wantText("I look.\n\n✓ Run make · 1.2 s\n\nIt works.")
+		l.finish(l.card, orchestrator.Outcome{Text: "I look.\n\nIt *works*."})
+	})
+}
+
 func TestReopenedCardSaysNothingUntilItHasCaughtUp(t *testing.T) {
 	inLife(t, func(l *life) {
 		l.show(cli.TextDelta{Text: "One two three"})

@@ -41,7 +41,7 @@ func TestTwentyConversationsDoNotWaitForEachOther(t *testing.T) {
 	say(hanging, "[[hang]]")
 	slow := town.srv.Inject(telegram.Fault{
 		When:  func(c telegram.Call) bool { return c.Chat == chats[slowAPI].ID() && c.Method == "sendMessage" },
-		Times: telegram.Always, Delay: patience,
+		Times: telegram.Always, Delay: time.Minute,
 	})
 	say(slowAPI, `[[text "slow"]]`)
 	say(slowSpawn, "/model codex")

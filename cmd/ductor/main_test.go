@@ -55,7 +55,7 @@ const (
 )
 
 // patience is the time after which a test gives up waiting.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // town is an app with a simulated Telegram.
 type town struct {

@@ -235,7 +235,7 @@ func geminiInTrouble(in *failingTown) {
 	in.failTool(`exit 3`, "✗ Run exit 3 · exit 3")
 	in.failTool(`echo $(id)`, "✗ Run echo $(id)") // Gemini rejects this command
 	// Gemini forgets a waiting tool when its process ends, and its model then rejects the session.
-	in.denyTool("touch a.txt was denied")
+	in.denyTool("touch a.txt · denied")
 	in.checkAnswer(`[[text "The session goes on."]]`, "The session goes on.")
 }
 

@@ -140,7 +140,7 @@ func (l *liveTown) leavesWhatIsDenied() string {
 }
 
 func (l *liveTown) isSteered() string {
-	l.say(`[[start]] [[text "it counts " ]] [[text n=120 delay=50ms]] [[text " and has counted"]]`)
+	l.say(`[[start]] [[text "it counts " ]] [[words number n=100 delay=50ms]] [[text " and has counted"]]`)
 	l.awaitWord("it counts")
 	l.say(`a word in between [[start]] [[text "steered"]]`)
 	m, err := l.chat.AwaitMessage(l.soon(), func(m telegram.Message) bool { return m.HasButton("✖ Cancel") })
@@ -171,7 +171,7 @@ const steerButton = "↪ Steer"
 
 func (l *liveTown) isReplaced() string {
 	before := l.pids()
-	l.say(`[[start]] [[text "without end" ]] [[text n=2000 delay=20ms]]`)
+	l.say(`[[start]] [[text "without end" ]] [[words on n=2000 delay=20ms]]`)
 	l.awaitWord("without end")
 	l.say(`[[start]] [[text "the next message's answer"]]`)
 	l.press("⚡ Interrupt")
@@ -186,7 +186,7 @@ func (l *liveTown) isReplaced() string {
 }
 
 func (l *liveTown) isInterrupted() string {
-	l.say(`[[start]] [[text "on and on " ]] [[text n=2000 delay=20ms]]`)
+	l.say(`[[start]] [[text "on and on "]] [[words on n=2000 delay=20ms]]`)
 	l.awaitWord("on and on")
 	began := time.Now()
 	l.say("/abort")

@@ -71,12 +71,18 @@ func (c *cell) startDeaf() (mark string) {
 // container returns the name of the container of the seat's project.
 func (c *cell) container() string {
 	c.t.Helper()
-	name := c.engine("ps", "-a", "--filter", "label=ductor.name="+c.sandbox, "--filter", "volume="+c.dir, "--format",
-		"{{.Names}}")
+	name := c.containers()
 	if name == "" || strings.Contains(name, "\n") {
 		c.t.Fatalf("the containers of %s are %q", c.dir, name)
 	}
 	return name
+}
+
+// containers returns the names of the sandbox's containers, one per line.
+func (c *cell) containers() string {
+	c.t.Helper()
+	return c.engine("ps", "-a", "--filter", "label=ductor.name="+c.sandbox, "--filter", "volume="+c.dir, "--format",
+		"{{.Names}}")
 }
 
 // inside returns the processes in the container.

@@ -168,6 +168,7 @@ func TestARestartWarnsOfNoToolsInASandbox(t *testing.T) {
 	c := town.cell(host)
 	town.say("/model copilot") // creates the container
 	town.await("Copilot")
+	eventually(t, "the container", func() bool { return c.containers() != "" })
 	c.engine("exec", "--detach", c.container(), "/usr/local/bin/model", model) // the model outlives ductor
 	asked := town.say(`[[text n=80 size=20 delay=150ms]] [[text "The end."]]`)
 	town.awaitMessage(func(m telegram.Message) bool { return m.ID > asked.ID && len(m.Text) > 60 })

@@ -116,12 +116,12 @@ func (o *ordeal) checkDatabase() (found []string) {
 	return found
 }
 
-// stays lists the files that remain in ductor's state directory after an ordered end: the database, keys, recent
+// stays lists the files that remain in ductor's state directory after an ordered end: the database, its backups, keys, recent
 // files for users, and files for locks and sockets.
 var stays = []string{
 	"ductor.db", "crash*.log", "ductor.lock", "mcp.key", "mcp.sock", "terminal.sock", "runner/lock", "runner/sock",
 	"locks/*.lock",
-	"started/*.json", "uploads/*/*", "prompts/append-*",
+	"started/*.json", "uploads/*/*", "prompts/append-*", "backups/ductor-*.db",
 }
 
 // leftFiles finds temporary files, journals, and locks that are held.
