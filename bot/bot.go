@@ -64,8 +64,9 @@ type Options struct {
 	Files    orchestrator.Files       // files of projects; nil: none are sent
 	Changes  orchestrator.FileChanges // for the buttons of receipts, /diff and /checkpoint; nil: not available
 	Usage    usage.Store              // for /usage and /audit
-	Checks   checks.Examiner          // for /doctor; nil: not available
-	Away     sessions.Away            // for /terminal on and off; nil: terminals do not ask in chats
+	// Checks runs the checks for /doctor. It may be nil.
+	Checks func(context.Context) checks.Report
+	Away   sessions.Away // for /terminal on and off; nil: terminals do not ask in chats
 
 	FileMarks bool // answers may name files to send
 

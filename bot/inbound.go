@@ -90,7 +90,9 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			Consults: p.Consults, Models: menus, Group: p.Group, Most: p.chat.cards.MaxMessages, Messages: p.chat.messages, Journal: p.Journal, Finish: f.Finish,
 			Beside: beside, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 		}),
-		checks:  checks.New(checks.Options{Examiner: p.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: beside, Lang: o.Lang}),
+		checks: checks.New(checks.Options{
+			Examine: p.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: beside, Lang: o.Lang,
+		}),
 		changes: changes.New(changes.Options{Changes: p.Changes, Store: p.Journal, Spool: p.spool, Names: p.chat.names, Lang: o.Lang, Session: sessions.OpenButton}),
 	}
 	h.commands = &commands{

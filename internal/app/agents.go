@@ -291,17 +291,12 @@ func WithProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
 }
 
 // examiner returns the checks of the running configuration, or nil if the options have none.
-func (a *App) examiner() checks.Examiner {
+func (a *App) examiner() func(context.Context) checks.Report {
 	if a.Examine == nil {
 		return nil
 	}
-	return examiner{a}
-}
-
-type examiner struct{ a *App }
-
-// Examine implements checks.Examiner.
-func (e examiner) Examine(ctx context.Context) checks.Report {
-	a := e.a.agents()
-	return e.a.Examine(ctx, e.a.now().Config, a.providers(a.hostEnv(e.a.host)))
+	return func(ctx context.Context) checks.Report {
+		agents := a.agents()
+		return a.Examine(ctx, a.now().Config, agents.providers(agents.hostEnv(a.host)))
+	}
 }

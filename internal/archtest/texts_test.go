@@ -58,7 +58,7 @@ type catalogueText struct {
 func TestTheCatalogueFitsItsCallers(t *testing.T) {
 	texts := catalogue(t)
 	for _, p := range typedPackages(t) {
-		c := &textChecker{T: t, typedPackage: p, texts: texts}
+		c := &textChecker{T: t, pkg: p, texts: texts}
 		for _, file := range p.files {
 			c.check(file)
 		}
@@ -188,14 +188,14 @@ func typedPackages(t *testing.T) []*typedPackage {
 // textChecker checks how a package uses the catalogue.
 type textChecker struct {
 	*testing.T
-	*typedPackage
+	pkg   *typedPackage
 	texts map[string]*catalogueText
 }
 
 func (c *textChecker) errorf(n ast.Node, format string, args ...any) {
 	c.T.Helper()
-	at := c.fset.Position(n.Pos())
-	c.T.Errorf("%s:%d: %s", path.Join(c.path, filepath.Base(at.Filename)), at.Line, fmt.Sprintf(format, args...))
+	at := c.pkg.fset.Position(n.Pos())
+	c.T.Errorf("%s:%d: %s", path.Join(c.pkg.path, filepath.Base(at.Filename)), at.Line, fmt.Sprintf(format, args...))
 }
 
 // check checks a file: its keys, and that it has no text of its own.
@@ -212,7 +212,7 @@ func (c *textChecker) check(file *ast.File) {
 			c.checkCall(call)
 			direct[call.Args[0]] = true
 		}
-		if e, ok := n.(ast.Expr); ok && !direct[e] && c.path != "lang" {
+		if e, ok := n.(ast.Expr); ok && !direct[e] && c.pkg.path != "lang" {
 			c.checkKey(e)
 		}
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -226,11 +226,11 @@ func (c *textChecker) check(file *ast.File) {
 func (c *textChecker) function(call *ast.CallExpr) string {
 	switch f := ast.Unparen(call.Fun).(type) {
 	case *ast.SelectorExpr:
-		if fn, ok := c.info.Uses[f.Sel].(*types.Func); ok {
+		if fn, ok := c.pkg.info.Uses[f.Sel].(*types.Func); ok {
 			return fn.FullName()
 		}
 	case *ast.Ident:
-		if c.info.Uses[f] == types.Universe.Lookup("panic") {
+		if c.pkg.info.Uses[f] == types.Universe.Lookup("panic") {
 			return "panic"
 		}
 	}
@@ -239,7 +239,7 @@ func (c *textChecker) function(call *ast.CallExpr) string {
 
 // checkCall compares the arguments of a call of Text with the places of the text.
 func (c *textChecker) checkCall(call *ast.CallExpr) {
-	value, args := c.info.Types[call.Args[0]].Value, call.Args[1:]
+	value, args := c.pkg.info.Types[call.Args[0]].Value, call.Args[1:]
 	if value == nil {
 		if len(args) > 0 {
 			c.errorf(call, "a text with arguments needs a constant key")
@@ -258,7 +258,7 @@ func (c *textChecker) checkCall(call *ast.CallExpr) {
 		return
 	}
 	for i, arg := range args {
-		verb, typ := text.places[i+1], c.info.Types[arg].Type
+		verb, typ := text.places[i+1], c.pkg.info.Types[arg].Type
 		if !fits(verb, typ) || i == 0 && text.plural && !fits("d", typ) {
 			c.errorf(arg, "argument %d of the text %s is a %s, which does not fit %%%s", i+1, key, typ, verb)
 		}
@@ -285,12 +285,12 @@ func fits(verb string, t types.Type) bool {
 
 // checkKey checks a key that is not an argument, such as a key in a table. Its text must have no placeholders.
 func (c *textChecker) checkKey(e ast.Expr) {
-	tv := c.info.Types[e]
+	tv := c.pkg.info.Types[e]
 	if tv.Type == nil || tv.Type.String() != "ductor/lang.Key" || tv.IsType() {
 		return
 	}
 	if tv.Value == nil {
-		if call, ok := e.(*ast.CallExpr); ok && c.info.Types[call.Fun].IsType() {
+		if call, ok := e.(*ast.CallExpr); ok && c.pkg.info.Types[call.Fun].IsType() {
 			c.errorf(e, "a key is made at run time, so that this test cannot check it")
 		}
 		return
@@ -318,8 +318,8 @@ var (
 // checkLiteral fails for a text outside of the catalogue.
 func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 	s, err := strconv.Unquote(lit.Value)
-	if err != nil || !reads.MatchString(s) || slices.Contains(untranslated, c.path) ||
-		slices.Contains(silent, c.path) || !c.isChatPackage() {
+	if err != nil || !reads.MatchString(s) || slices.Contains(untranslated, c.pkg.path) ||
+		slices.Contains(silent, c.pkg.path) || !c.isChatPackage() {
 		return
 	}
 	for _, p := range parents {
@@ -332,7 +332,7 @@ func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 			}
 		}
 	}
-	file := path.Join(c.path, filepath.Base(c.fset.Position(lit.Pos()).Filename))
+	file := path.Join(c.pkg.path, filepath.Base(c.pkg.fset.Position(lit.Pos()).Filename))
 	if !slices.ContainsFunc(notForUsers, func(known string) bool {
 		return file == known || strings.HasPrefix(s, known)
 	}) {
@@ -344,7 +344,7 @@ func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 func (c *textChecker) isChatPackage() bool {
 	return slices.ContainsFunc(chatPackages, func(pattern string) bool {
 		below, all := strings.CutSuffix(strings.TrimPrefix(pattern, "./"), "/...")
-		return c.path == below || all && strings.HasPrefix(c.path, below+"/")
+		return c.pkg.path == below || all && strings.HasPrefix(c.pkg.path, below+"/")
 	})
 }
 

@@ -62,13 +62,13 @@ func (s *Set) Configure(configured map[string]orchestrator.Role) {
 	s.configured, s.all = configured, nil
 }
 
-// Role returns a role by its name, or false if none exists.
+// Role implements conversation.Roles.
 func (s *Set) Role(name string) (orchestrator.Role, bool) {
 	r, ok := s.current()[name]
 	return r, ok
 }
 
-// Names lists the names of all roles, sorted.
+// Names implements conversation.Roles.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.current())) }
 
 // current returns all roles. It reads the folder again if it has changed.

@@ -51,7 +51,7 @@ type event struct {
 type name struct{ pkg, test string }
 
 type ended struct {
-	name
+	test    name
 	seconds float64
 }
 
@@ -235,7 +235,7 @@ func (t *teller) sum() {
 	slices.SortStableFunc(t.slow, func(a, b ended) int { return cmp.Compare(b.seconds, a.seconds) })
 	fmt.Fprintln(t.out, "\nslowest tests")
 	for _, e := range t.slow[:min(slowest, len(t.slow))] {
-		fmt.Fprintf(t.out, "%8.1fs %s %s\n", e.seconds, e.pkg, e.test)
+		fmt.Fprintf(t.out, "%8.1fs %s %s\n", e.seconds, e.test.pkg, e.test.test)
 	}
 	if len(t.skipped) > 0 {
 		fmt.Fprintln(t.out, "\nskipped tests")

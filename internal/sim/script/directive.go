@@ -11,7 +11,7 @@ import (
 // directive is a parsed pair of brackets, before its values are checked.
 type directive struct {
 	name string
-	kind
+	kind kind
 	args []string          // values without a name
 	opts map[string]string // name=value
 	seen map[string]bool   // names that the maker has read, to find unknown ones
@@ -180,7 +180,7 @@ func (d *directive) text(name, fallback string) string {
 	if v, ok := d.opts[name]; ok {
 		return v
 	}
-	if d.bare == name && len(d.args) > 0 {
+	if d.kind.bare == name && len(d.args) > 0 {
 		v := d.args[0]
 		d.args = d.args[1:]
 		return v
