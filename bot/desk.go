@@ -40,8 +40,8 @@ type Desk interface {
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	// Stop stops the running turn of a conversation and empties its queue; for a member, only the member's own turns.
 	// First it tells the running turn to end and calls told, with nil if none was running; it waits for nothing before
-	// that. Then it stores the stopped turns and the result of answer in one commit. If Stop fails, it does not store
-	// that result.
+	// that. Then it stores the stopped turns and the result of answer in one commit. If Stop fails, it stores them later,
+	// but for the notices. It spares turns that came after the press.
 	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 		answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error)
 	// StopTurn stops one running turn and nothing else. It returns ErrNoTurn if the turn is not running, ErrElsewhere,

@@ -42,11 +42,10 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
-	if err != nil {
+	if err != nil { // it took effect, and the desk records it later
 		c.log.Error("abort", "update", in.Update, "err", err)
-		c.closer.Finish(ctx, handled.Updates)
 	}
-	reply.stored(err)
+	reply.stored(err == nil)
 	if in.Role.May(orchestrator.EndAny) { // a member's own asides are withdrawn when the turn has ended
 		c.withdraw(ctx, in.Conversation)
 	}
@@ -77,7 +76,6 @@ type stopReply struct {
 	mu       sync.Mutex
 	stopping *orchestrator.Stopping // nil if no turn was running
 	report   *orchestrator.AbortReport
-	err      error // of the abort
 	alive    []cli.ProcessName
 }
 
@@ -121,16 +119,8 @@ func (r *stopReply) reported(report orchestrator.AbortReport) []orchestrator.Mes
 	return []orchestrator.Message{row}
 }
 
-// stored records whether the abort and the row of reported were stored.
-func (r *stopReply) stored(err error) {
-	r.mu.Lock()
-	r.err = err
-	r.mu.Unlock()
-	if r.message == nil { // the conversation could not be reached
-		r.send()
-	}
-	r.message.Kept(err == nil)
-}
+// stored records whether the row of reported was stored.
+func (r *stopReply) stored(done bool) { r.message.Kept(done) }
 
 // content returns the current content of the reply.
 func (r *stopReply) content() message.Content {
@@ -196,19 +186,19 @@ func (r *stopReply) textLocked(over bool) string {
 	if r.report != nil {
 		report = *r.report
 	}
-	if !r.in.Role.May(orchestrator.EndAny) && r.stopping == nil && report == (orchestrator.AbortReport{}) && r.err == nil {
+	if !r.in.Role.May(orchestrator.EndAny) && r.stopping == nil && report == (orchestrator.AbortReport{}) {
 		return r.lang.Text("bot.nothing-of-yours")
 	}
 	switch {
 	case r.stopping == nil:
-		return abortSentence(r.lang, report, r.err)
+		return abortSentence(r.lang, report)
 	case !over:
 		return strings.TrimSpace(r.lang.Text("bot.stopping") + " " + aliveSentence(r.lang, r.alive))
 	case len(r.alive) > 0:
 		return notStopped(r.lang, r.alive)
 	}
 	report.Running = true
-	return abortSentence(r.lang, report, r.err)
+	return abortSentence(r.lang, report)
 }
 
 func notStopped(p lang.Printer, alive []cli.ProcessName) string {
@@ -254,16 +244,16 @@ func aliveSentence(p lang.Printer, alive []cli.ProcessName) string {
 	return p.Text("bot.alive", p.List(names...))
 }
 
-func abortSentence(p lang.Printer, r orchestrator.AbortReport, err error) string {
+func abortSentence(p lang.Printer, r orchestrator.AbortReport) string {
 	var parts []string
 	switch {
 	case r.Running:
 		parts = append(parts, p.Text("bot.stopped"))
 	case r.Unshown != "":
 	case r.Questions > 0:
-	case r.Dropped == 0 && err == nil:
+	case r.Dropped == 0:
 		return p.Text("bot.nothing-runs")
-	case err == nil:
+	default:
 		parts = append(parts, p.Text("bot.nothing-ran"))
 	}
 	if r.Unshown != "" {
@@ -274,9 +264,6 @@ func abortSentence(p lang.Printer, r orchestrator.AbortReport, err error) string
 	}
 	if r.Dropped > 0 {
 		parts = append(parts, p.Text("bot.dropped", r.Dropped))
-	}
-	if err != nil {
-		parts = append(parts, p.Text("bot.abort-failed"))
 	}
 	return strings.Join(parts, " ")
 }

@@ -53,11 +53,11 @@ const (
 
 // ReadProject reads the settings in a project's files as fields that users can read. If a file changes, so do the
 // fields. It searches dir and all directories above it except the home directory, like agents do, and for a worktree
-// also its main checkout. missing names a file that could not be read completely; it is empty if there is none. No
-// fields and empty missing mean that there are no such files. It follows no link out of a directory.
+// also its main checkout. home has its links resolved. missing names a file that could not be read completely; it is
+// empty if there is none. No fields and empty missing mean that there are no such files. It follows no link out of a
+// directory.
 func ReadProject(dir, home string, files []string) (fields []Field, missing string) {
 	r := projectReading{dir: RealPath(dir)}
-	home = RealPath(home)
 	if r.dir == home { // files there are the user's own, and every agent reads them everywhere
 		return nil, ""
 	}
@@ -125,6 +125,10 @@ type projectReading struct {
 func (r *projectReading) lack(what string) { r.missing = cmp.Or(r.missing, what) }
 
 func (r *projectReading) read(at string, files []string) {
+	files = present(at, files)
+	if len(files) == 0 {
+		return
+	}
 	root, err := os.OpenRoot(at)
 	if err != nil { // an agent may still read files whose names it knows
 		for _, name := range files {
@@ -135,22 +139,29 @@ func (r *projectReading) read(at string, files []string) {
 		return
 	}
 	defer root.Close()
-	missing := map[string]bool{} // first parts of names that do not exist, which are the most
 	for _, name := range files {
-		first, _, _ := strings.Cut(name, "/")
-		if _, known := missing[first]; !known {
-			_, err := root.Lstat(first)
-			missing[first] = errors.Is(err, fs.ErrNotExist)
-		}
-		if missing[first] {
-			continue
-		}
 		if name, all := strings.CutSuffix(name, "/"); all {
 			r.below(root, name)
 		} else {
 			r.file(root, name)
 		}
 	}
+}
+
+// present returns the files whose first part is in a directory. Most directories have none, and need not be opened.
+func present(at string, files []string) (there []string) {
+	missing := map[string]bool{} // by first part
+	for _, name := range files {
+		first, _, _ := strings.Cut(name, "/")
+		if _, known := missing[first]; !known {
+			_, err := os.Lstat(filepath.Join(at, first))
+			missing[first] = errors.Is(err, fs.ErrNotExist)
+		}
+		if !missing[first] {
+			there = append(there, name)
+		}
+	}
+	return there
 }
 
 // shown returns a file's path as users read it: relative to the working directory.

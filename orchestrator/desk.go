@@ -14,6 +14,7 @@ type Press struct {
 	Person       PersonID
 	Role         UserRole
 	Updates      []int64
+	Arrived      time.Time // when ductor read the message that is handled as a press; zero for a button
 }
 
 // May reports whether the user who pressed has a right.
@@ -23,6 +24,13 @@ func (p Press) May(do Right) bool { return p.Role.May(do) }
 func (p Press) MayEnd(t Turn) bool {
 	own := t.Prompt.Person == p.Person && t.Prompt.Rights.Of == p.Role.OfTurns()
 	return p.May(EndAny) || own && p.May(EndOwn)
+}
+
+// Precedes reports whether a turn is a prompt that came after the press. Usually the IDs of updates ascend; after a
+// quiet week Telegram starts anywhere.
+func (p Press) Precedes(t Turn) bool {
+	of := t.Prompt.Updates
+	return len(p.Updates) > 0 && len(of) > 0 && of[0] > p.Updates[0] && !t.Queued.Before(p.Arrived)
 }
 
 // Receipt reports how a prompt was accepted.

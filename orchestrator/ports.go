@@ -66,7 +66,7 @@ type Store interface {
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)
 	// ExtendAnswer appends text to the answer of an ended turn and returns the turn.
 	ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (Turn, error)
-	// AmendOutcome replaces the outcome that FinishTurn stored; only the turn's file changes may differ.
+	// AmendOutcome replaces the outcome that FinishTurn stored; only the turn's file changes and Announce may differ.
 	AmendOutcome(ctx context.Context, id cli.TurnID, o Outcome) error
 	// MarkDelivered records that the chat shows the outcome.
 	MarkDelivered(ctx context.Context, id cli.TurnID) error

@@ -156,6 +156,7 @@ const (
 	NotAnnounced Announcement = ""
 	Announced    Announcement = "sound"
 	Muted        Announcement = "silent" // in quiet hours
+	Unwanted     Announcement = "none"   // a user does not want to see the outcome: its card only loses its buttons
 )
 
 // Step is one action of an agent in a turn: a tool call or a file change.

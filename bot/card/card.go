@@ -249,6 +249,9 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	if err := c.recall(ctx); err != nil {
 		return fmt.Errorf("show a turn's outcome: %w", err)
 	}
+	if o.Announce == orchestrator.Unwanted {
+		return c.cards.strip(ctx, c.messages)
+	}
 	content := c.outcome(o)
 	c.cards.opts.Outbox.Retract(outbox.ChatOf(c.turn.Prompt.Conversation.Chat), cardKey(c.turn.ID))
 	if err := c.cards.conclude(ctx, c.messages, content); err != nil {

@@ -141,9 +141,6 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 		}
 	}
 	if err := c.bring(ctx, s, content); err != nil {
-		if ctx.Err() != nil { // a user does not want the rest
-			c.opts.Outbox.Attend(func() { c.strip(context.WithoutCancel(ctx), s) })
-		}
 		return fmt.Errorf("show a turn's outcome: %w", err)
 	}
 	content = content.on(s)
@@ -163,12 +160,15 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 }
 
 // strip removes the buttons from the newest message of a card.
-func (c *Cards) strip(ctx context.Context, s *messages) {
-	if n := s.opened(); n > 0 {
-		if err := c.bring(ctx, s, contents{first: n, strips: true}); err != nil {
-			c.opts.Log.Warn("remove the buttons of a card", "turn", s.turn, "err", err)
-		}
+func (c *Cards) strip(ctx context.Context, s *messages) error {
+	n := s.opened()
+	if n == 0 {
+		return nil
 	}
+	if err := c.bring(ctx, s, contents{first: n, strips: true}); err != nil {
+		return fmt.Errorf("remove the buttons of a card: %w", err)
+	}
+	return nil
 }
 
 // bring makes the calls after which the messages of a card show a content.
@@ -272,6 +272,9 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	s, saved, err := c.load(ctx, t)
 	if err != nil {
 		return err
+	}
+	if t.Outcome.Announce == orchestrator.Unwanted {
+		return c.strip(ctx, s)
 	}
 	if interrupted(t) {
 		s.lost = quietLoss // no user waits for the rest of it

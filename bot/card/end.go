@@ -21,7 +21,7 @@ type ending struct {
 // in the chat before: then the first one makes a sound.
 func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	p := c.opts.Lang.Of(s.where().Chat)
-	if o.Announce == orchestrator.NotAnnounced || s.opened() == 0 {
+	if o.Announce == orchestrator.NotAnnounced || o.Announce == orchestrator.Unwanted || s.opened() == 0 {
 		return nil
 	}
 	line := p.Text("card.done")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 
@@ -154,6 +155,9 @@ func (o *Outbox) post(e *entry) {
 	if ended != nil {
 		end([]*entry{ended}, err)
 	}
+	// The caller may have much to do before it blocks. If no processor is idle, the call would wait for that, and the
+	// user with it.
+	runtime.Gosched()
 }
 
 // withdraw ends a call whose caller gave up, unless it is in flight or decided.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -469,4 +470,28 @@ func TestOutboxDoesNotWaitOutALimitForAnEditAtTheEnd(t *testing.T) {
 			t.Errorf("it ended after %s, the edit with %v", took, got)
 		}
 	})
+}
+
+// A call is made before its caller goes on, if there is only one processor: a user waits for the call.
+func TestACallStartsBeforeItsCallerContinues(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	out := New(Options{Overall: Rate{Every: time.Millisecond, Burst: 1000}})
+	const chats = 100
+	prompt := 0
+	for chat := range chats {
+		var made atomic.Bool
+		out.Go(t.Context(), Call{Chat: ChatOf(int64(chat + 1)), Run: func(context.Context) error {
+			made.Store(true)
+			return nil
+		}}, nil)
+		if made.Load() {
+			prompt++
+		}
+	}
+	if prompt < chats/2 { // the scheduler sometimes prefers another goroutine
+		t.Errorf("only %d of %d calls were made at once", prompt, chats)
+	}
+	if err := out.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

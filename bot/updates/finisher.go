@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,16 +36,37 @@ func NewFinisher(journal orchestrator.Inbox, sender Sender, log *slog.Logger) *F
 }
 
 // unfinished are updates that could not be marked as handled because of the disk. They stay here until the disk works
-// again.
+// again, or until an abort takes them over.
 type unfinished struct {
 	mu  sync.Mutex
-	ids []int64
+	all []undone
 }
 
-func (u *unfinished) add(ids []int64) {
+// undone is work that could not be marked as handled.
+type undone struct {
+	updates []int64
+	prompt  *Message // nil if it is no prompt
+}
+
+func (u *unfinished) add(updates []int64, prompt *Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.ids = append(u.ids, ids...)
+	u.all = append(u.all, undone{updates, prompt})
+}
+
+// drop removes the prompts that unwanted accepts. It returns their updates and their number.
+func (u *unfinished) drop(unwanted func(*Message) bool) (updates []int64, prompts int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.all = slices.DeleteFunc(u.all, func(w undone) bool {
+		if w.prompt == nil || !unwanted(w.prompt) {
+			return false
+		}
+		updates = append(updates, w.updates...)
+		prompts++
+		return true
+	})
+	return updates, prompts
 }
 
 // ofDisk reports whether the disk caused an error. The diskGuard notifies the chats of such errors.
@@ -55,8 +77,11 @@ func ofDisk(err error) bool {
 func (u *unfinished) take() []int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	ids := u.ids
-	u.ids = nil
+	var ids []int64
+	for _, w := range u.all {
+		ids = append(ids, w.updates...)
+	}
+	u.all = nil
 	return ids
 }
 
@@ -66,12 +91,18 @@ const finishPatience = 10 * time.Second
 // Finish marks updates as handled. If that fails, an update stays in the journal and is handled again when a full disk
 // has room, or after a restart.
 func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool) {
+	return f.finish(ctx, nil, updates, notices...)
+}
+
+// finish is Finish for the updates of a prompt, or of something else if prompt is nil.
+func (f *Finisher) finish(ctx context.Context, prompt *Message, updates []int64,
+	notices ...orchestrator.Message) (done bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
 	defer cancel()
 	if err := f.journal.FinishUpdates(ctx, updates, notices...); err != nil {
 		f.log.Error("updates could not be marked handled; they are taken up again later", "updates", updates, "err", err)
 		if ofDisk(err) {
-			f.unfinished.add(updates)
+			f.unfinished.add(updates, prompt)
 		}
 		return false
 	}
@@ -95,12 +126,13 @@ func (s secretJournal) FinishUpdates(ctx context.Context, ids []int64, notices .
 
 // Answer finishes the update of a message with a notice to its sender. In groups the notice replies to the message.
 func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi.Keyboard) {
-	f.answerMerged(ctx, in, in.Updates(), text, k)
+	f.Tell(ctx, in.Conversation, in.Quote(), in.Updates(), text, k)
 }
 
-// answerMerged is Answer for a message that contains other messages.
-func (f *Finisher) answerMerged(ctx context.Context, in *Message, updates []int64, text string, k tgapi.Keyboard) {
-	f.Tell(ctx, in.Conversation, in.Quote(), updates, text, k)
+// answerPrompt is Answer for a prompt that does not run. It may contain other messages.
+func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updates []int64, text string) {
+	content := message.Content{Text: render.Plain(text), ReplyTo: in.Quote()}
+	f.finish(ctx, in, updates, message.Compose(in.Conversation, content))
 }
 
 // AnswerFollowed is Answer with a message that will change. It calls arrived with the message's number; see

@@ -65,7 +65,9 @@ func (in *Message) Arrived() time.Time { return in.arrived }
 
 // By returns the sender in the form of a press in the conversation.
 func (in *Message) By() orchestrator.Press {
-	return orchestrator.Press{Conversation: in.Conversation, Person: in.User, Role: in.Role, Updates: in.Updates()}
+	return orchestrator.Press{
+		Conversation: in.Conversation, Person: in.User, Role: in.Role, Updates: in.Updates(), Arrived: in.arrived,
+	}
 }
 
 // Quote returns the message that an answer replies to: this one in a group, or 0 in a private chat.

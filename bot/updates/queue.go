@@ -31,7 +31,7 @@ var queueBounds = [classes]int{8, 32, 128}
 
 // task is the work for one update.
 type task struct {
-	seq     uint64 // order of arrival
+	seq     int64 // the ID of its first update: an update that is taken up again has its old position
 	class   class
 	conv    orchestrator.ConversationID
 	updates []int64
@@ -57,7 +57,6 @@ type queues struct {
 
 	mu             sync.Mutex
 	byConversation map[orchestrator.ConversationID]*queue
-	seq            uint64
 }
 
 // pace is the state of a queue's active content.
@@ -103,7 +102,7 @@ const (
 	stopping           // ductor is stopping: the task stays in the journal
 )
 
-// put appends t to its queue. It never blocks.
+// put adds t to its queue. It never blocks.
 func (k *queues) put(t *task) admission {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -122,10 +121,8 @@ func (k *queues) put(t *task) admission {
 		q.full[t.class] = true
 		return crowded
 	}
-	k.seq++
-	t.seq = k.seq
-	q.waiting[t.class] = append(q.waiting[t.class], t)
-	q.wake(t.class)
+	t.seq = t.updates[0]
+	q.insert(t)
 	return admitted
 }
 
@@ -137,15 +134,20 @@ func (k *queues) behindCommand(in orchestrator.ConversationID) bool {
 	return q != nil && (q.active[classControl] != nil || len(q.waiting[classControl]) > 0)
 }
 
-// becomeContent turns an active task into content, at the position of its arrival.
+// becomeContent turns an active task into content, at the same position.
 func (q *queue) becomeContent(t *task) {
 	k := q.all
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	c := &task{seq: t.seq, class: classContent, conv: t.conv, updates: t.updates, content: t.content}
-	i, _ := slices.BinarySearchFunc(q.waiting[classContent], c.seq, func(o *task, seq uint64) int { return cmp.Compare(o.seq, seq) })
-	q.waiting[classContent] = slices.Insert(q.waiting[classContent], i, c)
-	q.wake(classContent)
+	q.insert(&task{seq: t.seq, class: classContent, conv: t.conv, updates: t.updates, content: t.content})
+}
+
+// insert adds a task at its position. The caller holds the lock.
+func (q *queue) insert(t *task) {
+	waiting := q.waiting[t.class]
+	i, _ := slices.BinarySearchFunc(waiting, t.seq, func(o *task, seq int64) int { return cmp.Compare(o.seq, seq) })
+	q.waiting[t.class] = slices.Insert(waiting, i, t)
+	q.wake(t.class)
 }
 
 // wake starts the class's worker if it has none, and makes every waiter check again. The caller holds the lock.
@@ -212,7 +214,7 @@ func (q *queue) ready(t *task) bool {
 }
 
 // before reports whether an unfinished task of class c came before seq.
-func (q *queue) before(c class, seq uint64) bool {
+func (q *queue) before(c class, seq int64) bool {
 	if a := q.active[c]; a != nil && a.seq < seq {
 		return true
 	}

@@ -25,7 +25,7 @@ func TestContentThatWasDroppedIsNotCommitted(t *testing.T) {
 		k.put(&task{class: classContent, updates: []int64{1}, content: &Message{}})
 		<-slow
 		var dropped []int64
-		k.put(&task{class: classUrgent, do: func(ctx context.Context, l *queue, t *task) {
+		k.put(&task{class: classUrgent, updates: []int64{2}, do: func(ctx context.Context, l *queue, t *task) {
 			dropped, _ = l.dropContent(ctx, t, func(*Message) bool { return true })
 		}})
 		synctest.Wait()
@@ -42,11 +42,58 @@ func TestAQueueIsForgottenWhenItIsEmpty(t *testing.T) {
 	k := newQueues(slog.New(slog.DiscardHandler), time.Minute)
 	for chat := range int64(3) {
 		done := make(chan struct{})
-		k.put(&task{conv: orchestrator.ConversationID{Chat: chat}, class: classControl, do: func(context.Context, *queue, *task) { close(done) }})
+		k.put(&task{conv: orchestrator.ConversationID{Chat: chat}, class: classControl, updates: []int64{chat + 1}, do: func(context.Context, *queue, *task) { close(done) }})
 		<-done
 	}
 	k.stop(t.Context())
 	if n := len(k.byConversation); n > 0 {
 		t.Errorf("%d queues of conversations are left", n)
 	}
+}
+
+// An abort drops the prompts that came before it, also those that are taken up again while it waits, and those that the
+// disk kept from being stored. It spares prompts that came after it.
+func TestAnAbortDropsWhatCameBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newQueues(slog.New(slog.DiscardHandler), time.Minute)
+		block := make(chan struct{})
+		var ran []int64
+		k.content = func(_ context.Context, q *queue, t *task) {
+			if t.updates[0] == 4 {
+				<-block
+				return
+			}
+			ran = append(ran, t.updates[0])
+		}
+		var u unfinished
+		content := func(update int64) *task {
+			return &task{class: classContent, updates: []int64{update}, content: &Message{Update: update}}
+		}
+		undo := func(update int64) { u.add([]int64{update}, &Message{Update: update}) }
+		undo(3)
+		undo(8)
+		k.put(content(4))
+		synctest.Wait()
+		var dropped []int64
+		prompts := 0
+		k.put(&task{class: classUrgent, updates: []int64{6}, do: func(ctx context.Context, q *queue, t *task) {
+			a := Abort{In: &Message{Update: 6}, queue: q, task: t, unfinished: &u}
+			dropped, prompts = a.Drop(ctx, func(*Message) bool { return true })
+		}})
+		synctest.Wait()
+		for _, update := range []int64{5, 7, 2} {
+			k.put(content(update))
+		}
+		synctest.Wait()
+		close(block)
+		synctest.Wait()
+		slices.Sort(dropped)
+		if !slices.Equal(dropped, []int64{2, 3, 5}) || prompts != 3 {
+			t.Errorf("dropped %v, %d prompts", dropped, prompts)
+		}
+		if left := u.take(); !slices.Equal(ran, []int64{7}) || !slices.Equal(left, []int64{8}) {
+			t.Errorf("ran %v, and %v are taken up later", ran, left)
+		}
+		k.stop(t.Context())
+	})
 }

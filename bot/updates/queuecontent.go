@@ -2,6 +2,7 @@ package updates
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 )
@@ -67,10 +68,10 @@ func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, known b
 }
 
 // newest is higher than every position in the order of arrival.
-const newest = ^uint64(0)
+const newest = math.MaxInt64
 
 // arrived reports whether an unfinished task of class c came after from and before to.
-func (q *queue) arrived(c class, from, to uint64) bool {
+func (q *queue) arrived(c class, from, to int64) bool {
 	between := func(t *task) bool { return t.seq > from && t.seq < to }
 	return q.active[c] != nil && between(q.active[c]) || slices.ContainsFunc(q.waiting[c], between)
 }
@@ -81,44 +82,47 @@ func (q *queue) dropContent(ctx context.Context, abort *task, concerns func(*Mes
 	k := q.all
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	q.waiting[classContent] = slices.DeleteFunc(q.waiting[classContent], func(t *task) bool {
-		if t.seq > abort.seq || !concerns(t.content) {
+	unwanted := func(t *task) bool {
+		if t.seq > abort.seq || t.dropped || !concerns(t.content) {
 			return false
 		}
 		updates = append(updates, t.updates...)
 		prompts++
 		return true
-	})
-	for a := q.active[classContent]; a != nil && a.seq < abort.seq && concerns(a.content); a = q.active[classContent] {
-		if q.pace != promptly && !a.dropped {
+	}
+	for {
+		q.waiting[classContent] = slices.DeleteFunc(q.waiting[classContent], unwanted)
+		a := q.active[classContent]
+		switch {
+		case a == nil || a.seq > abort.seq || a.dropped || !concerns(a.content):
+			return updates, prompts
+		case q.pace != promptly && unwanted(a):
 			a.dropped = true
 			a.stop()
-			updates = append(updates, a.updates...)
-			prompts++
 			q.touch()
 			return updates, prompts
-		}
-		if a.dropped {
-			return updates, prompts
-		}
-		if !q.await(ctx) {
+		case !q.await(ctx):
 			return updates, prompts
 		}
 	}
-	return updates, prompts
 }
 
 // Abort is a message that stops the running work of its conversation.
 type Abort struct {
-	In    *Message
-	queue *queue
-	task  *task
+	In         *Message
+	queue      *queue
+	task       *task
+	unfinished *unfinished
 }
 
-// Drop removes the prompts that came before the abort and that concerns accepts from the queue. It returns their
-// updates and their number.
+// Drop removes the prompts that came before the abort and that concerns accepts: from the queue, and from those that a
+// full disk kept from being stored. It returns their updates and their number.
 func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates []int64, prompts int) {
-	return a.queue.dropContent(ctx, a.task, concerns)
+	updates, prompts = a.queue.dropContent(ctx, a.task, concerns)
+	left, more := a.unfinished.drop(func(m *Message) bool {
+		return m.Conversation == a.In.Conversation && m.Update < a.In.Update && concerns(m)
+	})
+	return append(updates, left...), prompts + more
 }
 
 // Beside runs f on a goroutine of its own. Its ctx ends when ductor stops.

@@ -62,7 +62,7 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		r.finisher.answerMerged(ctx, parts[0], t.updates, r.sentence(r.lang.Of(q.id.Chat), err), nil)
+		r.finisher.answerPrompt(ctx, parts[0], t.updates, r.sentence(r.lang.Of(q.id.Chat), err))
 		return
 	}
 	first := parts[0]
@@ -234,7 +234,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	}
 	wants, named := r.takeName(ctx, first)
 	if named && !first.Role.May(orchestrator.ChangeSettings) {
-		r.finisher.answerMerged(ctx, first, t.updates, p.Text("common.not-for-members"), nil)
+		r.finisher.answerPrompt(ctx, first, t.updates, p.Text("common.not-for-members"))
 		return
 	}
 	r.name(ctx, first)
@@ -244,7 +244,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	}
 	text := wordingOf(parts)
 	if len(files) == 0 && isBlank(parts) {
-		r.finisher.answerMerged(ctx, first, t.updates, p.Text("updates.no-text"), nil)
+		r.finisher.answerPrompt(ctx, first, t.updates, p.Text("updates.no-text"))
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
@@ -262,12 +262,12 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	case errors.Is(err, orchestrator.ErrShutdown):
 		return
 	case ofDisk(err):
-		r.finisher.unfinished.add(t.updates)
+		r.finisher.unfinished.add(t.updates, first)
 	case err != nil:
 		r.log.Error("submit prompt", "updates", t.updates, "err", err)
-		r.finisher.answerMerged(ctx, first, t.updates, p.Text("updates.not-stored"), nil)
+		r.finisher.answerPrompt(ctx, first, t.updates, p.Text("updates.not-stored"))
 	case receipt.Full:
-		r.finisher.answerMerged(ctx, first, t.updates, p.Text("updates.queue-full"), nil)
+		r.finisher.answerPrompt(ctx, first, t.updates, p.Text("updates.queue-full"))
 	default:
 		r.acknowledge(first)
 		if receipt.Did == orchestrator.BusySteer && r.receipts() != NoReceipts {
@@ -335,7 +335,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 		case errors.Is(err, orchestrator.ErrShutdown):
 			return
 		case ofDisk(err):
-			r.finisher.unfinished.add(t.updates)
+			r.finisher.unfinished.add(t.updates, in)
 			return
 		case err != nil:
 			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)

@@ -283,7 +283,7 @@ func (r *Router) abort(ctx context.Context, q *queue, t *task) {
 }
 
 func (r *Router) stop(ctx context.Context, q *queue, t *task) {
-	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t})
+	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t, unfinished: r.finisher.unfinished})
 }
 
 // awaitEarlierCommands waits for the commands before an abort, unless work is running already.

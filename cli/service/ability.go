@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,8 +61,7 @@ func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fi
 	if !ok {
 		return nil, ""
 	}
-	home, _ := os.UserHomeDir() // without a home, the search ends at none
-	return cli.ReadProject(dir, home, reader.ProjectFiles())
+	return cli.ReadProject(dir, s.home, reader.ProjectFiles())
 }
 
 // ShowSkill adds a skill's contents to a request for the skill; see cli.SkillReader. It returns other requests

@@ -128,6 +128,10 @@ func (p *pool) evict(at *slot) {
 	}
 }
 
+// turnsEnd delays the measurement after a turn: the end of the turn is shown first, and turns that end together are
+// measured together.
+const turnsEnd = 250 * time.Millisecond
+
 // watchMemory keeps the agents below the memory limits until the service ends.
 func (s *Service) watchMemory() {
 	tick := time.NewTicker(s.opts.MemoryEvery)
@@ -140,6 +144,11 @@ func (s *Service) watchMemory() {
 		case <-tick.C:
 			since = time.Time{}
 		case <-s.pool.look:
+			select {
+			case <-time.After(turnsEnd):
+			case <-s.base.Done():
+				return
+			}
 			since = last
 		}
 		last = time.Now()

@@ -94,6 +94,8 @@ func TestMemoryIsLimited(t *testing.T) {
 		if r := <-over; r.Err != nil {
 			t.Error(r.Err)
 		}
+		time.Sleep(turnsEnd)
+		synctest.Wait()
 		if got := living(s); got != "" { // measured after the turn, not only periodically
 			t.Errorf("%q live after its turn", got)
 		}
@@ -120,6 +122,11 @@ func TestATurnMeasuresItsOwnProcess(t *testing.T) {
 		a, b := asked()
 		time.Sleep(time.Second)
 		run(t, s, "fake", cli.Request{Conversation: "b", Resume: p.opened()[1].id})
+		synctest.Wait()
+		if _, b2 := asked(); b2 != b {
+			t.Error("it is measured while the chat is yet to show the end of its turn")
+		}
+		time.Sleep(turnsEnd)
 		synctest.Wait()
 		if a2, b2 := asked(); a2 != a || b2 == b {
 			t.Errorf("after a turn of b, a was measured %d times and b %d times", a2-a, b2-b)

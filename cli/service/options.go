@@ -37,7 +37,7 @@ type Options struct {
 	// MaxMemory limits the bytes of the agents and everything they started; 0 is no limit. Beyond it idle processes are
 	// ended, the longest idle one first. Busy ones never are.
 	MaxMemory   int64
-	MemoryEvery time.Duration // between two measurements; there is also one after each turn
+	MemoryEvery time.Duration // between two measurements; there is also one soon after each turn
 
 	MenuTTL  time.Duration // maximum age of a list of models
 	MenuWait time.Duration // limit of the time for listing models

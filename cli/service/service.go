@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type Service struct {
 	runEnvs  *runEnvs
 	pool     *pool
 	present  *present
+	home     string // of ductor's user, with links resolved; an agent may change links while ductor runs
 
 	leftMu sync.Mutex
 	left   map[cli.TurnID]*leftTurn // resumable turns
@@ -64,9 +66,11 @@ func New(opts Options) (*Service, error) {
 		opts.Default = opts.Providers[0].Agent()
 	}
 	base, shutdown := context.WithCancelCause(context.Background())
+	home, _ := os.UserHomeDir() // without a home, searches for project settings end at none
 	s := &Service{
 		core: &core{opts: opts, base: base, work: newGroup()}, shutdown: shutdown,
 		registry: opts.Registry, left: map[cli.TurnID]*leftTurn{}, spared: map[cli.RunID]int{}, present: newPresent(),
+		home: cli.RealPath(home),
 	}
 	if err := s.enterRunEnvs(); err != nil {
 		s.shutdown(err)

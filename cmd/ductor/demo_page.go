@@ -8,12 +8,10 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/app"
 	"ductor/internal/config"
@@ -140,8 +138,8 @@ func (d *demoBot) start(ctx context.Context) error {
 
 func (d *demoBot) startLocked(ctx context.Context) error {
 	a, err := app.Build(ctx, d.cfg, app.Options{
-		Log: d.log, Scrub: tgapi.NewScrubber(d.srv.Token()), Version: describe(), Watch: d.happened,
-		Transport: d.srv.Client().Transport,
+		Log: d.log, Scrub: app.NewScrubber(d.cfg), Version: describe(), Watch: d.happened,
+		Network: app.Network{Telegram: d.srv.Client().Transport},
 	})
 	if err != nil {
 		return err
@@ -223,7 +221,7 @@ func (d *demoBot) Budgets() []demo.Budget {
 	for _, b := range d.app.Budgets() {
 		name := "the whole bot"
 		if b.Chat != 0 {
-			name = "chat " + strconv.FormatInt(b.Chat, 10)
+			name = fmt.Sprint("chat ", b.Chat)
 		}
 		list = append(list, demo.Budget{
 			Name: name, Tokens: float64(int(b.Tokens*10)) / 10, Burst: b.Rate.Burst, Every: b.Rate.Every.Seconds(),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -107,8 +108,8 @@ type Options struct {
 	Launcher Launcher
 	// Watch receives the events of turns. It may be nil.
 	Watch Watch
-	// Transport makes the calls to Telegram. If it is nil, the App makes the configured one.
-	Transport http.RoundTripper
+	// Network replaces connections. The App opens the ones that are nil as configured.
+	Network Network
 	// Examine checks the running configuration and its agents on this machine for /doctor. If it is nil, the command is missing.
 	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
 	// Load reads the configuration again. If it is nil, the configuration cannot be reloaded.
@@ -120,6 +121,12 @@ type Options struct {
 	Store store.Options
 	// Started is called when the start is complete. If it is nil, the App returns memory to the kernel that only the start used.
 	Started func() error
+}
+
+// Network contains the connections of an App. Agents have their own.
+type Network struct {
+	Telegram http.RoundTripper // makes the calls to Telegram
+	Webhooks net.Listener      // accepts the calls of webhooks
 }
 
 // Launcher is a launcher that the App closes.

@@ -111,8 +111,8 @@ func (b budgetToWatch) Limits() (day, month float64) {
 // countedTransport returns the transport to Telegram, which counts calls.
 func (a *App) countedTransport() (http.RoundTripper, error) {
 	a.calls = metrics.NewCalls()
-	if a.Transport != nil {
-		return a.calls.Transport(a.Transport), nil
+	if a.Network.Telegram != nil {
+		return a.calls.Transport(a.Network.Telegram), nil
 	}
 	t, err := Transport(a.cfg)
 	if err != nil {

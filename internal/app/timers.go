@@ -30,7 +30,7 @@ type timers struct {
 
 // newTimers creates the scheduler. It runs no job before start.
 func newTimers(a *App) *timers {
-	return &timers{scheduler: heartbeat.New(heartbeat.Options{
+	return &timers{listener: a.Network.Webhooks, scheduler: heartbeat.New(heartbeat.Options{
 		Store: a.db, Runner: jobRunner{a}, Notifier: jobNotifier{a}, Lang: a.lang, Now: time.Now, NewID: newID,
 		Logger:    a.Log,
 		Directory: func(path string) (string, error) { return a.orchestrator.Directory(path) },
@@ -63,7 +63,7 @@ func buildTimers(ctx context.Context, a *App) error {
 	b.sweep = heartbeat.Sweep{Runs: a.service.Registry(), Now: time.Now, Logger: a.Log, Every: min(sweepEvery, stale/4),
 		Age: stale}
 	b.retention = retention(func() config.Config { return a.now().Config }, a.db, &a.envs, a.Log)
-	if len(a.cfg.Webhooks.Hooks) > 0 {
+	if b.listener == nil && len(a.cfg.Webhooks.Hooks) > 0 {
 		b.listener, err = webhook.Listen(ctx, webhook.ServerOptions{Addr: a.cfg.Webhooks.Listen,
 			Remote: a.cfg.Webhooks.Remote})
 	}

@@ -54,14 +54,21 @@ func OfEnvironment(environ []string) (all []string) {
 // OfProject returns the secrets in the files of a directory's project. It searches the directory, its parents up to the
 // top of the repository, and its direct subdirectories. It ignores files that it cannot read.
 func OfProject(dir string) (all []string) {
-	for _, d := range append(projectDirs(dir), subdirs(dir)...) {
+	entries, err := os.ReadDir(dir)
+	dirs := projectDirs(dir)
+	if err == nil && !slices.ContainsFunc(entries, isSecretFile) { // most directories have none
+		dirs = dirs[1:]
+	}
+	for _, d := range append(dirs, subdirs(dir, entries)...) {
 		all = append(all, secretsInDir(d)...)
 	}
 	return all
 }
 
-// projectDirs returns a directory and its parents up to the top of the repository. Outside of a repository it returns
-// only the directory.
+func isSecretFile(e os.DirEntry) bool { return slices.Contains(fileNames(), e.Name()) }
+
+// projectDirs returns a directory and, after it, its parents up to the top of the repository. Outside of a repository
+// it returns only the directory.
 func projectDirs(dir string) []string {
 	var path []string
 	for d := dir; len(path) < maxParents; d = filepath.Dir(d) {
@@ -77,8 +84,7 @@ func projectDirs(dir string) []string {
 }
 
 // subdirs returns the first subdirectories of a directory.
-func subdirs(dir string) (dirs []string) {
-	entries, _ := os.ReadDir(dir) // empty if the directory cannot be read
+func subdirs(dir string, entries []os.DirEntry) (dirs []string) {
 	for _, e := range entries {
 		if e.IsDir() && len(dirs) < maxSubdirs && !strings.HasPrefix(e.Name(), ".") && e.Name() != "node_modules" {
 			dirs = append(dirs, filepath.Join(dir, e.Name()))

@@ -146,9 +146,8 @@ func (r *Rescue) distrust(ctx context.Context, db *DB) error {
 				SELECT u.value, x'', t.queued, t.queued FROM turns t, json_each(iif(json_valid(t.updates), t.updates, '[]')) u`,
 			`UPDATE turns SET state = 'running', started = queued, run = 'unknown' WHERE state = 'queued' AND delivered = 0`,
 			`UPDATE turns SET delivered = 1 WHERE state <> 'running' AND delivered = 0`,
-			// The chat may show more of them than is known here.
+			// The chat may show more of them than is known here. Their messages stay: they have to lose their buttons.
 			`DELETE FROM cards WHERE turn IN (SELECT id FROM turns WHERE state = 'running' AND run = 'unknown')`,
-			`DELETE FROM messages WHERE turn IN (SELECT id FROM turns WHERE state = 'running' AND run = 'unknown')`,
 			`UPDATE messages SET content = NULL, state = CASE WHEN state IN ('pending', 'sending') THEN 'unknown' ELSE state END`,
 			`UPDATE inbox SET raw = x'', handled = max(handled, received, 1)`,
 			`UPDATE job_runs SET told = 1, state = CASE WHEN state IN ('waiting', 'asked') THEN 'skipped' ELSE state END`,

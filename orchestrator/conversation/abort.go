@@ -12,7 +12,9 @@ import (
 //
 // It first aborts the running turn and calls told, with nil if nothing ran; neither waits for a commit. Then it records
 // the abort, in one commit with the updates and notices that answer returns. No queued turn starts before that commit.
-// The card shows when the turn has ended. If Stop fails, the result of answer is not stored.
+// The card shows when the turn has ended. If Stop fails, it stores the abort and the updates of answer later, without
+// the notices. If the engine ends before that, the next process takes up the updates again; Stop spares the turns that
+// came after them.
 func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	c, err := e.conversation(by.Conversation)
@@ -54,9 +56,9 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return nil
 }
 
-// end aborts a turn if the user may end it. It does not block.
+// end aborts a turn if the user may end it and it did not come after by. It does not block.
 func (c *conversation) end(r *running, by orchestrator.Press) *orchestrator.Stopping {
-	if r == nil || !by.MayEnd(r.turn) {
+	if r == nil || !by.MayEnd(r.turn) || by.Precedes(r.turn) {
 		return nil
 	}
 	s := c.stopping(r)
@@ -99,14 +101,14 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 	report.Running = report.Stopping != nil
 	var kept, dropped []waiting
 	for _, w := range c.queue {
-		if by.MayEnd(w.turn) {
+		if by.MayEnd(w.turn) && !by.Precedes(w.turn) {
 			dropped = append(dropped, w)
 		} else {
 			kept = append(kept, w)
 		}
 	}
 	c.queue, report.Dropped = kept, len(dropped)
-	if by.May(orchestrator.EndAny) {
+	if by.May(orchestrator.EndAny) && (now == nil || !by.Precedes(now.turn)) {
 		c.cleared++
 		report.Unshown = c.giveUpShowing()
 		report.Running = c.e.opts.Gateway.Abort(c.id.Key()) || report.Running
@@ -114,7 +116,7 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 	handled := answer(report)
 	// If the store cannot record the abort now, it must later: otherwise the next process would run these turns.
 	_, err := c.e.record(ctx, c.e.log, func(ctx context.Context) error {
-		defer func() { handled = orchestrator.Handled{} }() // the caller knows that answer's result was not stored
+		defer func() { handled.Notices = nil }() // the caller knows that they were not stored
 		return c.e.opts.Store.AbortTurns(ctx, ending, ids(dropped), handled)
 	})
 	for _, w := range dropped {

@@ -60,7 +60,7 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-chan bool) <-chan bool {
 	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
-	e := c.e
+	e, keep := c.e, ctx
 	ctx, giveUp := context.WithCancelCause(ctx)
 	before, tried := c.delivering(t, giveUp)
 	e.wg.Go(func() {
@@ -94,11 +94,11 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 				log.Error("mark turn delivered", "err", err)
 			}
 		}
-		if rest == nil {
+		if wanted && rest == nil {
 			mark()
 		} else { // otherwise the next process shows it
 			e.wg.Go(func() {
-				if <-rest {
+				if (rest == nil || <-rest) && (wanted || e.withdraw(keep, d)) {
 					mark()
 				}
 			})
@@ -115,6 +115,22 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 	case <-wait.C:
 	}
 	return shown
+}
+
+// withdraw removes the buttons from the card of an outcome that a user does not want to see. It reports whether the chat
+// shows that.
+func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
+	o, log := d.turn.Outcome, e.log.With("turn", d.turn.ID)
+	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil { // with its file changes
+		o = t.Outcome
+	}
+	o.Announce = orchestrator.Unwanted
+	if err := e.opts.Store.AmendOutcome(ctx, d.turn.ID, o); err != nil {
+		log.Error("store that an outcome is not wanted", "err", err)
+	}
+	ctx, stop := e.untilClosed(ctx)
+	defer stop()
+	return e.retryUntilDone(log, "buttons-not-removed", func() error { return d.show(ctx, o) })
 }
 
 // delivering registers the delivery of an outcome as the conversation's last. before is closed once the previous

@@ -143,17 +143,21 @@ func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 		return nil
 	}
 	dir := filepath.Join(e.opts.UploadsDir, id.UploadFolder())
-	err := os.Mkdir(dir, 0o700)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		e.log.Warn("create the upload folder of a chat", "dir", dir, "err", err)
-		return nil
-	}
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		e.log.Warn("an agent does not get the uploads of its chat: their folder is a link or no directory",
+	for {
+		info, err := os.Lstat(dir)
+		if err == nil && info.IsDir() {
+			return []string{dir}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = os.Mkdir(dir, 0o700)
+			if err == nil || errors.Is(err, fs.ErrExist) {
+				continue
+			}
+		}
+		e.log.Warn("an agent does not get the uploads of its chat: their folder is missing, a link or no directory",
 			"dir", dir, "err", err)
 		return nil
 	}
-	return []string{dir}
 }
 
 // projectOf returns the deepest project that contains a directory; zero for none. It resolves links.

@@ -408,6 +408,10 @@ func (c *card) Amend(_ context.Context, o orchestrator.Outcome) error {
 func (c *card) Leave(context.Context) { c.chat.say("left %s", c.turn.Prompt.Text) }
 
 func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
+	if o.Announce == orchestrator.Unwanted {
+		c.chat.say("withdrawn %s", c.turn.Prompt.Text)
+		return nil
+	}
 	if c.chat.stuck != nil {
 		c.chat.say("showing %s", c.turn.Prompt.Text)
 		select {

@@ -23,7 +23,7 @@ func TestAModeEndsWhereItsEnvironmentChanges(t *testing.T) {
 	for _, mode := range []cli.PermissionMode{cli.AcceptEdits, cli.Auto, cli.Bypass} {
 		t.Run(string(mode), func(t *testing.T) {
 			root := t.TempDir()
-			h := openIn(t, filepath.Join(t.TempDir(), "db"), root, inSandboxes())
+			h := openIn(t, newPath(t), root, inSandboxes())
 			for _, from := range []string{"web", "plain"} {
 				to := map[string]string{"web": "plain", "plain": "db"}[from]
 				h.in(t, root, from, "before in "+from)
@@ -59,7 +59,7 @@ func TestAModeEndsWhereItsEnvironmentChanges(t *testing.T) {
 // The configuration changes the environment of a directory while ductor is not running. Neither the mode nor a rule
 // applies there any more. A plan that starts there, or edits that are accepted there, apply there.
 func TestRightsOutliveNoChangeOfTheConfiguration(t *testing.T) {
-	path, root := filepath.Join(t.TempDir(), "db"), t.TempDir()
+	path, root := newPath(t), t.TempDir()
 	inside := policy{of: map[string]cli.Sandbox{"plain": "web"}}
 	h := openIn(t, path, root, inside)
 	lasting := orchestrator.Verdict{Choice: orchestrator.AllowPattern}

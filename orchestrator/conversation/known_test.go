@@ -275,7 +275,7 @@ func TestEveryAgentIsToldEverythingOnce(t *testing.T) {
 // If an agent lost a session and started it again under the same ID, ductor continues it and does not repeat the whole
 // history. The chat reports the lost session only if the agent had answered there.
 func TestASessionBegunAnewUnderItsIDIsContinued(t *testing.T) {
-	h := openAt(t, filepath.Join(t.TempDir(), "db"), nil)
+	h := openAt(t, newPath(t), nil)
 	var asked []cli.Request
 	lost := true
 	h.agent.reply = func(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -314,7 +314,7 @@ func TestASessionBegunAnewUnderItsIDIsContinued(t *testing.T) {
 // changed repeats nothing.
 func TestARunWhenTheLimitEndsRepeatsItsPrompt(t *testing.T) {
 	for prompt, want := range map[string]int{"look at the log": 1, "look at the disk": 2} {
-		h := openForOrders(t, filepath.Join(t.TempDir(), "db"), t.TempDir())
+		h := openForOrders(t, newPath(t), t.TempDir())
 		var read string
 		h.agent.reply = func(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 			emit(cli.SessionStarted{AgentSessionID: cli.AgentSessionID(who)})

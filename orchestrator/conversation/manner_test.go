@@ -3,7 +3,6 @@ package conversation_test
 import (
 	"errors"
 	"maps"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -40,7 +39,7 @@ func withRoles(defaultRole string) func(*conversation.Options) {
 }
 
 func TestAPermissionModeIsOfOneConversationAndStays(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "db")
+	path := newPath(t)
 	h := openAt(t, path, nil)
 	for _, mode := range cli.PermissionModes() {
 		if err := h.SetPermission(t.Context(), here, mode, owner); err != nil {
@@ -90,7 +89,7 @@ func TestAPermissionModeHoldsForWhatWaitsAndNotForWhatRuns(t *testing.T) {
 }
 
 func TestARoleIsPlayedFromTheNextTurnOnInTheSameSession(t *testing.T) {
-	h := openAt(t, filepath.Join(t.TempDir(), "db"), withRoles(""))
+	h := openAt(t, newPath(t), withRoles(""))
 	if roles := h.Roles(); !slices.Equal(roles, []string{"author", "reviewer"}) {
 		t.Errorf("roles %q", roles)
 	}
@@ -128,7 +127,7 @@ func TestARoleIsPlayedFromTheNextTurnOnInTheSameSession(t *testing.T) {
 }
 
 func TestNoRoleIsNoneAlsoWhereADefaultIsConfigured(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "db")
+	path := newPath(t)
 	h := openAt(t, path, withRoles("reviewer"))
 	if got := h.ask(t, here, "one").AppendPrompt; got != "You review." {
 		t.Errorf("by default the agent was told %q", got)

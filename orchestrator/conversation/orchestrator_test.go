@@ -169,10 +169,11 @@ func TestAnAbortEndsADelivery(t *testing.T) {
 			}
 			h.submit(t, here, "second")
 			h.await(t, "showing second")
-			turn, err := h.db.Turn(t.Context(), first.Turn)
-			if err != nil || turn.State != orchestrator.TurnDone || !turn.Delivered {
-				t.Errorf("the first turn is %s, delivered %v, %v", turn.State, turn.Delivered, err)
-			}
+			h.await(t, "withdrawn first")
+			h.eventually(t, "the first turn to be delivered", func() bool {
+				turn, err := h.db.Turn(t.Context(), first.Turn)
+				return err == nil && turn.State == orchestrator.TurnDone && turn.Outcome.Announce == orchestrator.Unwanted && turn.Delivered
+			})
 			close(h.chat.stuck)
 			h.await(t, "done second")
 		})
@@ -349,7 +350,7 @@ func TestResetRules(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.IdleReset, o.DailyReset = c.idle, c.daily })
+			h := openAt(t, newPath(t), func(o *conversation.Options) { o.IdleReset, o.DailyReset = c.idle, c.daily })
 			h.submit(t, here, "one")
 			h.await(t, "done one")
 			h.clock.advance(c.pass)
@@ -363,7 +364,7 @@ func TestResetRules(t *testing.T) {
 }
 
 func TestASessionThatWasResetCanBeGoneOnWith(t *testing.T) {
-	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.IdleReset = time.Hour })
+	h := openAt(t, newPath(t), func(o *conversation.Options) { o.IdleReset = time.Hour })
 	h.submit(t, here, "one")
 	h.await(t, "done one")
 	sessions, err := h.Sessions(t.Context(), here)
@@ -392,7 +393,7 @@ func TestADirectoryStaysInsideTheRoots(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(root, "escape")); err != nil {
 		t.Fatal(err)
 	}
-	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.Dir, o.Roots = root, []string{root} })
+	h := openAt(t, newPath(t), func(o *conversation.Options) { o.Dir, o.Roots = root, []string{root} })
 	cases := []struct {
 		path string
 		err  error
@@ -410,7 +411,7 @@ func TestADirectoryStaysInsideTheRoots(t *testing.T) {
 }
 
 func TestWhatAnEarlierDuctorLeftIsTakenUp(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "db")
+	path := newPath(t)
 	before := openAt(t, path, nil)
 	before.agent.reply = untilAborted
 	before.submit(t, here, "running")
@@ -434,7 +435,7 @@ func TestWhatAnEarlierDuctorLeftIsTakenUp(t *testing.T) {
 }
 
 func TestAnOutcomeTheChatDidNotTakeIsShownAfterTheNextStart(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "db")
+	path := newPath(t)
 	before := openAt(t, path, nil)
 	before.chat.takes(errors.New("no network"))
 	r := before.submit(t, here, "hello")

@@ -3,7 +3,6 @@ package conversation_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +19,7 @@ import (
 // the state of the turn that ran; empty if it reached no agent.
 func successor(t *testing.T, remains cli.Remains) *house {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "db")
+	path := newPath(t)
 	before := openAt(t, path, nil)
 	before.agent.reply, before.agent.stuck = untilAborted, remains == ""
 	before.submit(t, here, "running")
@@ -133,7 +132,7 @@ func TestATurnThatDuctorCrashedOverIsGivenUp(t *testing.T) {
 }
 
 func TestAnOutcomeThatDuctorCrashedOverIsNoLongerShown(t *testing.T) {
-	h := openAt(t, filepath.Join(t.TempDir(), "db"), nil)
+	h := openAt(t, newPath(t), nil)
 	turn := orchestrator.Turn{ID: "t", Prompt: orchestrator.Prompt{Conversation: here, Text: "deadly"}, State: orchestrator.TurnQueued}
 	if err := h.db.EnqueueTurn(t.Context(), turn); err != nil {
 		t.Fatal(err)
@@ -207,7 +206,7 @@ func TestDetachLeavesTheQueueAndTakesNothingMore(t *testing.T) {
 
 // TestAnAbortBeforeATurnBeganOutlivesDuctor: choosing the agent takes a while, and ductor is killed before it is done.
 func TestAnAbortBeforeATurnBeganOutlivesDuctor(t *testing.T) {
-	path, begin := filepath.Join(t.TempDir(), "db"), make(chan struct{})
+	path, begin := newPath(t), make(chan struct{})
 	before := openAt(t, path, func(o *conversation.Options) { o.Gateway = slowStart{o.Gateway.(*agent), begin} })
 	before.submit(t, here, "running")
 	if report, err := before.Abort(t.Context(), here); err != nil || !report.Running {
@@ -234,7 +233,7 @@ func TestAnAbortBeforeATurnBeganOutlivesDuctor(t *testing.T) {
 // TestWhatRanGoesOnBeforeAPromptThatWasTakenBack: that prompt was steered into an earlier turn, so its place in the
 // queue is before the turn that ran meanwhile.
 func TestWhatRanGoesOnBeforeAPromptThatWasTakenBack(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "db")
+	path := newPath(t)
 	before, end := openAt(t, path, nil), make(chan struct{})
 	before.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 		if lastLine(req.Prompt) == "first" {

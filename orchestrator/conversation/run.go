@@ -72,7 +72,7 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
 	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // its process is gone
-		r.e.warm(r.keep, r.turn.Prompt.Conversation)
+		r.e.warmLater(r.keep, r.turn.Prompt.Conversation, afterAbort)
 	}
 	outcome.Steps = r.saveSteps()
 	changed := r.running.Events.EndFiles()

@@ -76,7 +76,7 @@ func inSandboxes() policy { return policy{of: map[string]cli.Sandbox{"web": "web
 
 func TestAConversationRunsWhereItsProjectDoes(t *testing.T) {
 	root := t.TempDir()
-	h := openIn(t, filepath.Join(t.TempDir(), "db"), root, inSandboxes())
+	h := openIn(t, newPath(t), root, inSandboxes())
 	for _, tc := range []struct {
 		dir string
 		in  cli.Sandbox
@@ -104,7 +104,7 @@ func TestAConversationRunsWhereItsProjectDoes(t *testing.T) {
 
 // The request lists the files that a prompt names, so that they can be copied to the agent's environment.
 func TestARequestTellsItsFiles(t *testing.T) {
-	h := openIn(t, filepath.Join(t.TempDir(), "db"), t.TempDir(), inSandboxes())
+	h := openIn(t, newPath(t), t.TempDir(), inSandboxes())
 	_, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Person: 1, Text: "look", Updates: []int64{1 << 40},
 		Attachments: []orchestrator.Attachment{{Path: "/u/a.png", Name: "a.png", MIME: "image/png", Image: true}, {Path: "/u/b", Name: "b", MIME: "text/plain"}}}, orchestrator.Wants{})
 	if err != nil {
@@ -119,7 +119,7 @@ func TestARequestTellsItsFiles(t *testing.T) {
 // The agent hears of an answer once its files are there. Nothing is decided if they cannot be brought. A path in a text brings nothing.
 func TestFilesOfAnAnswerAreBroughtBeforeItIsDecided(t *testing.T) {
 	root := t.TempDir()
-	h := openIn(t, filepath.Join(t.TempDir(), "db"), root, inSandboxes())
+	h := openIn(t, newPath(t), root, inSandboxes())
 	if _, err := h.SetDir(t.Context(), here, filepath.Join(root, "web"), owner); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestFilesOfAnAnswerAreBroughtBeforeItIsDecided(t *testing.T) {
 // A session continues when its environment changes: the agent there gets the history. When the environment changes
 // back, the first agent session continues. An agent's own session ID is never used in another environment.
 func TestASessionOutlivesAChangeOfItsPlace(t *testing.T) {
-	path, root := filepath.Join(t.TempDir(), "db"), t.TempDir()
+	path, root := newPath(t), t.TempDir()
 	inside := policy{of: map[string]cli.Sandbox{"plain": "web"}}
 	var first cli.Request
 	for _, tc := range []struct {
@@ -213,7 +213,7 @@ func TestAnOrderMayAskForASandboxAndNeverLeavesOne(t *testing.T) {
 			"The agent failed: this task is to run outside of a sandbox, and everything in its directory runs in one."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h := openIn(t, filepath.Join(t.TempDir(), "db"), t.TempDir(), tc.policy)
+			h := openIn(t, newPath(t), t.TempDir(), tc.policy)
 			h.order(t, order("o1", "go", orchestrator.Wants{Sandbox: tc.wants}))
 			h.awaitEnded(t, "o1")
 			turn, err := h.db.Turn(t.Context(), "o1")
@@ -226,7 +226,7 @@ func TestAnOrderMayAskForASandboxAndNeverLeavesOne(t *testing.T) {
 			}
 		})
 	}
-	h := openIn(t, filepath.Join(t.TempDir(), "db"), t.TempDir(), policy{})
+	h := openIn(t, newPath(t), t.TempDir(), policy{})
 	if err := h.SubmitOrder(t.Context(), order("o2", "go", orchestrator.Wants{Sandbox: "vm"})); !errors.Is(err, orchestrator.ErrBadChoice) {
 		t.Errorf("a place of no known kind: %v", err)
 	}
@@ -234,7 +234,7 @@ func TestAnOrderMayAskForASandboxAndNeverLeavesOne(t *testing.T) {
 
 // A turn without its sandbox reports why, and Run again tries the same environment again.
 func TestATurnWithoutItsSandboxCanBeRunAgain(t *testing.T) {
-	h := openIn(t, filepath.Join(t.TempDir(), "db"), t.TempDir(), policy{of: map[string]cli.Sandbox{"plain": "web"}})
+	h := openIn(t, newPath(t), t.TempDir(), policy{of: map[string]cli.Sandbox{"plain": "web"}})
 	h.agent.reply = func(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 		r := cli.Result{Err: &cli.Failure{Kind: cli.NoSandbox, Agent: who, Sandbox: req.Sandbox, Reason: "Docker cannot be reached; start it"}}
 		emit(r)
@@ -276,7 +276,7 @@ func TestAChangedPolicyFindsATurnThatWasRunning(t *testing.T) {
 		{"nobody knows", cli.RemainsUnknown, policy{}, "redelivered running: interrupted", []cli.Sandbox{""}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			path, root := filepath.Join(t.TempDir(), "db"), t.TempDir()
+			path, root := newPath(t), t.TempDir()
 			before := openIn(t, path, root, web)
 			before.agent.reply = untilAborted
 			before.submit(t, here, "running")

@@ -3,7 +3,6 @@ package conversation_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -110,7 +109,7 @@ func TestAPromptThatPerhapsArrivedIsNotAskedAgain(t *testing.T) {
 }
 
 func TestDuctorDiesWhileItSteers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "db")
+	path := newPath(t)
 	before := openAt(t, path, nil)
 	before.agent.reply = untilAborted
 	running := before.submit(t, here, "running")
@@ -253,7 +252,7 @@ func (s slowStart) Default(ctx context.Context, in cli.Sandbox) (cli.Agent, *cli
 
 func TestAPromptCannotBeHandedToATurnThatHasNotBegun(t *testing.T) {
 	begin := make(chan struct{})
-	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) {
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
 		o.Gateway = slowStart{o.Gateway.(*agent), begin}
 	})
 	h.submit(t, here, "running")

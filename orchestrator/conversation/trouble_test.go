@@ -57,7 +57,7 @@ func TestAChangeWhileATurnBeginsItsSessionLosesNeither(t *testing.T) {
 			}
 		}
 	}
-	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) {
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
 		s.DB = o.Store.(*store.DB)
 		o.Store = s
 	})
@@ -85,6 +85,9 @@ type faulty struct {
 }
 
 var errFull = errors.New("the disk is full")
+
+// newPath returns where a test puts its database.
+func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "db") }
 
 func faultyHouse(t *testing.T, path string) (*house, *faulty) {
 	f := &faulty{fail: map[string]int{}}
@@ -155,7 +158,7 @@ func waitingHouse(t *testing.T, path string) (*house, *faulty, orchestrator.Rece
 
 // TestACancelThatCouldNotBeRecordedCanBePressedAgain: until then the prompt waits.
 func TestACancelThatCouldNotBeRecordedCanBePressedAgain(t *testing.T) {
-	h, f, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
+	h, f, waiting := waitingHouse(t, newPath(t))
 	f.set("CancelTurn", 1)
 	if ok, err := h.CancelQueued(t.Context(), waiting.Turn, by(1, here)); !errors.Is(err, errFull) || ok {
 		t.Errorf("cancelled %v, %v", ok, err)
@@ -171,7 +174,7 @@ func TestACancelThatCouldNotBeRecordedCanBePressedAgain(t *testing.T) {
 // TestAnAbortWhileItSteersOutlivesDuctor: ductor dies before it records the end of the prompt that returned to the
 // queue.
 func TestAnAbortWhileItSteersOutlivesDuctor(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "db")
+	path := newPath(t)
 	before, f, waiting := waitingHouse(t, path)
 	before.agent.steer = func(cli.TurnID, cli.Request) error {
 		if _, err := before.Abort(context.Background(), here); err != nil {
@@ -198,7 +201,7 @@ func TestAnAbortWhileItSteersOutlivesDuctor(t *testing.T) {
 // TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater, while ductor runs. Until then its buttons do nothing, and a job
 // waits for its end.
 func TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
-	h, f := faultyHouse(t, filepath.Join(t.TempDir(), "db"))
+	h, f := faultyHouse(t, newPath(t))
 	f.set("FinishTurn", 2)
 	r := h.submit(t, here, "first")
 	h.await(t, "done first")
@@ -215,7 +218,7 @@ func TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 
 // TestATurnThatCouldNotBeStartedIsNotStartedLater: the chat has already shown it as failed.
 func TestATurnThatCouldNotBeStartedIsNotStartedLater(t *testing.T) {
-	h, f := faultyHouse(t, filepath.Join(t.TempDir(), "db"))
+	h, f := faultyHouse(t, newPath(t))
 	f.set("StartTurn", 2)
 	r := h.submit(t, here, "first")
 	h.await(t, "failed first")
@@ -227,7 +230,7 @@ func TestATurnThatCouldNotBeStartedIsNotStartedLater(t *testing.T) {
 
 // TestAnAbortThatCouldNotBeRecordedIsRecordedLater: turns that the chat showed as dropped do not run after a restart.
 func TestAnAbortThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
-	h, f, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
+	h, f, waiting := waitingHouse(t, newPath(t))
 	f.set("AbortTurns", 2)
 	report, err := h.Abort(t.Context(), here)
 	if !errors.Is(err, errFull) || !report.Running || report.Dropped != 1 {
@@ -241,10 +244,10 @@ func TestAnAbortThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 	})
 }
 
-// An abort and its answer are stored together or not at all. A prompt that was submitted before the abort and is stored
-// during it does not run.
+// An abort is stored together with the updates and notices of its answer, or later without the notices. A prompt that was
+// submitted before the abort and is stored during it does not run.
 func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
-	h, f, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
+	h, f, waiting := waitingHouse(t, newPath(t))
 	if _, err := h.db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 77, Raw: []byte("/abort")}}); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +281,7 @@ func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
 			return err == nil && turn.State == orchestrator.TurnCancelled
 		})
 	}
-	if got := stored(); got != "1 updates, 0 notices" {
+	if got := stored(); got != "0 updates, 0 notices" {
 		t.Errorf("after an abort that was not stored at once: %s", got)
 	}
 	if dropped, err = stop(func(*orchestrator.Stopping) {}); err != nil || dropped != 0 {
@@ -287,6 +290,21 @@ func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
 	if got := stored(); got != "0 updates, 1 notices" {
 		t.Errorf("after an abort: %s", got)
 	}
+}
+
+// TestAnAbortSparesWhatCameAfterIt: a process that takes up an old abort may find newer turns.
+func TestAnAbortSparesWhatCameAfterIt(t *testing.T) {
+	h, _, waiting := waitingHouse(t, newPath(t))
+	turn, err := h.db.Turn(t.Context(), waiting.Turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser, Updates: []int64{turn.Prompt.Updates[0] - 1}}
+	report, err := h.Stop(t.Context(), stop, func(*orchestrator.Stopping) {}, storeNothing)
+	if err != nil || !report.Running || report.Dropped != 0 {
+		t.Errorf("aborted %+v, %v", report, err)
+	}
+	h.await(t, "done waiting")
 }
 
 // TestASecondPressOfStartFreshTakesNothingAway: the turn of the first press has started a new session of its agent.

@@ -14,17 +14,28 @@ import (
 // warmLimit limits the time for choosing the agent to warm up.
 const warmLimit = 15 * time.Second
 
+// afterAbort delays the start of the next agent after an abort: the chat first shows that the turn was stopped.
+const afterAbort = 500 * time.Millisecond
+
 // warm opens the agent of the conversation's next prompt in the background, so that it can start while the user is
 // still typing. It ignores failures, because the turn shows them.
-func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) {
+func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) { e.warmLater(ctx, id, 0) }
+
+// warmLater is warm after a pause.
+func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, pause time.Duration) {
 	if !e.open() {
 		return
 	}
 	go func() {
 		defer e.wg.Done()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), warmLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pause+warmLimit)
 		defer cancel()
 		defer context.AfterFunc(e.life, cancel)()
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
 		who, req, err := e.next(ctx, id)
 		if err != nil {
 			e.log.Info("no agent is opened ahead", "chat", id.Chat, "topic", id.Topic, "err", err)

@@ -2,6 +2,7 @@ package conversation_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -97,4 +98,27 @@ func TestStatusTellsWhatLives(t *testing.T) {
 	if diff := cmp.Diff(h.agent.living, st.Live); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// The agent of the next turn starts after the chat shows that a turn was stopped, not at the same time.
+func TestAnAgentIsOpenedAheadAfterAnAbortIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t)
+		h.agent.replies(untilAborted)
+		h.submit(t, here, "first")
+		synctest.Wait()
+		if _, err := h.Abort(t.Context(), here); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		h.await(t, "aborted first")
+		if n := len(h.agent.opened()); n != 0 {
+			t.Errorf("%d agents are opened while the abort is shown", n)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := len(h.agent.opened()); n != 1 {
+			t.Errorf("%d agents are opened after the abort, want 1", n)
+		}
+	})
 }

@@ -58,7 +58,7 @@ const (
 	// rounds is the number of deltas and aborts to compare.
 	rounds = 4
 	// mostDelta and mostAbort may only decrease.
-	mostDelta, mostAbort = 330, 900
+	mostDelta, mostAbort = 325, 790
 )
 
 func run(ctx context.Context, docs string) error {

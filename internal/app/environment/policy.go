@@ -81,6 +81,9 @@ func (p Policy) docker(name string) bool { return p.sandbox.Named(name).Mode == 
 // project returns the project that contains dir. An agent may have planted links there, so if the written and the
 // resolved path belong to different projects, the one with a sandbox wins.
 func (p Policy) project(dir string) string {
+	if len(p.projects) == 0 {
+		return config.DefaultSandbox
+	}
 	written, real := p.deepest(filepath.Clean(dir)), p.deepest(realDir(dir))
 	if p.docker(written) {
 		return written

@@ -55,6 +55,9 @@ type Chat struct {
 	Hurt bool
 }
 
+// Webhook sends deliveries to ductor's webhook. Evidence has those that it accepted; they have no ID.
+const Webhook scenario.Person = "webhook"
+
 // Sent is a message of a user. Prompts that came in several messages have several; the first one counts.
 type Sent struct {
 	Step  int

@@ -249,6 +249,16 @@ func (f *facts) failedFlush() bool {
 	})
 }
 
+// fullDisk is how long the disk is full at most. ductor cannot store the numbers of messages that it sends meanwhile.
+func (f *facts) fullDisk() (most time.Duration) {
+	for _, step := range f.Scenario.Steps {
+		if d, ok := step.(scenario.Disk); ok && d.Fault == scenario.DiskFull {
+			most = max(most, d.For)
+		}
+	}
+	return most
+}
+
 // powerWindow is how long before a power failure a turn may have begun that then runs again: docs/invariants.md allows it for a
 // turn that began in the last second. A disk in trouble makes that longer.
 func (f *facts) powerWindow() time.Duration {
@@ -256,6 +266,13 @@ func (f *facts) powerWindow() time.Duration {
 		return 2 * time.Minute
 	}
 	return lazyWindow
+}
+
+// tookBack reports whether a power failure before a moment took an event back that came just before: the prompt waited again.
+func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
+		return s.How == scenario.Power && !s.At.Before(e.At) && s.At.Sub(e.At) < f.powerWindow() && !s.At.After(before)
+	})
 }
 
 // lazyWindow is how long a lazy write may wait for the disk, and some more.

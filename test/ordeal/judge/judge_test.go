@@ -155,7 +155,7 @@ func TestVerdicts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, list := range [][]verdict{
 		verdictsOfTurns(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
-		verdictsOfCards(), verdictsOfStrangers(), verdictsOfBudgets(), verdictsOfTheRest(),
+		verdictsOfCards(), verdictsOfLostPrompts(), verdictsOfStrangers(), verdictsOfBudgets(), verdictsOfTheRest(),
 	} {
 		for _, v := range list {
 			t.Run(strings.ReplaceAll(v.name, " ", "_"), v.test)

@@ -65,16 +65,23 @@ func ran(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
 		_, job := f.jobs[token]
-		if !listed(s.By) || s.Old != "" || job || s.ID == 0 || f.hurt(s.In) || len(f.events[token]) > 0 || f.stopped(token) {
-			continue
+		said := listed(s.By) && s.Old == "" && !job && s.ID != 0
+		if (said || s.By == Webhook) && f.vanished(s) {
+			all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
 		}
-		c, _ := f.chat(s.In)
-		if f.waits(c)[s.In] || len(f.replies(s)) > 0 || refused(c, s) || f.asked(c, s) || slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, token) || isReason(m, token) }) {
-			continue
-		}
-		all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
 	}
 	return all
+}
+
+// vanished reports whether nothing was seen of a prompt that nobody stopped.
+func (f *facts) vanished(s Sent) bool {
+	if f.hurt(s.In) || len(f.events[s.Token]) > 0 || f.stopped(s.Token) {
+		return false
+	}
+	c, _ := f.chat(s.In)
+	heard := func(m telegram.Message) bool { return f.shows(m, s.Token) || isReason(m, s.Token) }
+	return !f.waits(c)[s.In] && len(f.replies(s)) == 0 && !refused(c, s) && !f.asked(c, s) &&
+		!slices.ContainsFunc(c.said(), heard)
 }
 
 // isReason reports whether a prompt became the reason of a denial: the card quotes it.
@@ -82,10 +89,12 @@ func isReason(m telegram.Message, token scenario.Token) bool {
 	return strings.HasPrefix(m.Text, "⛔") && mentions(m.Text, token)
 }
 
-// refused reports whether the chat says of some message, at that time or later, that it was not taken, or did not go well.
+// refused reports whether the chat says of some message, at that time or later, that it was not taken, or did not go well. Notices
+// about the disk do not count: they promise that no message is lost.
 func refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
-		failed := has(m, again()...) || m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️")
+		warns := m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") && !says(m.Text, "updates.disk-full", "updates.disk-failed")
+		failed := warns || has(m, again()...)
 		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
 			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched", "updates.broke", "updates.gave-up", "approval.agent-gone"))
 	})
@@ -172,7 +181,7 @@ func edited(f *facts) (all []Violation) {
 		if s.Old == "" || !f.tookEdit(s) {
 			continue
 		}
-		if len(f.events[s.Old]) > 0 {
+		if slices.ContainsFunc(f.events[s.Old], func(e AgentEvent) bool { return !f.tookBack(e, s.At) }) {
 			all = append(all, Violation{Token: s.Old, Detail: "ran, although it was changed while it waited"})
 		}
 		if len(f.events[s.Token]) == 0 && !f.stopped(s.Token) && !f.hurt(s.In) && len(f.prompts[s.Token].Effects()) > 0 && len(f.replies(s)) == 0 {
@@ -297,8 +306,9 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
 			return true
 		}
-		return f.diedBetween(c.At, c.Done.Add(time.Second+f.latest())) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
-			f.failedFlush() && f.diedBetween(c.At, c.Done.Add(lazyWindow)) || f.latest() >= 10*time.Second
+		died := func(within time.Duration) bool { return f.diedBetween(c.At, c.Done.Add(within)) }
+		return died(time.Second+f.latest()) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
+			f.failedFlush() && died(lazyWindow) || died(f.fullDisk()) || f.latest() >= 10*time.Second
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 func verdictsOfCards() []verdict {
-	const late = "telegram late for 5s\n" + plainPrompt
+	const late, fullDisk = "telegram late for 5s\n" + plainPrompt, "disk full for 20s\n" + plainPrompt
 	running := func(s *stage) { s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")) }
 	return []verdict{
 		{"a card that runs for ever", plainPrompt, "rest", func(s *stage) {
@@ -22,6 +22,16 @@ func verdictsOfCards() []verdict {
 		{"a card whose number a failed flush lost", failedFlush, "", func(s *stage) {
 			running(s)
 			s.now = s.now.Add(time.Second)
+			s.stops(scenario.Restart)
+		}},
+		{"a card whose number a full disk did not take", fullDisk, "", func(s *stage) {
+			running(s)
+			s.now = s.now.Add(5 * time.Second)
+			s.stops(scenario.Restart)
+		}},
+		{"a card whose number was taken before the disk was full", fullDisk, "rest", func(s *stage) {
+			running(s)
+			s.now = s.now.Add(time.Minute)
 			s.stops(scenario.Restart)
 		}},
 		{"a card whose number came in time", late, "rest", func(s *stage) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ductor/internal/sim/telegram"
+	"ductor/lang"
 	"ductor/test/ordeal/scenario"
 )
 
@@ -99,8 +100,41 @@ func verdictsOfTurns() []verdict {
 	}
 }
 
+func verdictsOfLostPrompts() []verdict {
+	const twice = "webhook delivers p1: run\nwebhook repeats p1\n"
+	delivers := func(s *stage) {
+		s.Sent = append(s.Sent, Sent{By: Webhook, In: "owner", Token: "p1", At: s.pass()})
+	}
+	return []verdict{
+		{"a prompt of which only is said that the disk is full", plainPrompt, "ran", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.shows(ownerChat, 0, lang.Language("en").Printer().Text("updates.disk-full"))
+		}},
+		{"a delivery of which nothing is heard", twice, "ran", delivers},
+		{"a delivery that was not accepted", twice, "", func(*stage) {}},
+		{"a delivery that came twice", twice, "", func(s *stage) {
+			delivers(s)
+			delivers(s)
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"a delivery that runs twice", twice, "once", func(s *stage) {
+			delivers(s)
+			s.agent(Effect, "p1", "p1.0")
+			s.agent(Effect, "p1", "p1.0")
+		}},
+	}
+}
+
 func verdictsOfEdits() []verdict {
 	text := "owner says p1: run\nowner edits p1 into p2: run\n"
+	powerThenEdit := func(s *stage) {
+		id := s.says("owner", ownerChat, "p1")
+		s.agent(Effect, "p1", "p1.0")
+		s.stops(scenario.Power)
+		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
+		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
+		s.agent(Effect, "p2", "p2.0")
+	}
 	edit := func(s *stage) {
 		id := s.says("owner", ownerChat, "p1")
 		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
@@ -110,6 +144,11 @@ func verdictsOfEdits() []verdict {
 		{"an edit in time", text, "", func(s *stage) {
 			edit(s)
 			s.agent(Effect, "p2", "p2.0")
+		}},
+		{"an edit behind a power failure that took the begin back", text, "", powerThenEdit},
+		{"an edit that is lost behind a power failure", text, "edited", func(s *stage) {
+			powerThenEdit(s)
+			s.agent(Effect, "p1", "p1.0")
 		}},
 		{"an edit that came too late", text, "", func(s *stage) {
 			edit(s)

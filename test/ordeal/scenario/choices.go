@@ -227,6 +227,12 @@ func (g *generator) disk() {
 		d.Skip, d.Times = g.IntN(20), 1+g.IntN(3)
 	}
 	g.add(d)
+	if d.Fault == DiskFull && g.chance(60) { // a message that comes now cannot be stored: it must not be acknowledged
+		g.begin(pick(g, Owner, Owner, Ann), g.place(), Run{})
+		g.pause()
+		g.add(Stop{How: pick(g, Crash, Crash, Power, Restart)})
+		return
+	}
 	if g.chance(50) {
 		g.say()
 		g.wait()

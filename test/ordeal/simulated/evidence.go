@@ -17,13 +17,6 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// given is the answer to a press.
-type given struct {
-	press int
-	text  string
-	came  bool
-}
-
 // look takes the evidence that is there while ductor runs.
 func (p *player) look() {
 	e := &p.evidence
@@ -51,8 +44,8 @@ func (p *player) look() {
 // lookBehind takes the evidence that ductor leaves behind.
 func (p *player) lookBehind() {
 	e := &p.evidence
-	for _, g := range p.answers {
-		e.Presses[g.press].Answer, e.Presses[g.press].Answered = g.text, g.came
+	for _, note := range p.notes {
+		note()
 	}
 	e.Stops = p.stops
 	e.Texts = p.files("state")

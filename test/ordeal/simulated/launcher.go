@@ -18,6 +18,7 @@ import (
 type launcher struct {
 	life    *life
 	machine *machine
+	hooks   *hookListener
 
 	mu      sync.Mutex
 	held    map[cli.RunID]*process // started or attached to, and not forgotten
@@ -353,7 +354,9 @@ func (p *process) Interrupt() error {
 }
 
 func newLauncher(l *life) *launcher {
-	return &launcher{life: l, machine: l.world.machine, held: map[cli.RunID]*process{}}
+	return &launcher{
+		life: l, machine: l.world.machine, hooks: newHookListener(), held: map[cli.RunID]*process{},
+	}
 }
 
 // abandonAll detaches from everything at the death of ductor.

@@ -194,7 +194,8 @@ func (w *World) open() error {
 	var err error
 	l.app, err = app.Build(ctx, w.cfg, app.Options{
 		Log:   slog.New(slog.NewTextHandler(ductorLog{l}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})),
-		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher, Transport: l, Store: w.disk.options(), Started: func() error { return nil },
+		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher, Network: app.Network{Telegram: l, Webhooks: l.launcher.hooks},
+		Store: w.disk.options(), Started: func() error { return nil },
 	})
 	if err != nil {
 		l.cancel()

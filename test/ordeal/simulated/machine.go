@@ -75,7 +75,12 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 		Args: append([]string{r.name}, cmd.Args...), Env: append(slices.Clone(cmd.Env), "DUCTOR_SIM_HOME="+m.home, scenario.SecretVariable+"="+secret), Dir: cmp.Or(cmd.Dir, "/"),
 		Stdin: &r.in, Stdout: outputOf{r}, Stderr: &r.stderr, Signals: r.signals, IgnoreTerm: r.ignoreTerm,
 		Heard: r.heard, Wrote: r.wrote, Asked: r.asked, Ended: r.answered,
-		Shell: func(ctx context.Context, dir, command string) (string, int) { return m.shell(ctx, r, dir, command) },
+		Shell: func(ctx context.Context, dir, command string) (string, int) {
+			ctx, end := context.WithCancel(ctx)
+			defer end()
+			defer context.AfterFunc(r.life, end)() // the runner ends all that a program left
+			return m.shell(ctx, r, dir, command)
+		},
 	}
 	m.all.Go(func() {
 		if r.name == shellName { // ductor uses it to end what an agent left, of which a bubble has nothing

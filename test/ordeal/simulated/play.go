@@ -21,8 +21,7 @@ import (
 func Without() []string {
 	return []string{
 		"clock", "suspend", // the clock of a bubble runs on
-		"deliver", "redeliver", "terminal", // a bubble has no sockets
-		"kill runner",
+		"terminal", // a bubble has no sockets
 	}
 }
 
@@ -50,7 +49,7 @@ func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []stri
 	p.trouble("rest", w.Settle(mostRest, true))
 	p.look()
 	p.trouble("stop", w.Stop())
-	p.presses.Wait()
+	p.answered.Wait()
 	p.lookBehind()
 	return p.evidence, w.Log(), w.log.hash()
 }
@@ -63,8 +62,8 @@ type player struct {
 	sent     map[scenario.Token]telegram.Message // the message of each prompt
 	spoiled  *spoil.Telegram
 	release  map[int]func(int) // updates that lag, by the step that ends it
-	presses  sync.WaitGroup
-	answers  []given // to presses; under the world's mu
+	answered sync.WaitGroup    // presses, and deliveries to the webhook
+	notes    []func()          // of answers, for the evidence; under the world's mu
 }
 
 func (p *player) trouble(what string, err error) {
@@ -91,6 +90,10 @@ func (p *player) perform(step scenario.Step) {
 		p.post(step.By, step.In, "", "", string(step.Text))
 	case scenario.Schedule:
 		p.schedule(step)
+	case scenario.Deliver:
+		p.deliver(step.Prompt)
+	case scenario.Redeliver:
+		p.deliver(p.evidence.Scenario.Prompts()[step.Token])
 	case scenario.Wait:
 		time.Sleep(step.For)
 	case scenario.Settle:
@@ -229,11 +232,14 @@ func inMinutes(d time.Duration) string {
 	return fmt.Sprintf("%d minutes", d/time.Minute)
 }
 
-// kill kills agents.
+// kill kills agents, or the runner that would see how they exit.
 func (p *player) kill(s scenario.Kill) {
 	for _, r := range p.machine.list() {
 		r.mu.Lock()
 		meant := s.What == scenario.Agents || r.prompt == s.Of && s.Of != ""
+		if s.What == scenario.Runner && r.by == "" {
+			r.by = cli.EndedUnseen
+		}
 		r.mu.Unlock()
 		if meant {
 			r.killBy(cli.EndedByItself)
@@ -283,11 +289,13 @@ func (p *player) tap(by scenario.Person, on telegram.Message, b telegram.Button)
 		Step: p.number, By: by, In: p.placeOf(c, on), Chat: on.Chat, Message: on.ID, Label: b.Text, Data: b.Data, Text: on.Text, At: time.Now(),
 	})
 	tap := p.town.people[by].TapData(on, b.Data)
-	p.presses.Go(func() {
+	p.answered.Go(func() {
 		answer, err := tap.Answer(context.Background())
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.answers = append(p.answers, given{i, answer.Text, err == nil})
+		p.notes = append(p.notes, func() {
+			p.evidence.Presses[i].Answer, p.evidence.Presses[i].Answered = answer.Text, err == nil
+		})
 	})
 }
 

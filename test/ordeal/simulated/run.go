@@ -151,6 +151,9 @@ func (r *run) end(how cli.ExitStatus) {
 		if r.exit.By == "" {
 			r.exit.By = r.by
 		}
+		if r.by == cli.EndedUnseen { // its runner was killed
+			r.exit.Code, r.exit.Signal = cli.CodeUnknown, false
+		}
 		r.note("end", "%+v", r.exit)
 		close(r.done)
 		r.changed.broadcast()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,7 +58,7 @@ func New(t testing.TB, dir string, s scenario.Scenario) *World {
 	w.Telegram.OnCall(w.called)
 	w.town = newTown(w.Telegram, o)
 	w.makeDirs()
-	w.configure(o)
+	w.configure(o, slices.ContainsFunc(s.Steps, func(s scenario.Step) bool { return scenario.Kind(s) == "deliver" }))
 	a := w.cfg.Agents
 	w.machine = &machine{log: w.log, home: w.path("agents"), orphan: a.OrphanAfter, age: a.StaleAfter, runs: map[cli.RunID]*run{}, installed: agentsOf(o)}
 	chance := rand.New(rand.NewPCG(s.Seed, 1))
@@ -142,8 +143,8 @@ func askTimeout(o scenario.Options) string {
 	return `"5m"`
 }
 
-// configure writes and reads the configuration.
-func (w *World) configure(o scenario.Options) {
+// configure writes and reads the configuration, with the webhook if something calls it.
+func (w *World) configure(o scenario.Options, hook bool) {
 	var b strings.Builder
 	set := func(key, value string) { fmt.Fprintf(&b, "%s = %s\n", key, value) }
 	set("telegram.token", fmt.Sprintf("%q", w.Telegram.Token()))
@@ -157,6 +158,11 @@ func (w *World) configure(o scenario.Options) {
 	set("projects.roots", fmt.Sprintf("[%q]", w.path("project")))
 	set("agents.default", fmt.Sprintf("%q", agentsOf(o)[0]))
 	set("permissions.ask_timeout", askTimeout(o))
+	if hook {
+		set("webhooks.hooks."+hookName+".auth", `"bearer"`)
+		set("webhooks.hooks."+hookName+".secret", fmt.Sprintf("%q", hookSecret))
+		set("webhooks.hooks."+hookName+".prompt", `"{{payload}}"`)
+	}
 	for _, s := range o.Settings {
 		if s.Key == "permissions.ask_timeout" {
 			continue
