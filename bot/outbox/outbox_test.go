@@ -472,7 +472,7 @@ func TestOutboxDoesNotWaitOutALimitForAnEditAtTheEnd(t *testing.T) {
 	})
 }
 
-// A call is made before its caller goes on, if there is only one processor: a user waits for the call.
+// Even with one processor, a call is made before its caller continues, since a user waits for the call.
 func TestACallStartsBeforeItsCallerContinues(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	out := New(Options{Overall: Rate{Every: time.Millisecond, Burst: 1000}})
