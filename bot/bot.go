@@ -17,7 +17,6 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/project"
-	"ductor/bot/sessions"
 	"ductor/bot/silence"
 	"ductor/bot/tables"
 	"ductor/bot/tgapi"
@@ -45,15 +44,15 @@ type Options struct {
 
 	Allow updates.Allow
 	Users users.Directory       // for /pair and /users; nil: all users are in the configuration
-	Owner orchestrator.PersonID // notified privately of polling trouble; 0: nobody is
+	Owner orchestrator.PersonID // gets private notices of polling trouble; 0: no user does
 
 	Lost        time.Time                           // earlier messages may have been handled without a trace
 	Polled      func(err error, wait time.Duration) // gets the result of each poll; see updates.PollerOptions
 	AlbumWindow time.Duration                       // wait for further files of an album; 1.5 s; negative: none
 	PasteWindow time.Duration                       // wait for the next part of a split message; 300 ms; negative: none
 
-	Aliases func() map[string]string // returns the current aliases for /model; nil: there are none
-	Reload  Reload                   // for /reload; nil: there is nothing to reload
+	Aliases func() map[string]string // returns the current aliases for /model; nil: none
+	Reload  Reload                   // for /reload; nil: not available
 
 	Jobs     orchestrator.Jobs        // for /cron; nil: not available
 	Sessions orchestrator.Sessions    // for /sessions
@@ -66,7 +65,9 @@ type Options struct {
 	Usage    usage.Store              // for /usage and /audit
 	// Checks runs the checks for /doctor. It may be nil.
 	Checks func(context.Context) checks.Report
-	Away   sessions.Away // for /terminal on and off; nil: terminals do not ask in chats
+
+	// SetAway is for /terminal on and off; see sessions.Options. nil: terminals do not ask in chats.
+	SetAway func(by orchestrator.Press, choice string) error
 
 	FileMarks bool // answers may name files to send
 
@@ -121,7 +122,9 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		}
 		o.Transport = t
 	}
-	client, err := tgapi.NewClient(tgapi.ClientOptions{Token: o.Token, APIBase: o.APIBase, Transport: o.Transport, Scrub: o.Scrub})
+	client, err := tgapi.NewClient(tgapi.ClientOptions{
+		Token: o.Token, APIBase: o.APIBase, Transport: o.Transport, Scrub: o.Scrub,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -142,25 +145,34 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	if err := b.openFiles(ctx); err != nil {
 		return nil, err
 	}
-	lost := &lostAnswers{messages: b.messages, journal: o.Journal, api: b.api, owner: o.Owner, lang: o.Lang, log: b.log, back: make(chan int64, 64)}
+	lost := &lostAnswers{
+		messages: b.messages, journal: o.Journal, api: b.api, owner: o.Owner, lang: o.Lang, log: b.log,
+		back: make(chan int64, 64),
+	}
 	b.messages.WhenReached(lost.reached)
 	cards := o.Cards
 	cards.Lost = lost.add
 	cards.FileMarks = b.files != nil && o.FileMarks
 	cards.Messages, cards.Typing, cards.Outbox, cards.Journal = b.messages, client.Typing, b.outbox, o.Journal
-	cards.Buttons, cards.Scrub, cards.Lang, cards.Log = func(p lang.Printer) card.Buttons { return turnButtons{p} }, client.Scrubber(), o.Lang, b.log
-	icons, err := project.NewIcons(ctx, project.IconOptions{Store: o.Journal, Client: client, All: b.api.TopicIcons, Outbox: b.outbox, Log: b.log})
+	cards.Buttons = func(p lang.Printer) card.Buttons { return turnButtons{p} }
+	cards.Scrub, cards.Lang, cards.Log = client.Scrubber(), o.Lang, b.log
+	icons, err := project.NewIcons(ctx, project.IconOptions{
+		Store: o.Journal, Client: client, All: b.api.TopicIcons, Outbox: b.outbox, Log: b.log,
+	})
 	if err != nil {
 		return nil, err
 	}
 	asks := display.New(b.messages, o.Lang)
 	cards.Displays, cards.Draft, cards.Names = asks, client.Draft, &tgapi.ChatNames{}
-	b.chat = &Chat{lost: lost, names: cards.Names, cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
+	b.chat = &Chat{lost: lost, names: cards.Names, cards: card.New(cards), files: b.files,
+		queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
-			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: time.Now,
+			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang,
+			Log: b.log, Now: time.Now,
 		}),
 		silence: silence.New(silence.Options{
-			Messages: b.messages, Stop: func(p lang.Printer, turn cli.TurnID) tgapi.Button { return turnButtons{p}.Stop(turn) }, After: o.Silence, Quiet: o.Quiet, Lang: o.Lang,
+			Messages: b.messages, After: o.Silence, Quiet: o.Quiet, Lang: o.Lang,
+			Stop: func(p lang.Printer, turn cli.TurnID) tgapi.Button { return turnButtons{p}.Stop(turn) },
 		})}
 	return b, nil
 }
@@ -175,7 +187,8 @@ func (b *Bot) openFiles(ctx context.Context) (err error) {
 		return err
 	}
 	b.files = files.NewSender(files.Options{
-		Files: o.Files, Messages: b.messages.WithSpool(b.spool), Spool: b.spool, Store: o.Journal, Marks: o.FileMarks, Lang: o.Lang, Log: b.log,
+		Files: o.Files, Messages: b.messages.WithSpool(b.spool), Spool: b.spool, Store: o.Journal, Marks: o.FileMarks,
+		Lang: o.Lang, Log: b.log,
 	})
 	return nil
 }
@@ -187,7 +200,8 @@ func (o Options) withDefaults() Options {
 	if o.Scrub == nil {
 		o.Scrub = tgapi.NewScrubber(o.Token)
 	}
-	o.AlbumWindow, o.PasteWindow = cmp.Or(o.AlbumWindow, 1500*time.Millisecond), cmp.Or(o.PasteWindow, 300*time.Millisecond)
+	o.AlbumWindow = cmp.Or(o.AlbumWindow, 1500*time.Millisecond)
+	o.PasteWindow = cmp.Or(o.PasteWindow, 300*time.Millisecond)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -247,16 +261,22 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	if b.opts.Consults != nil {
 		desk = consultDesk{desk, b.opts.Consults}
 	}
-	voice := &outVoice{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
+	voice := &outboxFeedback{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
 	o := updates.RouterOptions{
-		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
-		Owner: b.opts.Owner, Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Names: b.chat.names, Lang: b.opts.Lang, Log: b.log, Now: time.Now, Lost: b.opts.Lost,
+		Me: me, Turns: desk, Feedback: voice, Uploads: b.uploads,
+		Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
+		Owner:    b.opts.Owner, Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow,
+		PasteWindow: b.opts.PasteWindow, Names: b.chat.names, Lang: b.opts.Lang, Log: b.log, Now: time.Now,
+		Lost: b.opts.Lost,
 	}
 	h := newHandlers(parts{
-		Options: b.opts, desk: desk, voice: voice, chat: b.chat, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,
-		tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
+		opts: b.opts, desk: desk, feedback: voice, chat: b.chat,
+		topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,
+		tables: &tables.Screen{
+			Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang,
+		},
 	}, o)
-	small.Go(func() { b.prepare(ctx, h.menu) })
+	small.Go(func() { b.prepare(ctx, h.commands.menu) })
 	small.Go(func() { b.chat.lost.run(ctx) })
 	r := h.router(o)
 	defer func() {
@@ -265,7 +285,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		r.Stop(last)
 	}()
 	p := updates.NewPoller(updates.PollerOptions{
-		API: b.api, Journal: b.opts.Journal, Router: r, Signs: voice, Timeout: PollTimeout, Owner: b.opts.Owner,
+		API: b.api, Journal: b.opts.Journal, Router: r, Feedback: voice, Timeout: PollTimeout, Owner: b.opts.Owner,
 		Conflict: b.notifyConflict, Polled: b.opts.Polled, Log: b.log, Now: time.Now,
 	})
 	return p.Run(ctx)

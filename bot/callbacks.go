@@ -42,15 +42,15 @@ func (b turnButtons) ShowAgain(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.show-again"), actShow, turn)
 }
 
-// Steps returns a button that lists the agent's steps.
+// Steps implements card.Buttons.
 func (b turnButtons) Steps(turn cli.TurnID) tgapi.Button { return steps.Button(b.lang, turn) }
 
-// Tables returns buttons that draw the tables of an answer.
+// Tables implements card.Buttons.
 func (b turnButtons) Tables(turn cli.TurnID, answer string) []tgapi.Button {
 	return tables.Row(b.lang, turn, answer)
 }
 
-// Changes returns buttons that show, undo and commit the turn's changes.
+// Changes implements card.Buttons.
 func (b turnButtons) Changes(turn cli.TurnID, c orchestrator.Changed) []tgapi.Button {
 	return changes.Buttons(b.lang, string(turn), c)
 }
@@ -68,25 +68,27 @@ func (b turnButtons) Cancel(turn cli.TurnID) tgapi.Button {
 // callbacks answers presses of buttons. Every press gets an answer. A press that is too late or comes from another chat
 // changes nothing.
 type callbacks struct {
-	desk    Desk
-	closer  *updates.Finisher
-	voice   voice
-	lang    *lang.Choices
-	log     *slog.Logger
-	queue   *queueCards
-	menus   *menu.Menus
-	buttons map[string]button // by action
+	desk     Desk
+	finisher *updates.Finisher
+	feedback feedback
+	lang     *lang.Choices
+	log      *slog.Logger
+	queue    *queueCards
+	menus    *menu.Menus
+	buttons  map[string]button // by action
 }
 
 // button is the handler for buttons of one action, and the right that they need. Screens that show and change things
 // check further rights where they change something.
 type button struct {
 	right orchestrator.Right
-	act   func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error)
+	act   pressFunc
 }
 
+type pressFunc func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error)
+
 // onTurn adapts a handler for buttons that name a turn and have a short answer.
-func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
+func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error)) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		text, err := act(ctx, p, cli.TurnID(what))
 		return tgapi.Answer{Text: text}, err
@@ -94,21 +96,25 @@ func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (str
 }
 
 // onScreen adapts a handler that needs only the user of the press.
-func onScreen(press func(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
+func onScreen(press func(context.Context, orchestrator.Press, string) (tgapi.Answer, error)) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		return press(ctx, p.By, what)
 	}
 }
 
 // onMessage adapts a handler that replies to the button's message.
-func onMessage(press func(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
+func onMessage(
+	press func(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error),
+) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		return press(ctx, p.By, p.Message, what)
 	}
 }
 
 // inChat adapts a handler that does the same for each user of a chat.
-func inChat(press func(ctx context.Context, in orchestrator.ConversationID, message int, data string) (tgapi.Answer, error)) func(context.Context, updates.Press, string) (tgapi.Answer, error) {
+func inChat(
+	press func(ctx context.Context, in orchestrator.ConversationID, message int, data string) (tgapi.Answer, error),
+) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		return press(ctx, p.By.Conversation, p.Message, what)
 	}
@@ -122,8 +128,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		b.right = orchestrator.ChangeSettings
 	}
 	if !p.By.May(b.right) {
-		c.closer.Finish(ctx, p.By.Updates)
-		c.voice.Answer(ctx, p.Query, say.Text(updates.Refusal(p.By.Role)))
+		c.finisher.Finish(ctx, p.By.Updates)
+		c.feedback.Answer(ctx, p.Query, say.Text(updates.Refusal(p.By.Role)))
 		return
 	}
 	a, err := tgapi.Stale(say), error(nil)
@@ -136,15 +142,15 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	case err != nil:
 		a.Text = c.refusal(p, err)
 	case a.Formatted.Text != "":
-		c.voice.EditRich(p.By.Conversation, p.Message, a.Formatted, a.Edit.Keyboard)
+		c.feedback.EditRich(p.By.Conversation, p.Message, a.Formatted, a.Edit.Keyboard)
 	default:
 		c.edit(p, a.Edit)
 	}
 	if a.Instead != nil {
 		c.replace(p, *a.Instead)
 	}
-	c.closer.Finish(ctx, p.By.Updates, a.Messages...)
-	c.voice.Answer(ctx, p.Query, a.Text)
+	c.finisher.Finish(ctx, p.By.Updates, a.Messages...)
+	c.feedback.Answer(ctx, p.Query, a.Text)
 }
 
 // replace replaces the pressed button.
@@ -153,7 +159,7 @@ func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
 		for i := range row {
 			if row[i].Data == p.Data {
 				row[i] = by
-				c.voice.Rebutton(p.By.Conversation, p.Message, p.Buttons)
+				c.feedback.Rebutton(p.By.Conversation, p.Message, p.Buttons)
 			}
 		}
 	}
@@ -164,11 +170,12 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
-		c.voice.Unbutton(p.By.Conversation, p.Message)
+		c.feedback.Unbutton(p.By.Conversation, p.Message)
 		return say.Text("bot.again-already")
 	case errors.Is(err, orchestrator.ErrJobsFull):
 		return say.Text("bot.jobs-full")
-	case errors.Is(err, orchestrator.ErrBadChoice), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
+	case errors.Is(err, orchestrator.ErrBadChoice), errors.Is(err, orchestrator.ErrElsewhere),
+		errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
 		return say.Text("common.stale-button")
 	case errors.Is(err, orchestrator.ErrNotOwner):
 		return say.Text("bot.not-owner")
@@ -187,7 +194,9 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 func decide(ctx context.Context, s *approval.Screen, p updates.Press, what string) (a tgapi.Answer, err error) {
 	text, full, err := s.Press(ctx, approval.Press{By: p.By, Name: p.Name, Message: p.Message}, what)
 	for _, part := range full {
-		a.Messages = append(a.Messages, message.Compose(p.By.Conversation, message.Content{Text: part, ReplyTo: p.Message}))
+		a.Messages = append(a.Messages, message.Compose(p.By.Conversation, message.Content{
+			Text: part, ReplyTo: p.Message,
+		}))
 	}
 	a.Text = text
 	return a, err
@@ -202,7 +211,7 @@ func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID
 	case cancelled:
 		return say.Text("common.cancelled"), nil
 	}
-	c.voice.Unbutton(p.By.Conversation, p.Message)
+	c.feedback.Unbutton(p.By.Conversation, p.Message)
 	return say.Text("bot.cancel-too-late"), nil
 }
 
@@ -216,11 +225,11 @@ func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	return say.Text("bot.stopping"), err
 }
 
-// menu handles a button of a menu. If the choice is not stored, the message says so too.
+// menu handles a button of a menu. If the choice cannot be stored, the message reports that.
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (tgapi.Answer, error) {
 	a, err := c.menus.Press(ctx, p.By, action, data)
 	if a.Expired {
-		c.voice.Unbutton(p.By.Conversation, p.Message)
+		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}
 	if err != nil {
 		c.edit(p, a.Edit)
@@ -229,10 +238,11 @@ func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data stri
 }
 
 // display handles the answer to the question about rich messages, which is asked once.
-func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Press, what string) (tgapi.Answer, error) {
+func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Press,
+	what string) (tgapi.Answer, error) {
 	text, err := s.Press(ctx, p.By.Conversation, what)
 	if err == nil {
-		c.voice.Unbutton(p.By.Conversation, p.Message)
+		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}
 	return tgapi.Answer{Text: text}, err
 }
@@ -240,6 +250,6 @@ func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Pr
 // edit shows a page in the message of a press. A page without text changes nothing.
 func (c *callbacks) edit(p updates.Press, page tgapi.Page) {
 	if page.Text != "" {
-		c.voice.Edit(p.By.Conversation, p.Message, page.Text, page.Keyboard)
+		c.feedback.Edit(p.By.Conversation, p.Message, page.Text, page.Keyboard)
 	}
 }

@@ -45,30 +45,30 @@ var (
 func (c *Chat) ShowApproval(a orchestrator.Approval) {
 	c.approvals.Show(a)
 	if a.State != orchestrator.ApprovalOpen && c.approvals.Hint(a.Conversation) == "" {
-		c.queue.unhint(a.Conversation)
+		c.queue.removeHints(a.Conversation)
 	}
 }
 
-// Card opens the growing message of a turn. It sends nothing yet.
+// Card implements orchestrator.Chat.
 func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card {
 	return c.turnCard(t, c.cards.Open(t))
 }
 
-// Reopen opens the card of a turn that the previous process was showing; see orchestrator.Chat.
+// Reopen implements orchestrator.Chat.
 func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	c.silence.Forget(t.ID, t.Prompt.Conversation)
 	return c.turnCard(t, c.cards.Reopen(ctx, t))
 }
 
-// Queued shows that a turn waits.
+// Queued implements orchestrator.Chat.
 func (c *Chat) Queued(t orchestrator.Turn, ahead int) {
 	c.queue.queued(t, ahead, func() string { return c.approvals.Hint(t.Prompt.Conversation) })
 }
 
-// Unqueued removes the message of Queued, even one from before a restart.
+// Unqueued implements orchestrator.Chat. It also removes messages from before a restart.
 func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
 
-// Redeliver shows the outcome of a turn that ended before the chat showed it in full.
+// Redeliver implements orchestrator.Chat.
 func (c *Chat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	c.silence.Forget(t.ID, t.Prompt.Conversation)
 	c.icons.Ended(t.Prompt.Conversation, t.Outcome)
@@ -78,12 +78,13 @@ func (c *Chat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	return c.files.Deliver(ctx, t, t.Outcome)
 }
 
-// SendFiles sends files of projects; see orchestrator.FileSender.
-func (c *Chat) SendFiles(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string, files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
+// SendFiles implements orchestrator.FileSender.
+func (c *Chat) SendFiles(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string,
+	files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
 	return c.files.SendFiles(ctx, to, at, key, files)
 }
 
-// ShowAgain sends the outcome of an ended turn as new messages, with the files that its chat rejected.
+// ShowAgain implements orchestrator.Chat. It also sends the files that the chat rejected.
 func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	if err := c.cards.ShowAgain(ctx, t); err != nil {
 		return err
@@ -101,7 +102,9 @@ func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) err
 
 // Say sends a message about a job that had no turn, in place of the turn's card, at most once; see Cards.Say.
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
-	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cron.ShowButton(c.lang.Of(never.Prompt.Conversation.Chat), job)}})
+	return c.cards.Say(ctx, never, text, tgapi.Keyboard{
+		{cron.ShowButton(c.lang.Of(never.Prompt.Conversation.Chat), job)},
+	})
 }
 
 // Composed returns a notice for its caller to store. Wake sends it.
@@ -112,7 +115,8 @@ func (c *Chat) Composed(id orchestrator.ConversationID, text string) *orchestrat
 
 // Report posts Markdown about a session of a terminal, with a button that continues the session here unless its id is
 // empty.
-func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text string, agent cli.Agent, session cli.AgentSessionID) error {
+func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text string, agent cli.Agent,
+	session cli.AgentSessionID) error {
 	content := message.Content{Text: render.Markdown(text)}
 	if b, ok := sessions.TakeOver(c.lang.Of(to.Chat), agent, session); ok && session != "" {
 		content.Keyboard = tgapi.Keyboard{{b}}
@@ -133,7 +137,7 @@ func (c *Chat) Withdraw(ctx context.Context, t orchestrator.Turn) error {
 	return c.messages.Withdraw(ctx, t.Prompt.Conversation, message.AsidesOf(t.ID))
 }
 
-// Notice posts Markdown outside of any turn.
+// Notice implements orchestrator.Chat. The text is Markdown.
 func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text string) error {
 	return c.messages.Post(ctx, id, text)
 }

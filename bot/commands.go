@@ -24,14 +24,14 @@ import (
 // transaction, and then running it again changes nothing.
 type commands struct {
 	desk     Desk
-	closer   *updates.Finisher
-	voice    voice
+	finisher *updates.Finisher
+	feedback feedback
 	messages *message.Messages
 	now      func() time.Time
 	lang     *lang.Choices
 	log      *slog.Logger
 
-	pages
+	screens screens
 	uploads *updates.Uploads
 	table   []updates.CommandSpec
 }
@@ -62,8 +62,8 @@ func menuOf(table []updates.CommandSpec, p lang.Printer, offers func(updates.Com
 	return items
 }
 
-// Command implements updates.Handler.
-func (c *commands) Command(name string) (updates.CommandSpec, bool) {
+// find returns the command with a name, or one that reports an unknown name and false.
+func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	for _, s := range c.table {
 		if !s.Absent && (s.Name == name || slices.Contains(s.Aliases, name)) {
 			return s, true
@@ -73,7 +73,7 @@ func (c *commands) Command(name string) (updates.CommandSpec, bool) {
 }
 
 func (c *commands) answer(ctx context.Context, r updates.Request, text string) {
-	c.closer.Answer(ctx, r.In, text, nil)
+	c.finisher.Answer(ctx, r.In, text, nil)
 }
 
 // fail answers that a command failed. When ductor stops it does nothing: the command stays in the journal.
@@ -91,13 +91,16 @@ func (c *commands) start(ctx context.Context, r updates.Request) {
 	if !r.In.Role.May(orchestrator.SendPrompts) {
 		greeting = "bot.hello-viewer"
 	}
-	hello := message.Content{Text: render.Plain(c.lang.Of(r.In.Conversation.Chat).Text(greeting)), ReplyTo: r.In.Quote()}
-	notices, greeted, err := c.users.Greeting(ctx, r.In.User)
+	hello := message.Content{
+		Text: render.Plain(c.lang.Of(r.In.Conversation.Chat).Text(greeting)), ReplyTo: r.In.Quote(),
+	}
+	notices, greeted, err := c.screens.users.Greeting(ctx, r.In.User)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-found", err)
 		return
 	}
-	if c.closer.Finish(ctx, r.In.Updates(), append(notices, message.Compose(r.In.Conversation, hello))...) && greeted != nil {
+	if c.finisher.Finish(ctx, r.In.Updates(), append(notices, message.Compose(r.In.Conversation, hello))...) &&
+		greeted != nil {
 		if err := greeted(ctx); err != nil {
 			c.log.Error("record that a user was greeted", "user", r.In.User, "err", err)
 		}
@@ -133,14 +136,14 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, text)
 }
 
-// gone returns the handler of a removed command. It names the replacement.
-func (c *commands) gone(replacement lang.Key) updates.CommandFunc {
+// removedCommand returns the handler of a removed command. It names the replacement.
+func (c *commands) removedCommand(replacement lang.Key) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text(replacement))
 	}
 }
 
-func (c *commands) fresh(ctx context.Context, r updates.Request) {
+func (c *commands) newSession(ctx context.Context, r updates.Request) {
 	if err := c.desk.New(ctx, r.In.Conversation); err != nil {
 		c.fail(ctx, r, "bot.not-begun", err)
 		return
@@ -150,7 +153,9 @@ func (c *commands) fresh(ctx context.Context, r updates.Request) {
 }
 
 // page returns the handler of a command that a screen answers with a page.
-func (c *commands) page(command func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error)) updates.CommandFunc {
+func (c *commands) page(
+	command func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error),
+) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		page, err := command(ctx, r.In.By(), r.Args)
 		c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
@@ -164,9 +169,9 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 	case err != nil:
 		c.fail(ctx, r, "bot.not-done", err)
 	case len(a.Messages) > 0:
-		c.closer.Finish(ctx, r.In.Updates(), a.Messages...)
+		c.finisher.Finish(ctx, r.In.Updates(), a.Messages...)
 	case a.Edit.Text != "":
-		c.closer.Answer(ctx, r.In, a.Edit.Text, a.Edit.Keyboard)
+		c.finisher.Answer(ctx, r.In, a.Edit.Text, a.Edit.Keyboard)
 	case a.Text != "":
 		c.answer(ctx, r, a.Text)
 	}
@@ -175,20 +180,20 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 // listSessions answers /sessions. Its removed import used the file that it was the caption of.
 func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 	if r.Args == "import" {
-		c.gone("sessions.import-is-gone")(ctx, r)
+		c.removedCommand("sessions.import-is-gone")(ctx, r)
 		return
 	}
-	c.page(c.sessions.Command)(ctx, r)
+	c.page(c.screens.sessions.Command)(ctx, r)
 }
 
 func (c *commands) terminal(ctx context.Context, r updates.Request) {
-	text, err := c.sessions.Terminal(ctx, r.In.By(), r.Args)
+	text, err := c.screens.sessions.Terminal(ctx, r.In.By(), r.Args)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-done", err)
 		return
 	}
 	answer := message.Content{Text: text, ReplyTo: r.In.Quote()}
-	c.closer.Finish(ctx, r.In.Updates(), message.Compose(r.In.Conversation, answer))
+	c.finisher.Finish(ctx, r.In.Updates(), message.Compose(r.In.Conversation, answer))
 }
 
 func (c *commands) cwd(ctx context.Context, r updates.Request) {
@@ -223,25 +228,29 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 
 // newTopic handles /newtopic. If ductor dies before the update is finished, the next process opens another topic.
 func (c *commands) newTopic(ctx context.Context, r updates.Request) {
-	o, err := c.projects.NewTopic(ctx, r.In.By(), r.Args)
+	o, err := c.screens.projects.NewTopic(ctx, r.In.By(), r.Args)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-done", err)
 		return
 	}
-	answers := []orchestrator.Message{message.Compose(r.In.Conversation, message.Content{Text: render.Plain(o.Text), ReplyTo: r.In.Quote()})}
+	answers := []orchestrator.Message{
+		message.Compose(r.In.Conversation, message.Content{Text: render.Plain(o.Text), ReplyTo: r.In.Quote()}),
+	}
 	if o.First != "" {
 		answers = append(answers, message.Compose(o.In, message.Content{Text: render.Plain(o.First)}))
 	}
-	c.closer.Finish(ctx, r.In.Updates(), answers...)
+	c.finisher.Finish(ctx, r.In.Updates(), answers...)
 }
 
 func (c *commands) diff(ctx context.Context, r updates.Request) {
-	a, err := c.changes.Diff(ctx, r.In.By(), r.Args)
+	a, err := c.screens.changes.Diff(ctx, r.In.By(), r.Args)
 	c.reply(ctx, r, a, err)
 }
 
 // onFiles returns the handler of a command about files.
-func (c *commands) onFiles(do func(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error)) updates.CommandFunc {
+func (c *commands) onFiles(
+	do func(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error),
+) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		a, err := do(ctx, r, unquoted(r.Args))
 		c.reply(ctx, r, a, err)
@@ -249,11 +258,11 @@ func (c *commands) onFiles(do func(ctx context.Context, r updates.Request, path 
 }
 
 func (c *commands) browse(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
-	return c.files.Browse(ctx, r.In.By(), path)
+	return c.screens.files.Browse(ctx, r.In.By(), path)
 }
 
 func (c *commands) get(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
-	return c.files.Get(ctx, r.In.By(), path)
+	return c.screens.files.Get(ctx, r.In.By(), path)
 }
 
 func (c *commands) put(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
@@ -266,7 +275,7 @@ func (c *commands) put(ctx context.Context, r updates.Request, path string) (tga
 		c.log.Warn("fetch a file", "update", r.In.Update, "err", err)
 		return tgapi.Answer{Text: c.uploads.Sentence(p, err)}, nil
 	}
-	return c.files.Put(ctx, r.In.By(), path, name, content)
+	return c.screens.files.Put(ctx, r.In.By(), path, name, content)
 }
 
 // unquoted removes the quotes that a shell needs around a path with spaces.

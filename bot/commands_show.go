@@ -24,13 +24,17 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.not-found", err)
 		return
 	}
-	c.answer(ctx, r, statusText(p, st, c.now())+slowedLine(p, c.voice.Slowed(r.In.Conversation.Chat)))
+	c.answer(ctx, r, statusText(p, st, c.now())+slowedLine(p, c.feedback.Slowed(r.In.Conversation.Chat)))
 }
 
 // ofAgent returns the handler of a command that the agent itself runs. If it starts a turn, the turn shows itself.
-func (c *commands) ofAgent(do func(ctx context.Context, args string, p orchestrator.Prompt) (agent.Answer, error)) updates.CommandFunc {
+func (c *commands) ofAgent(
+	do func(ctx context.Context, args string, p orchestrator.Prompt) (agent.Answer, error),
+) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
-		a, err := do(ctx, r.Args, orchestrator.Prompt{Conversation: r.In.Conversation, Person: r.In.User, Message: r.In.ID, Updates: r.In.Updates()})
+		a, err := do(ctx, r.Args, orchestrator.Prompt{
+			Conversation: r.In.Conversation, Person: r.In.User, Message: r.In.ID, Updates: r.In.Updates(),
+		})
 		if err != nil || !a.Handled {
 			c.reply(ctx, r, a.Answer, err)
 		}
@@ -70,8 +74,8 @@ func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 		lines = append(lines, sandboxLines(p, st.Sandbox)...)
 	}
 	lines = append(lines, p.Text("status.permissions", render.WithBypassLeft(p, st.Permission, st.BypassUntil, now)))
-	if st.Busy != "" && st.Busy != orchestrator.BusyQueue {
-		lines = append(lines, p.Text("status.busy", st.Busy))
+	if st.Settings.Busy != "" && st.Settings.Busy != orchestrator.BusyQueue {
+		lines = append(lines, p.Text("status.busy", st.Settings.Busy))
 	}
 	if st.Role != "" {
 		lines = append(lines, p.Text("status.role", st.Role))
@@ -100,9 +104,9 @@ func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 
 // reloadConfig reads the configuration again. The answer contains no values, because others may read it in a group.
 func (c *commands) reloadConfig(ctx context.Context, r updates.Request) {
-	c.answer(ctx, r, c.reload(ctx, r.In.Conversation))
+	c.answer(ctx, r, c.screens.reload(ctx, r.In.Conversation))
 }
 
 func (c *commands) doctor(ctx context.Context, r updates.Request) {
-	c.checks.Doctor(ctx, r.In.By(), r.In.Quote())
+	c.screens.checks.Doctor(ctx, r.In.By(), r.In.Quote())
 }

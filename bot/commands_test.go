@@ -38,6 +38,6 @@ func read(t *testing.T, path string) string {
 
 // allCommands returns the table of commands, including those that are absent in the test's bot.
 func allCommands(t *testing.T) (table []updates.CommandSpec) {
-	inbound(t, func(_ *testing.T, r *inboundRig) { table = r.handlers.table })
+	inbound(t, func(_ *testing.T, r *inboundRig) { table = r.handlers.commands.table })
 	return table
 }

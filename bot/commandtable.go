@@ -18,49 +18,52 @@ func commandTable(c *commands) []updates.CommandSpec {
 		prompt   = updates.TakesPrompt
 		file     = updates.TakesFile
 	)
-	model := modelCommand{c.menus, c.messages, c.closer, c.reply}.do
+	model := modelCommand{c.screens.menus, c.messages, c.finisher, c.reply}.do
 	language := c.page(language{c.lang}.command)
-	setting := func(s orchestrator.Setting) updates.CommandFunc { return c.page(c.menus.Setting(s)) }
-	consult, group := c.consultHandler(c.consults.Consult), c.consultHandler(c.consults.Group)
-	noFiles, noModels, noUsers := c.files == nil, !c.consults.Offered(), c.users.Directory == nil
+	setting := func(s orchestrator.Setting) updates.CommandFunc { return c.page(c.screens.menus.Setting(s)) }
+	consult, group := c.consultHandler(c.screens.consults.Consult), c.consultHandler(c.screens.consults.Group)
+	noFiles, noModels := c.screens.files == nil, !c.screens.consults.Offered()
+	noUsers := c.screens.users.Directory == nil
 	return []updates.CommandSpec{
-		{Name: "new", Help: "bot.menu-new", Right: sessions, Do: c.fresh},
+		{Name: "new", Help: "bot.menu-new", Right: sessions, Do: c.newSession},
 		{Name: "model", Help: "bot.menu-model", Right: settings, Do: model},
-		{Name: "effort", Help: "bot.menu-effort", Right: settings, Do: c.page(c.menus.Effort)},
-		{Name: "context", Help: "bot.menu-context", Right: settings, Do: c.page(c.agent.Context)},
-		{Name: "compact", Help: "bot.menu-compact", Right: settings, Takes: prompt, Do: c.ofAgent(c.agent.Compact)},
-		{Name: "cmd", Help: "bot.menu-cmd", Right: settings, Takes: prompt, Do: c.ofAgent(c.agent.Commands)},
-		{Name: "usage", Help: "bot.menu-usage", Right: read, Do: c.page(c.usage.Usage)},
-		{Name: "audit", Help: "bot.menu-audit", Right: read, Do: c.page(c.usage.Audit)},
-		{Name: "permissions", Help: "bot.menu-permissions", Right: settings, Do: c.page(c.menus.Permissions)},
-		{Name: "role", Help: "bot.menu-role", Right: settings, Do: c.page(c.menus.Role)},
+		{Name: "effort", Help: "bot.menu-effort", Right: settings, Do: c.page(c.screens.menus.Effort)},
+		{Name: "context", Help: "bot.menu-context", Right: settings, Do: c.page(c.screens.agent.Context)},
+		{Name: "compact", Help: "bot.menu-compact", Right: settings, Takes: prompt,
+			Do: c.ofAgent(c.screens.agent.Compact)},
+		{Name: "cmd", Help: "bot.menu-cmd", Right: settings, Takes: prompt, Do: c.ofAgent(c.screens.agent.Commands)},
+		{Name: "usage", Help: "bot.menu-usage", Right: read, Do: c.page(c.screens.usage.Usage)},
+		{Name: "audit", Help: "bot.menu-audit", Right: read, Do: c.page(c.screens.usage.Audit)},
+		{Name: "permissions", Help: "bot.menu-permissions", Right: settings, Do: c.page(c.screens.menus.Permissions)},
+		{Name: "role", Help: "bot.menu-role", Right: settings, Do: c.page(c.screens.menus.Role)},
 		{Name: "queue", Help: "bot.menu-queue", Right: settings, Do: setting(orchestrator.SettingBusy)},
 		{Name: "notify", Help: "bot.menu-notify", Right: settings, Do: setting(orchestrator.SettingNotify)},
 		{Name: "think", Help: "bot.menu-think", Right: settings, Do: setting(orchestrator.SettingThink)},
 		{Name: "display", Help: "bot.menu-display", Right: settings, Do: setting(orchestrator.SettingDisplay)},
-		{Name: "cron", Help: "bot.menu-cron", Right: orchestrator.MakeSchedules, Takes: prompt, Do: c.page(c.jobs.Command)},
+		{Name: "cron", Help: "bot.menu-cron", Right: orchestrator.MakeSchedules, Takes: prompt,
+			Do: c.page(c.screens.jobs.Command)},
 		{Name: "abort", Aliases: []string{"stop"}, Help: "bot.menu-abort", Right: orchestrator.EndOwn},
 		{Name: "status", Help: "bot.menu-status", Right: read, Do: c.status},
 		{Name: "sessions", Help: "bot.menu-sessions", Right: read, Takes: file, Do: c.listSessions},
-		{Name: "rename", Help: "bot.menu-rename", Right: sessions, Do: c.page(c.sessions.Rename)},
+		{Name: "rename", Help: "bot.menu-rename", Right: sessions, Do: c.page(c.screens.sessions.Rename)},
 		{Name: "terminal", Help: "bot.menu-terminal", Right: sessions, Do: c.terminal},
 		{Name: "files", Help: "bot.menu-files", Right: files, Absent: noFiles, Do: c.onFiles(c.browse)},
 		{Name: "get", Help: "bot.menu-get", Right: files, Absent: noFiles, Do: c.onFiles(c.get)},
 		{Name: "put", Help: "bot.menu-put", Right: files, Takes: file, Absent: noFiles, Do: c.onFiles(c.put)},
 		{Name: "diff", Help: "bot.menu-diff", Right: read, Do: c.diff},
-		{Name: "checkpoint", Help: "bot.menu-checkpoint", Right: files, Do: c.page(c.changes.Checkpoint)},
-		{Name: "project", Help: "bot.menu-project", Right: settings, Do: c.page(c.projects.Command)},
+		{Name: "checkpoint", Help: "bot.menu-checkpoint", Right: files, Do: c.page(c.screens.changes.Checkpoint)},
+		{Name: "project", Help: "bot.menu-project", Right: settings, Do: c.page(c.screens.projects.Command)},
 		{Name: "newtopic", Help: "bot.menu-newtopic", Right: settings, Do: c.newTopic},
 		{Name: "cwd", Help: "bot.menu-cwd", Right: settings, Do: c.cwd},
 		{Name: "consult", Help: "bot.menu-consult", Right: settings, Takes: prompt, Absent: noModels, Do: consult},
 		{Name: "group", Help: "bot.menu-group", Right: settings, Takes: prompt, Absent: noModels, Do: group},
-		{Name: "pair", Help: "bot.menu-pair", Right: users, Absent: noUsers, Do: c.page(c.users.Pair)},
-		{Name: "users", Help: "bot.menu-users", Right: users, Absent: noUsers, Do: c.page(c.users.Users)},
-		{Name: "doctor", Help: "bot.menu-doctor", Right: manage, Absent: !c.checks.Offered(), Do: c.doctor},
-		{Name: "reload", Help: "bot.menu-reload", Right: manage, Absent: c.reload == nil, Do: c.reloadConfig},
+		{Name: "pair", Help: "bot.menu-pair", Right: users, Absent: noUsers, Do: c.page(c.screens.users.Pair)},
+		{Name: "users", Help: "bot.menu-users", Right: users, Absent: noUsers, Do: c.page(c.screens.users.Users)},
+		{Name: "doctor", Help: "bot.menu-doctor", Right: manage, Absent: !c.screens.checks.Offered(), Do: c.doctor},
+		{Name: "reload", Help: "bot.menu-reload", Right: manage, Absent: c.screens.reload == nil, Do: c.reloadConfig},
 		{Name: "language", Help: "bot.menu-language", Right: settings, Do: language},
 		{Name: "help", Help: "bot.menu-help", Do: c.help},
 		{Name: "start", Do: c.start},
-		{Name: "summarize", Right: settings, Takes: prompt, Do: c.gone("bot.summarize-is-gone")},
+		{Name: "summarize", Right: settings, Takes: prompt, Do: c.removedCommand("bot.summarize-is-gone")},
 	}
 }

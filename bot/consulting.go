@@ -51,10 +51,10 @@ func askedBy(in *updates.Message, text string) consult.Asked {
 // handleConsultReply continues a consultation if the user replied to one of its answers. It reports whether the message
 // was handled.
 func (h *handlers) handleConsultReply(ctx context.Context, in *updates.Message) bool {
-	asks, err := h.consults.Reply(ctx, askedBy(in, in.Text), in.ReplyTo)
+	asks, err := h.commands.screens.consults.Reply(ctx, askedBy(in, in.Text), in.ReplyTo)
 	if err != nil && !errors.Is(err, orchestrator.ErrShutdown) {
 		h.commands.log.Error("ask a model on", "update", in.Update, "err", err)
-		h.closer.Answer(ctx, in, h.commands.lang.Of(in.Conversation.Chat).Text("bot.not-done"), nil)
+		h.finisher.Answer(ctx, in, h.commands.lang.Of(in.Conversation.Chat).Text("bot.not-done"), nil)
 		return true
 	}
 	return asks

@@ -36,7 +36,8 @@ type Desk interface {
 
 	// Subject describes the message that a user replies to, if it belongs to a turn.
 	Subject(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Subject, error)
-	// Submit stores a prompt as a turn and marks its updates as handled, both or neither.
+	// Submit stores a prompt as a turn and marks its updates as handled, both or neither. w overrides the choices of
+	// the conversation.
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	// Stop stops the running turn of a conversation and empties its queue; for a member, only the member's own turns.
 	// First it tells the running turn to end and calls told, with nil if none was running; it waits for nothing before
@@ -60,16 +61,21 @@ type Desk interface {
 	// MoveChat moves everything of a group to its new id.
 	MoveChat(ctx context.Context, from, to int64) error
 
-	// New ends the current session. The next prompt starts another.
+	// New ends the current session. The next prompt starts another; a running turn continues in the old one. Parts of
+	// an answer that the chat does not show yet are not sent.
 	New(ctx context.Context, id orchestrator.ConversationID) error
 
-	// Choose carries out a user's choice after a turn that did not end well. It returns ErrRepeated if the prompt
-	// already ran again or will, and ErrBadChoice for a choice that was not offered.
-	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action, by orchestrator.Press) (orchestrator.Receipt, error)
+	// Choose carries out a user's choice after a turn that did not end well. Of the choices that run the prompt again
+	// only one can be made, and only once: after that it returns ErrRepeated. It may also return ErrElsewhere,
+	// ErrStillOpen, and ErrBadChoice for a choice that was not offered. ActionDrop ends the pause before a retry of a
+	// running turn, and deletes the job that ActionLater created.
+	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action,
+		by orchestrator.Press) (orchestrator.Receipt, error)
 	// ShowAgain sends the outcome of an ended turn as new messages.
 	ShowAgain(ctx context.Context, turn cli.TurnID, by orchestrator.Press) error
 
-	// SetDir sets the working directory and returns its absolute path. ErrOutsideRoot and ErrNotADir are the reasons
-	// for rejecting a directory.
+	// SetDir sets the working directory, starts a new session there, and returns the absolute path. path is absolute or
+	// relative to the current directory. It returns ErrOutsideRoot for a directory outside of the configured roots, and
+	// ErrNotADir.
 	SetDir(ctx context.Context, id orchestrator.ConversationID, path string, by orchestrator.PersonID) (string, error)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"time"
 
 	"ductor/bot/agent"
@@ -34,80 +35,103 @@ import (
 
 // parts are the dependencies of the handlers, besides the ones shared with the router.
 type parts struct {
-	Options
-	desk   Desk
-	voice  voice
-	chat   *Chat
-	tables *tables.Screen
-	topics *topicOpener
-	spool  *message.Spool // for pictures; nil: there are none
+	opts     Options
+	desk     Desk
+	feedback feedback
+	chat     *Chat
+	tables   *tables.Screen
+	topics   *topicOpener
+	spool    *message.Spool // for pictures; nil: no pictures
 }
 
 // handlers implements updates.Handler.
 type handlers struct {
-	*commands
-	callbacks *callbacks
-	approvals *approval.Screen
-	restarts  *restarts
-	jobs      *cron.Screen
-	heard     *transcript.Screen
-	journal   orchestrator.MessageStore
-	confirms  bool                            // users confirm transcripts of their speech
-	beside    func(func(ctx context.Context)) // the router's Beside
+	desk        Desk
+	finisher    *updates.Finisher
+	feedback    feedback
+	commands    *commands
+	callbacks   *callbacks
+	approvals   *approval.Screen
+	restarts    *restarts
+	jobs        *cron.Screen
+	transcripts *transcript.Screen
+	journal     orchestrator.MessageStore
+	confirms    bool                            // users confirm transcripts of their speech
+	spawn       func(func(ctx context.Context)) // the router's Go
 }
 
 var _ updates.Handler = (*handlers)(nil)
 
+// Command implements updates.Handler.
+func (h *handlers) Command(name string) (updates.CommandSpec, bool) { return h.commands.find(name) }
+
+// Stop implements updates.Handler.
+func (h *handlers) Stop(ctx context.Context, a updates.Abort) { h.commands.stop(ctx, a) }
+
 func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	f := o.Finisher
-	h := &handlers{approvals: p.chat.approvals, confirms: p.Confirm, journal: p.Journal}
-	h.heard = transcript.New(transcript.Options{Journal: p.Journal, Submit: p.desk.Submit, Lang: o.Lang})
-	beside := func(f func(ctx context.Context)) { h.beside(f) }
+	h := &handlers{
+		desk: p.desk, finisher: f, feedback: p.feedback, approvals: p.chat.approvals, confirms: p.opts.Confirm,
+		journal: p.opts.Journal,
+	}
+	h.transcripts = transcript.New(transcript.Options{Journal: p.opts.Journal, Submit: p.desk.Submit, Lang: o.Lang})
+	spawn := func(f func(ctx context.Context)) { h.spawn(f) }
 	menus := menu.New(menu.Options{
-		Service: p.desk, Aliases: p.Aliases, Now: o.Now, Lang: o.Lang, Beside: beside,
+		Service: p.desk, Aliases: p.opts.Aliases, Now: o.Now, Lang: o.Lang, Go: spawn,
 		Edit: func(in orchestrator.ConversationID, message int, page tgapi.Page) {
-			p.voice.Edit(in, message, page.Text, page.Keyboard)
+			p.feedback.Edit(in, message, page.Text, page.Keyboard)
 		},
 	})
-	h.restarts = &restarts{desk: p.desk, journal: p.Journal, closer: f, voice: p.voice, lang: o.Lang}
-	h.jobs = cron.New(cron.Options{Jobs: p.Jobs, Journal: p.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log})
-	all := pages{
-		menus: menus, jobs: h.jobs, files: files.NewScreen(p.chat.files), reload: p.Reload, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
-		users: &users.Screen{Directory: p.Users, Bot: o.Me.Username, Lang: o.Lang},
-		usage: &usage.Screen{Store: p.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
+	h.restarts = &restarts{desk: p.desk, journal: p.opts.Journal, finisher: f, feedback: p.feedback, lang: o.Lang}
+	h.jobs = cron.New(cron.Options{
+		Jobs: p.opts.Jobs, Journal: p.opts.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log,
+	})
+	all := screens{
+		menus: menus, jobs: h.jobs, files: files.NewScreen(p.chat.files), reload: p.opts.Reload,
+		agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
+		users: &users.Screen{Directory: p.opts.Users, Bot: o.Me.Username, Lang: o.Lang},
+		usage: &usage.Screen{Store: p.opts.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
 		sessions: sessions.New(sessions.Options{
-			Sessions: p.Sessions, Away: p.Away, Now: o.Now, Lang: o.Lang, Files: sessionFiles(p.Changes),
+			Sessions: p.opts.Sessions, SetAway: p.opts.SetAway, Now: o.Now, Lang: o.Lang,
+			Files: sessionFiles(p.opts.Changes),
 			Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
 				st, err := p.desk.Status(ctx, in)
 				return st.Session.ID, err
 			},
 		}),
 		projects: project.New(project.Options{
-			Projects: p.Projects, Topics: newTopics{p.topics, h.Named, p.desk}, Lang: o.Lang,
+			Projects: p.opts.Projects, Topics: newTopics{p.topics, h.Named, p.desk}, Lang: o.Lang,
 			Status: p.desk.Status,
 		}),
 		consults: consult.New(consult.Options{
-			Consults: p.Consults, Models: menus, Group: p.Group, Most: p.chat.cards.MaxMessages, Messages: p.chat.messages, Journal: p.Journal, Finish: f.Finish,
-			Beside: beside, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
+			Consults: p.opts.Consults, Models: menus, Group: p.opts.Group, Most: p.chat.cards.MaxMessages,
+			Messages: p.chat.messages, Journal: p.opts.Journal, Finish: f.Finish,
+			Beside: spawn, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 		}),
 		checks: checks.New(checks.Options{
-			Examine: p.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: beside, Lang: o.Lang,
+			Examine: p.opts.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: spawn, Lang: o.Lang,
 		}),
-		changes: changes.New(changes.Options{Changes: p.Changes, Store: p.Journal, Spool: p.spool, Names: p.chat.names, Lang: o.Lang, Session: sessions.OpenButton}),
+		changes: changes.New(changes.Options{
+			Changes: p.opts.Changes, Store: p.opts.Journal, Spool: p.spool, Names: p.chat.names, Lang: o.Lang,
+			Session: sessions.OpenButton,
+		}),
 	}
 	h.commands = &commands{
-		desk: p.desk, closer: f, voice: p.voice, messages: p.chat.messages, now: o.Now, lang: o.Lang, log: o.Log,
-		pages: all, uploads: o.Uploads,
+		desk: p.desk, finisher: f, feedback: p.feedback, messages: p.chat.messages, now: o.Now, lang: o.Lang,
+		log: o.Log, screens: all, uploads: o.Uploads,
 	}
 	h.commands.table = commandTable(h.commands)
-	h.callbacks = &callbacks{desk: p.desk, closer: f, voice: p.voice, lang: o.Lang, log: o.Log, queue: p.chat.queue, menus: menus}
-	h.callbacks.register(p, all, h.heard, h.restarts)
+	h.callbacks = &callbacks{
+		desk: p.desk, finisher: f, feedback: p.feedback, lang: o.Lang, log: o.Log, queue: p.chat.queue, menus: menus,
+		buttons: all.buttons(o.Lang),
+	}
+	h.callbacks.register(p, h.transcripts, h.restarts)
 	return h
 }
 
-// register assigns the buttons of all screens to their actions.
-func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *restarts) {
-	c.buttons = map[string]button{
+// register adds the handlers of all buttons besides those of the screens.
+func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
+	maps.Copy(c.buttons, map[string]button{
 		actShow:      {orchestrator.ChangeSettings, onTurn(c.show)},
 		actCancel:    {orchestrator.EndOwn, onTurn(c.cancel)},
 		actStop:      {orchestrator.EndOwn, onTurn(c.stop)},
@@ -117,49 +141,38 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 		actBoth:      {orchestrator.ChangeSettings, c.startOver},
 		actKeep:      {orchestrator.ChangeSettings, onTurn(r.keep)},
 		actLanguage:  {orchestrator.ChangeSettings, onScreen(language{c.lang}.press)},
-		approval.Action: {orchestrator.DecideRequests, func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
-			return decide(ctx, p.chat.approvals, press, what)
-		}},
-		cron.Action:      {orchestrator.MakeSchedules, onMessage(all.jobs.Press)},
-		project.Action:   {orchestrator.ChangeSettings, onScreen(all.projects.Press)},
-		consult.Action:   {orchestrator.ChangeSettings, onScreen(all.consults.Press)},
-		steps.Action:     {orchestrator.Read, inChat((&steps.Screen{Steps: p.Steps, Lang: c.lang}).Press)},
-		changes.Action:   {orchestrator.Read, onMessage(all.changes.Press)},
-		sessions.Action:  {orchestrator.Read, onScreen(all.sessions.Press)},
-		agent.Action:     {orchestrator.ChangeSettings, onScreen(all.agent.Press)},
-		usage.Action:     {orchestrator.Read, onScreen(all.usage.Press)},
-		usage.PlotAction: {orchestrator.ChangeSettings, onMessage(all.usage.Plot)},
-		users.Action:     {orchestrator.ManageUsers, onScreen(all.users.Press)},
-		files.Action:     {orchestrator.ReachFiles, onScreen(all.files.Press)},
-		tables.Action:    {orchestrator.ChangeSettings, inChat(p.tables.Press)},
-		silence.Action:   {orchestrator.ChangeSettings, inChat(p.chat.silence.Press)},
-		display.Action: {orchestrator.ChangeSettings, func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
-			return c.display(ctx, p.chat.display, press, what)
-		}},
+		approval.Action: {orchestrator.DecideRequests,
+			func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
+				return decide(ctx, p.chat.approvals, press, what)
+			}},
+		steps.Action:   {orchestrator.Read, inChat((&steps.Screen{Steps: p.opts.Steps, Lang: c.lang}).Press)},
+		tables.Action:  {orchestrator.ChangeSettings, inChat(p.tables.Press)},
+		silence.Action: {orchestrator.ChangeSettings, inChat(p.chat.silence.Press)},
+		display.Action: {orchestrator.ChangeSettings,
+			func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
+				return c.display(ctx, p.chat.display, press, what)
+			}},
 		transcript.Action: {orchestrator.SendPrompts, onScreen(heard.Press)},
-	}
-	if all.files == nil {
-		c.buttons[files.Action] = button{orchestrator.ReachFiles, func(_ context.Context, press updates.Press, _ string) (tgapi.Answer, error) {
-			return tgapi.Stale(c.lang.Of(press.By.Conversation.Chat)), nil
-		}}
-	}
+	})
 	for act, what := range recoveries() {
-		c.buttons[act] = button{orchestrator.ChangeSettings, onTurn(func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
-			return c.choose(ctx, p, what, turn)
-		})}
+		c.buttons[act] = button{orchestrator.ChangeSettings,
+			onTurn(func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+				return c.choose(ctx, p, what, turn)
+			})}
 	}
 	for _, act := range menu.Actions() {
-		c.buttons[act] = button{orchestrator.ChangeSettings, func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
-			return c.menu(ctx, p, act, what)
-		}}
+		c.buttons[act] = button{orchestrator.ChangeSettings,
+			func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
+				return c.menu(ctx, p, act, what)
+			}}
 	}
 }
 
-// Moved moves everything of a group to its new id, including its language and its open approvals.
+// Moved implements updates.Handler. The language and the open approvals of the group move too.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
-	if chosen := h.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
-		err = h.lang.Choose(ctx, to, chosen)
+	if chosen := h.commands.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
+		err = h.commands.lang.Choose(ctx, to, chosen)
 	}
 	h.approvals.Moved(from)
 	return err
@@ -169,14 +182,14 @@ func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 func (h *handlers) router(o updates.RouterOptions) *updates.Router {
 	o.Handler = h
 	r := updates.NewRouter(o)
-	h.beside = r.Beside
+	h.spawn = r.Go
 	return r
 }
 
-// Press answers a press of a button.
+// Press implements updates.Handler.
 func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.handle(ctx, p) }
 
-// Reply passes a message to the approval, question or job that it answers. It returns false if the message is a prompt.
+// Reply implements updates.Handler. It passes a message to the approval, question or job that it answers.
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 	if in.ReplyTo != 0 {
 		h.awaitSent(ctx, in)
@@ -191,7 +204,7 @@ func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 		h.handleCommitReply(ctx, in) || h.handleConsultReply(ctx, in)
 }
 
-// Subject describes the bot's message that in replies to. For the zero Subject the receiver quotes the message itself.
+// Subject implements updates.Handler.
 func (h *handlers) Subject(ctx context.Context, in *updates.Message) (s orchestrator.Subject) {
 	h.awaitSent(ctx, in)
 	m, err := h.journal.MessageAt(ctx, in.Conversation, in.ReplyTo)
@@ -212,7 +225,7 @@ const sentWithin = 2 * time.Second
 func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 	ctx, cancel := context.WithTimeout(ctx, sentWithin)
 	defer cancel()
-	if err := h.messages.Await(ctx, in.Conversation, in.ReplyTo); err != nil {
+	if err := h.commands.messages.Await(ctx, in.Conversation, in.ReplyTo); err != nil {
 		h.commands.log.Warn("find what a message replies to", "update", in.Update, "err", err)
 	}
 }
@@ -221,27 +234,28 @@ func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 // then.
 func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) bool {
 	p := h.commands.lang.Of(in.Conversation.Chat)
-	answer, ok, err := h.commands.changes.Replied(ctx, in.By(), in.ReplyTo, in.Text)
+	answer, ok, err := h.commands.screens.changes.Replied(ctx, in.By(), in.ReplyTo, in.Text)
 	if err != nil {
 		h.commands.log.Error("commit what a turn changed", "update", in.Update, "err", err)
 		answer = p.Text("bot.log-says", p.Text("bot.not-done"))
 	}
 	if ok {
-		h.closer.Answer(ctx, in, answer, nil)
+		h.finisher.Answer(ctx, in, answer, nil)
 	}
 	return ok
 }
 
-// handleDecision passes a message to the approval or question that it answers. It returns false if there is none.
+// handleDecision passes a message to the approval or question that it answers. It returns false if it answers none.
 func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool {
 	said := approval.Message{
-		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text, Plain: in.Plain, Updates: in.Updates(),
+		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text,
+		Plain: in.Plain, Updates: in.Updates(),
 		Files: in.Files, Private: in.Private, Arrived: in.Arrived(),
 	}
 	o := h.approvals.Reply(ctx, said)
-	f := h.closer
+	f := h.finisher
 	if o.Secret {
-		h.voice.Remove(in.Conversation, in.ID)
+		h.feedback.Remove(in.Conversation, in.ID)
 		f = f.Forgetting()
 	}
 	switch {
@@ -263,75 +277,79 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 // offerPrompt finishes updates with a notice that a message became the answer to a question. A button on the notice makes
 // the message a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
-	m, err := h.heard.Answered(ctx, orchestrator.Prompt{
-		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID, Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived(),
+	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
+		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID,
+		Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived(),
 	})
 	if err != nil {
 		h.commands.log.Error("offer to make a prompt of an answer", "update", in.Update, "err", err)
-		h.closer.Finish(ctx, finish)
+		h.finisher.Finish(ctx, finish)
 		return
 	}
-	h.closer.Finish(ctx, finish, m)
+	h.finisher.Finish(ctx, finish, m)
 }
 
 // handleJobReply handles a reply that changes a job. It reports whether the message was one, and finishes it then.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool {
-	state := h.jobs.Reply(ctx, cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}, func(p tgapi.Page) { h.closer.Answer(ctx, in, p.Text, p.Keyboard) })
+	state := h.jobs.Reply(ctx, cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}, func(p tgapi.Page) {
+		h.finisher.Answer(ctx, in, p.Text, p.Keyboard)
+	})
 	if state == cron.Done {
-		h.voice.Unbutton(in.Conversation, in.ReplyTo)
+		h.feedback.Unbutton(in.Conversation, in.ReplyTo)
 	}
 	return state != cron.Prompt
 }
 
-// Named returns the choice that a name before a prompt means, or false if the name is ordinary text.
+// Named implements updates.Handler.
 func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool) {
-	c, ok := h.menus.Named(ctx, in, name)
+	c, ok := h.commands.screens.menus.Named(ctx, in, name)
 	return orchestrator.Wants{Agent: c.Agent, Model: c.Model, Effort: c.Effort}, ok
 }
 
 // Edited offers to start the running turn over, if the edited message was its prompt.
 func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
-	shown, page, ok, err := h.heard.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
+	shown, page, ok, err := h.transcripts.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
 	}
 	switch {
 	case ok && shown == 0: // the offer is not in the chat yet
-		h.closer.Answer(ctx, in, page.Text, page.Keyboard)
+		h.finisher.Answer(ctx, in, page.Text, page.Keyboard)
 		return true
 	case ok:
-		h.voice.Edit(in.Conversation, shown, page.Text, page.Keyboard)
-		h.closer.Finish(ctx, in.Updates())
+		h.feedback.Edit(in.Conversation, shown, page.Text, page.Keyboard)
+		h.finisher.Finish(ctx, in.Updates())
 		return true
 	}
 	return h.restarts.offer(ctx, in, message, text)
 }
 
-// Heard asks the sender of a spoken prompt to confirm the transcript, if the owner configured that.
+// Heard implements updates.Handler. Senders confirm only if the owner configured that.
 func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt) bool {
 	if !h.confirms {
 		return false
 	}
-	m, err := h.heard.Ask(ctx, p, in.Text)
+	m, err := h.transcripts.Ask(ctx, p, in.Text)
 	if err != nil {
 		h.commands.log.Error("ask about a transcript", "updates", p.Updates, "err", err)
-		h.closer.Tell(ctx, in.Conversation, in.ID, p.Updates, h.commands.lang.Of(in.Conversation.Chat).Text("updates.not-stored"), nil)
+		h.finisher.Tell(ctx, in.Conversation, in.ID, p.Updates,
+			h.commands.lang.Of(in.Conversation.Chat).Text("updates.not-stored"), nil)
 		return true
 	}
-	h.closer.Finish(ctx, p.Updates, m)
+	h.finisher.Finish(ctx, p.Updates, m)
 	return true
 }
 
 // handleCorrection handles a reply that corrects a transcript. It reports whether the message was one, and finishes it
 // then.
 func (h *handlers) handleCorrection(ctx context.Context, in *updates.Message) bool {
-	page, ok, err := h.heard.Replied(ctx, in.Conversation, in.User, in.ReplyTo, in.Text)
+	page, ok, err := h.transcripts.Replied(ctx, in.Conversation, in.User, in.ReplyTo, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
 	}
 	if ok {
-		h.voice.Edit(in.Conversation, in.ReplyTo, page.Text, page.Keyboard)
-		h.closer.Finish(ctx, in.Updates())
+		h.feedback.Edit(in.Conversation, in.ReplyTo, page.Text, page.Keyboard)
+		h.finisher.Finish(ctx, in.Updates())
 	}
 	return ok
 }

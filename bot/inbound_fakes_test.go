@@ -147,7 +147,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	messages := stuckMessages(journal, slog.New(slog.DiscardHandler))
 	rig.options = updates.RouterOptions{
 		Me:    updates.Identity{ID: 42, Username: "ductor_bot"},
-		Turns: rig.desk, Signs: rig.voice, Finisher: updates.NewFinisher(journal, messagesFake{messages}, log),
+		Turns: rig.desk, Feedback: rig.voice, Finisher: updates.NewFinisher(journal, messagesFake{messages}, log),
 		Allow:       updates.Allow{Users: orchestrator.Roster{owner: orchestrator.RoleOwner}, Policy: always(updates.Policy{Groups: []int64{group}, AbortWords: []string{"stop", "wait"}})},
 		AlbumWindow: 700 * time.Millisecond, PasteWindow: 700 * time.Millisecond,
 		Log: log, Now: time.Now,
@@ -155,12 +155,12 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	approvals := approval.New(approval.Options{Messages: messages, Journal: journal, Log: log, Now: time.Now})
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
-		Options: Options{
+		opts: Options{
 			Jobs: jobs, Journal: journal, Group: func() []string { return nil },
 			Aliases: func() map[string]string { return map[string]string{"fast": "claude/opus high"} },
 			Reload:  func(context.Context, orchestrator.ConversationID) string { return "reloaded" },
 		},
-		desk: rig.desk, voice: rig.voice, chat: &Chat{messages: messages, approvals: approvals, queue: newQueueCards(messages, nil)},
+		desk: rig.desk, feedback: rig.voice, chat: &Chat{messages: messages, approvals: approvals, queue: newQueueCards(messages, nil)},
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})
 	return rig
@@ -194,7 +194,7 @@ func (r *inboundRig) settle() {
 func (r *inboundRig) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	r.Stop(ctx)
+	r.Router.Stop(ctx)
 }
 
 // text returns a private message of the owner. fields override its fields.

@@ -61,13 +61,16 @@ func (l language) page(in orchestrator.ConversationID) tgapi.Page {
 	}
 	codes, names := l.choices(p, in)
 	for i, code := range codes {
-		page.Keyboard = append(page.Keyboard, []tgapi.Button{{Text: render.Marked(names[i], code == now), Data: actLanguage + ":" + string(code)}})
+		page.Keyboard = append(page.Keyboard, []tgapi.Button{
+			{Text: render.Marked(names[i], code == now), Data: actLanguage + ":" + string(code)},
+		})
 	}
 	return page
 }
 
 // choose stores a choice. It answers in the chosen language.
-func (l language) choose(ctx context.Context, by orchestrator.Press, code lang.Language) (short string, said tgapi.Page, err error) {
+func (l language) choose(ctx context.Context, by orchestrator.Press,
+	code lang.Language) (short string, said tgapi.Page, err error) {
 	if err := l.lang.Choose(ctx, by.Conversation.Chat, code); err != nil {
 		return "", tgapi.Page{}, err
 	}

@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// livingLines describes the agent process of this conversation, and how many there are in total.
+// livingLines describes the agent process of this conversation, and counts those of all conversations.
 func livingLines(p lang.Printer, id orchestrator.ConversationID, l cli.Living) []string {
 	var lines []string
 	if s, ok := l.Of(id.Key()); ok {

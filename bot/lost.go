@@ -61,7 +61,8 @@ func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 		}
 		text := l.lang.Of(int64(to)).Text("bot.lost-in-group", title)
 		key := fmt.Sprint("lost/", lost.Turn, "/", to) // the owner may be the user who asked
-		if err := l.messages.PostOnce(ctx, orchestrator.ConversationID{Chat: int64(to)}, key, message.Content{Text: render.Plain(text)}); err != nil {
+		if err := l.messages.PostOnce(ctx, orchestrator.ConversationID{Chat: int64(to)}, key,
+			message.Content{Text: render.Plain(text)}); err != nil {
 			l.log.Warn("notify a user about a group that does not let the bot write", "user", to, "err", err)
 		}
 	}
@@ -107,9 +108,11 @@ func (l *lostAnswers) run(ctx context.Context) {
 func (l *lostAnswers) offer(ctx context.Context, all []lostAnswer) (left []lostAnswer) {
 	for _, a := range all {
 		p := l.lang.Of(a.In.Chat)
-		content := message.Content{Text: render.Plain(p.Text("bot.lost")), Keyboard: tgapi.Keyboard{{turnButtons{p}.ShowAgain(a.Turn)}}}
+		content := message.Content{
+			Text: render.Plain(p.Text("bot.lost")), Keyboard: tgapi.Keyboard{{turnButtons{p}.ShowAgain(a.Turn)}},
+		}
 		if err := l.messages.Keep(ctx, message.Compose(a.In, content)); err != nil {
-			l.log.Warn("offer an answer that a chat did not take", "turn", a.Turn, "err", err)
+			l.log.Warn("offer an undelivered answer", "turn", a.Turn, "err", err)
 			left = append(left, a)
 		}
 	}
@@ -128,6 +131,6 @@ func (l *lostAnswers) change(ctx context.Context, chat int64, f func([]lostAnswe
 		}
 	}
 	if err != nil {
-		l.log.Warn("keep what a chat did not take", "chat", chat, "err", err)
+		l.log.Warn("store the undelivered answers of a chat", "chat", chat, "err", err)
 	}
 }

@@ -268,7 +268,7 @@ func TestQueuesStopInTime(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		r.Stop(ctx)
+		r.Router.Stop(ctx)
 		if took := time.Since(start); took != 3*time.Second {
 			t.Errorf("the stop took %s, want its deadline", took)
 		}

@@ -17,7 +17,7 @@ import (
 type modelCommand struct {
 	menus    *menu.Menus
 	messages *message.Messages
-	closer   *updates.Finisher
+	finisher *updates.Finisher
 	reply    func(ctx context.Context, r updates.Request, a tgapi.Answer, err error) // finishes the command
 }
 
@@ -28,15 +28,15 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 	}
 	page, sent, err := c.menus.Model(ctx, r.In.By())
 	if err == nil && sent != nil {
-		c.closer.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
+		c.finisher.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
 		return
 	}
 	c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
 }
 
-// byName chooses a model. If agents are still listing their models, a message says so at once and changes later. Only
-// that change finishes the command. So the next process runs the command again if ductor stops before, and later
-// messages of the user are handled after it.
+// byName chooses a model. If agents are still listing their models, it sends a message at once and edits it later. Only
+// the edit finishes the command: if ductor stops before, the next process runs the command again, and later messages of
+// the user wait for it.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	page, later, err := c.menus.ModelByName(ctx, r.In.By(), r.Args)
 	if err != nil || later == nil {
@@ -45,13 +45,17 @@ func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	}
 	var shown atomic.Pointer[message.Content]
 	show := func(page tgapi.Page) message.Content {
-		content := message.Content{Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: r.In.Quote(), Life: message.Changes}
+		content := message.Content{
+			Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: r.In.Quote(), Lifecycle: message.Growing,
+		}
 		shown.Store(&content)
 		return content
 	}
 	show(page)
 	m := c.messages.Early(message.Spec{
-		Key: "model/" + rand.Text(), To: r.In.Conversation, Content: func(context.Context) (message.Content, error) { return *shown.Load(), nil },
+		Key: "model/" + rand.Text(), To: r.In.Conversation, Content: func(context.Context) (message.Content, error) {
+			return *shown.Load(), nil
+		},
 	})
 	if page, err = later(ctx); err != nil {
 		m.Kept(false)
@@ -63,7 +67,7 @@ func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	if owed {
 		rows = append(rows, row)
 	}
-	stored := c.closer.Finish(ctx, r.In.Updates(), rows...)
+	stored := c.finisher.Finish(ctx, r.In.Updates(), rows...)
 	if owed {
 		m.Kept(stored)
 	}

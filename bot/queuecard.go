@@ -30,7 +30,9 @@ type queueCards struct {
 }
 
 func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
-	return &queueCards{messages: messages, lang: l, cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool)}
+	return &queueCards{
+		messages: messages, lang: l, cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool),
+	}
 }
 
 // queueCard is the card of one waiting turn. The lock of queueCards guards it.
@@ -71,19 +73,22 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
-		return message.Content{Text: render.Unchanged(q.text(c)), ReplyTo: c.turn.Prompt.Message, Keyboard: q.buttons(p, c.turn), Silent: true}
+		return message.Content{
+			Text: render.Unchanged(q.text(c)), ReplyTo: c.turn.Prompt.Message, Keyboard: q.buttons(p, c.turn),
+			Silent: true,
+		}
 	}
 	switch c.turn.State {
 	case orchestrator.TurnCancelled:
-		return message.Content{Text: render.Unchanged(p.Text("bot.cancelled")), Life: message.OnlyEdits}
+		return message.Content{Text: render.Unchanged(p.Text("bot.cancelled")), Lifecycle: message.EditOnly}
 	case orchestrator.TurnSteered: // it has no card of its own
-		return message.Content{Text: render.Unchanged(p.Text("bot.steered-card")), Life: message.OnlyEdits}
+		return message.Content{Text: render.Unchanged(p.Text("bot.steered-card")), Lifecycle: message.EditOnly}
 	}
-	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Life: message.Goes}
+	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Lifecycle: message.DeleteWhenDone}
 }
 
-// queued shows that t waits. It calls hint with the lock held: then either unhint finds the card, or hint returns the
-// current state.
+// queued shows that t waits. It calls hint with the lock held, so that either removeHints finds the card, or hint
+// returns the current state.
 func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) {
 	q.mu.Lock()
 	if q.past[t.ID] {
@@ -162,8 +167,8 @@ func (q *queueCards) text(c *queueCard) string {
 	return text
 }
 
-// unhint removes the hints from the cards of a conversation, because they no longer apply.
-func (q *queueCards) unhint(id orchestrator.ConversationID) {
+// removeHints removes the hints from the cards of a conversation, because they no longer apply.
+func (q *queueCards) removeHints(id orchestrator.ConversationID) {
 	var changed []*queueCard
 	q.mu.Lock()
 	for _, c := range q.cards {

@@ -27,7 +27,7 @@ const (
 // perRow is the number of buttons of an offer in a row.
 const perRow = 2
 
-// Offer returns the buttons for a user's choices after a turn.
+// Offer implements card.Buttons.
 func (b turnButtons) Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard {
 	var k tgapi.Keyboard
 	for i, what := range r.Offer {
@@ -68,7 +68,8 @@ func (b turnButtons) EndRetries(turn cli.TurnID) tgapi.Button {
 }
 
 // choose carries out a user's choice after a turn.
-func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrator.Action, turn cli.TurnID) (string, error) {
+func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrator.Action,
+	turn cli.TurnID) (string, error) {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	receipt, err := c.desk.Choose(ctx, turn, what, p.By)
 	if err != nil {
@@ -82,7 +83,7 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	}
 	// otherwise these may already be the buttons of the turn's end
 	if what != orchestrator.ActionDrop || receipt.Turn == "" {
-		c.voice.Unbutton(p.By.Conversation, p.Message)
+		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}
 	switch {
 	case what == orchestrator.ActionDrop:
@@ -99,8 +100,9 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 func recoveries() map[string]orchestrator.Action {
 	return map[string]orchestrator.Action{
 		actAgain: orchestrator.ActionAgain, actFresh: orchestrator.ActionFresh, actSummary: orchestrator.ActionSummary,
-		actCompact: orchestrator.ActionCompact, actLater: orchestrator.ActionLater, actHandOff: orchestrator.ActionHandOff,
-		actDrop: orchestrator.ActionDrop, actLogIn: orchestrator.ActionLogIn, actLift: orchestrator.ActionLift,
+		actCompact: orchestrator.ActionCompact, actLater: orchestrator.ActionLater,
+		actHandOff: orchestrator.ActionHandOff,
+		actDrop:    orchestrator.ActionDrop, actLogIn: orchestrator.ActionLogIn, actLift: orchestrator.ActionLift,
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 // restarts offers to start a running turn over after its message was edited. The journal stores the new text, so the
 // button works after a restart too.
 type restarts struct {
-	desk    Desk
-	journal orchestrator.CardStore
-	closer  *updates.Finisher
-	voice   voice
-	lang    *lang.Choices
+	desk     Desk
+	journal  orchestrator.CardStore
+	finisher *updates.Finisher
+	feedback feedback
+	lang     *lang.Choices
 }
 
 // editedPrompt is the journal's entry.
@@ -33,8 +33,8 @@ type editedPrompt struct {
 // editKey returns the journal key of the new text.
 func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 
-// offer offers to start over with text, if message is the prompt of the running turn and its words changed. The newest
-// text counts. It returns false if there is nothing to offer; otherwise it has finished the task.
+// offer offers to start over with text, if message is the prompt of the running turn and its words changed. Of several
+// edits the newest counts. If it returns false, it has done nothing; otherwise it has finished the updates.
 func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)
@@ -48,12 +48,15 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 	}
 	switch {
 	case err != nil:
-		r.closer.Answer(ctx, in, p.Text("bot.edit-not-stored"), nil)
+		r.finisher.Answer(ctx, in, p.Text("bot.edit-not-stored"), nil)
 	case was.Offered:
-		r.closer.Finish(ctx, in.Updates())
+		r.finisher.Finish(ctx, in.Updates())
 	default:
-		r.closer.Tell(ctx, in.Conversation, message, in.Updates(), p.Text("bot.edited"),
-			tgapi.Keyboard{{turnButton(p.Text("bot.start-over"), actRestart, turn), turnButton(p.Text("bot.keep-running"), actKeep, turn)}})
+		r.finisher.Tell(ctx, in.Conversation, message, in.Updates(), p.Text("bot.edited"),
+			tgapi.Keyboard{{
+				turnButton(p.Text("bot.start-over"), actRestart, turn),
+				turnButton(p.Text("bot.keep-running"), actKeep, turn),
+			}})
 	}
 	return true
 }
@@ -99,14 +102,14 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
-		r.voice.Edit(p.By.Conversation, p.Message, say.Text("bot.ended-before"), nil)
+		r.feedback.Edit(p.By.Conversation, p.Message, say.Text("bot.ended-before"), nil)
 		return say.Text("bot.too-late-ended"), nil
 	case errors.Is(err, orchestrator.ErrRepeated):
 		return say.Text("bot.started-over-already"), nil
 	case err != nil:
 		return "", err
 	}
-	r.voice.Edit(p.By.Conversation, p.Message, say.Text("bot.started-over"), nil)
+	r.feedback.Edit(p.By.Conversation, p.Message, say.Text("bot.started-over"), nil)
 	return say.Text("bot.starting-over"), nil
 }
 
@@ -126,6 +129,6 @@ func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (
 			return "", err
 		}
 	}
-	r.voice.Edit(p.By.Conversation, p.Message, say.Text("bot.runs-on"), nil)
+	r.feedback.Edit(p.By.Conversation, p.Message, say.Text("bot.runs-on"), nil)
 	return "", nil
 }

@@ -13,8 +13,8 @@ func TestStartingOverTooLateTwice(t *testing.T) {
 	journal := newJournalFake()
 	desk, log := NewDeskFake(journal), slog.New(slog.DiscardHandler)
 	r := &restarts{
-		desk: desk, journal: journal, voice: &voiceFake{},
-		closer: updates.NewFinisher(journal, stuckMessages(journal, log), log),
+		desk: desk, journal: journal, feedback: &voiceFake{},
+		finisher: updates.NewFinisher(journal, stuckMessages(journal, log), log),
 	}
 	if err := r.save(t.Context(), "a", editedPrompt{Text: "go left", Offered: true}); err != nil {
 		t.Fatal(err)

@@ -12,13 +12,16 @@ import (
 	"ductor/bot/menu"
 	"ductor/bot/project"
 	"ductor/bot/sessions"
+	"ductor/bot/tgapi"
+	"ductor/bot/updates"
 	"ductor/bot/usage"
 	"ductor/bot/users"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
-// pages are the screens that commands open.
-type pages struct {
+// screens are the parts of the chat that commands open.
+type screens struct {
 	menus    *menu.Menus
 	jobs     *cron.Screen
 	sessions *sessions.Screen
@@ -30,7 +33,29 @@ type pages struct {
 	users    *users.Screen
 	consults *consult.Screen
 	checks   *checks.Screen
-	reload   Reload // nil: there is nothing to reload
+	reload   Reload // nil: not available
+}
+
+// buttons returns the handlers of the buttons of the screens, by action.
+func (s screens) buttons(l *lang.Choices) map[string]button {
+	file := onScreen(s.files.Press)
+	if s.files == nil {
+		file = func(_ context.Context, press updates.Press, _ string) (tgapi.Answer, error) {
+			return tgapi.Stale(l.Of(press.By.Conversation.Chat)), nil
+		}
+	}
+	return map[string]button{
+		cron.Action:      {orchestrator.MakeSchedules, onMessage(s.jobs.Press)},
+		project.Action:   {orchestrator.ChangeSettings, onScreen(s.projects.Press)},
+		consult.Action:   {orchestrator.ChangeSettings, onScreen(s.consults.Press)},
+		changes.Action:   {orchestrator.Read, onMessage(s.changes.Press)},
+		sessions.Action:  {orchestrator.Read, onScreen(s.sessions.Press)},
+		agent.Action:     {orchestrator.ChangeSettings, onScreen(s.agent.Press)},
+		usage.Action:     {orchestrator.Read, onScreen(s.usage.Press)},
+		usage.PlotAction: {orchestrator.ChangeSettings, onMessage(s.usage.Plot)},
+		users.Action:     {orchestrator.ManageUsers, onScreen(s.users.Press)},
+		files.Action:     {orchestrator.ReachFiles, file},
+	}
 }
 
 // Reload reads the configuration again, and returns the result as a text in the conversation's language.

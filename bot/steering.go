@@ -25,7 +25,8 @@ func (b turnButtons) Interrupt(turn cli.TurnID) tgapi.Button {
 // StartOver returns a button that stops the running turn and runs its prompt again, together with the waiting one that
 // belongs to it.
 func (b turnButtons) StartOver(waiting orchestrator.Turn) tgapi.Button {
-	return tgapi.NewButton(b.lang.Text("bot.start-over-both"), actBoth, strconv.Itoa(waiting.Prompt.PartOf)+":"+string(waiting.ID))
+	return tgapi.NewButton(b.lang.Text("bot.start-over-both"), actBoth,
+		strconv.Itoa(waiting.Prompt.PartOf)+":"+string(waiting.ID))
 }
 
 func (c *callbacks) startOver(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
@@ -55,7 +56,7 @@ func (c *callbacks) steer(ctx context.Context, p updates.Press, turn cli.TurnID)
 	case errors.Is(err, orchestrator.ErrSteerUnknown):
 		return say.Text("bot.steer-unknown"), nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
-		c.voice.Unbutton(p.By.Conversation, p.Message)
+		c.feedback.Unbutton(p.By.Conversation, p.Message)
 		return say.Text("bot.too-late"), nil
 	}
 	return "", err
@@ -69,7 +70,7 @@ func (c *callbacks) interrupt(ctx context.Context, p updates.Press, turn cli.Tur
 		c.queue.promote(p.By.Conversation, turn)
 		return say.Text("bot.interrupted"), nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
-		c.voice.Unbutton(p.By.Conversation, p.Message)
+		c.feedback.Unbutton(p.By.Conversation, p.Message)
 		return say.Text("bot.too-late"), nil
 	}
 	return "", err
@@ -79,6 +80,6 @@ func (c *callbacks) show(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	if err := c.desk.ShowAgain(ctx, turn, p.By); err != nil {
 		return "", err
 	}
-	c.voice.Unbutton(p.By.Conversation, p.Message)
+	c.feedback.Unbutton(p.By.Conversation, p.Message)
 	return "", nil
 }

@@ -20,9 +20,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop aborts the work of the desk and drops the prompts that wait here. The reply is sent before anything is stored.
+// stop aborts the work of the desk and drops the prompts that wait here. The reply is sent before anything is stored.
 // The commit that records the abort also stores the reply's last content and marks the updates as handled.
-func (c *commands) Stop(ctx context.Context, a updates.Abort) {
+func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	in := a.In
 	mine := func(other *updates.Message) bool {
 		return in.Role.May(orchestrator.EndAny) || other.User == in.User
@@ -36,7 +36,7 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 		handled.Updates = append(handled.Updates, in.Update)
 	}, func(report orchestrator.AbortReport) orchestrator.Handled {
 		report.Dropped += prompts
-		handled.Notices = reply.reported(report)
+		handled.Notices = reply.recordReport(report)
 		return handled
 	})
 	if errors.Is(err, orchestrator.ErrShutdown) {
@@ -45,11 +45,11 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 	if err != nil { // it took effect, and the desk records it later
 		c.log.Error("abort", "update", in.Update, "err", err)
 	}
-	reply.stored(err == nil)
+	reply.recordStored(err == nil)
 	if in.Role.May(orchestrator.EndAny) { // a member's own asides are withdrawn when the turn has ended
 		c.withdraw(ctx, in.Conversation)
 	}
-	a.Beside(reply.follow)
+	a.Go(reply.follow)
 }
 
 // withdraw drops unsent messages that agents wrote in a conversation while they worked.
@@ -63,9 +63,9 @@ func (c *commands) withdraw(ctx context.Context, in orchestrator.ConversationID)
 // seconds.
 const stillAlive = cli.DefaultGrace + 5*time.Second
 
-// stopReply is the message that answers an abort. It says "Stopping…" from the moment the turn is told to end. It says
-// "Stopped." once the whole turn is dead and its card shows how it ended; if that is already so, it says that at once.
-// The store has its last content, which the next process shows if this one dies before.
+// stopReply is the answer to an abort. It shows "Stopping…" once the turn was told to end, and "Stopped." once the
+// whole turn is dead and its card shows the end. The store has its last content from the beginning, and the next
+// process shows that if this one dies before.
 type stopReply struct {
 	messages *message.Messages
 	lang     lang.Printer
@@ -99,9 +99,9 @@ func (r *stopReply) send() {
 	})
 }
 
-// reported records the stopped work and sends the reply if it is not sent yet. It returns the reply's row to store, if
+// recordReport records the stopped work and sends the reply if it is not sent yet. It returns the reply's row to store, if
 // the reply must still change.
-func (r *stopReply) reported(report orchestrator.AbortReport) []orchestrator.Message {
+func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator.Message {
 	r.mu.Lock()
 	r.report = &report
 	if report.Stopping != nil { // it may be a turn that started only then
@@ -119,8 +119,8 @@ func (r *stopReply) reported(report orchestrator.AbortReport) []orchestrator.Mes
 	return []orchestrator.Message{row}
 }
 
-// stored records whether the row of reported was stored.
-func (r *stopReply) stored(done bool) { r.message.Kept(done) }
+// recordStored records whether the row of recordReport was stored.
+func (r *stopReply) recordStored(done bool) { r.message.Kept(done) }
 
 // content returns the current content of the reply.
 func (r *stopReply) content() message.Content {
@@ -129,7 +129,7 @@ func (r *stopReply) content() message.Content {
 	over := r.overLocked()
 	c := r.contentLocked(over)
 	if !over || r.report == nil {
-		c.Life = message.Changes
+		c.Lifecycle = message.Growing
 	}
 	return c
 }
@@ -207,7 +207,8 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 
 // resumeStops completes the replies to aborts that the previous process did not complete, once the stopped turns are
 // over.
-func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices, log *slog.Logger) error {
+func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices,
+	log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)
 	if err != nil {
 		return fmt.Errorf("load replies to aborts: %w", err)
@@ -221,7 +222,9 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 					return
 				}
 				if alive := s.Alive(ctx); len(alive) > 0 {
-					row.Content = message.Content{Text: render.Plain(notStopped(l.Of(row.Conversation.Chat), alive))}.Encode()
+					row.Content = message.Content{
+						Text: render.Plain(notStopped(l.Of(row.Conversation.Chat), alive)),
+					}.Encode()
 				}
 			}
 			if err := messages.Release(ctx, row); err != nil {
@@ -232,7 +235,7 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 	return nil
 }
 
-// aliveSentence names processes. It returns "" if there are none.
+// aliveSentence names processes. It returns "" for none.
 func aliveSentence(p lang.Printer, alive []cli.ProcessName) string {
 	if len(alive) == 0 {
 		return ""

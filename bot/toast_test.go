@@ -22,15 +22,15 @@ func (s *slowLook) Watch(orchestrator.Turn, string, bool) orchestrator.TurnWatch
 	return s
 }
 
-func (s *slowLook) Hold(ctx context.Context, _ cli.TurnID, _ cli.ApprovalID) {
+func (s *slowLook) AwaitSnapshot(ctx context.Context, _ cli.TurnID, _ cli.ApprovalID) {
 	for !s.looked.Load() && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-func (s *slowLook) Looked(cli.TurnID) bool { return s.looked.Load() }
-func (s *slowLook) Take(cli.Event)         {}
-func (s *slowLook) Leave()                 {}
+func (s *slowLook) SnapshotTaken(cli.TurnID) bool { return s.looked.Load() }
+func (s *slowLook) Observe(cli.Event)             {}
+func (s *slowLook) Leave()                        {}
 
 func (s *slowLook) End() func(context.Context) orchestrator.Changed {
 	return func(context.Context) orchestrator.Changed { return orchestrator.Changed{} }

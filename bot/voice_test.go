@@ -18,7 +18,7 @@ import (
 
 // signing records the calls on messages.
 type signing struct {
-	signClient
+	feedbackClient
 	done []string
 }
 
@@ -41,7 +41,7 @@ func (s *signing) AnswerCallback(_ context.Context, _, text string) error {
 func TestAnAnswerToAPressFits(t *testing.T) {
 	bottest.WithOutbox(t, func(t *testing.T, o *outbox.Outbox, _ *bottest.Record) {
 		s := &signing{}
-		v := &outVoice{out: o, client: s, log: slog.New(slog.DiscardHandler)}
+		v := &outboxFeedback{out: o, client: s, log: slog.New(slog.DiscardHandler)}
 		whole := strings.Repeat("ä", 200)
 		v.Answer(t.Context(), "q", whole)
 		v.Answer(t.Context(), "q", whole+"ä")
@@ -60,7 +60,7 @@ func TestAnEditKeepsItsButtons(t *testing.T) {
 			}
 		}
 		s := &signing{}
-		v := &outVoice{out: o, client: s, log: slog.New(slog.DiscardHandler)}
+		v := &outboxFeedback{out: o, client: s, log: slog.New(slog.DiscardHandler)}
 		in := orchestrator.ConversationID{Chat: bottest.Anna.ID}
 		v.Edit(in, 5, "old page", tgapi.Keyboard{{{Text: "a", Data: "a"}}})
 		v.Unbutton(in, 5)

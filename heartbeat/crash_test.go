@@ -97,13 +97,13 @@ func validate(t *rapid.T, h *rig, st orchestrator.JobStatus) {
 	}
 	stood, asked, cost, told := 0, 0, 0.0, 0
 	for _, r := range h.store.order {
-		if r.State.Open() || !r.Notified {
+		if r.State.Open() || !r.Result.Notified {
 			t.Fatalf("a run never came to its end: %+v", *r)
 		}
 		stood += r.StandsFor
 		if r.State != orchestrator.RunSkipped {
 			asked += r.Attempt
-			cost += r.CostUSD
+			cost += r.Result.CostUSD
 			told++
 		}
 	}

@@ -30,7 +30,7 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	runs := s.holdForQuietHours(st.Job, s.skipOverlapping(st, s.dueRuns(st, plan, now)), now)
 	fresh, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, runs, next, now)
 	for _, r := range fresh {
-		s.log.Info("job is due", "job", st.Job.ID, "run", r.ID, "state", r.State, "reason", r.Reason)
+		s.log.Info("job is due", "job", st.Job.ID, "run", r.ID, "state", r.State, "reason", r.Result.Reason)
 	}
 	return err
 }
@@ -113,7 +113,7 @@ func skipped(j orchestrator.Job, due time.Time, standsFor int, reason string) or
 }
 
 func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRun {
-	r.State, r.Reason, r.Ended, r.Notified, r.Prompt = orchestrator.RunSkipped, reason, at, true, ""
+	r.State, r.Result.Reason, r.Ended, r.Result.Notified, r.Prompt = orchestrator.RunSkipped, reason, at, true, ""
 	return r
 }
 

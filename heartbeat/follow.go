@@ -47,7 +47,7 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		case r.State == orchestrator.RunAsked: // it ended: the next run need not wait until the chat shows the result
 			ahead[r.Job] = false
 		}
-		if after.State.Open() || !after.Notified {
+		if after.State.Open() || !after.Result.Notified {
 			left = append(left, after)
 		}
 	}
@@ -70,7 +70,7 @@ func (s *Scheduler) advanceRun(ctx context.Context, r orchestrator.JobRun) (orch
 			return r, err
 		}
 	}
-	if r.State.Open() || r.Notified {
+	if r.State.Open() || r.Result.Notified {
 		return r, nil
 	}
 	return s.notify(ctx, r)
@@ -102,13 +102,13 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	case errors.Is(err, orchestrator.ErrQueueFull):
 		return delayRun(r, now), nil
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
-		r.Reason = p.Text("job.directory-outside", j.Dir)
+		r.Result.Reason = p.Text("job.directory-outside", j.Dir)
 		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case errors.Is(err, orchestrator.ErrNotADir):
-		r.Reason = p.Text("job.directory-missing", j.Dir)
+		r.Result.Reason = p.Text("job.directory-missing", j.Dir)
 		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case errors.Is(err, orchestrator.ErrBadChoice):
-		r.Reason = p.Text("job.bad-choice", err.Error())
+		r.Result.Reason = p.Text("job.bad-choice", err.Error())
 		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case err != nil:
 		return delayRun(r, now), fmt.Errorf("submit the turn: %w", err)
@@ -186,7 +186,7 @@ func (s *Scheduler) checkTurn(ctx context.Context, st orchestrator.JobStatus,
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	t, err := s.opts.Runner.Turn(ctx, r.Turn())
 	if errors.Is(err, orchestrator.ErrNoTurn) {
-		r.Reason = p.Text("job.turn-gone")
+		r.Result.Reason = p.Text("job.turn-gone")
 		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	}
 	if err != nil {
@@ -196,15 +196,15 @@ func (s *Scheduler) checkTurn(ctx context.Context, st orchestrator.JobStatus,
 	case orchestrator.TurnQueued, orchestrator.TurnRunning:
 		return r, nil
 	}
-	r.CostUSD += t.Outcome.CostUSD
+	r.Result.CostUSD += t.Outcome.CostUSD
 	switch t.State {
 	case orchestrator.TurnDone:
 		return s.finishRun(ctx, st, r, t.Outcome)
 	case orchestrator.TurnAborted, orchestrator.TurnCancelled, orchestrator.TurnSteered:
-		r.Reason, r.Notified = p.Text("job.user-ended"), true
+		r.Result.Reason, r.Result.Notified = p.Text("job.user-ended"), true
 		return s.endRun(ctx, r, orchestrator.RunAborted, st.JobResult)
 	}
-	r.Text, r.Reason = t.Outcome.Shown(), t.Outcome.Failure
+	r.Result.Text, r.Result.Reason = t.Outcome.Shown(), t.Outcome.Failure
 	if t.State == orchestrator.TurnFailed && r.Attempt <= st.Job.Retries {
 		return s.retry(ctx, st.Job, r)
 	}
@@ -217,7 +217,7 @@ func (s *Scheduler) retry(ctx context.Context, j orchestrator.Job, r orchestrato
 	r.NotBefore = s.now().Add(backoff(j, r))
 	r.Attempt++
 	r.State, r.Asked = orchestrator.RunWaiting, time.Time{}
-	s.log.Info("retry job", "job", j.ID, "run", r.ID, "attempt", r.Attempt, "at", r.NotBefore, "reason", r.Reason)
+	s.log.Info("retry job", "job", j.ID, "run", r.ID, "attempt", r.Attempt, "at", r.NotBefore, "reason", r.Result.Reason)
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
 
@@ -228,14 +228,14 @@ func backoff(j orchestrator.Job, r orchestrator.JobRun) time.Duration {
 
 func (s *Scheduler) finishRun(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun,
 	o orchestrator.Outcome) (orchestrator.JobRun, error) {
-	r.Text, r.Reason = o.Shown(), ""
+	r.Result.Text, r.Result.Reason = o.Shown(), ""
 	if orchestrator.OnlyWord(o.Text, st.Job.OKWord) {
-		r.Notified = true
+		r.Result.Notified = true
 		return s.endRun(ctx, r, orchestrator.RunDone, st.JobResult)
 	}
 	digest := orchestrator.Digest(o.Text)
-	r.Changed = digest != st.Digest
-	if r.Changed || !skipsSame(st.Job, r) {
+	r.Result.Changed = digest != st.Digest
+	if r.Result.Changed || !skipsSame(st.Job, r) {
 		return s.endRun(ctx, r, orchestrator.RunDone, orchestrator.JobResult{Digest: digest, Shown: r.Turn()})
 	}
 	result := st.JobResult
@@ -251,6 +251,6 @@ func (s *Scheduler) endRun(ctx context.Context, r orchestrator.JobRun, state orc
 	if err := s.opts.Store.EndRun(ctx, ended, result); err != nil {
 		return r, err
 	}
-	s.log.Info("job ran", "job", r.Job, "run", r.ID, "state", state, "attempt", r.Attempt, "cost_usd", r.CostUSD)
+	s.log.Info("job ran", "job", r.Job, "run", r.ID, "state", state, "attempt", r.Attempt, "cost_usd", r.Result.CostUSD)
 	return ended, nil
 }

@@ -48,7 +48,7 @@ func (m *memory) job(id orchestrator.JobID) *orchestrator.JobStatus {
 }
 
 func (m *memory) drop() {
-	m.open = slices.DeleteFunc(m.open, func(r *orchestrator.JobRun) bool { return !r.State.Open() && r.Notified })
+	m.open = slices.DeleteFunc(m.open, func(r *orchestrator.JobRun) bool { return !r.State.Open() && r.Result.Notified })
 }
 
 func (m *memory) SaveJob(_ context.Context, j orchestrator.Job, next, planned time.Time) error {
@@ -120,7 +120,7 @@ func (m *memory) RecordRuns(_ context.Context, job orchestrator.JobID, runs []or
 			}
 			own := r
 			m.runs[r.ID], m.order, fresh = &own, append(m.order, &own), append(fresh, r)
-			if r.State.Open() || !r.Notified {
+			if r.State.Open() || !r.Result.Notified {
 				m.open = append(m.open, &own)
 			} else {
 				st.Last = &own
@@ -146,7 +146,7 @@ func (m *memory) EndRun(_ context.Context, r orchestrator.JobRun, result orchest
 			*old = r
 			m.drop()
 			st, last := m.job(r.Job), r
-			st.Runs, st.CostUSD, st.JobResult, st.Last = st.Runs+1, st.CostUSD+r.CostUSD, result, &last
+			st.Runs, st.CostUSD, st.JobResult, st.Last = st.Runs+1, st.CostUSD+r.Result.CostUSD, result, &last
 		}
 		return nil
 	})
@@ -155,7 +155,7 @@ func (m *memory) EndRun(_ context.Context, r orchestrator.JobRun, result orchest
 func (m *memory) MarkNotified(_ context.Context, id orchestrator.JobRunID) error {
 	return m.do("told", func() error {
 		if r := m.runs[id]; r != nil {
-			r.Notified = true
+			r.Result.Notified = true
 		}
 		m.drop()
 		return nil

@@ -73,7 +73,7 @@ func TestABusyConversationQueues(t *testing.T) {
 		h.runner.set(func() { h.runner.refuse = fmt.Errorf("Docker is wanted and not there: %w", orchestrator.ErrBadChoice) })
 		time.Sleep(24 * time.Hour)
 		h.stop()
-		if got := h.get(t, st.Job.ID); got.Last.State != orchestrator.RunFailed || got.Last.Reason != "It did not run. Docker is wanted and not there: "+orchestrator.ErrBadChoice.Error() {
+		if got := h.get(t, st.Job.ID); got.Last.State != orchestrator.RunFailed || got.Last.Result.Reason != "It did not run. Docker is wanted and not there: "+orchestrator.ErrBadChoice.Error() {
 			t.Errorf("it ended as %+v", got.Last)
 		}
 		if shown := h.chat.shown(); len(shown) != 2 || shown[1].Silent {

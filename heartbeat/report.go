@@ -18,10 +18,10 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 	report := Report{Job: st.Job, Run: r, Turn: r.Turn(), Result: st.JobResult}
 	switch {
 	// Same is 0 if the message of Shown shows a newer, different answer.
-	case r.State == orchestrator.RunDone && !r.Changed && skipsSame(st.Job, r) && st.Shown != "" && st.Same > 0:
+	case r.State == orchestrator.RunDone && !r.Result.Changed && skipsSame(st.Job, r) && st.Shown != "" && st.Same > 0:
 		report.Silent, report.Note = true, s.sameNote(st, r)
 	case r.State == orchestrator.RunFailed:
-		report.Note = fmt.Sprintf("%s\n⚠️ %s", s.title(st.Job, r), r.Reason)
+		report.Note = fmt.Sprintf("%s\n⚠️ %s", s.title(st.Job, r), r.Result.Reason)
 	}
 	if err := s.opts.Notifier.Report(ctx, report); err != nil {
 		return r, fmt.Errorf("report: %w", err)
@@ -29,7 +29,7 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 	if err := s.opts.Store.MarkNotified(ctx, r.ID); err != nil {
 		return r, err
 	}
-	r.Notified = true
+	r.Result.Notified = true
 	return r, nil
 }
 

@@ -51,7 +51,7 @@ func TestRetries(t *testing.T) {
 				}
 				if shown := h.chat.shown(); len(shown) != told {
 					t.Errorf("the chat was told %d times", len(shown))
-				} else if told == 1 && (shown[0].Silent || shown[0].Run.Reason != "It broke.") {
+				} else if told == 1 && (shown[0].Silent || shown[0].Run.Result.Reason != "It broke.") {
 					t.Errorf("the chat was told %+v", shown[0])
 				}
 			})
@@ -79,7 +79,7 @@ func TestAnUnchangedResultIsSilent(t *testing.T) {
 		h.stop()
 		var got []string
 		for _, r := range h.chat.shown() {
-			got = append(got, fmt.Sprintf("%s%s silent=%v", r.Run.Text, r.Run.Reason, r.Silent))
+			got = append(got, fmt.Sprintf("%s%s silent=%v", r.Run.Result.Text, r.Run.Result.Reason, r.Silent))
 		}
 		want := []string{"all green silent=false", "all  green\n silent=true", "red silent=false", "It broke. silent=false",
 			"red silent=false", "red silent=true"}
@@ -230,7 +230,7 @@ func TestUnchangedNoteNeedsTheSameAnswer(t *testing.T) {
 		h.stop()
 		var got []string
 		for _, r := range h.chat.shown() {
-			got = append(got, fmt.Sprintf("%s silent=%v note=%q", r.Run.Text, r.Silent, r.Note))
+			got = append(got, fmt.Sprintf("%s silent=%v note=%q", r.Run.Result.Text, r.Silent, r.Note))
 		}
 		want := []string{`green silent=false note=""`, `green silent=false note=""`, `red silent=false note=""`}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -77,8 +77,8 @@ func (s *Server) countCall(c caller) (orchestrator.ActiveTurn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.calls[c.Conversation]
-	if n.turn != turn.ID {
-		n = turnUsage{turn: turn.ID}
+	if n.turn != turn.Turn.ID {
+		n = turnUsage{turn: turn.Turn.ID}
 	}
 	if n.calls++; n.calls > maxCalls {
 		return turn, errTooMany
@@ -90,8 +90,8 @@ func (s *Server) countCall(c caller) (orchestrator.ActiveTurn, error) {
 // audit records a call after it was made. It can only log a failure to record it, since the call has already happened.
 func (s *Server) audit(turn orchestrator.ActiveTurn, tool, title string, failure error) {
 	entry := orchestrator.AuditEntry{
-		At: s.opts.Now(), What: orchestrator.AuditCalled, Conversation: turn.Prompt.Conversation, Turn: turn.ID,
-		Agent: turn.Agent,
+		At: s.opts.Now(), What: orchestrator.AuditCalled, Conversation: turn.Turn.Prompt.Conversation, Turn: turn.Turn.ID,
+		Agent: turn.Turn.Agent,
 		Tool:  Name + "." + tool, Title: cli.OneLine(turn.Hide(title), titleBytes),
 	}
 	if failure != nil {

@@ -88,13 +88,13 @@ func (t *toolset) sendMessage(ctx context.Context, c call, in sendMessage) (stri
 func (s *Server) countSent(c call, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made := s.calls[c.Prompt.Conversation]
+	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.sent+n > maxSent {
 		return fmt.Errorf("this turn has sent %d bytes of messages, and %d are the limit; put what is long into a "+
 			"file and send that", made.sent, maxSent)
 	}
 	made.sent += n
-	s.calls[c.Prompt.Conversation] = made
+	s.calls[c.Turn.Prompt.Conversation] = made
 	return nil
 }
 
@@ -115,7 +115,7 @@ func (t *toolset) askUser(ctx context.Context, c call, in askUser) (string, erro
 		}
 		q.Options = append(q.Options, cli.Option{Label: o})
 	}
-	d, err := t.s.opts.Turns.AskUser(ctx, c.ID,
+	d, err := t.s.opts.Turns.AskUser(ctx, c.Turn.ID,
 		cli.QuestionAsked{Tool: Name + ".ask_user", Questions: []cli.Question{q}})
 	switch {
 	case err != nil:
@@ -138,7 +138,7 @@ func (t *toolset) sendFile(ctx context.Context, c call, in sendFile) (string, er
 		return "", fmt.Errorf("find the project: %w", err)
 	}
 	file := orchestrator.OutFile{Path: in.Path, Caption: c.Hide(cli.Shorten(in.Caption, maxCaption))}
-	refused, err := t.s.opts.Files.SendFiles(ctx, c.Prompt.Conversation, place, "mcp/"+t.s.opts.NewID(),
+	refused, err := t.s.opts.Files.SendFiles(ctx, c.Turn.Prompt.Conversation, place, "mcp/"+t.s.opts.NewID(),
 		[]orchestrator.OutFile{file})
 	switch {
 	case err != nil:

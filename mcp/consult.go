@@ -74,13 +74,13 @@ func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (stri
 		return "", err
 	}
 	q := orchestrator.ConsultQuestion{
-		Conversation: c.Prompt.Conversation, Asks: c.ID, Follows: orchestrator.ConsultID(in.Session),
+		Conversation: c.Turn.Prompt.Conversation, Asks: c.Turn.ID, Follows: orchestrator.ConsultID(in.Session),
 		Text: compose(in.Question, in.Context, in.Format),
 		Wait: t.s.opts.Patience,
 	}
 	if in.Session == "" {
 		var err error
-		if q.Model, err = t.s.opts.FindModel(ctx, c.Sandbox, in.Model); err != nil {
+		if q.Model, err = t.s.opts.FindModel(ctx, c.Turn.Sandbox, in.Model); err != nil {
 			return "", err
 		}
 	}
@@ -105,14 +105,14 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	}
 	var panel []orchestrator.ModelChoice
 	for _, name := range in.Models {
-		m, err := t.s.opts.FindModel(ctx, c.Sandbox, name)
+		m, err := t.s.opts.FindModel(ctx, c.Turn.Sandbox, name)
 		if err != nil {
 			return "", err
 		}
 		panel = append(panel, m)
 	}
 	all, err := t.s.opts.Consults.Group(ctx, orchestrator.GroupQuestion{
-		Conversation: c.Prompt.Conversation, Asks: c.ID, Panel: panel, Rounds: 1,
+		Conversation: c.Turn.Prompt.Conversation, Asks: c.Turn.ID, Panel: panel, Rounds: 1,
 		Text: compose(in.Question, in.Context, ""), Wait: t.s.opts.Patience,
 	}, func(orchestrator.GroupStep) {})
 	if err != nil && !errors.Is(err, orchestrator.ErrNoGroup) {
@@ -139,18 +139,18 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 // countConsults counts a turn's questions to models. It returns an error if they exceed the limit, or if no listed user
 // asked for the turn.
 func (s *Server) countConsults(c call, n int) error {
-	if !c.Prompt.Rights.OfChat() {
+	if !c.Turn.Prompt.Rights.OfChat() {
 		return errors.New("only a turn that a listed user asked for in the chat can ask other models")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made := s.calls[c.Prompt.Conversation]
+	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.consults+n > maxConsults {
 		return fmt.Errorf("this turn has asked models %d times, and %d are the limit; go on without", made.consults,
 			maxConsults)
 	}
 	made.consults += n
-	s.calls[c.Prompt.Conversation] = made
+	s.calls[c.Turn.Prompt.Conversation] = made
 	return nil
 }
 

@@ -466,7 +466,7 @@ func TestSchedulingAsksTheUser(t *testing.T) {
 		"name": "news"}); !r.asked[2].(cli.ApprovalAsked).SaysMore() {
 		t.Errorf("a name is not shown: %+v", r.asked[2])
 	}
-	r.turn.Prompt.Rights.Of = orchestrator.RightsOfJob
+	r.turn.Turn.Prompt.Rights.Of = orchestrator.RightsOfJob
 	if text, failed := call(t, s, "schedule", args); !failed || len(r.jobs) != 1 {
 		t.Errorf("a job schedules: %q", text)
 	}
@@ -477,7 +477,7 @@ func TestOnlyTurnsOfListedUsersConsult(t *testing.T) {
 	for _, of := range []orchestrator.RightsOf{orchestrator.RightsOfJob, orchestrator.RightsOfMember} {
 		r := newRig(t)
 		s := r.connect()
-		r.turn.Prompt.Rights.Of = of
+		r.turn.Turn.Prompt.Rights.Of = of
 		for tool, args := range map[string]map[string]any{
 			"consult_with": {"model": "codex", "question": "Why?"},
 			"group_think":  {"models": []string{"codex", "gemini"}, "question": "Why?"},
@@ -510,7 +510,7 @@ func TestWorkAsksTheUser(t *testing.T) {
 	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Allow: true}, nil }
 	text, failed := call(t, s, "work_with", args)
 	if failed || !strings.Contains(text, "Fix the\nlock") ||
-		!strings.Contains(text, "(codex worked on it; session_id C1)") || r.works[0].For.ID != "T1" ||
+		!strings.Contains(text, "(codex worked on it; session_id C1)") || r.works[0].For.Turn.ID != "T1" ||
 		r.works[0].Wait != time.Minute {
 		t.Errorf("allowed: %q, %+v", text, r.works)
 	}
@@ -535,10 +535,10 @@ func TestWorkThatIsRefused(t *testing.T) {
 		want   string
 	}{
 		"a job": {map[string]any{"agent": "codex", "task": "x"}, func(a *orchestrator.ActiveTurn) {
-			a.Prompt.Rights.Of = orchestrator.RightsOfJob
+			a.Turn.Prompt.Rights.Of = orchestrator.RightsOfJob
 		}, "only a turn that a listed user"},
 		"a member": {map[string]any{"agent": "codex", "task": "x"}, func(a *orchestrator.ActiveTurn) {
-			a.Prompt.Rights.Of = orchestrator.RightsOfMember
+			a.Turn.Prompt.Rights.Of = orchestrator.RightsOfMember
 		}, "only a turn that a listed user"},
 		"a plan": {map[string]any{"agent": "codex", "task": "x"}, func(a *orchestrator.ActiveTurn) {
 			a.Request.Permission = cli.Plan

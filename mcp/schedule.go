@@ -30,7 +30,7 @@ func (t *toolset) addSchedule() {
 }
 
 func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, error) {
-	if !c.Prompt.Rights.OfChat() {
+	if !c.Turn.Prompt.Rights.OfChat() {
 		return "", errors.New("only a turn that a listed user asked for in the chat can schedule something")
 	}
 	if len(in.Prompt) > maxPrompt {
@@ -46,7 +46,7 @@ func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, er
 		Prompt string `json:"prompt"`
 		Name   string `json:"name,omitempty"`
 	}{st.Job.When, st.Job.Schedule, in.Prompt, in.Name}, "schedule")
-	d, err := t.s.opts.Turns.AskUser(ctx, c.ID, asked)
+	d, err := t.s.opts.Turns.AskUser(ctx, c.Turn.ID, asked)
 	if err != nil {
 		return "", fmt.Errorf("ask the user: %w", err)
 	}
@@ -67,7 +67,7 @@ func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
 		return orchestrator.JobStatus{}, err
 	}
 	return t.s.opts.Jobs.CheckJob(orchestrator.Job{
-		ID: orchestrator.JobID(t.s.opts.NewID()), Conversation: c.Prompt.Conversation, Person: c.Prompt.Person,
+		ID: orchestrator.JobID(t.s.opts.NewID()), Conversation: c.Turn.Prompt.Conversation, Person: c.Turn.Prompt.Person,
 		Name: cli.OneLine(in.Name, maxOption), Prompt: in.Prompt,
 		JobTiming: orchestrator.JobTiming{Schedule: line, Zone: zone},
 	})

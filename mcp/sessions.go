@@ -60,7 +60,7 @@ func limitOrDefault(n, usual, most int) int {
 
 func (t *toolset) listSessions(ctx context.Context, c call, in listSessions) (string, error) {
 	found, more, err := t.s.opts.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
-		Conversation: c.Prompt.Conversation, Archived: in.Archived, Offset: max(in.Offset, 0),
+		Conversation: c.Turn.Prompt.Conversation, Archived: in.Archived, Offset: max(in.Offset, 0),
 		Limit: limitOrDefault(in.Limit, defaultSessions, maxSessions),
 	})
 	if err != nil {
@@ -74,11 +74,11 @@ func describeFound(found []orchestrator.FoundSession, more bool, c call) string 
 	var b strings.Builder
 	for _, s := range found {
 		current := ""
-		if s.ID == c.Session {
+		if s.Session.ID == c.Turn.Session {
 			current = ", this session"
 		}
-		fmt.Fprintf(&b, "%s  %q in %s, %d turns, used %s%s\n", s.ID, s.Title, s.Dir, s.Messages,
-			s.Used.UTC().Format(time.RFC3339), current)
+		fmt.Fprintf(&b, "%s  %q in %s, %d turns, used %s%s\n", s.Session.ID, s.Session.Title, s.Session.Dir, s.Session.Totals.Messages,
+			s.Session.Used.UTC().Format(time.RFC3339), current)
 		if s.Excerpt != "" {
 			fmt.Fprintf(&b, "    %s\n", s.Excerpt)
 		}
@@ -93,18 +93,18 @@ func describeFound(found []orchestrator.FoundSession, more bool, c call) string 
 }
 
 func (t *toolset) describeSession(ctx context.Context, c call, in describeSession) (string, error) {
-	s, err := t.s.opts.Sessions.Session(ctx, c.Prompt.Conversation, orchestrator.SessionID(in.ID))
+	s, err := t.s.opts.Sessions.Session(ctx, c.Turn.Prompt.Conversation, orchestrator.SessionID(in.ID))
 	if err != nil {
 		return "", sessionError(err)
 	}
-	turns, err := t.s.opts.Sessions.Turns(ctx, c.Prompt.Conversation, s.ID,
+	turns, err := t.s.opts.Sessions.Turns(ctx, c.Turn.Prompt.Conversation, s.ID,
 		limitOrDefault(in.Turns, defaultTurns, maxTurns))
 	if err != nil {
 		return "", sessionError(err)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q in %s, begun %s, %d turns, %d tokens\n", s.Title, s.Dir, s.Created.UTC().Format(time.RFC3339),
-		s.Messages, s.Tokens)
+		s.Totals.Messages, s.Totals.Tokens)
 	for _, turn := range turns {
 		fmt.Fprintf(&b, "\n## %s, %s\n\n%s\n\n### %s\n\n%s\n", turn.Queued.UTC().Format(time.RFC3339), turn.State,
 			handoff.Middle(turn.Prompt.Text, turnTokens),
@@ -130,14 +130,14 @@ func (t *toolset) searchHistory(ctx context.Context, c call, in searchHistory) (
 	var all []orchestrator.FoundSession
 	for offset := 0; ; offset += maxSessions {
 		found, more, err := t.s.opts.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
-			Conversation: c.Prompt.Conversation, Words: cli.Shorten(in.Words, maxQuestion), Offset: offset,
+			Conversation: c.Turn.Prompt.Conversation, Words: cli.Shorten(in.Words, maxQuestion), Offset: offset,
 			Limit: maxSessions,
 		})
 		if err != nil {
 			return "", fmt.Errorf("search: %w", err)
 		}
 		for _, s := range found {
-			if in.Everywhere || s.Dir == c.Request.Dir {
+			if in.Everywhere || s.Session.Dir == c.Request.Dir {
 				all = append(all, s)
 			}
 		}

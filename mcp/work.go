@@ -49,7 +49,7 @@ func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, er
 	if err := t.s.countWork(c); err != nil {
 		return "", err
 	}
-	d, err := t.s.opts.Turns.AskUser(ctx, c.ID, approval(c, "work_with", w.Model.String(), in.Task, struct {
+	d, err := t.s.opts.Turns.AskUser(ctx, c.Turn.ID, approval(c, "work_with", w.Model.String(), in.Task, struct {
 		Agent   string `json:"agent"`
 		Task    string `json:"task"`
 		Role    string `json:"role,omitempty"`
@@ -72,7 +72,7 @@ func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, er
 // checkWork returns an error if a call must not delegate work.
 func checkWork(c call, in workWith) error {
 	switch n := len(in.Task) + len(in.Context); {
-	case !c.Prompt.Rights.OfChat():
+	case !c.Turn.Prompt.Rights.OfChat():
 		return errors.New("only a turn that a listed user asked for in the chat can have another agent work")
 	case c.Request.Permission == cli.Plan:
 		return errors.New("this turn only plans, and so another agent cannot work for it; consult_with asks one")
@@ -88,7 +88,7 @@ func checkWork(c call, in workWith) error {
 // work returns the validated work of a call.
 func (t *toolset) work(ctx context.Context, c call, in workWith) (orchestrator.Work, error) {
 	w := orchestrator.Work{For: c, ConsultQuestion: orchestrator.ConsultQuestion{
-		Conversation: c.Prompt.Conversation, Follows: orchestrator.ConsultID(in.Session),
+		Conversation: c.Turn.Prompt.Conversation, Follows: orchestrator.ConsultID(in.Session),
 		Text: compose(in.Task, in.Context, ""), Wait: t.s.opts.Patience,
 	}}
 	role, known := t.s.opts.Roles.Role(in.Role)
@@ -102,14 +102,14 @@ func (t *toolset) work(ctx context.Context, c call, in workWith) (orchestrator.W
 	switch {
 	case in.Session != "":
 		var before orchestrator.Consult
-		if before, err = t.s.opts.Consults.Find(ctx, c.Prompt.Conversation, w.Follows); err != nil {
+		if before, err = t.s.opts.Consults.Find(ctx, c.Turn.Prompt.Conversation, w.Follows); err != nil {
 			return w, notAnswered(err)
 		}
 		w.Model = before.Model
 	case in.Agent == "" && role.Agent != "":
 		w.Model = orchestrator.ModelChoice{Agent: role.Agent, Model: role.Model}
 	default:
-		w.Model, err = t.s.opts.FindModel(ctx, c.Sandbox, in.Agent)
+		w.Model, err = t.s.opts.FindModel(ctx, c.Turn.Sandbox, in.Agent)
 	}
 	return w, err
 }
@@ -118,11 +118,11 @@ func (t *toolset) work(ctx context.Context, c call, in workWith) (orchestrator.W
 func (s *Server) countWork(c call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made := s.calls[c.Prompt.Conversation]
+	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.works >= maxWorks {
 		return fmt.Errorf("this turn has had other agents work %d times, which is the limit; go on without", made.works)
 	}
 	made.works++
-	s.calls[c.Prompt.Conversation] = made
+	s.calls[c.Turn.Prompt.Conversation] = made
 	return nil
 }

@@ -34,8 +34,8 @@ type Approval struct {
 	ApprovalTerms
 	Decision
 
-	// Message is the chat message that shows the approval, and Sent is its send state, as Approvals.ApprovalShown
-	// recorded them. Before that they are 0 and Pending.
+	// Message is the chat message that shows the approval, and Sent is its send state. Before the message is sent they
+	// are 0 and Pending.
 	Message int
 	Sent    SendState
 }
@@ -64,7 +64,7 @@ type ApprovalTerms struct {
 	// They are empty if ductor offers none.
 	SessionRule string
 	Rule        string
-	// Edits reports whether AllowEdits can be chosen.
+	// Edits is set if users can choose AllowEdits.
 	Edits bool
 }
 
@@ -118,7 +118,7 @@ const (
 	AllowPattern Choice = "pattern" // and create Rule, for this conversation until a user revokes it
 	// And switch the conversation to accept-edits, which allows edits in the working directory.
 	AllowEdits Choice = "edits"
-	Deny       Choice = "deny"   // with a Reason, if there is one
+	Deny       Choice = "deny"   // with a Reason, if the user gave one
 	Answer     Choice = "answer" // with Answers
 )
 

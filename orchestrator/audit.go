@@ -29,7 +29,8 @@ const (
 	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
 )
 
-// AuditElsewhere is the reason of an AuditMode if the mode was granted in another environment than the turn's.
+// AuditElsewhere is the reason of an AuditMode entry if a user granted the mode in another environment than that of the
+// turn.
 const AuditElsewhere = "elsewhere"
 
 // AuditEntry is one audited event. Fields that do not apply are empty.

@@ -34,24 +34,25 @@ const (
 // Snapshots takes a snapshot of a turn's files before the agent changes them. Package orchestrator/changes implements
 // it.
 type Snapshots interface {
-	// Watch starts the snapshot of a turn whose agent is about to get its prompt, in the background. For a turn that
-	// continues after a restart, it loads the snapshot of the previous process. The caller ends it with End or Leave.
-	Watch(t Turn, dir string, goesOn bool) TurnWatch
-	// Hold waits until the snapshot of a turn is complete, but at most for as long as a write may be delayed. The
+	// Watch starts to take the snapshot of a turn in the background, just before the agent gets its prompt. If the turn
+	// continues after a restart, Watch loads the snapshot of the previous process. The caller calls End or Leave of the
+	// TurnWatch.
+	Watch(t Turn, dir string, resumed bool) TurnWatch
+	// AwaitSnapshot waits until the snapshot of a turn is complete, but at most for as long as a write may be delayed. The
 	// caller then allows the request.
-	Hold(ctx context.Context, turn cli.TurnID, id cli.ApprovalID)
-	// Looked reports whether Hold need not wait.
-	Looked(turn cli.TurnID) bool
+	AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.ApprovalID)
+	// SnapshotTaken reports whether AwaitSnapshot would return at once.
+	SnapshotTaken(turn cli.TurnID) bool
 }
 
 // TurnWatch observes the file changes of one turn.
 type TurnWatch interface {
-	// Take receives every event of the turn. It does not block.
-	Take(ev cli.Event)
-	// End reports that the turn and everything it started have ended. It returns a function that computes the turn's
+	// Observe receives every event of the turn. It does not block.
+	Observe(ev cli.Event)
+	// End is called when the turn and everything it started have ended. It returns a function that computes the turn's
 	// changes, or nil if the turn did nothing that could change a file.
 	End() func(ctx context.Context) Changed
-	// Leave replaces End for a turn that continues without ductor.
+	// Leave stops observing a turn that continues without ductor, instead of End.
 	Leave()
 }
 
@@ -75,8 +76,8 @@ type TurnChanges struct {
 	Checkpoint   bool
 	Undone       bool
 	Commit       string // that contains the changes; empty for none
-	Snapshot
-	Changed
+	Snapshot     Snapshot
+	Changed      Changed
 }
 
 // ChangeStore stores the changes of turns. internal/store implements it.
@@ -94,11 +95,11 @@ type ChangeStore interface {
 
 // Errors of FileChanges.
 var (
-	ErrNoChanges   = errors.New("nothing is kept of these changes")
-	ErrUndone      = errors.New("this was undone before")
-	ErrNotUndone   = errors.New("this is not undone")
+	ErrNoChanges   = errors.New("these changes are not stored")
+	ErrUndone      = errors.New("these changes are already undone")
+	ErrNotUndone   = errors.New("these changes are not undone")
 	ErrTurnRuns    = errors.New("a turn changes these files now") // of a TurnWrites
-	ErrCommitted   = errors.New("these changes are committed already")
+	ErrCommitted   = errors.New("these changes are already committed")
 	ErrNoIdentity  = errors.New("Git does not know the name of its user")
 	ErrMerging     = errors.New("a merge or a rebase is under way")
 	ErrGitFilter   = errors.New("Git changes these files when it stores them")

@@ -73,7 +73,7 @@ type GroupQuestion struct {
 
 // Work is a task that one agent delegates to another in a side session.
 type Work struct {
-	ConsultQuestion // Conversation is that of For
+	ConsultQuestion // Conversation is the same as in For
 	// For is the turn that needs the work. The work has the turn's rights and directory, and ends with it.
 	For          ActiveTurn
 	Instructions string         // for the system prompt, such as a role
@@ -112,11 +112,14 @@ type Estimate struct {
 
 // Consults asks models beside the turns of conversations. Package orchestrator/consult implements it.
 type Consults interface {
-	// Begin registers a question of a conversation before it is asked. The question counts until the caller calls end,
-	// which it may do twice. Abort and end both cancel the returned context; the caller passes that context to the
-	// methods below. A question asked with any other context counts only while it is being asked.
+	// Begin registers a question of a conversation before it is asked. Asking counts the question until the caller
+	// calls end, which it may do twice. Abort and end both cancel the returned context; the caller passes that context
+	// to the methods below. With any other context a question counts only while Ask or Group runs.
 	Begin(ctx context.Context, in ConversationID) (_ context.Context, end func())
-	// Ask asks a model and waits for its answer; see consult.Engine.
+	// Ask asks a model and waits for its answer. It ends with ctx, with Abort and with Close. It returns ErrNoConsult
+	// or ErrElsewhere for an unknown side session, ErrConsultBusy or ErrTooManyConsults if there are too many
+	// simultaneous questions, side.ErrTooLate, a *cli.Failure, cli.ErrAborted, or ErrShutdown. If a question fails, the
+	// stored side session stays unchanged.
 	Ask(ctx context.Context, q ConsultQuestion) (ConsultAnswer, error)
 	// Group asks several models in parallel, round by round, and lets the first one conclude. It calls step serially as
 	// answers arrive. It returns ErrNoGroup if fewer than two models answered in a round; the GroupAnswer then holds

@@ -57,7 +57,7 @@ type Conversation struct {
 	Dir         string // empty means the configured default
 	Role        string // name of a role, or NoRole; empty means the configured default
 	Tools       cli.ToolList
-	Settings
+	Settings    Settings
 }
 
 // Settings are a chat's preferences for its turns. Empty values mean the configured defaults.
@@ -95,7 +95,7 @@ func (s Setting) Words() []string {
 	return nil
 }
 
-// Word returns the value of a setting as one of its Words.
+// Word returns the value of a setting in the form of its Words.
 func (s Settings) Word(of Setting) string {
 	switch {
 	case of == SettingBusy:
@@ -110,7 +110,7 @@ func (s Settings) Word(of Setting) string {
 	return string(DisplayPlain)
 }
 
-// Set sets a setting to one of its Words.
+// Set sets a setting to a value from its Words.
 func (s *Settings) Set(of Setting, word string) {
 	switch of {
 	case SettingBusy:
@@ -195,11 +195,11 @@ type Projects interface {
 	OpenProject(ctx context.Context, by Press, name, branch string) (dir string, err error)
 	// Worktrees lists the worktrees of the conversation's repository, or returns ErrNoRepository.
 	Worktrees(ctx context.Context, in ConversationID) ([]Worktree, error)
-	// OpenWorktree moves a conversation to one of Worktrees, or returns ErrNoProject.
+	// OpenWorktree moves a conversation to a worktree that Worktrees lists, or returns ErrNoProject.
 	OpenWorktree(ctx context.Context, by Press, dir string) error
-	// RemoveWorktree removes one of Worktrees and keeps its branch. It returns ErrDirtyWorktree if the worktree has
-	// uncommitted changes and the user did not choose to lose them, ErrStillOpen while a turn of the conversation runs
-	// there, and ErrNoProject. A conversation that works there moves to the main worktree.
+	// RemoveWorktree removes a worktree that Worktrees lists, and keeps its branch. It returns ErrDirtyWorktree if the
+	// worktree has uncommitted changes and the user did not choose to lose them, ErrStillOpen while a turn of the
+	// conversation runs there, and ErrNoProject. A conversation that works there moves to the main worktree.
 	RemoveWorktree(ctx context.Context, by Press, dir string, changes Changes) error
 }
 

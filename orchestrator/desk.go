@@ -49,9 +49,9 @@ type AbortReport struct {
 	Dropped int  // removed queued turns
 	// Questions is the number of aborted questions to models beside turns.
 	Questions int
-	// Unshown is a finished turn whose answer the chat does not show completely; empty if there is none.
+	// Unshown is a finished turn whose answer the chat does not show completely; may be empty.
 	Unshown cli.TurnID
-	// Stopping is the turn that was running; nil if there was none.
+	// Stopping is the turn that was running; nil if no turn was.
 	Stopping *Stopping
 }
 
@@ -96,11 +96,11 @@ type Status struct {
 	Dir          string
 	Sandbox      cli.Sandbox // where the next turn runs; empty for this host
 	Role         string
-	Settings
-	Session Session // zero if none was started
-	Running *RunningTurn
-	Queue   int        // turns waiting
-	Live    cli.Living // running agents of all conversations
+	Settings     Settings
+	Session      Session // zero if none was started
+	Running      *RunningTurn
+	Queue        int        // turns waiting
+	Live         cli.Living // running agents of all conversations
 }
 
 // Load counts the waiting work of all conversations.

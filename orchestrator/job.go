@@ -176,7 +176,7 @@ type JobRun struct {
 	State     JobRunState
 	Asked     time.Time // zero until its turn is submitted
 	Ended     time.Time // zero while it is open
-	JobRunResult
+	Result    JobRunResult
 }
 
 // JobRunResult is the result of a run.

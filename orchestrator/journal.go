@@ -51,7 +51,8 @@ type Inbox interface {
 	PendingUpdates(ctx context.Context, after int64, limit int) ([]Update, error)
 	// FinishUpdates marks updates handled and queues their notices, both or neither.
 	FinishUpdates(ctx context.Context, ids []int64, notices ...Message) error
-	// ForgetUpdates is FinishUpdates for updates that contain a secret: no file keeps their text.
+	// ForgetUpdates is FinishUpdates for updates that contain a secret. It also erases their text from all files of the
+	// store.
 	ForgetUpdates(ctx context.Context, ids []int64, notices ...Message) error
 }
 
@@ -93,7 +94,7 @@ type TopicStore interface {
 	SaveTopic(ctx context.Context, in ConversationID, shows string) error
 }
 
-// SendRate is how often ductor may call Telegram for a chat, learned from Telegram's refusals. Chat 0 is the whole bot.
+// SendRate limits the calls to Telegram for a chat. ductor learns it from rate limit errors. Chat 0 is the whole bot.
 type SendRate struct {
 	Chat  int64
 	Every time.Duration // between two calls, on average
@@ -105,7 +106,7 @@ type SendRate struct {
 // SendState is the state of an outgoing message.
 type SendState string
 
-// The states of an outgoing message. An Unknown message is never sent again without a check.
+// The states of an outgoing message. ductor never sends an Unknown message again without a check.
 const (
 	Pending SendState = "pending" // not tried
 	Sending SendState = "sending" // may or may not have left
@@ -115,7 +116,7 @@ const (
 	Removed SendState = "removed" // no longer in the chat
 )
 
-// EndShown is the Mark of a message that no longer shows something as waiting.
+// EndShown is the Mark of a message whose final text the chat shows, so that the store no longer lists it as waiting.
 const EndShown = -1
 
 // Message is the stored state of one of the bot's messages.
@@ -134,7 +135,7 @@ type Message struct {
 type DiskState string
 
 // The states of a disk. While the disk is full nothing is stored; RetryDisk checks whether that has changed. After a
-// disk failure only a restart can tell what was written, so nothing is stored any more.
+// disk failure it is unknown which data was written, so the store rejects all writes until a restart.
 const (
 	DiskWorks  DiskState = "works"
 	DiskFull   DiskState = "full"
@@ -143,7 +144,7 @@ const (
 	DiskDamaged DiskState = "damaged"
 )
 
-// Errors of writes that the disk does not accept. Each text says how to fix it.
+// Errors of writes that the disk rejects.
 var (
 	ErrDiskFull   = errors.New("the disk is full: free some space; nothing of this step was stored")
 	ErrDiskFailed = errors.New("the disk under the database reports an error")

@@ -14,7 +14,7 @@ import (
 // Errors of SubmitOrder that callers distinguish.
 var (
 	ErrQueueFull = errors.New("the conversation's queue is full")
-	ErrNoOrders  = errors.New("orders are not kept here")
+	ErrNoOrders  = errors.New("orders cannot be stored here")
 )
 
 // Order is a turn without a chat message: a schedule or an external program requested it.
@@ -36,18 +36,18 @@ type Wants struct {
 	// ductor refuses the turn if the project's policy requires a sandbox. Empty means the policy.
 	Sandbox string        `json:"sandbox,omitempty"`
 	Timeout time.Duration `json:"timeout_ns,omitempty"` // 0: the agent's default
-	// Silence is an answer that users do not see; see OnlyWord. The chat shows nothing of the turn until the agent
-	// answers something else.
+	// Silence is a word that means "nothing to report"; see OnlyWord. The chat shows the turn only if the agent answers
+	// something else.
 	Silence string `json:"silence,omitempty"`
-	// Known is the Digest of an answer that the chat already shows. It is not shown again. The chat shows nothing of
-	// the turn until the agent answers something else.
+	// Known is the Digest of an answer that the chat already shows. The chat shows the turn only if the agent answers
+	// something else.
 	Known string    `json:"known,omitempty"`
 	Title string    `json:"title,omitempty"` // the first line of its card; empty for none
 	Card  CardStyle `json:"-"`
 	Purpose
 }
 
-// Purpose is what a turn is for.
+// Purpose describes why a turn runs.
 type Purpose struct {
 	Task cli.Task `json:"task,omitempty"` // the kind of prompt, for the agent
 	Job  JobID    `json:"job,omitempty"`  // the job that the turn is a run of; empty for none

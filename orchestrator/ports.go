@@ -111,22 +111,22 @@ type Gateway interface {
 	// Outliving returns a function that names the processes of a running turn and those that outlive it; see
 	// service.Service.
 	Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName
-	// Release closes the idle session of a conversation, if there is one, without waiting for it.
+	// Release closes the idle session of a conversation, without waiting for it.
 	Release(conversation cli.Conversation)
-	// Warm opens the session that req will need ahead of its turn, if there is room, and returns at once.
+	// Warm opens the session that req will need before its turn starts, if the pool has room, and returns at once.
 	Warm(agent cli.Agent, req cli.Request)
 	// Live returns the running agents and the resources that they hold.
 	Live(ctx context.Context) cli.Living
 	// ProjectFields lists the settings that a directory's project makes for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
-	// ShowSkill adds a skill's contents to a request for the skill; see service.Service.
+	// ShowSkill adds the text of a skill to the request of an agent to use that skill; see service.Service.
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 	// Cannot explains in one sentence which part of a permission mode an agent does not support in an environment. It
-	// returns "" if there is no known limit.
+	// returns "" if no limit is known.
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
 	// CannotHold explains why ductor cannot enforce the tool lists of a request for an agent, or returns "" if it can.
 	CannotHold(agent cli.Agent, req cli.Request) string
-	// Fill reports how full the context of a session is, and with what; see service.Service.
+	// Fill reports how full the context of a session is, and its parts; see service.Service.
 	Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (cli.Fill, error)
 	// Commands lists the commands and skills of an agent; see service.Service.
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
@@ -140,8 +140,8 @@ type Gateway interface {
 	// LogIn logs in an agent. It passes the address and code for the user to show. It returns once the agent is logged
 	// in or the login failed.
 	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error
-	// Substitute returns a usable agent of an environment that is not among others, or "" if there is none. configured
-	// reports whether the configuration names it as a substitute.
+	// Substitute returns a usable agent of an environment that is not among others, or "". configured reports whether
+	// the configuration names it as a substitute.
 	Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (agent cli.Agent, configured bool)
 }
 
@@ -153,8 +153,8 @@ type Tracer interface {
 
 // TurnTrace records one turn of an agent. Its caller serializes the calls.
 type TurnTrace interface {
-	// Take adds an event of the turn.
-	Take(ev cli.Event)
+	// Observe adds an event of the turn.
+	Observe(ev cli.Event)
 	// End ends the trace with the result of the turn.
 	End(r cli.Result)
 }
@@ -173,8 +173,8 @@ type Chat interface {
 	// Unqueued removes the message of Queued, because the turn now runs or was cancelled.
 	Unqueued(t Turn)
 	// Redeliver shows the outcome of a turn that ended before the chat showed it completely, or that was interrupted.
-	// It returns when the chat shows it or was told that it may be missing. After an error the caller may call it
-	// again.
+	// It returns when the chat shows it, or shows a notice that it may be missing. After an error the caller may call
+	// it again.
 	Redeliver(ctx context.Context, t Turn) error
 	// ShowAgain sends the outcome of an ended turn as new messages, at a user's request.
 	ShowAgain(ctx context.Context, t Turn) error
@@ -192,9 +192,9 @@ type Chat interface {
 type Card interface {
 	// Show adds an event. It never waits for the network. Its caller serializes the calls.
 	Show(ev cli.Event)
-	// Finish shows the outcome. It returns when all of it is delivered, or when delivery is impossible or its success
-	// unknown and the chat was told so, if possible. An error means that the outcome is not delivered: the caller calls
-	// Finish again, or Redeliver after the next start.
+	// Finish shows the outcome. It returns when all of it is delivered, or once delivery is impossible or its success
+	// is unknown. In that case it first sends a notice about it, if possible. After an error the caller calls Finish
+	// again, or Redeliver after the next start.
 	Finish(ctx context.Context, o Outcome) error
 	// Amend shows an outcome that differs from the outcome of a successful Finish only in the turn's file changes.
 	// After an error the caller may call it again.

@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// Action is what a user can choose after a turn that did not succeed. All actions but ActionLogIn and ActionDrop run
-// the prompt again; only one of them can be chosen, and only once. The values are stored.
+// Action is a button below a turn that did not succeed. All actions but ActionLogIn and ActionDrop run the prompt
+// again. A user can choose one of these, once. The values are stored.
 type Action string
 
 // The actions.
@@ -37,7 +37,7 @@ type Recovery struct {
 // Repeatable returns the recovery of a turn that may run again and about which nothing else is known.
 func Repeatable() Recovery { return Recovery{Offer: []Action{ActionAgain}} }
 
-// Automatic is what ductor does without asking after a turn failed before anything ran.
+// Automatic is the reaction of ductor, without asking a user, to a turn that failed before anything ran.
 type Automatic string
 
 // The automatic actions.
@@ -50,7 +50,7 @@ const (
 	AutomaticConfigured Automatic = "configured" // follows LimitPolicy
 )
 
-// LimitPolicy selects what ductor does if an agent has reached its usage limit and nothing of the turn ran.
+// LimitPolicy selects the reaction to a turn that did not run because its agent has reached its usage limit.
 type LimitPolicy string
 
 // The policies. LimitAsk is the default.
@@ -63,7 +63,7 @@ const (
 // Remedy is the reaction to one kind of failure.
 type Remedy struct {
 	Automatic Automatic
-	Offer     []Action // ductor offers those that are possible for the turn
+	Offer     []Action // those that are impossible for the turn are left out
 }
 
 // RemedyOf returns the remedy for a kind of failure.

@@ -14,7 +14,7 @@ type RightsOf string
 // The sources of rights. Only RightsOfChat and RightsOfPress use the permission mode and the rules of the chat.
 const (
 	RightsOfChat   RightsOf = ""       // the mode and rules of its conversation
-	RightsOfMember RightsOf = "member" // for a user who is not listed: at most ask, and no rules
+	RightsOfMember RightsOf = "member" // for a user who is not in the configuration: at most ask, and no rules
 	RightsOfJob    RightsOf = "job"    // unattended: only the rights that the job's own configuration grants
 	// For a listed user who scheduled a turn: those of the chat, limited to Rights.Mode.
 	RightsOfPress RightsOf = "press"
@@ -138,7 +138,7 @@ func ParseUserRole(name string) (UserRole, bool) {
 // Roster maps the users of a list to their roles.
 type Roster map[PersonID]UserRole
 
-// RoleOf returns the role of a user, or RoleNone if the user is not in the list.
+// RoleOf implements updates.Users.
 func (l Roster) RoleOf(user PersonID) UserRole {
 	if role, ok := l[user]; ok {
 		return role

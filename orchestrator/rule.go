@@ -16,7 +16,7 @@ type RuleKind string
 const (
 	RuleSame    RuleKind = "same"    // Value is the digest of the whole input
 	RuleCommand RuleKind = "command" // Value is the whole command
-	RulePrefix  RuleKind = "prefix"  // Value is the first words of a command; plain words may follow, see plainWord
+	RulePrefix  RuleKind = "prefix"  // Value is how a command begins; approval.plainWord allows more words after it
 	RuleEdits   RuleKind = "edits"   // Value is a directory: matches files below it, but no hidden ones
 )
 
@@ -37,7 +37,7 @@ type Rule struct {
 	Created time.Time
 }
 
-// Permissions describes what the agents of a conversation may do without asking.
+// Permissions describes the actions that the agents of a conversation may take without asking.
 type Permissions struct {
 	Mode cli.PermissionMode
 	// BypassUntil is when a bypass that a user chose here ends; zero for none.

@@ -19,9 +19,9 @@ type Session struct {
 	Dir          string         // where it was started: agents key their sessions by it
 	Created      time.Time
 	Used         time.Time // end of the last turn
-	Totals
-	Pinned   bool // listed before others
-	Archived bool // listed only if the user asks for it
+	Totals       Totals
+	Pinned       bool // listed before others
+	Archived     bool // listed only if the user asks for it
 	// AgentSessions holds the session of each agent in each environment: an ID is valid only in its own environment.
 	AgentSessions map[AgentEnv]AgentSession
 }
@@ -29,8 +29,8 @@ type Session struct {
 // AgentSession is an agent's own part of a session.
 type AgentSession struct {
 	ID cli.AgentSessionID // the agent's own
-	// Told is the last turn that the agent knows. It knows all turns before that one, and accepted its prompt. Empty if
-	// it knows none.
+	// Told is the last turn of the session that the agent knows. The agent accepted the prompt of that turn, and knows
+	// all turns before it. Empty if it knows none.
 	Told cli.TurnID
 	// Terminal is set if the session began in a terminal: only this agent knows the conversation before.
 	Terminal bool
@@ -62,7 +62,7 @@ type ContextReport struct {
 
 // FoundSession is a search result: a session and its newest turn with the search words.
 type FoundSession struct {
-	Session
+	Session Session
 	Turn    cli.TurnID // empty if only the title has the words
 	Excerpt string     // one line of the match
 }
@@ -90,8 +90,8 @@ type SessionStore interface {
 	DeleteSession(ctx context.Context, id SessionID) error
 	// Knows reports whether an agent's own session ID belongs to a session that ductor started or continues.
 	Knows(ctx context.Context, own cli.AgentSessionID) (bool, error)
-	// ForkSession stores s as a session with the history of another one up to a given turn. It returns ErrNoTurn if
-	// that turn has not ended or has no session.
+	// ForkSession stores s as a new session, whose history is that of another session up to a given turn. It returns
+	// ErrNoTurn if that turn has not ended or has no session.
 	ForkSession(ctx context.Context, s Session, turn cli.TurnID) error
 	// MoveSession moves a session to another conversation. The conversation where it was current has no current session
 	// then. It returns ErrSessionInUse if the session belongs to a job or has undelivered turns, and ErrNoSession.
@@ -143,9 +143,9 @@ type Sessions interface {
 	// one. It returns ErrNoSession if the stored session no longer exists.
 	ResumeStored(ctx context.Context, by Press, agent cli.Agent, id cli.AgentSessionID) (Session, error)
 	// Terminal returns the shell command that resumes the current session in a terminal, and the agent that it runs. It
-	// closes the agent's open session of the conversation, so that the next prompt here sees what was said in the
-	// terminal. It returns ErrNoSession before an agent has started one, and errors.ErrUnsupported for an agent that
-	// cannot resume in a terminal.
+	// closes the agent's open session of the conversation, so that the agent continues from the state of the terminal
+	// at the next prompt here. It returns ErrNoSession before an agent has started one, and errors.ErrUnsupported for
+	// an agent that cannot resume in a terminal.
 	Terminal(ctx context.Context, by Press) (agent cli.Agent, line string, err error)
 	// Export returns the prompts and answers of a session as Markdown.
 	Export(ctx context.Context, in ConversationID, id SessionID) (string, error)

@@ -56,7 +56,7 @@ type Prompt struct {
 	// The message whose prompt this one belongs to, such as a forward to its comment; 0 for none; not stored.
 	PartOf  int
 	Updates []int64 // the updates that it was built from
-	Rights  Rights  // what its agent may do without asking
+	Rights  Rights  // the rights of its agent
 	// Arrived is when the first of its messages came; zero means the time of submission. It is stored as Turn.Queued.
 	Arrived time.Time
 }
@@ -79,7 +79,7 @@ type Turn struct {
 	Outcome Outcome     // valid once ended
 	// Aborting is set if a user aborted the turn while it was running or about to run.
 	Aborting bool
-	// Delivered is set if the chat shows the outcome, or was told that it may be missing.
+	// Delivered is set if the chat shows the outcome, or a notice that it may be missing.
 	Delivered bool
 	// Bypass is when the turn's bypass ends, set at its start; zero for none.
 	Bypass time.Time
@@ -109,7 +109,7 @@ func (o Outcome) Shown() string { return cmp.Or(o.Short, o.Text) }
 
 // ActiveTurn is a running turn, for ductor's tools that its agent calls.
 type ActiveTurn struct {
-	Turn
+	Turn    Turn
 	Request cli.Request
 	// Life is cancelled when the turn has to end.
 	Life context.Context
@@ -129,7 +129,7 @@ type ActiveTurns interface {
 	// running.
 	AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error)
 	// AskFor is AskUser for a request of another agent that works for the turn. The conversation's rules for that agent
-	// apply, and tools that its lists exclude are denied.
+	// apply. It denies tools that the lists of h exclude.
 	AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error)
 }
 

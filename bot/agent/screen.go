@@ -23,7 +23,7 @@ const Action = "K"
 
 // Service is the part of the domain that the screen needs. *conversation.Engine implements it.
 type Service interface {
-	// Context returns how full the context of a conversation's agent is.
+	// Context returns how full the context of a conversation's agent is, if the agent reports it.
 	Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error)
 	// Compact shortens the agent's context in a turn of its own. The agent keeps the content that hint describes.
 	Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error)
@@ -66,11 +66,11 @@ func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (
 	default:
 		lines = append(lines, s.fillLines(p, f)...)
 	}
-	if r.Session.CostUSD > 0 {
-		lines = append(lines, p.Text("agent.cost", p.Cost(r.Session.CostUSD)))
+	if r.Session.Totals.CostUSD > 0 {
+		lines = append(lines, p.Text("agent.cost", p.Cost(r.Session.Totals.CostUSD)))
 	}
-	if r.Session.Tokens > 0 {
-		lines = append(lines, p.Text("agent.tokens", p.Tokens(r.Session.Tokens)))
+	if r.Session.Totals.Tokens > 0 {
+		lines = append(lines, p.Text("agent.tokens", p.Tokens(r.Session.Totals.Tokens)))
 	}
 	page := tgapi.Page{Text: strings.Join(lines, "\n")}
 	if r.Fill.Used > 0 {
@@ -82,7 +82,7 @@ func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (
 // barWidth is the width of the bar in characters.
 const barWidth = 20
 
-// fillLines describes how full a context is and what fills it.
+// fillLines describes how full a context is, and its largest parts.
 func (s *Screen) fillLines(p lang.Printer, f cli.Fill) []string {
 	percent, known := f.Percent()
 	if !known {
@@ -109,7 +109,7 @@ func (s *Screen) fillLines(p lang.Printer, f cli.Fill) []string {
 	return lines
 }
 
-// Compact answers "/compact". The rest of the message describes what to keep.
+// Compact answers "/compact". The rest of the message describes the content to keep.
 func (s *Screen) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (Answer, error) {
 	receipt, err := s.Service.Compact(ctx, hint, p)
 	return s.turnAnswer(s.Lang.Of(p.Conversation.Chat), receipt, err)
@@ -181,7 +181,9 @@ func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, 
 	if len(list) == 0 {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("agent.no-commands", render.AgentName(p, agent))}}
 	}
-	from, to, pager := tgapi.Paged(p, page, len(list), func(page int) string { return s.button("", opPage, strconv.Itoa(page)).Data })
+	from, to, pager := tgapi.Paged(p, page, len(list), func(page int) string {
+		return s.button("", opPage, strconv.Itoa(page)).Data
+	})
 	lines := []string{p.Text("agent.commands", render.AgentName(p, agent)), ""}
 	var keyboard tgapi.Keyboard
 	for _, c := range list[from:to] {
@@ -248,6 +250,7 @@ func (s *Screen) arguments(p lang.Printer, c cli.AgentCommand, at int) tgapi.Pag
 	run := s.button(p.Text("agent.run-without"), opRun, tgapi.Digest(c.Name))
 	back := s.button(p.Text("common.back"), opPage, strconv.Itoa(tgapi.PageOf(at)))
 	name := strings.TrimLeft(c.Name, "/$")
-	text := p.Text("agent.arguments", c.Name, render.Cut(render.OneLine(c.Arguments), 200), fmt.Sprintf("/cmd %s", name))
+	text := p.Text("agent.arguments", c.Name, render.Cut(render.OneLine(c.Arguments), 200),
+		fmt.Sprintf("/cmd %s", name))
 	return tgapi.Page{Text: text, Keyboard: tgapi.Keyboard{{run}, {back}}}
 }

@@ -128,10 +128,10 @@ func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error)
 	a, c := e.approval, s.drawLocked(e)
 	s.mu.Unlock()
 	if a.State != orchestrator.ApprovalOpen {
-		c.Life = message.OnlyEdits
+		c.Lifecycle = message.EditOnly
 		return c, nil
 	}
-	c.Life = message.Returns
+	c.Lifecycle = message.ResendIfDeleted
 	if e.message.State() == orchestrator.Pending {
 		c.ReplyTo = s.promptOf(ctx, a)
 	}
@@ -150,19 +150,19 @@ func (s *Screen) drawLocked(e *entry) (c message.Content) {
 func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if e.message.State() != orchestrator.Unknown {
-		return message.Content{Life: message.Goes}, nil
+		return message.Content{Lifecycle: message.DeleteWhenDone}, nil
 	}
 	c, err := s.content(ctx, e)
-	if err != nil || c.Life == message.OnlyEdits {
+	if err != nil || c.Lifecycle == message.EditOnly {
 		return c, err
 	}
 	s.mu.Lock()
 	a := e.approval
 	s.mu.Unlock()
 	return message.Content{
-		Text:     render.Plain(p.Text("approval.may-be-missing", render.AgentName(p, a.Agent))),
-		Keyboard: s.view(a).keyboard([]button{{"approval.show", opShow}}),
-		Life:     message.Repeats,
+		Text:      render.Plain(p.Text("approval.may-be-missing", render.AgentName(p, a.Agent))),
+		Keyboard:  s.view(a).keyboard([]button{{"approval.show", opShow}}),
+		Lifecycle: message.ResendIfUnknown,
 	}, nil
 }
 
@@ -217,7 +217,7 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	e.draft, e.loaded = d, true
 	moves := e.message.To().Chat < 0 && e.message.To().Chat > supergroups
 	if c := s.drawLocked(e); !moves && e.message.State() == orchestrator.Sent && len(d.Updates) == 0 && e.message.Mark() == c.Mark {
-		e.message.Trust(c)
+		e.message.AssumeShown(c)
 	}
 	return nil
 }
@@ -301,7 +301,7 @@ func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 		Key: keyPrefix + string(e.id) + "/" + strconv.Itoa(id), Turn: a.Turn, To: e.conv,
 		Content: func(ctx context.Context) (message.Content, error) {
 			t, _ := s.view(a).draw(draft{}, "")
-			return message.Content{Text: t, Life: message.OnlyEdits}, other.Adopt(ctx, id)
+			return message.Content{Text: t, Lifecycle: message.EditOnly}, other.Adopt(ctx, id)
 		},
 	})
 	other.Update(outbox.Awaited)
@@ -338,7 +338,7 @@ func (s *Screen) reminderContent(_ context.Context, e *entry) (message.Content, 
 	now := s.o.Now()
 	switch {
 	case a.State != orchestrator.ApprovalOpen:
-		return message.Content{Life: message.Goes}, nil
+		return message.Content{Lifecycle: message.DeleteWhenDone}, nil
 	case a.WhyClosed(now) != nil, shown == 0: // it expires in a moment, or there is no message to point to
 		return message.Content{}, outbox.ErrNotNeeded
 	}

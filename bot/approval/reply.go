@@ -77,7 +77,7 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 	if m.ReplyTo == 0 {
 		return s.current(ctx, m, cmp.Or(s.listening(m), s.onlyQuestion(m)))
 	}
-	key, err := s.o.Messages.At(ctx, m.Conversation, m.ReplyTo)
+	key, err := s.o.Messages.KeyAt(ctx, m.Conversation, m.ReplyTo)
 	if err != nil {
 		return nil, orchestrator.Approval{}, err
 	}

@@ -88,7 +88,7 @@ func (s *Screen) Moved(chat int64) {
 	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.conv.Chat != chat || !e.open() })
 	s.mu.Unlock()
 	for _, e := range entries {
-		e.message.Believe("") // no user sees the old message any more
+		e.message.AssumeFingerprint("") // no user sees the old message any more
 		s.push(e)
 	}
 }

@@ -36,9 +36,10 @@ const (
 	remarking          // adding a line, for a job
 )
 
-// attend runs f, which makes calls about a turn's card, to its end, and waits for it at most for patience. It returns
+// runExclusively runs f, which makes calls about a turn's card, to its end, and waits for it at most for patience. It returns
 // ErrNotYet if f needs longer, or if another activity is changing the card.
-func (c *Cards) attend(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration, f func(context.Context) error) error {
+func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration,
+	f func(context.Context) error) error {
 	switch busy := c.claim(turn, what); {
 	case busy == remarking && what == showing:
 		return ErrBusy
@@ -73,7 +74,9 @@ func (c *Cards) attend(ctx context.Context, turn cli.TurnID, what activity, pati
 // takes long, it continues after the return; until it ends another call does nothing. It returns ErrBusy if a job is
 // changing the card.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
-	err := c.attend(ctx, t.ID, showing, showPatience, func(ctx context.Context) error { return c.showAgain(ctx, t) })
+	err := c.runExclusively(ctx, t.ID, showing, showPatience, func(ctx context.Context) error {
+		return c.showAgain(ctx, t)
+	})
 	if errors.Is(err, ErrNotYet) {
 		return nil
 	}
@@ -86,7 +89,7 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 		return err
 	}
 	content := c.resume(t, s, saved)
-	if err := s.forget(ctx, content.first, orchestrator.Unknown, orchestrator.Failed); err != nil {
+	if err := s.detachFrom(ctx, content.first, orchestrator.Unknown, orchestrator.Failed); err != nil {
 		return err
 	}
 	if err := s.notice.Reset(ctx, orchestrator.Pending); err != nil {
@@ -95,9 +98,9 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// forget detaches from the card's messages, starting at the first one whose state is in missing, so that they are sent
+// detachFrom detaches from the card's messages, starting at the first one whose state is in missing, so that they are sent
 // again. The later ones would otherwise stand above it. Those in the chat stay there.
-func (s *messages) forget(ctx context.Context, first int, missing ...orchestrator.SendState) error {
+func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchestrator.SendState) error {
 	if slices.Contains(missing, s.file.State()) {
 		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {
 			return err
@@ -124,14 +127,14 @@ func (s *messages) forget(ctx context.Context, first int, missing ...orchestrato
 // message, which notifies no user; if the message is gone, Remark sends it again, once. It returns when the chat shows
 // the line, or ErrNotYet. Repeating the call has no further effect.
 func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
-	return c.attend(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
+	return c.runExclusively(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
 		s, saved, err := c.load(ctx, t)
 		if err != nil {
 			return err
 		}
 		content := c.resume(t, s, saved)
 		content.remark = line
-		s.trust(content)
+		s.assumeShown(content)
 		return c.conclude(ctx, s, content)
 	})
 }
@@ -139,7 +142,7 @@ func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) er
 // lateWait is how long after its outcome a card accepts more text of the answer.
 const lateWait = 10 * time.Second
 
-func (c *Cards) remember(k *card) {
+func (c *Cards) rememberFinished(k *card) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.finished[k.turn.ID] = k
@@ -161,19 +164,19 @@ func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
 	return k.Amend(ctx, t.Outcome)
 }
 
-// trust treats all messages of a card but the last as already showing their content, so that they are not touched.
-func (s *messages) trust(content contents) {
-	wants := content.on(s).wants() // wants takes the lock too
+// assumeShown treats all messages of a card but the last as already showing their content, so that they are not touched.
+func (s *messages) assumeShown(content contents) {
+	wants := content.forChat(s).perMessage() // wants takes the lock too
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, p := range s.parts[:max(min(len(s.parts), len(wants)-1), 0)] {
 		if p.State() == orchestrator.Sent {
-			p.Trust(wants[i])
+			p.AssumeShown(wants[i])
 		}
 	}
 }
 
-// withRemark appends a line to a message, if there is room.
+// withRemark appends a line to a message that has room for it.
 func withRemark(t render.Text, line string) render.Text {
 	if t.Text != "" {
 		t, _ = below(t, remarkText(line))
@@ -186,7 +189,7 @@ func remarkText(line string) render.Text { return render.Styled(render.Italic, l
 // Say sends a message in place of the card of a turn that never ran, at most once for a turn. It returns when the
 // message is sent, or ErrNotYet. Repeating the call has no further effect.
 func (c *Cards) Say(ctx context.Context, t orchestrator.Turn, text string, k tgapi.Keyboard) error {
-	return c.attend(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
+	return c.runExclusively(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
 		s, saved, err := c.load(ctx, t)
 		if err != nil {
 			return err

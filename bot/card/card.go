@@ -20,9 +20,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// Buttons creates the buttons below a card. The card does not know what they do.
+// Buttons creates the buttons below a card. The card does not know their effect.
 type Buttons interface {
-	// Offer returns a user's options after a turn.
+	// Offer returns buttons for a user's options after a turn.
 	Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard
 	EndRetries(turn cli.TurnID) tgapi.Button // ends a pause before a retry
 	ShowAgain(turn cli.TurnID) tgapi.Button
@@ -57,11 +57,11 @@ type Options struct {
 type Look struct {
 	IntervalPrivate time.Duration          // shortest time between two edits; 1 s
 	IntervalGroup   time.Duration          // 3 s
-	StatusAfter     time.Duration          // silence after which the card says what the turn waits for; 2 s
+	StatusAfter     time.Duration          // silence after which the card shows why the turn waits; 2 s
 	Think           orchestrator.ThinkMode // for turns without a mode of their own; ThinkOff
 	Footer          []FooterField          // nil for none
 	Places          bool                   // sandboxes exist, so the footer names the place where a turn ran
-	Drafts          bool                   // cards in private chats start as drafts, if there is a Draft
+	Drafts          bool                   // cards in private chats start as drafts; needs Draft
 	// MaxMessages is the maximum number of messages of an answer; 0 is no limit. The messages of a longer answer show
 	// its beginning and its end, and a file contains all of it.
 	MaxMessages int
@@ -86,7 +86,10 @@ func New(o Options) *Cards {
 	if o.Names == nil {
 		o.Names = &tgapi.ChatNames{}
 	}
-	return &Cards{opts: o, again: make(map[cli.TurnID]activity), finished: make(map[cli.TurnID]*card), noDrafts: make(map[int64]bool)}
+	return &Cards{
+		opts: o, again: make(map[cli.TurnID]activity), finished: make(map[cli.TurnID]*card),
+		noDrafts: make(map[int64]bool),
+	}
 }
 
 // MaxMessages returns the current maximum number of messages of an answer; 0 is no limit.
@@ -114,7 +117,8 @@ func (c *Cards) draftsIn(chat int64) bool {
 }
 
 // refuseDrafts makes the cards of a chat messages from their start.
-func (c *Cards) refuseDrafts(chat int64) {
+func (c *Cards) refuseDrafts(chat int64, reason error) {
+	c.opts.Log.Warn("Telegram refuses drafts; this chat gets messages that grow by edits", "chat", chat, "err", reason)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.noDrafts[chat] = true
@@ -133,7 +137,8 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now, look := time.Now(), c.look()
 	k := &card{
-		cards: c, turn: t, messages: c.messagesOf(t), doc: c.documentOf(t, cmp.Or(t.Wants.Card.Think, look.Think) == orchestrator.ThinkOn),
+		cards: c, turn: t, messages: c.messagesOf(t),
+		doc:  c.documentOf(t, cmp.Or(t.Wants.Card.Think, look.Think) == orchestrator.ThinkOn),
 		pace: pace{growing: growing{Pacing: look.Pacing}, moved: now, saved: now, typing: now.Add(firstTyping)},
 	}
 	if c.draftsIn(t.Prompt.Conversation.Chat) {
@@ -182,13 +187,10 @@ const maxTitle = 200
 
 func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	s := &messages{
-		record: record{journal: c.opts.Journal}, turn: t.ID, all: c.opts.Messages, log: c.opts.Log, conv: t.Prompt.Conversation,
+		record: &record{journal: c.opts.Journal, turn: t.ID}, turn: t, all: c.opts.Messages,
+		conv: t.Prompt.Conversation,
 	}
 	s.notice, s.file, s.end = s.open(noticeName), s.open(fileName), s.open(endName)
-	s.prompt, s.asker = t.Prompt.Message, t.Prompt.Person
-	if outbox.ChatOf(s.conv.Chat).Group || t.Wants.Card.Quote || t.Again != "" {
-		s.replyTo = t.Prompt.Message // in a group several users ask at once
-	}
 	return s
 }
 
@@ -220,9 +222,9 @@ func (c *card) Show(ev cli.Event) {
 		c.mu.Unlock()
 		return
 	}
-	c.hearLocked(ev, now)
+	c.noteReplayLocked(ev, now)
 	if w, ok := ev.(cli.ApprovalWithdrawn); ok && w.Pressed {
-		c.pace.seen = now
+		c.pace.lastLooked = now
 	}
 	c.doc.now = now
 	what := c.doc.applyEvent(ev)
@@ -232,12 +234,12 @@ func (c *card) Show(ev cli.Event) {
 	// Whitespace is invisible, so it must not spend the budget of the first call.
 	visible := what.urgent || what.text != "" && (c.pace.calls > 0 || strings.TrimSpace(what.text) != "")
 	if visible {
-		c.pace.add(what.news(), now)
+		c.pace.addNews(what.news(), now)
 		c.doc.wait.clock = 0
 	}
 	post := c.planLocked(now)
 	c.mu.Unlock()
-	c.post(post)
+	c.postCall(post)
 }
 
 // Finish implements orchestrator.Card.
@@ -257,12 +259,11 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	if err := c.cards.conclude(ctx, c.messages, content); err != nil {
 		return err
 	}
-	c.cards.remember(c)
+	c.cards.rememberFinished(c)
 	return nil
 }
 
-// Amend updates the shown outcome with what the turn changed, or with text at the end of its answer, that came after
-// Finish.
+// Amend adds to the shown outcome what came after Finish: the changes of the turn, or text at the end of its answer.
 func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	if c.cards.claim(c.turn.ID, remarking) != idle {
 		return ErrNotYet
@@ -275,7 +276,7 @@ func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	if err := c.cards.amend(ctx, c.messages, content); err != nil {
 		return err
 	}
-	if content.life == message.OnlyEdits && c.messages.gone() {
+	if content.lifecycle == message.EditOnly && c.messages.gone() {
 		return orchestrator.ErrCannotAmend
 	}
 	return nil
@@ -296,14 +297,14 @@ func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 		ending.end = c.cards.endOf(c.messages, o)
 	}
 	if more > 0 {
-		if on := ending.on(c.messages); on.file != "" || len(on.wants()) > c.messages.opened() {
+		if on := ending.forChat(c.messages); on.file != "" || len(on.perMessage()) > c.messages.opened() {
 			o.Text = o.Text[:len(o.Text)-more]
 			c.doc.withdraw(more)
 			c.doc.amend(o, footer)
 			c.turn.Outcome = o
 			return contents{}, false
 		}
-		ending.life = message.OnlyEdits
+		ending.lifecycle = message.EditOnly
 	}
 	c.ending = &ending
 	return ending, true

@@ -16,18 +16,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// savedCard is what the journal keeps of a card's content.
+// savedCard is the form of a card's content in the journal.
 type savedCard struct {
-	Final   bool           `json:"final"` // the outcome; otherwise the last snapshot of the running turn
-	First   int            `json:"first"` // the messages before it stay unchanged
-	Texts   []render.Text  `json:"texts"`
-	Buttons tgapi.Keyboard `json:"buttons,omitempty"` // below the last message
-	Topic   int            `json:"topic"`
-	Remark  string         `json:"remark,omitempty"` // a line added below everything later
-	File    bool           `json:"file,omitempty"`   // a file with the whole answer follows
-	Rich    richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts it
-	End     *ending        `json:"end,omitempty"`    // a message that announces the end; nil for none
-	Strips  bool           `json:"strips,omitempty"` // the message before First loses its buttons
+	Final         bool           `json:"final"` // the outcome; otherwise the last snapshot of the running turn
+	First         int            `json:"first"` // the messages before it stay unchanged
+	Texts         []render.Text  `json:"texts"`
+	Buttons       tgapi.Keyboard `json:"buttons,omitempty"` // below the last message
+	Topic         int            `json:"topic"`
+	Remark        string         `json:"remark,omitempty"` // a line added below everything later
+	File          bool           `json:"file,omitempty"`   // a file with the whole answer follows
+	Rich          richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts it
+	End           *ending        `json:"end,omitempty"`    // a message that announces the end; nil for none
+	StripsButtons bool           `json:"strips,omitempty"` // the message before First loses its buttons
 
 	// Only while the turn runs: where its messages start in the document, as segment and offset, and the fingerprints
 	// of those that show the same until a process says otherwise, empty if unknown.
@@ -37,22 +37,22 @@ type savedCard struct {
 
 // contents is the content of a card's messages, from first on.
 type contents struct {
-	first   int
-	strips  bool // the message before first loses its buttons; its other content is unknown
-	texts   []render.Text
-	buttons tgapi.Keyboard
-	remark  string // below the last message, if there is room
-	end     *ending
-	file    string // the whole answer if the messages leave out a part of it; otherwise empty
-	rich    richContent
-	whole   string // the whole answer if rich leaves out a part of it; otherwise empty
-	gains   bool   // see the function gains
+	first         int
+	stripsButtons bool // the message before first loses its buttons; its other content is unknown
+	texts         []render.Text
+	buttons       tgapi.Keyboard
+	remark        string // below the last message, if it has room
+	end           *ending
+	file          string // the whole answer if the messages leave out a part of it; otherwise empty
+	rich          richContent
+	whole         string // the whole answer if rich leaves out a part of it; otherwise empty
+	richWouldHelp bool   // see the function gains
 
-	life message.Life // lifecycle of its messages; zero means Returns
+	lifecycle message.Lifecycle // lifecycle of its messages; zero means Returns
 }
 
-// on returns the content in the form that the chat accepts: one rich message, or texts.
-func (s contents) on(m *messages) contents {
+// forChat returns the content in the form that the chat accepts: one rich message, or texts.
+func (s contents) forChat(m *messages) contents {
 	if s.rich.Blocks == nil || !m.takesRich() {
 		s.rich = richContent{}
 		return s
@@ -71,23 +71,23 @@ func (r richContent) text(texts []render.Text) render.Text {
 	return render.Plain("…")
 }
 
-// from returns the first message that changes.
-func (s contents) from() int {
-	if s.strips {
+// firstChanged returns the first message that changes.
+func (s contents) firstChanged() int {
+	if s.stripsButtons {
 		return s.first - 1
 	}
 	return s.first
 }
 
-// wants returns the content of each message. The last message has the buttons.
-func (s contents) wants() []message.Content {
+// perMessage returns the content of each message. The last message has the buttons.
+func (s contents) perMessage() []message.Content {
 	out := make([]message.Content, s.first+len(s.texts))
 	last := -1
-	if s.strips {
-		out[s.first-1] = message.Content{Unknown: true, Life: message.OnlyEdits}
+	if s.stripsButtons {
+		out[s.first-1] = message.Content{Unknown: true, Lifecycle: message.EditOnly}
 	}
 	for i, t := range s.texts {
-		out[s.first+i].Text, out[s.first+i].Life = t, s.life
+		out[s.first+i].Text, out[s.first+i].Lifecycle = t, s.lifecycle
 		if t.Text != "" {
 			last = s.first + i
 		}
@@ -104,7 +104,8 @@ func (s contents) wants() []message.Content {
 
 func (s contents) encode(topic int) ([]byte, error) {
 	return savedCard{
-		Final: true, First: s.first, Strips: s.strips, Texts: s.texts, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != "", End: s.end, Rich: s.rich,
+		Final: true, First: s.first, StripsButtons: s.stripsButtons, Texts: s.texts, Buttons: s.buttons, Topic: topic,
+		Remark: s.remark, File: s.file != "", End: s.end, Rich: s.rich,
 	}.encode()
 }
 
@@ -118,7 +119,10 @@ func (c savedCard) encode() ([]byte, error) {
 
 // contents returns the stored final content of a card.
 func (c savedCard) contents(file string) contents {
-	s := contents{first: c.First, strips: c.Strips && c.First > 0, texts: c.Texts, buttons: c.Buttons, remark: c.Remark, end: c.End}
+	s := contents{
+		first: c.First, stripsButtons: c.StripsButtons && c.First > 0, texts: c.Texts, buttons: c.Buttons,
+		remark: c.Remark, end: c.End,
+	}
 	s.rich = c.Rich
 	if c.File {
 		s.file = file
@@ -132,18 +136,18 @@ func (c savedCard) contents(file string) contents {
 // conclude makes the chat show the final content. It returns once the chat shows it, or shows a notice that it cannot.
 // It stores the content before the first call, so that the next process can continue.
 func (c *Cards) conclude(ctx context.Context, s *messages, content contents) error {
-	if err := s.store(ctx, content); err != nil {
+	if err := s.saveFinal(ctx, content); err != nil {
 		return err
 	}
-	if s.regain() { // the chat may accept messages again
-		if err := s.forget(ctx, content.first, orchestrator.Failed); err != nil {
+	if s.retryLostChat() { // the chat may accept messages again
+		if err := s.detachFrom(ctx, content.first, orchestrator.Failed); err != nil {
 			return err
 		}
 	}
-	if err := c.bring(ctx, s, content); err != nil {
+	if err := c.showContents(ctx, s, content); err != nil {
 		return fmt.Errorf("show a turn's outcome: %w", err)
 	}
-	content = content.on(s)
+	content = content.forChat(s)
 	c.reportTooOld(ctx, s)
 	if err := c.deliverFile(ctx, s, content); err != nil {
 		return fmt.Errorf("send an answer as a file: %w", err)
@@ -154,8 +158,8 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	if err := c.sendLossNotice(ctx, s); err != nil {
 		return err
 	}
-	c.lose(ctx, s, true)
-	c.ask(ctx, s, content)
+	c.reportLost(ctx, s, true)
+	c.askAboutRich(ctx, s, content)
 	return nil
 }
 
@@ -165,22 +169,23 @@ func (c *Cards) strip(ctx context.Context, s *messages) error {
 	if n == 0 {
 		return nil
 	}
-	if err := c.bring(ctx, s, contents{first: n, strips: true}); err != nil {
+	if err := c.showContents(ctx, s, contents{first: n, stripsButtons: true}); err != nil {
 		return fmt.Errorf("remove the buttons of a card: %w", err)
 	}
 	return nil
 }
 
-// bring makes the calls after which the messages of a card show a content.
-func (c *Cards) bring(ctx context.Context, s *messages, content contents) error {
-	for call := 1 << 30; !s.shows(content.from(), content.on(s).wants()); call++ { // later than any call before
+// showContents makes the calls after which the messages of a card show a content.
+func (c *Cards) showContents(ctx context.Context, s *messages, content contents) error {
+	// The number of the first call is higher than that of any call before.
+	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ {
 		priority := outbox.Awaited
 		if s.opened() == 0 { // the user has seen nothing of it yet
 			priority = outbox.Urgent
 		}
 		err := c.postDelivery(ctx, s, priority, func(ctx context.Context) error {
 			// Decide only now: a call in flight may have changed the remaining work.
-			act, _ := s.next(content.from(), content.on(s).wants(), true)
+			act, _ := s.next(content.firstChanged(), content.forChat(s).perMessage(), true)
 			if act.step == message.None {
 				return outbox.ErrNotNeeded
 			}
@@ -199,7 +204,7 @@ func (c *Cards) amend(ctx context.Context, s *messages, content contents) error 
 	gone := s.lost == chatGone
 	s.mu.Unlock()
 	if gone {
-		return s.store(ctx, content)
+		return s.saveFinal(ctx, content)
 	}
 	if err := c.conclude(ctx, s, content); err != nil {
 		return err
@@ -216,7 +221,7 @@ func (c *Cards) postDelivery(
 	ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error,
 ) error {
 	return c.opts.Outbox.Do(ctx, outbox.Call{
-		Chat: outbox.ChatOf(s.where().Chat), Priority: priority, Key: cardKey(s.turn), Idempotent: true, Run: run,
+		Chat: outbox.ChatOf(s.where().Chat), Priority: priority, Key: cardKey(s.turn.ID), Idempotent: true, Run: run,
 	})
 }
 
@@ -229,10 +234,10 @@ func (c *Cards) sendLossNotice(ctx context.Context, s *messages) error {
 	if !unknown && !refused {
 		return nil
 	}
-	n := message.Content{ReplyTo: s.replyTo, Life: message.Repeats}
+	n := message.Content{ReplyTo: s.replyTo(), Lifecycle: message.ResendIfUnknown}
 	if unknown {
 		n.Text = render.Plain(p.Text("card.part-unknown"))
-		n.Keyboard = tgapi.Keyboard{{c.opts.Buttons(p).ShowAgain(s.turn)}}
+		n.Keyboard = tgapi.Keyboard{{c.opts.Buttons(p).ShowAgain(s.turn.ID)}}
 	} else {
 		n.Text = render.Plain(p.Text("card.part-refused"))
 	}
@@ -254,7 +259,8 @@ func decodeCard(data []byte) (savedCard, error) {
 	if err := json.Unmarshal(data, &saved); err != nil {
 		return savedCard{}, fmt.Errorf("decode a card: %w", err)
 	}
-	if saved.First < 0 || saved.First > maxParts || max(len(saved.Texts), len(saved.Starts), len(saved.Prints)) > maxParts {
+	if saved.First < 0 || saved.First > maxParts ||
+		max(len(saved.Texts), len(saved.Starts), len(saved.Prints)) > maxParts {
 		return savedCard{}, errors.New("decode a card: it has messages that cannot be")
 	}
 	return saved, nil
@@ -291,9 +297,10 @@ func (c *Cards) addReceipt(t orchestrator.Turn, s *messages, content contents) c
 	p := c.opts.Lang.Of(s.where().Chat)
 	if offered := c.offer(p, t.ID, t.Outcome); !reflect.DeepEqual(content.buttons, offered) {
 		content.buttons = offered
-		content.remark = footerLine(p, orchestrator.Outcome{Ending: orchestrator.Ending{Changed: t.Outcome.Changed}}, nil, func(other orchestrator.ConversationID) string {
-			return c.opts.Names.Where(p, s.where(), other)
-		})
+		content.remark = footerLine(p, orchestrator.Outcome{Ending: orchestrator.Ending{Changed: t.Outcome.Changed}},
+			nil, func(other orchestrator.ConversationID) string {
+				return c.opts.Names.Where(p, s.where(), other)
+			})
 	}
 	return content
 }
@@ -322,22 +329,29 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	}
 	d.finish(o, nil)
 	mark := d.slices([]position{{}}, position{})[0]
-	alone := contents{first: s.opened(), strips: !s.gone(), texts: []render.Text{mark}, buttons: c.offer(p, t.ID, o), end: c.endOf(s, o)}
+	alone := contents{
+		first: s.opened(), stripsButtons: !s.gone(), texts: []render.Text{mark}, buttons: c.offer(p, t.ID, o),
+		end: c.endOf(s, o),
+	}
 	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].State() != orchestrator.Sent {
 		return alone
 	}
 	if saved.Rich.Blocks != nil {
-		alone.first, alone.strips, alone.rich = saved.First, false, saved.Rich.with(mark)
+		alone.first, alone.stripsButtons, alone.rich = saved.First, false, saved.Rich.with(mark)
 	}
 	shown := saved.Texts[len(saved.Texts)-1]
 	if shown.Text == "" {
-		return contents{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons, end: alone.end, rich: alone.rich}
+		return contents{
+			first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons, end: alone.end, rich: alone.rich,
+		}
 	}
 	both, fits := below(shown, mark)
 	if !fits {
 		return alone
 	}
-	return contents{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons, end: alone.end, rich: alone.rich}
+	return contents{
+		first: saved.First, texts: []render.Text{both}, buttons: alone.buttons, end: alone.end, rich: alone.rich,
+	}
 }
 
 // contentsOf returns the final content of a card that has only the outcome of its turn.
@@ -353,8 +367,9 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text, cut bool) contents {
 	rich := d.richContent(t)
 	return contents{
-		texts: texts, rich: rich, buttons: c.offer(d.lang, t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut), whole: c.fileOf(t.Outcome, rich.Cut),
-		gains: gains(t, texts),
+		texts: texts, rich: rich, buttons: c.offer(d.lang, t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut),
+		whole:         c.fileOf(t.Outcome, rich.Cut),
+		richWouldHelp: richWouldHelp(t, texts),
 	}
 }
 

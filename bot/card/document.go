@@ -59,15 +59,15 @@ const (
 
 // segment is a stretch of the document. Only text segments may be split between messages.
 type segment struct {
-	kind   segmentKind
-	stream render.Stream // for text: Markdown as the agent wrote it
-	tool   *toolLine
-	plan   *planList
-	raw    []byte // for thinking: its beginning
-	note   render.Text
-	vain   render.Text // replaces note if the turn fails
-	diff   string      // end of the diff of the file in note
-	shown  shownText
+	kind         segmentKind
+	stream       render.Stream // for text: Markdown as the agent wrote it
+	tool         *toolLine
+	plan         *planList
+	raw          []byte // for thinking: its beginning
+	note         render.Text
+	noteIfFailed render.Text // replaces note if the turn fails
+	diff         string      // end of the diff of the file in note
+	shown        shownText
 }
 
 // maxThinking bounds the shown part of a stretch of reasoning, in UTF-16 units.
@@ -111,19 +111,19 @@ func (d *document) applyEvent(ev cli.Event) change {
 	case cli.ToolEnded:
 		return change{urgent: d.endTool(ev)}
 	case cli.ApprovalAsked:
-		waits := d.hold(ev.ID, ev.Started, ev.Tool)
+		waits := d.holdTool(ev.ID, ev.Started, ev.Tool)
 		return change{urgent: d.setWait(waitAsked, "") || waits}
 	case cli.QuestionAsked:
-		waits := d.hold(ev.ID, ev.Started, ev.Tool)
+		waits := d.holdTool(ev.ID, ev.Started, ev.Tool)
 		return change{urgent: d.setWait(waitAsked, "") || waits}
 	case cli.ApprovalWithdrawn:
-		return change{urgent: d.release(ev.ID)}
+		return change{urgent: d.releaseTool(ev.ID)}
 	case cli.FileChanged:
 		return change{urgent: d.addFile(ev)}
 	case cli.PlanChanged:
 		return change{urgent: d.setPlan(ev.Steps)}
 	case cli.Status:
-		return change{urgent: d.takeStatus(ev)}
+		return change{urgent: d.applyStatus(ev)}
 	case cli.CompactBoundary:
 		d.setWait(waitQuiet, "")
 		d.addNote(compactLine(d.lang, ev))

@@ -35,7 +35,9 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	if !slices.Contains(fields, FooterTime) {
 		fields = append(slices.Clone(fields), FooterTime)
 	}
-	text := joinFooter(line, footerLine(p, o, fields, func(other orchestrator.ConversationID) string { return c.opts.Names.Where(p, s.where(), other) }))
+	text := joinFooter(line, footerLine(p, o, fields, func(other orchestrator.ConversationID) string {
+		return c.opts.Names.Where(p, s.where(), other)
+	}))
 	return &ending{Text: c.opts.Scrub.Text(render.Plain(text)), Silent: o.Announce == orchestrator.Muted}
 }
 
@@ -43,7 +45,7 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 func (c *Cards) sendEnd(ctx context.Context, s *messages, content contents, state orchestrator.SendState) error {
 	s.mu.Lock()
 	wanted := content.end != nil && s.lost != chatGone && s.end.State() == state
-	n := message.Content{Keyboard: content.buttons, ReplyTo: s.prompt}
+	n := message.Content{Keyboard: content.buttons, ReplyTo: s.turn.Prompt.Message}
 	if n.ReplyTo == 0 && len(s.parts) > 0 { // no user wrote the prompt
 		n.ReplyTo = s.parts[0].ID()
 	}

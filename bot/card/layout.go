@@ -47,7 +47,8 @@ func (d *document) slices(starts []position, newest position) []render.Text {
 
 // unchanged reports whether part i is the same as at the previous cut.
 func (d *document) unchanged(starts []position, i int) bool {
-	if i+1 >= len(starts) || i+1 >= len(d.cut.starts) || starts[i] != d.cut.starts[i] || starts[i+1] != d.cut.starts[i+1] {
+	if i+1 >= len(starts) || i+1 >= len(d.cut.starts) || starts[i] != d.cut.starts[i] ||
+		starts[i+1] != d.cut.starts[i+1] {
 		return false
 	}
 	for n := starts[i].segment; n < starts[i+1].segment; n++ {
@@ -95,7 +96,7 @@ func (p *piece) add(kind segmentKind, segment int, t render.Text) {
 
 func (p *piece) message() render.Text { return render.AsMessage(render.Concat(p.texts...)) }
 
-// extend adds starts until the rest of the document fits into one message, or until there are most; then cut reports
+// extend adds starts until the rest of the document fits into one message, or until most messages exist; cut reports
 // that the rest does not fit. limit bounds the last message. most is 0 for no limit.
 func (d *document) extend(starts []position, limit, most int) (all []position, cut bool) {
 	for {

@@ -49,7 +49,7 @@ func substitutedLine(p lang.Printer, ev cli.Substituted) *segment {
 	by, why := render.AgentName(p, ev.By), render.ShortLine(ev.Why.Sentence(p), 300)
 	return &segment{
 		kind: noteSegment, note: render.Styled(render.Italic, p.Text("card.substituted", by, why)),
-		vain: render.Styled(render.Italic, p.Text("card.substituted-in-vain", by, why)),
+		noteIfFailed: render.Styled(render.Italic, p.Text("card.substituted-in-vain", by, why)),
 	}
 }
 
@@ -77,8 +77,8 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 		if s.kind == planSegment {
 			s.plan.folded = true
 		}
-		if s.vain.Text != "" && o.State == orchestrator.TurnFailed {
-			s.note = s.vain
+		if s.noteIfFailed.Text != "" && o.State == orchestrator.TurnFailed {
+			s.note = s.noteIfFailed
 		}
 	}
 	d.addDenials(o.Denials)
@@ -156,7 +156,8 @@ func (d *document) addDenials(denials []cli.Denial) {
 		case !marked:
 			lines = append(lines, denialLine(d.lang, denial))
 		case !told: // the tool's line has no room for the reason
-			lines = append(lines, render.Plain("⛔ "+toolName(d.lang, denial.Tool)+": "+render.ShortLine(denial.Reason, 120)))
+			reason := render.ShortLine(denial.Reason, 120)
+			lines = append(lines, render.Plain("⛔ "+toolName(d.lang, denial.Tool)+": "+reason))
 		}
 	}
 	rest := len(lines) - maxDenials
@@ -204,7 +205,8 @@ func denialLine(p lang.Printer, denial cli.Denial) render.Text {
 }
 
 // footerLine returns a line such as "opus · 12 s · $0.04 · 12k tokens", made of the known and wanted fields.
-func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField, where func(orchestrator.ConversationID) string) string {
+func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
+	where func(orchestrator.ConversationID) string) string {
 	var parts []string
 	add := func(s string, known bool) {
 		if known {
@@ -278,7 +280,7 @@ func (d *document) bypassLine(now time.Time) string {
 	return render.BypassLeft(d.lang, d.turn.bypass, now)
 }
 
-// liveLines returns the end of a running card: what the turn waits for, and whether it runs in bypass.
+// liveLines returns the end of a running card: why the turn waits, and whether it runs in bypass.
 func (d *document) liveLines(now time.Time) render.Text {
 	line := d.wait.text(d.lang, d.turn.agent)
 	bypass := d.bypassLine(now)

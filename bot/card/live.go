@@ -28,7 +28,7 @@ func (c *card) tick() {
 	}
 	post := c.planLocked(now)
 	c.mu.Unlock()
-	c.post(post)
+	c.postCall(post)
 	if typing {
 		c.postTyping()
 	}
@@ -56,13 +56,14 @@ func (c *card) armLocked(now time.Time) {
 // dueLocked returns when the next call is due, if one is.
 func (c *card) dueLocked() (time.Time, bool) {
 	at, ok := c.changesLocked()
-	if fades, shown := c.fadesLocked(); shown && (!ok || fades.Before(at)) {
+	if fades, shown := c.draftExpiresLocked(); shown && (!ok || fades.Before(at)) {
 		return fades, true
 	}
 	return at, ok
 }
 
-// changesLocked returns when the card's content changes by itself, if it does.
+// changesLocked returns when the content of the card changes without an event, such as the running time of a tool. It
+// returns false if it does not.
 func (c *card) changesLocked() (time.Time, bool) {
 	switch {
 	case c.past.replaying:
@@ -99,14 +100,15 @@ func (c *card) newestLocked() int {
 	return c.starts[len(c.starts)-1].segment
 }
 
-// post hands a call to the outbox, which runs it when there is budget.
-func (c *card) post(post bool) {
+// postCall gives a call to the outbox, which makes it when the chat has budget.
+func (c *card) postCall(post bool) {
 	if !post {
 		return
 	}
 	c.cards.opts.Outbox.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: c.priority(), Key: cardKey(c.turn.ID), Run: c.step,
-	}, c.stepped)
+		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: c.priority(),
+		Key: cardKey(c.turn.ID), Run: c.makeCall,
+	}, c.callEnded)
 }
 
 // priority returns the priority of the next call. The first text must appear within a second.
@@ -125,13 +127,13 @@ func (c *card) priority() outbox.Priority {
 func (c *card) postTyping() {
 	conv := c.messages.where()
 	c.cards.opts.Outbox.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(conv.Chat), Delivery: outbox.Optional, Priority: outbox.Sign, Idempotent: true,
+		Chat: outbox.ChatOf(conv.Chat), Delivery: outbox.Optional, Priority: outbox.Indicator, Idempotent: true,
 		Run: func(ctx context.Context) error { return c.cards.opts.Typing(ctx, conv) },
 	}, nil)
 }
 
-// step makes one call that brings the chat closer to the current document.
-func (c *card) step(ctx context.Context) error {
+// makeCall makes one call that brings the chat closer to the current document.
+func (c *card) makeCall(ctx context.Context) error {
 	if err := c.recall(ctx); err != nil {
 		return err
 	}
@@ -147,7 +149,8 @@ func (c *card) step(ctx context.Context) error {
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
-	if silent := now.Sub(c.pace.moved); c.pace.news == noNews && c.doc.running == 0 && silent >= c.cards.look().StatusAfter {
+	if silent := now.Sub(c.pace.moved); c.pace.news == noNews && c.doc.running == 0 &&
+		silent >= c.cards.look().StatusAfter {
 		c.doc.silence(silent, c.clockStep())
 	}
 	c.pace.growing.show()
@@ -155,7 +158,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	last := len(texts) - 1
 	newest := snapshot{part: last, stay: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
 	texts[last] = withLive(newest.text, c.doc.liveLines(now))
-	wants := contents{texts: texts, buttons: c.liveButtonsLocked(), rich: rich.with(c.doc.liveLines(now))}.wants()
+	wants := contents{texts: texts, buttons: c.liveButtonsLocked(), rich: rich.with(c.doc.liveLines(now))}.perMessage()
 	drafts := c.draftsLocked()
 	if drafts {
 		wants = wants[:last]
@@ -170,7 +173,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 		c.mu.Unlock()
 		return outbox.ErrNotNeeded
 	}
-	c.pace.called(now)
+	c.pace.callStarted(now)
 	if act.step == message.None {
 		return c.draftUnlock(ctx, newest, texts[last])
 	}
@@ -181,10 +184,10 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	p := c.messages.begin(act, c.pace.calls) // before Finish can ask which calls are in flight
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
-		c.messages.keep(ctx, snapshot{part: act.part - 1, stay: act.part - 1, text: texts[act.part-1], starts: starts})
+		c.saveSnapshot(ctx, snapshot{part: act.part - 1, stay: act.part - 1, text: texts[act.part-1], starts: starts})
 	}
 	if act.step == message.Edit {
-		if err := c.messages.disown(ctx, act.part); err != nil {
+		if err := c.messages.forgetFingerprint(ctx, act.part); err != nil {
 			return err
 		}
 	}
@@ -192,7 +195,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 		return err
 	}
 	c.cards.reportTooOld(ctx, c.messages)
-	c.cards.lose(ctx, c.messages, false)
+	c.cards.reportLost(ctx, c.messages, false)
 	if left, _ := c.messages.next(0, wants, false); left.step != message.None {
 		c.mu.Lock()
 		c.pace.news = urgentNews // the next call sends it in another way
@@ -202,7 +205,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	keep := act.part == last && c.pace.snapshot(last, time.Now())
 	c.mu.Unlock()
 	if keep {
-		c.messages.keep(ctx, newest)
+		c.saveSnapshot(ctx, newest)
 	}
 	return nil
 }
@@ -227,12 +230,12 @@ func (c *card) intervalLocked() time.Duration {
 	return c.cards.look().IntervalPrivate
 }
 
-// fadesLocked returns when the draft must be sent again, or false if the chat shows none.
-func (c *card) fadesLocked() (at time.Time, ok bool) {
+// draftExpiresLocked returns when the draft must be sent again, or false if the chat shows none.
+func (c *card) draftExpiresLocked() (at time.Time, ok bool) {
 	if !c.draftsLocked() {
 		return time.Time{}, false
 	}
-	return c.messages.fades()
+	return c.messages.draftExpires()
 }
 
 // draftUnlock shows the newest message as a draft, and stores its content for the process after a crash. It releases
@@ -240,18 +243,18 @@ func (c *card) fadesLocked() (at time.Time, ok bool) {
 func (c *card) draftUnlock(ctx context.Context, newest snapshot, t render.Text) error {
 	c.mu.Unlock()
 	refused, err := c.messages.showDraft(ctx, c.cards.opts.Draft, newest.part, t)
-	if err != nil {
+	if err != nil && refused == tgapi.NoFault {
 		return err
 	}
 	c.mu.Lock()
 	if refused != tgapi.NoFault {
-		c.cards.refuseDrafts(c.turn.Prompt.Conversation.Chat)
+		c.cards.refuseDrafts(c.turn.Prompt.Conversation.Chat, err)
 		c.pace.news = urgentNews
 	}
 	keep := c.pace.snapshot(newest.part, time.Now())
 	c.mu.Unlock()
 	if keep {
-		c.messages.keep(ctx, newest)
+		c.saveSnapshot(ctx, newest)
 	}
 	return nil
 }
@@ -284,7 +287,7 @@ func (c *card) liveButtonsLocked() tgapi.Keyboard {
 	return tgapi.Keyboard{{buttons.Stop(c.turn.ID)}}
 }
 
-// withLive appends the live lines to the newest message, if there is room.
+// withLive appends the live lines to the newest message, if it has room for them.
 func withLive(t, line render.Text) render.Text {
 	if t.Text == "" {
 		return line
@@ -293,7 +296,7 @@ func withLive(t, line render.Text) render.Text {
 	return t
 }
 
-// below appends a line to a message, if the line is not empty and there is room.
+// below appends a line to a message that has room for it. It ignores an empty line.
 func below(t, line render.Text) (all render.Text, fits bool) {
 	if line.Text == "" {
 		return t, true
@@ -304,17 +307,17 @@ func below(t, line render.Text) (all render.Text, fits bool) {
 	return t, false
 }
 
-// stepped handles the result of a call.
-func (c *card) stepped(err error) {
+// callEnded handles the result of a call.
+func (c *card) callEnded(err error) {
 	now := time.Now()
 	c.mu.Lock()
-	c.pace.made(err, now)
+	c.pace.callEnded(err, now)
 	post := false
 	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // then only Finish can show more
 		post = c.planLocked(now)
 	}
 	c.mu.Unlock()
-	c.post(post)
+	c.postCall(post)
 }
 
 var _ orchestrator.Card = (*card)(nil)

@@ -13,7 +13,7 @@ import (
 // contains all of it.
 
 // tailBytes is how much of the end of a long answer the last message shows. It is less than a message holds, so that
-// there is room for the lines above and below.
+// the lines above and below have room.
 const tailBytes = 3200
 
 // layout cuts the document into messages, the first of which start at begun. limit bounds the last message. If most
@@ -78,5 +78,7 @@ func (c *Cards) deliverFile(ctx context.Context, s *messages, content contents) 
 	if !wanted {
 		return nil
 	}
-	return c.send(ctx, s, s.file, message.Content{Files: []message.File{{Name: "answer.md", Content: content.file}}, Life: message.Stays})
+	return c.send(ctx, s, s.file, message.Content{
+		Files: []message.File{{Name: "answer.md", Content: content.file}}, Lifecycle: message.Keep,
+	})
 }

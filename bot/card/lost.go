@@ -17,10 +17,10 @@ type Lost struct {
 	Ended bool                  // ShowAgain shows the outcome once the chat accepts it
 }
 
-// lose reports a card that the chat rejects.
-func (c *Cards) lose(ctx context.Context, s *messages, ended bool) {
+// reportLost reports a card that the chat rejects.
+func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	s.mu.Lock()
-	l := Lost{Turn: s.turn, In: s.conv, Asker: s.asker, Ended: ended}
+	l := Lost{Turn: s.turn.ID, In: s.conv, Asker: s.turn.Prompt.Person, Ended: ended}
 	gone := s.lost == chatGone
 	s.mu.Unlock()
 	for _, m := range []*message.Message{s.notice, s.file, s.end} {
@@ -31,9 +31,9 @@ func (c *Cards) lose(ctx context.Context, s *messages, ended bool) {
 	}
 }
 
-// regain makes the card try again if its chat rejected everything while the turn ran. It reports whether that was the
+// retryLostChat makes the card try again if its chat rejected everything while the turn ran. It reports whether that was the
 // case.
-func (s *messages) regain() bool {
+func (s *messages) retryLostChat() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost != chatGone {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
-	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -27,37 +25,19 @@ import (
 // The fields are guarded by mu, which is never held during I/O; perform is called by one goroutine at a time, since all
 // calls of a chat are.
 type messages struct {
-	record
-	turn cli.TurnID
-	all  *message.Messages
-	log  *slog.Logger
+	record *record
+	turn   orchestrator.Turn
+	all    *message.Messages
 
-	mu      sync.Mutex
-	conv    orchestrator.ConversationID
-	replyTo int
-	told    bool // Telegram's lack of rich messages was reported
-	parts   []*part
-	beside
-	lost loss
-}
-
-// beside are the card's messages that are not parts.
-type beside struct {
-	notice *message.Message // says that a part may be missing
-	file   *message.Message // the whole answer
-	end    *message.Message // announces the end of the turn
-	prompt int              // the message that end replies to; 0 for none
-	asker  orchestrator.PersonID
-	draft  draft // shows the newest part until it is sent
-}
-
-// record is the state of the content in the journal.
-type record struct {
-	journal orchestrator.CardStore
-
-	writing sync.Mutex // held during a write, so that the journal gets the newest state
-	final   bool       // the journal has the final content
-	kept    savedCard  // otherwise the last snapshot
+	mu                  sync.Mutex
+	conv                orchestrator.ConversationID // its topic can change while ductor is not running
+	unsupportedReported bool                        // Telegram's lack of rich messages was reported
+	parts               []*part
+	draft               draft            // shows the newest part until it is sent
+	notice              *message.Message // warns that a part may be missing
+	file                *message.Message // the whole answer
+	end                 *message.Message // announces the end of the turn
+	lost                loss
 }
 
 // part is one message of a card.
@@ -85,10 +65,19 @@ type action struct {
 }
 
 func (s *messages) open(name string) *message.Message {
-	return s.all.Open(message.Spec{Key: s.prefix() + name, Turn: s.turn, To: s.conv})
+	return s.all.Open(message.Spec{Key: s.prefix() + name, Turn: s.turn.ID, To: s.conv})
 }
 
-func (s *messages) prefix() string { return "card/" + string(s.turn) + "/" }
+// replyTo returns the message that the first part replies to, or 0.
+func (s *messages) replyTo() int {
+	t := s.turn
+	if outbox.ChatOf(t.Prompt.Conversation.Chat).Group || t.Wants.Card.Quote || t.Again != "" {
+		return t.Prompt.Message // in a group several users ask at once
+	}
+	return 0
+}
+
+func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
 
 // next chooses the call that brings the chat closer to wants, from part first on. more reports that further calls
 // follow. In a final state it deletes messages without content; before that it leaves them, because text may still
@@ -132,12 +121,13 @@ func (s *messages) before(a, b action) bool {
 }
 
 func (s *messages) actionFor(i int, wants []message.Content, final bool) action {
-	a := action{part: i, want: message.Content{Life: message.Goes}}
+	a := action{part: i, want: message.Content{Lifecycle: message.DeleteWhenDone}}
 	if i < len(wants) && (wants[i].Text.Text != "" || wants[i].Unknown) {
 		a.want = wants[i]
-		a.want.Life, a.want.Silent = cmp.Or(wants[i].Life, message.Returns), i > 0 // one message, one sound
+		a.want.Lifecycle = cmp.Or(wants[i].Lifecycle, message.ResendIfDeleted)
+		a.want.Silent = i > 0 // only the first message makes a sound
 		if i == 0 {
-			a.want.ReplyTo = s.replyTo
+			a.want.ReplyTo = s.replyTo()
 		}
 	} else if !final {
 		return action{}
@@ -145,7 +135,7 @@ func (s *messages) actionFor(i int, wants []message.Content, final bool) action 
 	switch {
 	case i < len(s.parts):
 		a.step = s.parts[i].Next(a.want)
-	case a.want.Life != message.Goes:
+	case a.want.Lifecycle != message.DeleteWhenDone:
 		a.step = message.Send
 	}
 	return a
@@ -219,16 +209,19 @@ func (s *messages) shows(first int, wants []message.Content) bool {
 	return !flying && act.step == message.None
 }
 
-// showDraft shows a part as a draft, unless the chat shows that already. The fault is why it cannot be one.
-func (s *messages) showDraft(ctx context.Context, show Draft, part int, t render.Text) (refused tgapi.FaultKind, err error) {
+// showDraft shows a part as a draft, unless the chat shows that already. If Telegram refuses drafts, it also returns the
+// fault.
+func (s *messages) showDraft(ctx context.Context, show Draft, part int,
+	t render.Text) (refused tgapi.FaultKind, err error) {
 	now := time.Now()
 	s.mu.Lock()
 	old, to := s.draft, s.conv
 	s.mu.Unlock()
-	if t.Text == "" || old.text.Text == t.Text && slices.Equal(old.text.Entities, t.Entities) && now.Sub(old.at) < draftAgain {
+	if t.Text == "" || old.text.Text == t.Text && slices.Equal(old.text.Entities, t.Entities) &&
+		now.Sub(old.at) < draftAgain {
 		return tgapi.NoFault, outbox.ErrNotNeeded
 	}
-	err = show(ctx, to, draftID(s.turn, part), t)
+	err = show(ctx, to, draftID(s.turn.ID, part), t)
 	switch kind := tgapi.FaultOf(err).Kind; kind {
 	case tgapi.NoFault:
 		s.setDraft(draft{t, now})
@@ -236,9 +229,8 @@ func (s *messages) showDraft(ctx context.Context, show Draft, part int, t render
 	case tgapi.RateLimited, tgapi.ServerFault, tgapi.NotSent, tgapi.UnknownFault, tgapi.Cancelled, tgapi.OtherFault:
 		return tgapi.NoFault, err
 	default:
-		s.log.Warn("Telegram refuses drafts; this chat gets messages that grow by edits", "chat", to.Chat, "err", err)
 		s.setDraft(draft{})
-		return kind, nil
+		return kind, err
 	}
 }
 
@@ -248,8 +240,8 @@ func (s *messages) setDraft(d draft) {
 	s.draft = d
 }
 
-// fades returns when the draft must be sent again, or false if the chat shows none.
-func (s *messages) fades() (at time.Time, ok bool) {
+// draftExpires returns when the draft must be sent again, or false if the chat shows none.
+func (s *messages) draftExpires() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.draft.at.Add(draftAgain), !s.draft.at.IsZero()
@@ -263,7 +255,7 @@ func (s *messages) where() orchestrator.ConversationID {
 }
 
 // missing reports whether a part of the content may be missing in the chat (unknown) or was rejected (refused), if no
-// notice says so yet.
+// notice reports that yet.
 func (s *messages) missing() (unknown, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,28 +272,19 @@ func (s *messages) missing() (unknown, refused bool) {
 
 // recall reads the messages of the previous process from the journal, and returns their stored content.
 func (s *messages) recall(ctx context.Context) (savedCard, error) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	data, err := s.journal.LoadCard(ctx, string(s.turn))
+	saved, stored, err := s.record.load(ctx)
 	if err != nil {
-		return savedCard{}, fmt.Errorf("load a card: %w", err)
-	}
-	var saved savedCard
-	if len(data) > 0 {
-		if saved, err = decodeCard(data); err != nil {
-			return savedCard{}, err
-		}
+		return savedCard{}, err
 	}
 	s.mu.Lock()
-	if len(data) > 0 {
+	if stored {
 		s.conv.Topic = saved.Topic
-	}
-	if !saved.Final {
-		s.kept = saved
 	}
 	to := s.conv
 	s.mu.Unlock()
-	rows, err := s.all.OpenAll(ctx, s.turn, func(key string) message.Spec { return message.Spec{Key: key, Turn: s.turn, To: to} })
+	rows, err := s.all.OpenAll(ctx, s.turn.ID, func(key string) message.Spec {
+		return message.Spec{Key: key, Turn: s.turn.ID, To: to}
+	})
 	if err != nil {
 		return savedCard{}, fmt.Errorf("load a card: %w", err)
 	}
@@ -325,7 +308,7 @@ func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	}
 	for i, print := range saved.Prints {
 		if i < len(s.parts) && s.parts[i].State() == orchestrator.Sent {
-			s.parts[i].Believe(print)
+			s.parts[i].AssumeFingerprint(print)
 		}
 	}
 	return saved, nil

@@ -31,14 +31,14 @@ type pace struct {
 	growing  growing
 	interval time.Duration // between two calls
 
-	news   news
-	queued bool      // a call is in the outbox or running
-	calls  int       // made so far
-	seen   time.Time // when the user last looked here for certain: the first message came, or the user decided something
-	fails  int       // failures since the last successful call
-	last   time.Time
-	moved  time.Time // the last visible event
-	typing time.Time // when to send the typing indicator next
+	news       news
+	queued     bool      // a call is in the outbox or running
+	calls      int       // made so far
+	lastLooked time.Time // when the user certainly looked: the first message arrived, or the user decided something
+	fails      int       // failures since the last successful call
+	last       time.Time
+	moved      time.Time // the last visible event
+	typing     time.Time // when to send the typing indicator next
 
 	saved     time.Time // the last snapshot, or the start
 	savedPart int       // the message of that snapshot
@@ -75,20 +75,20 @@ func (p *pace) notBefore(at time.Time) time.Time {
 	return at
 }
 
-// add records visible news.
-func (p *pace) add(n news, now time.Time) { p.news, p.moved = max(p.news, n), now }
+// addNews records visible news.
+func (p *pace) addNews(n news, now time.Time) { p.news, p.moved = max(p.news, n), now }
 
-// called records that a call starts.
-func (p *pace) called(now time.Time) {
+// callStarted records that a call starts.
+func (p *pace) callStarted(now time.Time) {
 	if p.calls == 0 {
-		p.seen = now
+		p.lastLooked = now
 	}
 	p.last = now
 	p.calls++
 }
 
-// made records the result of a call.
-func (p *pace) made(err error, now time.Time) {
+// callEnded records the result of a call.
+func (p *pace) callEnded(err error, now time.Time) {
 	p.queued = false
 	if err == nil {
 		p.fails = 0
@@ -108,7 +108,9 @@ func (p *pace) showTyping(now time.Time) bool {
 
 // userIsLooking reports whether the user is probably looking at the chat: a moment ago the first message came with a
 // sound, or the user decided something.
-func (p *pace) userIsLooking(now time.Time) bool { return p.calls > 0 && now.Sub(p.seen) < ringLasts }
+func (p *pace) userIsLooking(now time.Time) bool {
+	return p.calls > 0 && now.Sub(p.lastLooked) < ringLasts
+}
 
 // snapshot reports whether to store a message's content, so that the process after a crash can mark it as interrupted
 // without losing its text. The last snapshot may lack the changes of the last seconds.
@@ -171,7 +173,7 @@ func (g *growing) show() {
 	g.chars, g.end = 0, ""
 }
 
-// due returns when the text is worth an edit if nothing more comes. It returns false if there is no text.
+// due returns when the text is worth an edit if nothing more comes. It returns false without a text.
 func (g *growing) due() (at time.Time, ok bool) {
 	if g.ripe() {
 		return g.last, g.chars > 0

@@ -76,8 +76,8 @@ func (c *card) recall(ctx context.Context) error {
 	return nil
 }
 
-// hearLocked records an event, to detect the end of the replay.
-func (c *card) hearLocked(ev cli.Event, now time.Time) {
+// noteReplayLocked records an event, to detect the end of the replay.
+func (c *card) noteReplayLocked(ev cli.Event, now time.Time) {
 	if !c.past.replaying {
 		return
 	}
@@ -90,7 +90,7 @@ func (c *card) hearLocked(ev cli.Event, now time.Time) {
 // caughtUpLocked ends the replay. From now on the card shows everything.
 func (c *card) caughtUpLocked(now time.Time) {
 	c.past.replaying = false
-	c.pace.add(urgentNews, now)
+	c.pace.addNews(urgentNews, now)
 }
 
 // inheritLocked returns where messages start: where the previous process cut the document, if the document still fits.
@@ -204,14 +204,15 @@ func (c *card) Leave(ctx context.Context) {
 	starts := slices.Clone(c.starts)
 	c.mu.Unlock()
 	if last := len(texts) - 1; last == c.messages.opened()-1 {
-		c.messages.keep(ctx, snapshot{part: last, stay: last + 1, text: texts[last], starts: starts, rich: rich})
+		c.saveSnapshot(ctx, snapshot{part: last, stay: last + 1, text: texts[last], starts: starts, rich: rich})
 	}
 }
 
 // flush makes the pending call now instead of the scheduled one, and after the call in flight.
 func (c *card) flush(ctx context.Context) error {
 	err := c.cards.opts.Outbox.Do(ctx, outbox.Call{
-		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Key: cardKey(c.turn.ID),
+		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited,
+		Key: cardKey(c.turn.ID),
 		Run: func(ctx context.Context) error {
 			if err := c.recall(ctx); err != nil {
 				return err

@@ -14,11 +14,11 @@ import (
 
 // Displays records which chats see rich messages. Safe for concurrent use.
 type Displays interface {
-	// Gains reports that a rich message would show an answer better, in a chat that was not asked yet whether it sees
+	// RichWouldHelp reports that a rich message would show an answer better, in a chat that was not asked yet whether it sees
 	// them.
-	Gains(ctx context.Context, in orchestrator.ConversationID) error
-	// TooOld reports that the server of a chat does not support rich messages.
-	TooOld(ctx context.Context, in orchestrator.ConversationID) error
+	RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error
+	// RichUnsupported reports that the server of a chat does not support rich messages.
+	RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error
 }
 
 // keptOutput bounds the part of an output or a diff that a card stores, in UTF-16 units: its end.
@@ -26,7 +26,9 @@ const keptOutput = 2000
 
 // blocks renders the document for a rich message. cut reports that it leaves out a part of the answer.
 func (d *document) blocks() (blocks []render.Block, cut bool) {
-	follows := render.Block{Kind: render.Paragraph, Text: render.Styled(render.Italic, d.lang.Text("card.file-follows"))}
+	follows := render.Block{
+		Kind: render.Paragraph, Text: render.Styled(render.Italic, d.lang.Text("card.file-follows")),
+	}
 	left := false
 	for i, s := range d.segments {
 		if s.kind != textSegment {
@@ -100,7 +102,7 @@ func code(language, text string) render.Block {
 	return render.Block{Kind: render.PreBlock, Language: language, Text: render.Plain(text)}
 }
 
-// fold returns a folded block with a content, or nothing if there is no content.
+// fold returns a folded block with a content, or nothing for an empty content.
 func fold(summary render.Text, inside ...render.Block) []render.Block {
 	if len(inside) == 0 {
 		return nil
@@ -165,32 +167,32 @@ func (s *messages) takesRich() bool {
 // reportTooOld reports to Displays that Telegram does not support rich messages, if that was its answer.
 func (c *Cards) reportTooOld(ctx context.Context, s *messages) {
 	s.mu.Lock()
-	old := len(s.parts) > 0 && s.parts[0].Richness() == message.KnowsNoRich && !s.told
-	s.told = s.told || old
+	old := len(s.parts) > 0 && s.parts[0].Richness() == message.KnowsNoRich && !s.unsupportedReported
+	s.unsupportedReported = s.unsupportedReported || old
 	s.mu.Unlock()
 	if !old || c.opts.Displays == nil {
 		return
 	}
-	if err := c.opts.Displays.TooOld(context.WithoutCancel(ctx), s.where()); err != nil {
-		c.opts.Log.Warn("remember that a chat has no rich messages", "turn", s.turn, "err", err)
+	if err := c.opts.Displays.RichUnsupported(context.WithoutCancel(ctx), s.where()); err != nil {
+		c.opts.Log.Warn("remember that a chat has no rich messages", "turn", s.turn.ID, "err", err)
 	}
 }
 
-// gains reports whether a rich message would show an answer better than plain texts, in a chat that was not asked yet.
-func gains(t orchestrator.Turn, texts []render.Text) bool {
+// richWouldHelp reports whether a rich message would show an answer better than plain texts, in a chat that was not asked yet.
+func richWouldHelp(t orchestrator.Turn, texts []render.Text) bool {
 	if t.Wants.Card.Display != orchestrator.DisplayAsk || t.Outcome.State == orchestrator.TurnAborted {
 		return false
 	}
 	return len(texts) > 1 || strings.Contains(t.Outcome.Text, "|") && len(render.Tables(t.Outcome.Text)) > 0
 }
 
-// ask asks the chat whether it sees rich messages, if the answer would have gained from one.
-func (c *Cards) ask(ctx context.Context, s *messages, content contents) {
-	if !content.gains || c.opts.Displays == nil {
+// askAboutRich asks the chat whether it sees rich messages, if the answer would have gained from one.
+func (c *Cards) askAboutRich(ctx context.Context, s *messages, content contents) {
+	if !content.richWouldHelp || c.opts.Displays == nil {
 		return
 	}
-	if err := c.opts.Displays.Gains(ctx, s.where()); err != nil {
-		c.opts.Log.Warn("ask whether a chat sees rich messages", "turn", s.turn, "err", err)
+	if err := c.opts.Displays.RichWouldHelp(ctx, s.where()); err != nil {
+		c.opts.Log.Warn("ask whether a chat sees rich messages", "turn", s.turn.ID, "err", err)
 	}
 }
 

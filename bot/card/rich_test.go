@@ -18,8 +18,14 @@ import (
 // displays counts the reports of cards.
 type displays struct{ gains, tooOld int }
 
-func (d *displays) Gains(context.Context, orchestrator.ConversationID) error  { d.gains++; return nil }
-func (d *displays) TooOld(context.Context, orchestrator.ConversationID) error { d.tooOld++; return nil }
+func (d *displays) RichWouldHelp(context.Context, orchestrator.ConversationID) error {
+	d.gains++
+	return nil
+}
+func (d *displays) RichUnsupported(context.Context, orchestrator.ConversationID) error {
+	d.tooOld++
+	return nil
+}
 
 // withRichRig runs play with a turn in a chat that sees rich messages.
 func withRichRig(t *testing.T, play func(l *life, told *displays)) {

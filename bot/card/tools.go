@@ -17,22 +17,15 @@ import (
 type toolLine struct {
 	lang        lang.Printer
 	name, title string
-	began       time.Time     // zero if unknown
-	elapsed     time.Duration // the shown running time
 	state       toolState
+	ran         stopwatch
 	held        cli.ApprovalID // waits for this approval
-	waited      bool           // waited for a user until began
 	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
 	hidden      bool           // an earlier tool's line represents it
 	folded      map[string]int // by name, the tools that this line represents, including its own
-	inside
-}
-
-// inside is the content below a tool's line.
-type inside struct {
-	children int    // tools used by the sub-agent that this one started
-	output   string // its end, in a rich card
-	diff     string // the end of the changed file's diff, in a rich card
+	children    int            // tools used by the sub-agent that this one started
+	output      string         // its end, in a rich card
+	diff        string         // the end of the changed file's diff, in a rich card
 }
 
 type toolState int
@@ -41,8 +34,8 @@ const (
 	toolRunning toolState = iota
 	toolSucceeded
 	toolFailed
-	toolDenied // failed, because it was not allowed to run
-	toolUntold // continues, or the agent does not report its end
+	toolDenied     // failed, because it was not allowed to run
+	toolUnreported // continues, or the agent does not report its end
 )
 
 func (t *toolLine) ended() bool  { return t.state != toolRunning }
@@ -75,9 +68,12 @@ func (d *document) startTool(ev cli.ToolStarted) {
 		d.tools[ev.ID] = toolRef{parent.line, true}
 		return
 	}
-	t := &toolLine{lang: d.lang, name: toolName(d.lang, ev.Name), title: render.ShortLine(ev.Title, titleMax), began: d.now}
+	t := &toolLine{
+		lang: d.lang, name: toolName(d.lang, ev.Name), title: render.ShortLine(ev.Title, titleMax),
+		ran: stopwatch{since: d.now},
+	}
 	if !ev.At.IsZero() {
-		t.began = ev.At
+		t.ran.since = ev.At
 	}
 	d.tools[ev.ID] = toolRef{line: t}
 	if i := slices.IndexFunc(d.turn.early, func(a earlyAsk) bool { return a.name == t.name }); i >= 0 {
@@ -95,9 +91,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	}
 	t := ref.line
 	d.running--
-	if t.waited { // the waiting time does not count
-		ev.Duration = min(ev.Duration, max(d.now.Sub(t.began), 0))
-	}
+	ev.Duration = t.ran.withoutWait(ev.Duration, d.now)
 	if t.held != "" { // no event reported that it may run
 		ev.Duration, t.held = 0, ""
 	}
@@ -105,7 +99,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	case ev.Failed():
 		t.state = toolFailed
 	case ev.Err != "":
-		t.state = toolUntold
+		t.state = toolUnreported
 	default:
 		t.state = toolSucceeded
 	}
@@ -119,9 +113,9 @@ func toolName(p lang.Printer, name string) string {
 	return render.ShortLine(render.ToolName(p, name), render.NameLimit)
 }
 
-// hold shows that a tool waits for a user. For ductor's own tools the approval has only the tool's name, and may come
+// holdTool shows that a tool waits for a user. For ductor's own tools the approval has only the tool's name, and may come
 // before the agent shows the call.
-func (d *document) hold(id cli.ApprovalID, call cli.ToolID, tool string) bool {
+func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	ref := d.tools[call]
 	if cli.OwnTool(tool) != "" && ref.line == nil {
 		name := toolName(d.lang, tool)
@@ -132,7 +126,7 @@ func (d *document) hold(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	if ref.line == nil || ref.child || ref.line.ended() {
 		return false
 	}
-	ref.line.held, ref.line.elapsed = id, 0
+	ref.line.held, ref.line.ran.shown = id, 0
 	return true
 }
 
@@ -152,16 +146,17 @@ func (d *document) runningTool(name string) *toolLine {
 	return nil
 }
 
-// release shows that an approval was answered or withdrawn. A tool that waited for it runs from now on, or is about to
+// releaseTool shows that an approval was answered or withdrawn. A tool that waited for it runs from now on, or is about to
 // end.
-func (d *document) release(id cli.ApprovalID) (seen bool) {
+func (d *document) releaseTool(id cli.ApprovalID) (seen bool) {
 	d.turn.early = slices.DeleteFunc(d.turn.early, func(a earlyAsk) bool { return a.id == id })
 	others := len(d.turn.early) > 0
 	for _, ref := range d.tools {
 		switch t := ref.line; {
 		case ref.child || t.held == "":
 		case t.held == id:
-			t.held, t.waited, t.began, seen = "", true, d.now, true
+			t.held, seen = "", true
+			t.ran.restart(d.now)
 		default:
 			others = true
 		}
@@ -181,7 +176,8 @@ func (d *document) addFile(ev cli.FileChanged) bool {
 			return t.diff != ""
 		}
 	}
-	d.addNote(render.Concat(render.Plain(render.ChangeSign(ev.Kind)+" "), render.Styled(render.Code, render.ShortLine(ev.Path, titleMax)),
+	d.addNote(render.Concat(render.Plain(render.ChangeSign(ev.Kind)+" "),
+		render.Styled(render.Code, render.ShortLine(ev.Path, titleMax)),
 		render.Plain(render.DiffCount(ev.Diff))))
 	d.last().diff = d.keepEnd(ev.Diff)
 	return true
@@ -204,7 +200,7 @@ func (d *document) fold() {
 		if len(shown)-i <= foldAbove/2 {
 			return
 		}
-		if t.state != toolSucceeded && t.state != toolUntold {
+		if t.state != toolSucceeded && t.state != toolUnreported {
 			continue
 		}
 		if host == nil {
@@ -213,12 +209,12 @@ func (d *document) fold() {
 			}
 			continue
 		}
-		host.take(t)
+		host.absorb(t)
 	}
 }
 
-// take makes t's line represent other too.
-func (t *toolLine) take(other *toolLine) {
+// absorb makes t's line represent other too.
+func (t *toolLine) absorb(other *toolLine) {
 	if t.folded == nil {
 		t.folded = map[string]int{t.name: 1}
 	}
@@ -228,8 +224,8 @@ func (t *toolLine) take(other *toolLine) {
 	for name, n := range other.folded {
 		t.folded[name] += n
 	}
-	if other.state == toolUntold {
-		t.state = toolUntold
+	if other.state == toolUnreported {
+		t.state = toolUnreported
 	}
 	t.children += other.children
 	other.hidden, other.folded, other.children = true, nil, 0
@@ -254,8 +250,8 @@ func (t *toolLine) rendered() render.Text {
 	switch {
 	case t.ended():
 		result = suffix(t.result)
-	case t.held == "" && t.elapsed > 0:
-		result = suffix(t.lang.Elapsed(t.elapsed))
+	case t.held == "" && t.ran.shown > 0:
+		result = suffix(t.lang.Elapsed(t.ran.shown))
 	}
 	parts := []render.Text{render.Plain(icon + t.name)}
 	if t.title != "" {
@@ -270,7 +266,7 @@ func (t *toolLine) icon() string {
 	switch {
 	case t.state == toolSucceeded:
 		return "✓ "
-	case t.state == toolUntold:
+	case t.state == toolUnreported:
 		return "• "
 	case t.state == toolDenied:
 		return "⛔ "

@@ -9,7 +9,7 @@ import (
 	"ductor/lang"
 )
 
-// waitState is what a turn waits for. The last line of a running card shows it.
+// waitState is the reason why a turn waits. The last line of a running card shows it.
 type waitState int
 
 const (
@@ -18,7 +18,7 @@ const (
 	waitThinking                  // the agent is silent
 	waitMute                      // the agent has been silent for long, and may be repeating the request to its model
 	waitStarting                  // the agent still starts; detail names the obstacle, if it is known
-	waitFor                       // detail names what the turn waits for
+	waitFor                       // detail names the reason
 	waitCompacting
 	waitRetrying
 	waitPaused // a pause before a retry; detail describes it
@@ -40,8 +40,8 @@ func (d *document) setWait(state waitState, detail string) bool {
 	return was.state != state || was.detail != detail
 }
 
-// takeStatus records what the agent is busy with. A warning stays in the card.
-func (d *document) takeStatus(s cli.Status) bool {
+// applyStatus records the state that the agent reports. A warning stays in the card.
+func (d *document) applyStatus(s cli.Status) bool {
 	switch {
 	case s.Kind == cli.StatusWarning:
 		d.addNote(render.Plain("⚠️ " + render.ShortLine(s.Detail, 300)))
@@ -63,7 +63,7 @@ func (d *document) takeStatus(s cli.Status) bool {
 	return d.opened()
 }
 
-// beginOpening records that the agent starts, and what it waits for. The line shows that if it takes long.
+// beginOpening records that the agent starts, and the reason why that may take long. The line shows it only then.
 func (d *document) beginOpening(detail string) bool {
 	shown := d.wait.state == waitFor
 	d.wait = waitLine{state: waitOpening, detail: detail}
@@ -84,7 +84,7 @@ func (d *document) opened() bool {
 	return d.setWait(waitQuiet, "")
 }
 
-// muteAfter is the silence after which the line says that a mute agent may be repeating the request to its model.
+// muteAfter is the silence after which the line explains that a mute agent may be repeating the request to its model.
 const muteAfter = 30 * time.Second
 
 // silence updates the line after a silence of this length. Its clock counts in steps.
@@ -162,7 +162,8 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 // retryText explains why and when the agent asks its model again. It returns "" if that is unknown.
 func retryText(p lang.Printer, r cli.Retry) string {
 	key := map[cli.FailureKind]lang.Key{
-		cli.LimitReached: "card.retry-limit", cli.Overloaded: "card.retry-overloaded", cli.NotLoggedIn: "card.retry-log-in",
+		cli.LimitReached: "card.retry-limit", cli.Overloaded: "card.retry-overloaded",
+		cli.NotLoggedIn: "card.retry-log-in",
 		cli.NetworkDown: "card.retry-network",
 	}[r.Why]
 	switch key = cmp.Or(key, "card.retry-error"); {

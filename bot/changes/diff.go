@@ -19,7 +19,8 @@ import (
 const maxRows = 60
 
 // diffOf shows the changes of a turn.
-func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark bool, id string) (tgapi.Answer, error) {
+func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark bool,
+	id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	text, err := s.o.Changes.Diff(ctx, by.Conversation, cli.TurnID(id))
 	if err != nil {
@@ -53,7 +54,10 @@ func (s *Screen) show(by orchestrator.Press, on int, diff string, as look) (tgap
 		return tgapi.Answer{Text: p.Text("changes.same")}, nil
 	}
 	files, added, removed := count(diff)
-	c := message.Content{Text: render.Plain(p.Text("changes.files", files, added, removed)), ReplyTo: on, Files: []message.File{{Name: "changes.diff", Content: strings.ToValidUTF8(diff, "�")}}}
+	c := message.Content{
+		Text: render.Plain(p.Text("changes.files", files, added, removed)), ReplyTo: on,
+		Files: []message.File{{Name: "changes.diff", Content: strings.ToValidUTF8(diff, "�")}},
+	}
 	drawn, ok, err := []byte(nil), false, error(nil)
 	if s.o.Spool != nil {
 		drawn, ok, err = picture.Diff(as.theme, diff, maxRows, s.words(p))
@@ -71,7 +75,9 @@ func (s *Screen) show(by orchestrator.Press, on int, diff string, as look) (tgap
 	}
 	c.Files = []message.File{{Name: "changes.png", Spooled: spooled, Picture: true}}
 	c.Keyboard = rowsOf(as.since, as.other)
-	return tgapi.Answer{Messages: []orchestrator.Message{message.ComposeFiles(by.Conversation, "diff/"+fmt.Sprint(by.Updates), 0, c)}}, nil
+	return tgapi.Answer{
+		Messages: []orchestrator.Message{message.ComposeFiles(by.Conversation, "diff/"+fmt.Sprint(by.Updates), 0, c)},
+	}, nil
 }
 
 // rowsOf returns a keyboard of the rows that have buttons.
@@ -86,7 +92,8 @@ func rowsOf(rows ...[]tgapi.Button) (k tgapi.Keyboard) {
 
 func (s *Screen) words(p lang.Printer) picture.Words {
 	return picture.Words{
-		New: p.Text("changes.new"), Deleted: p.Text("changes.deleted"), Binary: p.Text("changes.binary"), Was: p.Text("changes.was"),
+		New: p.Text("changes.new"), Deleted: p.Text("changes.deleted"), Binary: p.Text("changes.binary"),
+		Was:  p.Text("changes.was"),
 		Mode: p.Text("changes.mode"), Line: p.Text("changes.line"),
 	}
 }
@@ -127,7 +134,9 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 
 // sinceOf parses the first letter of a comparison in a button.
 func sinceOf(first byte) (orchestrator.DiffSince, bool) {
-	for _, one := range []orchestrator.DiffSince{orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit} {
+	for _, one := range []orchestrator.DiffSince{
+		orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit,
+	} {
 		if one[0] == first {
 			return one, true
 		}
@@ -148,7 +157,8 @@ func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, on int, 
 }
 
 // since shows the current differences, with buttons for the other comparisons.
-func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since orchestrator.DiffSince, dark bool, path string) (tgapi.Answer, error) {
+func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since orchestrator.DiffSince, dark bool,
+	path string) (tgapi.Answer, error) {
 	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)
 	if err != nil {
 		return tgapi.Answer{}, err
@@ -159,9 +169,13 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since
 		theme, other, label = "d", "l", p.Text("changes.light")
 	}
 	var row []tgapi.Button
-	for _, one := range []orchestrator.DiffSince{orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit} {
+	for _, one := range []orchestrator.DiffSince{
+		orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit,
+	} {
 		text := map[orchestrator.DiffSince]string{
-			orchestrator.SinceTurn: p.Text("changes.since-turn"), orchestrator.SinceSession: p.Text("changes.since-session"), orchestrator.SinceCommit: p.Text("changes.since-commit"),
+			orchestrator.SinceTurn:    p.Text("changes.since-turn"),
+			orchestrator.SinceSession: p.Text("changes.since-session"),
+			orchestrator.SinceCommit:  p.Text("changes.since-commit"),
 		}[one]
 		if one == since {
 			text = "✓ " + text

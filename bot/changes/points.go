@@ -29,9 +29,12 @@ func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args str
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	return tgapi.Page{Text: p.Text("changes.checkpoint", s.nameOf(c, orchestrator.BeforeTurn)), Keyboard: tgapi.Keyboard{
-		{button(p.Text("changes.return"), opReturn, c.ID), button(p.Text("changes.list"), opPoints, "0")},
-	}}, nil
+	return tgapi.Page{
+		Text: p.Text("changes.checkpoint", s.nameOf(c, orchestrator.BeforeTurn)),
+		Keyboard: tgapi.Keyboard{
+			{button(p.Text("changes.return"), opReturn, c.ID), button(p.Text("changes.list"), opPoints, "0")},
+		},
+	}, nil
 }
 
 // nameOf names a checkpoint or a side of a turn.
@@ -64,7 +67,8 @@ func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (t
 }
 
 // keyboard returns the buttons of one page of these states.
-func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page int, to func(page int) string) (k tgapi.Keyboard) {
+func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page int,
+	to func(page int) string) (k tgapi.Keyboard) {
 	from, until, pager := tgapi.Paged(p, page, len(all), to)
 	for _, c := range all[from:until] {
 		k = append(k, []tgapi.Button{button(render.Cut(s.nameOf(c, orchestrator.BeforeTurn), 60), opReturn, c.ID)})
@@ -89,7 +93,9 @@ func (s *Screen) ofSession(ctx context.Context, by orchestrator.Press, data stri
 	shown := tgapi.Page{Text: p.Text("changes.no-turns")}
 	if len(all) > 0 {
 		shown.Text = p.Text("changes.session-points")
-		shown.Keyboard = s.keyboard(p, all, page, func(page int) string { return button("", opSession, strconv.Itoa(page)+":"+id).Data })
+		shown.Keyboard = s.keyboard(p, all, page, func(page int) string {
+			return button("", opSession, strconv.Itoa(page)+":"+id).Data
+		})
 	}
 	if s.o.Session != nil {
 		shown.Keyboard = append(shown.Keyboard, []tgapi.Button{s.o.Session(p, orchestrator.SessionID(id))})
@@ -109,7 +115,8 @@ func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string
 	if !c.Checkpoint {
 		name += "\n" + s.nameOf(c, orchestrator.AfterTurn)
 		k = tgapi.Keyboard{
-			{button(p.Text("changes.return-before"), opReturns, id), button(p.Text("changes.return-after"), opAfter, id)},
+			{button(p.Text("changes.return-before"), opReturns, id),
+				button(p.Text("changes.return-after"), opAfter, id)},
 			{button(p.Text("common.back"), opSession, "0:"+string(c.Session))},
 		}
 	}
@@ -117,13 +124,17 @@ func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string
 }
 
 // goBack returns all files to a state.
-func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, id string, side orchestrator.ReturnTo) (tgapi.Answer, error) {
+func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, id string,
+	side orchestrator.ReturnTo) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	to, before, err := s.o.Changes.Return(ctx, by, id, side)
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("changes.returned", before.Files, s.nameOf(to, side)), Keyboard: tgapi.Keyboard{
-		{button(p.Text("changes.go-back"), opReturn, before.ID), button(p.Text("changes.list"), opPoints, "0")},
-	}}}, nil
+	return tgapi.Answer{Edit: tgapi.Page{
+		Text: p.Text("changes.returned", before.Changed.Files, s.nameOf(to, side)),
+		Keyboard: tgapi.Keyboard{
+			{button(p.Text("changes.go-back"), opReturn, before.ID), button(p.Text("changes.list"), opPoints, "0")},
+		},
+	}}, nil
 }

@@ -52,7 +52,8 @@ type Options struct {
 	Spool   *message.Spool // for pictures; nil: show diffs as files
 	Names   *tgapi.ChatNames
 	Lang    *lang.Choices
-	Session func(p lang.Printer, id orchestrator.SessionID) tgapi.Button // opens the page of a session; nil: there is none
+	// Session returns a button that opens the page of a session. nil: no page exists.
+	Session func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
 }
 
 // Screen shows and undoes changes. Safe for concurrent use.
@@ -70,7 +71,10 @@ func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button
 	if c.Files == 0 || c.NoUndo != "" {
 		return nil
 	}
-	return []tgapi.Button{button(p.Text("changes.diff"), opDiff, turn), button(p.Text("changes.undo"), opUndo, turn), button(p.Text("changes.commit"), opCommit, turn)}
+	return []tgapi.Button{
+		button(p.Text("changes.diff"), opDiff, turn), button(p.Text("changes.undo"), opUndo, turn),
+		button(p.Text("changes.commit"), opCommit, turn),
+	}
 }
 
 // Press handles a press. on is the button's message, data its data without the action.
@@ -140,9 +144,12 @@ func (s *Screen) why(in orchestrator.ConversationID, err error) string {
 	}
 	for known, key := range map[error]lang.Key{
 		orchestrator.ErrUndone: "changes.undone-already", orchestrator.ErrNotUndone: "changes.not-undone",
-		orchestrator.ErrCommitted: "changes.committed-already", orchestrator.ErrNoIdentity: "changes.no-identity", orchestrator.ErrMerging: "changes.merging",
-		orchestrator.ErrNoChanges: "changes.gone", orchestrator.ErrNoRepository: "changes.no-repository", orchestrator.ErrOutsideRoot: "changes.no-repository",
-		orchestrator.ErrDiffTooLong: "changes.too-long", orchestrator.ErrNotAllowed: "common.not-for-members", orchestrator.ErrElsewhere: "common.stale-button",
+		orchestrator.ErrCommitted: "changes.committed-already", orchestrator.ErrNoIdentity: "changes.no-identity",
+		orchestrator.ErrMerging:   "changes.merging",
+		orchestrator.ErrNoChanges: "changes.gone", orchestrator.ErrNoRepository: "changes.no-repository",
+		orchestrator.ErrOutsideRoot: "changes.no-repository",
+		orchestrator.ErrDiffTooLong: "changes.too-long", orchestrator.ErrNotAllowed: "common.not-for-members",
+		orchestrator.ErrElsewhere: "common.stale-button",
 	} {
 		if errors.Is(err, known) {
 			return p.Text(key)
@@ -184,7 +191,8 @@ func (s *Screen) say(by orchestrator.Press, on int, text string, buttons ...tgap
 	return message.Compose(by.Conversation, c)
 }
 
-func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, what op, id string) (tgapi.Answer, error) {
+func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, what op,
+	id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	undo, redo := button(p.Text("changes.undo"), opUndo, id), button(p.Text("changes.redo"), opRedo, id)
 	if what == opUndo {
@@ -195,8 +203,8 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, wh
 		if err != nil {
 			return tgapi.Answer{}, err
 		}
-		text := p.Text("changes.undone", c.Files)
-		if c.Ignored {
+		text := p.Text("changes.undone", c.Changed.Files)
+		if c.Changed.Ignored {
 			text += "\n" + p.Text("changes.ignored")
 		}
 		if c.Commit != "" {
@@ -211,7 +219,10 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, wh
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, on, p.Text("changes.redone", c.Files), undo)}, Instead: &undo}, nil
+	return tgapi.Answer{
+		Messages: []orchestrator.Message{s.say(by, on, p.Text("changes.redone", c.Changed.Files), undo)},
+		Instead:  &undo,
+	}, nil
 }
 
 func short(commit string) string { return commit[:min(len(commit), 10)] }
@@ -233,7 +244,8 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, i
 		return tgapi.Answer{}, orchestrator.ErrCommitted
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	m := s.say(by, on, p.Text("changes.ask-commit", c.Files, proposal(c)), button(p.Text("changes.commit"), opCommits, id), button(p.Text("common.cancel"), opCancel, id))
+	m := s.say(by, on, p.Text("changes.ask-commit", c.Changed.Files, proposal(c)),
+		button(p.Text("changes.commit"), opCommits, id), button(p.Text("common.cancel"), opCancel, id))
 	m.Key = commitKey + id + "/" + fmt.Sprint(by.Updates)
 	return tgapi.Answer{Messages: []orchestrator.Message{m}}, nil
 }
@@ -260,11 +272,12 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, messag
 	if err != nil {
 		return "", err
 	}
-	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Files, short(c.Commit), message), nil
+	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), message), nil
 }
 
 // Replied handles a reply with a commit message. It returns false if the message replies to something else.
-func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int, text string) (answer string, ok bool, err error) {
+func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int,
+	text string) (answer string, ok bool, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	m, err := s.o.Store.MessageAt(ctx, by.Conversation, to)
 	if err != nil || !strings.HasPrefix(m.Key, commitKey) {

@@ -65,7 +65,7 @@ func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int)
 	}
 	r := &round{s: s, p: p, replyTo: replyTo}
 	begun := r.last(p.Text("checks.begun"))
-	begun.Life = message.Changes
+	begun.Lifecycle = message.Growing
 	r.shown.Store(&begun)
 	r.message = s.o.Messages.Early(message.Spec{Key: "doctor/" + rand.Text(), To: by.Conversation, Content: r.content})
 	row, _ := r.message.Keep(r.last(p.Text("checks.restarted")))

@@ -150,7 +150,7 @@ func (r *asked) content() message.Content {
 	switch state {
 	case answered:
 		c := r.last()
-		c.Life = message.Goes
+		c.Lifecycle = message.DeleteWhenDone
 		return c
 	case failed:
 		return r.noAnswer(why)
@@ -163,7 +163,7 @@ func (r *asked) content() message.Content {
 		lines = append(lines, p.Text("consult.asking-without-files", render.AgentName(p, r.q.Models[0].Agent)))
 	}
 	return message.Content{
-		Text: render.Plain(strings.Join(lines, "\n")), ReplyTo: r.q.ReplyTo, Life: message.Changes,
+		Text: render.Plain(strings.Join(lines, "\n")), ReplyTo: r.q.ReplyTo, Lifecycle: message.Growing,
 		Keyboard: tgapi.Keyboard{r.s.button(p, "bot.stop", opStop, r.id)},
 	}
 }

@@ -97,7 +97,7 @@ func runLine(p lang.Printer, r orchestrator.JobRun) string {
 		at = r.Ended
 	}
 	parts := []string{stateSign(p, string(r.State)) + " " + p.Moment(at)}
-	if r.State == "done" && !r.Changed {
+	if r.State == "done" && !r.Result.Changed {
 		parts = append(parts, p.Text("cron.unchanged"))
 	}
 	if r.StandsFor > 1 {
@@ -106,11 +106,11 @@ func runLine(p lang.Printer, r orchestrator.JobRun) string {
 	if r.Attempt > 1 {
 		parts = append(parts, p.Text("cron.tries", r.Attempt))
 	}
-	if r.CostUSD > 0 {
-		parts = append(parts, p.Cost(r.CostUSD))
+	if r.Result.CostUSD > 0 {
+		parts = append(parts, p.Cost(r.Result.CostUSD))
 	}
-	if r.Reason != "" {
-		parts = append(parts, render.Cut(render.OneLine(r.Reason), reasonShown))
+	if r.Result.Reason != "" {
+		parts = append(parts, render.Cut(render.OneLine(r.Result.Reason), reasonShown))
 	}
 	return strings.Join(parts, " · ")
 }

@@ -56,8 +56,8 @@ func (s *Screen) attached() Service {
 	return s.service
 }
 
-// Gains implements card.Displays. It asks the chat, unless it has been asked before.
-func (s *Screen) Gains(ctx context.Context, in orchestrator.ConversationID) error {
+// RichWouldHelp implements card.Displays. It asks the chat, unless it has been asked before.
+func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
 		return nil // the next answer asks
@@ -68,7 +68,8 @@ func (s *Screen) Gains(ctx context.Context, in orchestrator.ConversationID) erro
 	if err != nil || mode != orchestrator.DisplayAsk {
 		return err
 	}
-	if err := s.messages.PostOnce(ctx, in, fmt.Sprint("display/", in.Chat), s.question(s.lang.Of(in.Chat))); err != nil {
+	if err := s.messages.PostOnce(ctx, in, fmt.Sprint("display/", in.Chat),
+		s.question(s.lang.Of(in.Chat))); err != nil {
 		return fmt.Errorf("ask what a chat sees: %w", err)
 	}
 	return service.SetDisplay(ctx, in, orchestrator.DisplayAsked)
@@ -112,13 +113,13 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, what
 		return s.lang.Of(in.Chat).Text("common.stale-button"), nil
 	}
 	if err := s.attached().SetDisplay(ctx, in, mode); err != nil {
-		return "", fmt.Errorf("keep what a chat sees: %w", err)
+		return "", fmt.Errorf("store the display mode: %w", err)
 	}
 	return s.lang.Of(in.Chat).Text(short), nil
 }
 
-// TooOld implements card.Displays. The chat gets plain messages from now on.
-func (s *Screen) TooOld(ctx context.Context, in orchestrator.ConversationID) error {
+// RichUnsupported implements card.Displays. The chat gets plain messages from now on.
+func (s *Screen) RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
 		return nil // the next card notices it again

@@ -83,7 +83,9 @@ func (s *Screen) get(ctx context.Context, by orchestrator.Press, path string) (t
 		return tgapi.Answer{}, err
 	}
 	row := message.ComposeFiles(by.Conversation, "get/"+rand.Text(), 0, message.Content{Files: []message.File{f}})
-	return tgapi.Answer{Text: s.Lang.Of(by.Conversation.Chat).Text("files.comes", f.Name), Messages: []orchestrator.Message{row}}, nil
+	return tgapi.Answer{
+		Text: s.Lang.Of(by.Conversation.Chat).Text("files.comes", f.Name), Messages: []orchestrator.Message{row},
+	}, nil
 }
 
 // refused turns the rejection of a file into a sentence for the user. It returns any other error unchanged.
@@ -98,7 +100,8 @@ func refused(p lang.Printer) func(tgapi.Answer, error) (tgapi.Answer, error) {
 
 // Put answers "/put [PATH]". It writes content to a file of the project. name is the name that the sender gave the
 // file.
-func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name string, content []byte) (tgapi.Answer, error) {
+func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name string,
+	content []byte) (tgapi.Answer, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	at, err := s.Files.OfChat(ctx, by.Conversation, path)
 	if err != nil {
@@ -166,7 +169,9 @@ func (s *Screen) show(v view) tgapi.Page {
 	}
 	from, to, pager := tgapi.Paged(say, v.page, len(v.entries), func(p int) string { return data(opPage, p) })
 	for i := from; i < to; i++ {
-		page.Keyboard = append(page.Keyboard, []tgapi.Button{{Text: s.label(say, v.entries[i]), Data: data(opEntry, i)}})
+		page.Keyboard = append(page.Keyboard, []tgapi.Button{
+			{Text: s.label(say, v.entries[i]), Data: data(opEntry, i)},
+		})
 	}
 	page.Keyboard = append(page.Keyboard, pager...)
 	last := []tgapi.Button{{Text: say.Text("common.close"), Data: data(opClose, 0)}}

@@ -44,13 +44,15 @@ var _ orchestrator.FileSender = (*Sender)(nil)
 func NewSender(o Options) *Sender { return &Sender{o} }
 
 // SendFiles implements orchestrator.FileSender.
-func (s *Sender) SendFiles(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string, files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
+func (s *Sender) SendFiles(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string,
+	files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
 	return s.send(ctx, to, at, key, files, nil)
 }
 
 // send is SendFiles with an extra message: answer turns the rejections into a text, which is stored together with the
 // files.
-func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string, files []orchestrator.OutFile, answer func([]*orchestrator.FileError) string) ([]*orchestrator.FileError, error) {
+func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string,
+	files []orchestrator.OutFile, answer func([]*orchestrator.FileError) string) ([]*orchestrator.FileError, error) {
 	if known, err := s.Messages.Composed(ctx, key); err != nil || known {
 		return nil, err
 	}
@@ -77,7 +79,8 @@ func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at or
 }
 
 // read reads files into the spool and returns their messages. refused lists the files that it does not send.
-func (s *Sender) read(ctx context.Context, at orchestrator.FilePlace, files []orchestrator.OutFile) (contents []message.Content, refused []*orchestrator.FileError, err error) {
+func (s *Sender) read(ctx context.Context, at orchestrator.FilePlace,
+	files []orchestrator.OutFile) (contents []message.Content, refused []*orchestrator.FileError, err error) {
 	seen := map[string]bool{}
 	for _, f := range files {
 		if seen[f.Path] {

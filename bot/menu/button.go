@@ -24,8 +24,9 @@ const (
 // commands maps the actions of buttons to the commands that open their menus.
 func commands() map[string]string {
 	return map[string]string{
-		ModelAction: "model", PermissionAction: "permissions", RoleAction: "role", BusyAction: "queue", NotifyAction: "notify",
-		ThinkAction: "think", DisplayAction: "display", JobModelAction: "cron",
+		ModelAction: "model", PermissionAction: "permissions", RoleAction: "role", BusyAction: "queue",
+		NotifyAction: "notify",
+		ThinkAction:  "think", DisplayAction: "display", JobModelAction: "cron",
 	}
 }
 

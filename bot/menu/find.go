@@ -9,9 +9,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Find returns the model that a name means in a conversation, or a problem that explains why there is none. It waits
-// for agents to list their models only if the models known so far do not settle it.
-func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, *naming.Problem, error) {
+// Find implements consult.Models. It waits for agents to list their models only if the models known so far do not
+// settle it.
+func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID,
+	name string) (naming.Choice, *naming.Problem, error) {
 	c, problem, err := k.find(ctx, in, name, "", nil)
 	if isUnsettled(problem) {
 		return k.find(ctx, in, name, "", problem)
@@ -43,10 +44,10 @@ func isUnsettled(problem *naming.Problem) bool {
 	return problem != nil && problem.Kind == naming.Loading
 }
 
-// WhyNot explains in the chat why a name cannot be chosen.
+// WhyNot implements consult.Models.
 func (k *Menus) WhyNot(p lang.Printer, problem *naming.Problem) string { return whyNot(p, problem) }
 
-// Entries lists the agents that a conversation can use, with their models. It waits for agents to list them.
+// Entries implements consult.Models.
 func (k *Menus) Entries(ctx context.Context, in orchestrator.ConversationID) ([]cli.MenuEntry, error) {
 	return k.service.Menu(ctx, in)
 }

@@ -16,9 +16,10 @@ type choices interface {
 	label(p lang.Printer, name string) string // the label of a button
 	// text returns the text above the buttons; now is the current choice.
 	text(p lang.Printer, now string) string
-	stays(p lang.Printer, now string) string // describes what stays if the user chose nothing
+	stays(p lang.Printer, now string) string // describes the current choice, which stays if the user chose nothing
 	// choose stores a choice. said replaces the menu; short answers the press.
-	choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, name string) (said, short string, err error)
+	choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
+		name string) (said, short string, err error)
 }
 
 // listMenu is one open menu with a single list and a button for each choice.
@@ -55,7 +56,9 @@ func (m *listMenu) view() tgapi.Page {
 	var keyboard tgapi.Keyboard
 	from, to, pager := m.paged(m.page, len(names))
 	for i, name := range names[from:to] {
-		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(m.of.label(m.lang, name), name == m.now), Data: m.data(opPick, from+i)}})
+		keyboard = append(keyboard, []tgapi.Button{
+			{Text: render.Marked(m.of.label(m.lang, name), name == m.now), Data: m.data(opPick, from+i)},
+		})
 	}
 	keyboard = append(keyboard, pager...)
 	return tgapi.Page{Text: m.of.text(m.lang, m.now), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
@@ -63,6 +66,6 @@ func (m *listMenu) view() tgapi.Page {
 
 func (m *listMenu) unchanged() string { return m.of.stays(m.lang, m.now) }
 
-func (m *listMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
-	return m.of.choose(ctx, m.lang, m.conv, m.chosen)
+func (m *listMenu) store(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
+	return m.of.choose(ctx, m.lang, by.Conversation, m.chosen)
 }

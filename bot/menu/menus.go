@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Service Service
 	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // edits the bot's message; does not wait
-	Beside  func(func(ctx context.Context))                                    // runs work that no command waits for
+	Go      func(func(ctx context.Context))                                    // runs work that no command waits for
 	Now     func() time.Time
 	Lang    *lang.Choices
 	Aliases func() map[string]string // aliases of models, now; see naming.Names
@@ -30,18 +30,28 @@ type Options struct {
 type Menus struct {
 	service Service
 	edit    func(in orchestrator.ConversationID, message int, page tgapi.Page)
-	beside  func(func(ctx context.Context))
+	spawn   func(func(ctx context.Context))
 	now     func() time.Time
 	lang    *lang.Choices
 	aliases func() map[string]string
 
 	mu   sync.Mutex
-	byID map[string]menu
+	byID map[string]openMenu // by nonce
+}
+
+// openMenu is a menu of a conversation whose buttons work.
+type openMenu struct {
+	menu
+	in      orchestrator.ConversationID
+	expires time.Time
 }
 
 // New returns Menus.
 func New(o Options) *Menus {
-	return &Menus{service: o.Service, edit: o.Edit, beside: o.Beside, now: o.Now, lang: o.Lang, aliases: o.Aliases, byID: make(map[string]menu)}
+	return &Menus{
+		service: o.Service, edit: o.Edit, spawn: o.Go, now: o.Now, lang: o.Lang, aliases: o.Aliases,
+		byID: make(map[string]openMenu),
+	}
 }
 
 // menu is one open menu. The lock of Menus guards it until it is done.
@@ -49,42 +59,29 @@ type menu interface {
 	common() *frame
 	// view returns the page that the message shows now.
 	view() tgapi.Page
-	// press applies one press. It ignores a press that makes no sense at this step.
+	// press applies one press. It ignores presses that this step of the menu does not have.
 	press(o op) state
-	// unchanged describes what stays as it is if the user chose nothing.
+	// unchanged describes the current choice, which stays if the user chose nothing.
 	unchanged() string
 	// store stores the user's choice. said replaces the menu; short answers the press.
 	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
-// loading is a menu that opens before all of its choices are known.
-type loading interface {
-	menu
-	// load waits for the other choices. fill adds them to the menu.
-	load(ctx context.Context) (fill func(), err error)
-}
-
-// returning is a menu that ends with a page of the screen it came from, whether or not the user chose something.
-type returning interface {
-	backPage() tgapi.Page
-}
-
-// lastPage returns the final page of a menu that is done or closed. It shows said, unless the menu is a returning one.
+// lastPage returns the final page of a menu that is done or closed.
 func lastPage(m menu, said string) tgapi.Page {
-	if r, ok := m.(returning); ok {
-		return r.backPage()
+	if back := m.common().end; back != nil {
+		return back()
 	}
 	return tgapi.Page{Text: said}
 }
 
 // frame has the fields common to all menus.
 type frame struct {
-	lang    lang.Printer
-	action  string // action of its buttons
-	nonce   string
-	conv    orchestrator.ConversationID
-	expires time.Time
-	step    int // incremented by every press; buttons of another step are stale
+	lang   lang.Printer
+	action string // action of its buttons
+	nonce  string
+	step   int               // incremented by every press; buttons of another step are stale
+	end    func() tgapi.Page // returns the final page; nil: a page with the result
 }
 
 func (f *frame) common() *frame { return f }
@@ -107,30 +104,34 @@ const (
 // open registers a menu and returns its first page.
 func (k *Menus) open(in orchestrator.ConversationID, m menu) tgapi.Page {
 	f := m.common()
-	f.nonce, f.conv, f.expires, f.lang = rand.Text()[:nonceLength], in, k.now().Add(life), k.lang.Of(in.Chat)
+	f.nonce, f.lang = rand.Text()[:nonceLength], k.lang.Of(in.Chat)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.forget()
-	k.byID[f.nonce] = m
+	k.byID[f.nonce] = openMenu{m, in, k.now().Add(life)}
 	return m.view()
 }
 
-// openLoading registers a menu, returns its first page, and edits its message when the other choices are known. The
-// caller calls sent with the message once it is sent.
-func (k *Menus) openLoading(in orchestrator.ConversationID, m loading) (page tgapi.Page, sent func(message int)) {
+// openLoading registers a model menu, returns its first page, and edits its message when the models of all agents are
+// known. The caller calls sent with the message once it is sent.
+func (k *Menus) openLoading(in orchestrator.ConversationID, m *modelMenu) (page tgapi.Page, sent func(message int)) {
 	page = k.open(in, m)
 	shown := make(chan int, 1)
-	k.beside(func(ctx context.Context) {
-		fill, err := m.load(ctx)
+	k.spawn(func(ctx context.Context) {
+		entries, err := k.service.Menu(ctx, in)
 		if err != nil {
 			return // the menu stays as it is; the user can open it again
 		}
+		current, err := k.service.Status(ctx, in)
+		if err != nil {
+			return
+		}
 		k.mu.Lock()
-		fill()
+		m.fill(entries, current)
 		k.mu.Unlock()
 		select {
 		case message := <-shown:
-			k.show(m, message)
+			k.show(m.nonce, message)
 		case <-ctx.Done():
 		}
 	})
@@ -138,27 +139,27 @@ func (k *Menus) openLoading(in orchestrator.ConversationID, m loading) (page tga
 }
 
 // show edits the message of a menu, if the menu is still open.
-func (k *Menus) show(m menu, message int) {
+func (k *Menus) show(nonce string, message int) {
 	k.mu.Lock()
-	f := m.common()
-	if k.byID[f.nonce] != m {
+	m, open := k.byID[nonce]
+	if !open {
 		k.mu.Unlock()
 		return
 	}
 	page := m.view()
 	k.mu.Unlock()
-	k.edit(f.conv, message, page)
+	k.edit(m.in, message, page)
 }
 
 // forget drops expired menus, and the oldest ones if too many are open.
 func (k *Menus) forget() {
 	oldest := ""
 	for nonce, m := range k.byID {
-		if !k.now().Before(m.common().expires) {
+		if !k.now().Before(m.expires) {
 			delete(k.byID, nonce)
 			continue
 		}
-		if oldest == "" || m.common().expires.Before(k.byID[oldest].common().expires) {
+		if oldest == "" || m.expires.Before(k.byID[oldest].expires) {
 			oldest = nonce
 		}
 	}
@@ -183,14 +184,14 @@ func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data s
 	p := k.lang.Of(by.Conversation.Chat)
 	nonce, step, o, ok := parseData(data)
 	k.mu.Lock()
-	m := k.byID[nonce]
-	if !ok || m == nil || m.common().action != action || !k.now().Before(m.common().expires) {
+	m, open := k.byID[nonce]
+	if !ok || !open || m.common().action != action || !k.now().Before(m.expires) {
 		k.mu.Unlock()
 		return Answer{tgapi.Answer{Text: p.Text("menu.expired", commands()[action])}, true}, nil
 	}
 	f := m.common()
 	switch {
-	case f.conv != by.Conversation:
+	case m.in != by.Conversation:
 		k.mu.Unlock()
 		return Answer{Answer: tgapi.Stale(p)}, nil
 	case step != f.step:

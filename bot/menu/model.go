@@ -17,7 +17,7 @@ import (
 // modelMenu is one open menu.
 type modelMenu struct {
 	frame
-	service Service
+	set     func(ctx context.Context, c naming.Choice) error // stores the choice
 	entries []cli.MenuEntry
 	current orchestrator.Status
 	agent   int // index into entries; -1 while the user chooses an agent
@@ -37,8 +37,7 @@ func (k *Menus) Model(ctx context.Context, by orchestrator.Press) (page tgapi.Pa
 	if err != nil {
 		return tgapi.Page{}, nil, err
 	}
-	m := newModelMenu(ModelAction, entries, st)
-	m.service = k.service
+	m := k.newModelMenu(in, entries, st)
 	if slices.ContainsFunc(entries, naming.IsLoading) {
 		page, sent = k.openLoading(in, m)
 		return page, sent, nil
@@ -47,30 +46,27 @@ func (k *Menus) Model(ctx context.Context, by orchestrator.Press) (page tgapi.Pa
 	return k.open(in, m), nil, nil
 }
 
-func newModelMenu(action string, entries []cli.MenuEntry, current orchestrator.Status) *modelMenu {
-	return &modelMenu{frame: frame{action: action}, entries: entries, current: current, agent: -1, model: -1}
+// newModelMenu returns the model menu of a conversation.
+func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuEntry,
+	current orchestrator.Status) *modelMenu {
+	set := func(ctx context.Context, c naming.Choice) error {
+		return k.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
+	}
+	return &modelMenu{
+		frame: frame{action: ModelAction}, set: set, entries: entries, current: current, agent: -1, model: -1,
+	}
 }
 
-// load waits for the agents whose models are not known yet.
-func (m *modelMenu) load(ctx context.Context) (fill func(), err error) {
-	entries, err := m.service.Menu(ctx, m.conv)
-	if err != nil {
-		return nil, err
-	}
-	st, err := m.service.Status(ctx, m.conv)
-	if err != nil {
-		return nil, err
-	}
-	return func() {
-		m.current = st
-		for i, e := range entries {
-			// buttons choose by index, so the others must not move
-			if i < len(m.entries) && naming.IsLoading(m.entries[i]) {
-				m.entries[i] = e
-			}
+// fill adds the models of the agents whose models were unknown.
+func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
+	m.current = current
+	for i, e := range entries {
+		// buttons choose by index, so the others must not move
+		if i < len(m.entries) && naming.IsLoading(m.entries[i]) {
+			m.entries[i] = e
 		}
-		m.enterOnly()
-	}, nil
+	}
+	m.enterOnly()
 }
 
 // enterOnly opens the only usable agent, unless the user has already pressed a button.
@@ -81,8 +77,9 @@ func (m *modelMenu) enterOnly() {
 }
 
 // ModelByName answers "/model" with a name by choosing that model. If an agent must list its models first, the page
-// says so, and later returns the page that replaces it.
-func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press, name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
+// asks to wait, and later returns the page that replaces it.
+func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
+	name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
 	in := by.Conversation
 	st, err := k.service.Status(ctx, in)
 	if err != nil {
@@ -106,7 +103,8 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press, name str
 }
 
 // chooseFound stores the model that a name means, or explains why the name means none.
-func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
+func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, c naming.Choice,
+	problem *naming.Problem) (tgapi.Page, error) {
 	p := k.lang.Of(in.Chat)
 	text := chosenText(p, c)
 	switch {
@@ -135,8 +133,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	m := newModelMenu(ModelAction, entries, st)
-	m.service = k.service
+	m := k.newModelMenu(by.Conversation, entries, st)
 	switch m.enterCurrent() {
 	case effortsUnknown:
 		return tgapi.Page{Text: p.Text("menu.efforts-unknown", render.ChoiceText(p, st.Agent, st.Model, ""))}, nil
@@ -192,7 +189,9 @@ func (m *modelMenu) enterCurrent() efforts {
 // if the name is ordinary text. It waits for agents to list their models only if the name is neither an alias nor an
 // agent.
 func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
-	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){k.service.MenuNow, k.Entries} {
+	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){
+		k.service.MenuNow, k.Entries,
+	} {
 		entries, err := list(ctx, in)
 		if err != nil {
 			return naming.Choice{}, false
@@ -217,7 +216,7 @@ func chosenText(p lang.Printer, c naming.Choice) string {
 
 func (m *modelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
 	c := m.chosen
-	if err := m.service.SetModel(ctx, m.conv, c.Agent, c.Model, c.Effort); err != nil {
+	if err := m.set(ctx, c); err != nil {
 		return "", "", err
 	}
 	return chosenText(m.lang, c), choiceText(m.lang, c), nil
@@ -227,18 +226,10 @@ func (m *modelMenu) unchanged() string {
 	return render.ChoiceText(m.lang, m.current.Agent, m.current.Model, m.current.Effort)
 }
 
-// jobModelMenu is the model menu of a job. It ends with a page of the job.
-type jobModelMenu struct {
-	*modelMenu
-	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error
-	back   func() tgapi.Page
-}
-
-// ChooseModel opens a model menu that calls choose with the choice, at most once, and stores nothing for the
-// conversation. It marks current as the current choice; if current has no agent, it marks the conversation's. The menu
-// ends with the page that back returns.
+// ChooseModel implements cron.ModelMenu.
 func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
-	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page, error) {
+	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error,
+	back func() tgapi.Page) (tgapi.Page, error) {
 	entries, err := k.service.Menu(ctx, in)
 	if err != nil {
 		return tgapi.Page{}, err
@@ -248,16 +239,13 @@ func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID,
 			return tgapi.Page{}, err
 		}
 	}
-	return k.open(in, &jobModelMenu{modelMenu: newModelMenu(JobModelAction, entries, current), choose: choose, back: back}), nil
-}
-
-func (m *jobModelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
-	c := m.chosen
-	if err := m.choose(ctx, c.Agent, c.Model, c.Effort); err != nil {
-		return "", "", fmt.Errorf("choose the model of a job: %w", err)
+	m := k.newModelMenu(in, entries, current)
+	m.action, m.end = JobModelAction, back
+	m.set = func(ctx context.Context, c naming.Choice) error {
+		if err := choose(ctx, c.Agent, c.Model, c.Effort); err != nil {
+			return fmt.Errorf("choose the model of a job: %w", err)
+		}
+		return nil
 	}
-	return "", choiceText(m.lang, c), nil
+	return k.open(in, m), nil
 }
-
-// backPage implements returning.
-func (m *jobModelMenu) backPage() tgapi.Page { return m.back() }

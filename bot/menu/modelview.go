@@ -15,7 +15,7 @@ import (
 
 // This file has the pages of the model menu for each step, and the effect of a press.
 
-// press moves the menu. It ignores a press that makes no sense at this step.
+// press implements menu.
 func (m *modelMenu) press(o op) state {
 	switch string(o.kind) {
 	case opClose:
@@ -107,7 +107,10 @@ func (m *modelMenu) agentsView() tgapi.Page {
 	var keyboard tgapi.Keyboard
 	for i, e := range m.entries {
 		if naming.Usable(e) {
-			keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(render.AgentName(m.lang, e.Agent), e.Agent == m.current.Agent), Data: m.data(opAgent, i)}})
+			keyboard = append(keyboard, []tgapi.Button{
+				{Text: render.Marked(render.AgentName(m.lang, e.Agent), e.Agent == m.current.Agent),
+					Data: m.data(opAgent, i)},
+			})
 		}
 	}
 	switch {
@@ -148,7 +151,9 @@ func (m *modelMenu) modelsView() tgapi.Page {
 		if known := factsText(m.lang, model); known != "" {
 			fmt.Fprintf(&b, "\n%s: %s", name, known)
 		}
-		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(name, m.isCurrent(model)), Data: m.data(opModel, from+i)}})
+		keyboard = append(keyboard, []tgapi.Button{
+			{Text: render.Marked(name, m.isCurrent(model)), Data: m.data(opModel, from+i)},
+		})
 	}
 	keyboard = append(keyboard, pager...)
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, m.foot())}
@@ -175,7 +180,9 @@ func (m *modelMenu) effortsView() tgapi.Page {
 	}
 	keyboard := tgapi.Keyboard{{{Text: render.Marked(def, here && m.current.Effort == ""), Data: m.data(opEffort, -1)}}}
 	for i, e := range model.Efforts {
-		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(e), here && m.current.Effort == e), Data: m.data(opEffort, i)}})
+		keyboard = append(keyboard, []tgapi.Button{
+			{Text: render.Marked(string(e), here && m.current.Effort == e), Data: m.data(opEffort, i)},
+		})
 	}
 	return tgapi.Page{Text: m.head() + m.lang.Text("menu.which-effort"), Keyboard: append(keyboard, m.foot())}
 }

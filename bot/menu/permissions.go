@@ -12,20 +12,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// permissionMenu is one open menu for what the agent may do without asking.
+// permissionMenu is one open menu for permission modes, rules and tools.
 type permissionMenu struct {
 	frame
 	service Service
-	current cli.PermissionMode
-	cannot  map[cli.PermissionMode]string // why the agent does not support a mode
-	rules   []orchestrator.Rule           // rules that users made; they allow matching requests
+	now     orchestrator.Permissions
 	page    int
 	showing permissionPage
-	until   time.Time     // end of the current bypass; zero for none
 	lasts   time.Duration // duration of a new bypass
-	chosen  cli.PermissionMode
-	revoked *orchestrator.Rule // the user's choice, if it revokes a rule instead of setting a mode
-	tools   toolLists
+	// chosen stores the user's choice. It is nil while nothing is chosen.
+	chosen func(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
 // permissionPage is the page that the menu shows.
@@ -63,9 +59,10 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	m := &permissionMenu{frame: frame{action: PermissionAction, lang: p}, service: k.service, current: now.Mode, until: now.BypassUntil,
-		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot,
-		tools: toolLists{own: now.Tools, others: now.OtherTools, agent: now.Agent, unheld: now.Unheld}}
+	m := &permissionMenu{
+		frame: frame{action: PermissionAction, lang: p}, service: k.service, now: now,
+		lasts: orchestrator.DefaultBypass,
+	}
 	if args == "" {
 		return k.open(by.Conversation, m), nil
 	}
@@ -109,10 +106,10 @@ func (m *permissionMenu) setText(mode cli.PermissionMode) string {
 	return text
 }
 
-// line explains a mode, including what the conversation's agent does not support of it.
+// line explains a mode, and which part of it the conversation's agent does not support.
 func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	line := m.modeLine(mode)
-	if why := m.cannot[mode]; why != "" {
+	if why := m.now.Cannot[mode]; why != "" {
 		line += "\n  " + m.lang.Text("menu.permission-here", why)
 	}
 	return line
@@ -148,23 +145,26 @@ func (m *permissionMenu) press(o op) state {
 		return stateClosed
 	case kind == opBack:
 		m.showing, m.page = pageModes, 0
-	case kind == opRules && m.showing == pageModes && len(m.rules) > 0:
+	case kind == opRules && m.showing == pageModes && len(m.now.Rules) > 0:
 		m.showing = pageRules
 	case kind == opTools && m.showing == pageModes:
 		m.showing = pageTools
 	case m.showing == pageRules:
 		return m.pressRules(o)
 	case m.showing == pageTools:
-		return m.tools.press(o)
+		return m.pressTools(o)
 	case kind == opConfirm && m.showing == pageBypass:
-		m.chosen = cli.Bypass
+		m.chosen = m.setBypass
 		return stateDone
 	case kind == opPick && m.showing == pageModes && o.arg >= 0 && o.arg < len(modes):
 		if modes[o.arg] == cli.Bypass {
 			m.showing = pageBypass
 			return stateOpen
 		}
-		m.chosen = modes[o.arg]
+		m.chosen = func(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
+			err = m.service.SetPermission(ctx, by.Conversation, modes[o.arg], by.Person)
+			return m.setText(modes[o.arg]), m.lang.Text("menu.permission-short", modes[o.arg]), err
+		}
 		return stateDone
 	}
 	return stateOpen
@@ -188,38 +188,33 @@ func (m *permissionMenu) view() tgapi.Page {
 
 func (m *permissionMenu) viewModes() tgapi.Page {
 	var b strings.Builder
-	b.WriteString(m.lang.Text("menu.now", render.WithBypassLeft(m.lang, m.current, m.until, time.Now())) + "\n\n" + m.lang.Text("menu.which-permission"))
+	now := render.WithBypassLeft(m.lang, m.now.Mode, m.now.BypassUntil, time.Now())
+	b.WriteString(m.lang.Text("menu.now", now) + "\n\n" +
+		m.lang.Text("menu.which-permission"))
 	var keyboard tgapi.Keyboard
 	for i, mode := range cli.PermissionModes() {
 		b.WriteString("\n" + m.line(mode))
-		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(mode), mode == m.current), Data: m.data(opPick, i)}})
+		keyboard = append(keyboard, []tgapi.Button{
+			{Text: render.Marked(string(mode), mode == m.now.Mode), Data: m.data(opPick, i)},
+		})
 	}
-	if n := len(m.rules); n > 0 {
+	if n := len(m.now.Rules); n > 0 {
 		b.WriteString("\n\n" + m.lang.Text("menu.rules-beside", n))
-		keyboard = append(keyboard, []tgapi.Button{{Text: m.lang.Text("menu.rules-button", n), Data: m.data(opRules, 0)}})
+		keyboard = append(keyboard, []tgapi.Button{
+			{Text: m.lang.Text("menu.rules-button", n), Data: m.data(opRules, 0)},
+		})
 	}
 	keyboard = append(keyboard, []tgapi.Button{{Text: m.lang.Text("menu.tools-button"), Data: m.data(opTools, 0)}})
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
 }
 
-func (m *permissionMenu) unchanged() string { return m.modeLine(m.current) }
+func (m *permissionMenu) unchanged() string { return m.modeLine(m.now.Mode) }
 
 func (m *permissionMenu) store(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
-	if m.revoked != nil {
-		return m.revoke(ctx, by)
-	}
-	if m.tools.chosen != nil {
-		if err := m.service.SetTools(ctx, m.conv, *m.tools.chosen, by.Person); err != nil {
-			return "", "", err
-		}
-		return m.toolsSet(*m.tools.chosen), m.lang.Text("menu.tools-short"), nil
-	}
-	set := func() error { return m.service.SetPermission(ctx, m.conv, m.chosen, by.Person) }
-	if m.chosen == cli.Bypass {
-		set = func() error { return m.service.Bypass(ctx, m.conv, m.lasts, by.Person) }
-	}
-	if err := set(); err != nil {
-		return "", "", err
-	}
-	return m.setText(m.chosen), m.lang.Text("menu.permission-short", m.chosen), nil
+	return m.chosen(ctx, by)
+}
+
+func (m *permissionMenu) setBypass(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
+	err = m.service.Bypass(ctx, by.Conversation, m.lasts, by.Person)
+	return m.setText(cli.Bypass), m.lang.Text("menu.permission-short", cli.Bypass), err
 }

@@ -9,6 +9,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/lang"
+	"ductor/orchestrator"
 
 	"pgregory.net/rapid"
 )
@@ -176,7 +177,9 @@ func TestOldPressesOfPermissions(t *testing.T) {
 // for it.
 func TestNoWalkLeadsToBypassUnconfirmed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &permissionMenu{current: rapid.SampledFrom(cli.PermissionModes()).Draw(rt, "current")}
+		service := &serviceFake{}
+		now := orchestrator.Permissions{Mode: rapid.SampledFrom(cli.PermissionModes()).Draw(rt, "current")}
+		m := &permissionMenu{service: service, now: now}
 		presses := rapid.SliceOf(rapid.Custom(func(rt *rapid.T) op {
 			return op{rapid.SampledFrom([]byte("kyxpbt")).Draw(rt, "kind"), rapid.IntRange(-2, 6).Draw(rt, "arg")}
 		})).Draw(rt, "presses")
@@ -185,11 +188,17 @@ func TestNoWalkLeadsToBypassUnconfirmed(t *testing.T) {
 			text := m.view().Text
 			warned = strings.Contains(text, "Sure?")
 			state := m.press(op)
-			if state == stateDone && m.chosen == cli.Bypass && (!warned || op.kind != 'y') {
-				rt.Fatalf("bypass was chosen by %c%d", op.kind, op.arg)
-			}
-			if state == stateDone && m.tools.chosen == nil && !slices.Contains(cli.PermissionModes(), m.chosen) {
-				rt.Fatalf("chosen %q", m.chosen)
+			if state == stateDone {
+				if _, _, err := m.store(t.Context(), by(owner)); err != nil || len(service.calls) != 1 {
+					rt.Fatalf("stored %q, %v", service.calls, err)
+				}
+				what, mode, _ := strings.Cut(service.calls[0], " 7/0 ")
+				if what == "bypass" && (!warned || op.kind != 'y') {
+					rt.Fatalf("bypass was chosen by %c%d", op.kind, op.arg)
+				}
+				if what == "permission" && (mode == string(cli.Bypass) || !slices.Contains(cli.PermissionModes(), cli.PermissionMode(mode))) {
+					rt.Fatalf("chosen %q", mode)
+				}
 			}
 			if state != stateOpen {
 				return

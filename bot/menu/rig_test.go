@@ -99,8 +99,8 @@ func withMenus(t *testing.T, test func(t *testing.T, r *rig)) {
 		r := &rig{service: &serviceFake{status: orchestrator.Status{Agent: "claude", Model: "opus", Permission: cli.Ask}}}
 		r.Menus = New(Options{
 			Service: r.service, Now: time.Now, Aliases: func() map[string]string { return nil },
-			Edit:   func(_ orchestrator.ConversationID, _ int, page tgapi.Page) { r.edits = append(r.edits, page) },
-			Beside: func(f func(context.Context)) { go f(t.Context()) },
+			Edit: func(_ orchestrator.ConversationID, _ int, page tgapi.Page) { r.edits = append(r.edits, page) },
+			Go:   func(f func(context.Context)) { go f(t.Context()) },
 		})
 		test(t, r)
 	})

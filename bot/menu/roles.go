@@ -84,7 +84,8 @@ func (roles) stays(p lang.Printer, now string) string {
 }
 
 // choose implements choices. Its text names the agent, because a role can choose the agent.
-func (r roles) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, name string) (said, short string, err error) {
+func (r roles) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
+	name string) (said, short string, err error) {
 	if err := r.service.SetRole(ctx, in, name); err != nil {
 		return "", "", err
 	}

@@ -22,10 +22,12 @@ const (
 
 func (m *permissionMenu) pressRules(o op) state {
 	switch kind := string(o.kind); {
-	case kind == opPage && o.arg >= 0 && o.arg < tgapi.Pages(len(m.rules)):
+	case kind == opPage && o.arg >= 0 && o.arg < tgapi.Pages(len(m.now.Rules)):
 		m.page = o.arg
-	case kind == opPick && o.arg >= 0 && o.arg < len(m.rules):
-		m.revoked = &m.rules[o.arg]
+	case kind == opPick && o.arg >= 0 && o.arg < len(m.now.Rules):
+		m.chosen = func(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
+			return m.revoke(ctx, by, m.now.Rules[o.arg])
+		}
 		return stateDone
 	}
 	return stateOpen
@@ -35,8 +37,8 @@ func (m *permissionMenu) viewRules() tgapi.Page {
 	var b strings.Builder
 	b.WriteString(m.lang.Text("menu.rules") + "\n")
 	var keyboard tgapi.Keyboard
-	from, to, pager := m.paged(m.page, len(m.rules))
-	for i, r := range m.rules[from:to] {
+	from, to, pager := m.paged(m.page, len(m.now.Rules))
+	for i, r := range m.now.Rules[from:to] {
 		fmt.Fprintf(&b, "\n%d. %s · %s", from+i+1, ruleText(m.lang, r, ruleShown), ruleScope(m.lang, r))
 		keyboard = append(keyboard, []tgapi.Button{{
 			Text: fmt.Sprintf("🗑 %d. %s", from+i+1, ruleText(m.lang, r, ruleButton)), Data: m.data(opPick, from+i),
@@ -59,14 +61,16 @@ func ruleScope(p lang.Printer, r orchestrator.Rule) string {
 	return p.Text("menu.rule-for-good", agent, dir)
 }
 
-func (m *permissionMenu) revoke(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
-	text := ruleText(m.lang, *m.revoked, ruleShown)
-	err = m.service.Revoke(ctx, m.revoked.ID, by)
+func (m *permissionMenu) revoke(ctx context.Context, by orchestrator.Press,
+	rule orchestrator.Rule) (said, short string, err error) {
+	text := ruleText(m.lang, rule, ruleShown)
+	err = m.service.Revoke(ctx, rule.ID, by)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoRule):
 		return m.lang.Text("menu.no-such-rule", text), m.lang.Text("menu.rule-gone"), nil
 	case err != nil:
 		return "", "", err
 	}
-	return m.lang.Text("menu.revoked", text) + "\n" + m.lang.Text("menu.revoked-next"), m.lang.Text("menu.revoked-short"), nil
+	said = m.lang.Text("menu.revoked", text) + "\n" + m.lang.Text("menu.revoked-next")
+	return said, m.lang.Text("menu.revoked-short"), nil
 }

@@ -14,7 +14,8 @@ type Service interface {
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 
 	// SetModel sets agent, model and effort of a conversation. Empty values mean the defaults.
-	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error
+	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
+		effort cli.Effort) error
 	// Menu lists each agent with its models, and whether it can be used where the conversation's next turn runs. If
 	// only is not empty, it waits only for those agents.
 	Menu(ctx context.Context, id orchestrator.ConversationID, only ...cli.Agent) ([]cli.MenuEntry, error)
@@ -23,11 +24,15 @@ type Service interface {
 
 	// Permissions returns what the agents of a conversation may do without asking.
 	Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error)
-	// SetPermission sets what the agent may do without asking, from the next turn on.
-	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, by orchestrator.PersonID) error
-	// Bypass allows everything from the next turn on, for a while or until a restart.
+	// SetPermission sets what the agent may do without asking, from the next turn on. Bypass lasts for DefaultBypass.
+	// It returns ErrNoPermissionMode for a mode that cli.PermissionModes does not list.
+	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
+		by orchestrator.PersonID) error
+	// Bypass allows everything from the next turn on, for the given time or until a restart; then the conversation is
+	// in ask mode. It returns ErrBadChoice if the time is too long or not positive.
 	Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration, by orchestrator.PersonID) error
-	// SetTools limits the tools of the agents from the next turn on. It returns ErrBadChoice for an unknown name.
+	// SetTools limits the tools of the agents from the next turn on, in addition to the configuration. It returns
+	// ErrBadChoice for an unknown name.
 	SetTools(ctx context.Context, id orchestrator.ConversationID, list cli.ToolList, by orchestrator.PersonID) error
 	// Revoke deletes a rule. It returns ErrNoRule if the conversation has no such rule.
 	Revoke(ctx context.Context, id orchestrator.RuleID, by orchestrator.Press) error

@@ -14,18 +14,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// toolLists is the part of the permissions menu that shows and changes the available tools.
-type toolLists struct {
-	own    cli.ToolList
-	others []cli.ToolList // lists from the configuration
-	agent  cli.Agent
-	unheld string        // why the agent cannot enforce the lists
-	chosen *cli.ToolList // replaces own; nil while nothing is chosen
-}
+// This file has the part of the permissions menu that shows and changes the available tools.
 
 // tools answers "/permissions tools". With "no shell web" or "only read search" it sets the list at once, with "all" it
 // removes the list, and without an argument it opens the page.
-func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionMenu, words []string) (tgapi.Page, error) {
+func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionMenu,
+	words []string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	var list cli.ToolList
 	switch {
@@ -47,9 +41,9 @@ func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionM
 	return tgapi.Page{Text: m.toolsSet(list)}, err
 }
 
-// press switches one kind of tools on or off, or allows all of them.
-func (l *toolLists) press(o op) state {
-	kinds, list := tools.Kinds(), cli.ToolList{Only: l.own.Only, Denied: slices.Clone(l.own.Denied)}
+// pressTools switches one kind of tools on or off, or allows all of them.
+func (m *permissionMenu) pressTools(o op) state {
+	kinds, list := tools.Kinds(), cli.ToolList{Only: m.now.Tools.Only, Denied: slices.Clone(m.now.Tools.Denied)}
 	switch kind := string(o.kind); {
 	case kind == opConfirm:
 		list = cli.ToolList{}
@@ -63,31 +57,35 @@ func (l *toolLists) press(o op) state {
 	default:
 		return stateOpen
 	}
-	l.chosen = &list
+	m.chosen = func(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
+		err = m.service.SetTools(ctx, by.Conversation, list, by.Person)
+		return m.toolsSet(list), m.lang.Text("menu.tools-short"), err
+	}
 	return stateDone
 }
 
 func (m *permissionMenu) viewTools() tgapi.Page {
-	l := m.tools
-	text := m.lang.Text("menu.tools-here", listText(m.lang, l.own))
-	for _, other := range l.others {
+	text := m.lang.Text("menu.tools-here", listText(m.lang, m.now.Tools))
+	for _, other := range m.now.OtherTools {
 		if !other.Empty() {
 			text += "\n" + m.lang.Text("menu.tools-configured", listText(m.lang, other))
 		}
 	}
-	if l.unheld != "" {
-		text += "\n" + m.lang.Text("menu.tools-unheld", render.AgentName(m.lang, l.agent), l.unheld)
+	if m.now.Unheld != "" {
+		text += "\n" + m.lang.Text("menu.tools-unheld", render.AgentName(m.lang, m.now.Agent), m.now.Unheld)
 	}
 	var keyboard tgapi.Keyboard
 	for i, kind := range tools.Kinds() {
 		label := m.lang.Text("menu.tools-deny", kind)
-		if slices.Contains(l.own.Denied, kind) {
+		if slices.Contains(m.now.Tools.Denied, kind) {
 			label = m.lang.Text("menu.tools-permit", kind)
 		}
 		keyboard = append(keyboard, []tgapi.Button{{Text: label, Data: m.data(opPick, i)}})
 	}
-	if !l.own.Empty() {
-		keyboard = append(keyboard, []tgapi.Button{{Text: m.lang.Text("menu.tools-all-button"), Data: m.data(opConfirm, 0)}})
+	if !m.now.Tools.Empty() {
+		keyboard = append(keyboard, []tgapi.Button{
+			{Text: m.lang.Text("menu.tools-all-button"), Data: m.data(opConfirm, 0)},
+		})
 	}
 	text += "\n\n" + m.lang.Text("menu.tools-usage", m.lang.List(tools.Kinds()...))
 	return tgapi.Page{Text: text, Keyboard: append(keyboard, []tgapi.Button{m.backButton(), m.closeButton()})}

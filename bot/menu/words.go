@@ -10,47 +10,57 @@ import (
 	"ductor/orchestrator"
 )
 
-// setting is a setting of a conversation with a few words as values.
-type setting struct {
-	action  string // action of its buttons
+// words are the values of a setting that a conversation can choose.
+type words struct {
+	action  string // action of the menu's buttons
 	which   lang.Key
 	unknown lang.Key // text for an unknown word
 	meaning map[string]lang.Key
 	said    func(p lang.Printer, meaning string) string
 	short   func(p lang.Printer, word string) string
-}
-
-func settings() map[orchestrator.Setting]setting {
-	return map[orchestrator.Setting]setting{
-		orchestrator.SettingBusy: {BusyAction, "menu.which-busy", "menu.no-such-busy",
-			map[string]lang.Key{"queue": "menu.busy-queue", "steer": "menu.busy-steer", "interrupt": "menu.busy-interrupt"},
-			func(p lang.Printer, meaning string) string { return p.Text("menu.busy-set", meaning) },
-			func(p lang.Printer, word string) string { return p.Text("menu.busy-short", word) }},
-		orchestrator.SettingNotify: {NotifyAction, "menu.which-notify", "menu.no-such-notify",
-			map[string]lang.Key{"always": "menu.notify-always", "long": "menu.notify-long", "never": "menu.notify-never"},
-			func(p lang.Printer, meaning string) string { return p.Text("menu.notify-set", meaning) },
-			func(p lang.Printer, word string) string { return p.Text("menu.notify-short", word) }},
-		orchestrator.SettingThink: {ThinkAction, "menu.which-think", "menu.no-such-think",
-			map[string]lang.Key{"on": "menu.think-on", "off": "menu.think-off"},
-			func(p lang.Printer, meaning string) string { return p.Text("menu.think-set", meaning) },
-			func(p lang.Printer, word string) string { return p.Text("menu.think-short", word) }},
-		orchestrator.SettingDisplay: {DisplayAction, "menu.which-display", "menu.no-such-display",
-			map[string]lang.Key{"rich": "menu.display-rich", "plain": "menu.display-plain"},
-			func(p lang.Printer, meaning string) string { return p.Text("menu.display-set", meaning) },
-			func(p lang.Printer, word string) string { return p.Text("menu.display-short", word) }},
-	}
-}
-
-// words are the values of a setting that a conversation can choose.
-type words struct {
-	setting
 	of      orchestrator.Setting
 	service Service
 }
 
+// wordsOf returns the words of a setting.
+func (k *Menus) wordsOf(of orchestrator.Setting) words {
+	w := map[orchestrator.Setting]words{
+		orchestrator.SettingBusy: {
+			action: BusyAction, which: "menu.which-busy", unknown: "menu.no-such-busy",
+			meaning: map[string]lang.Key{
+				"queue": "menu.busy-queue", "steer": "menu.busy-steer", "interrupt": "menu.busy-interrupt",
+			},
+			said:  func(p lang.Printer, meaning string) string { return p.Text("menu.busy-set", meaning) },
+			short: func(p lang.Printer, word string) string { return p.Text("menu.busy-short", word) },
+		},
+		orchestrator.SettingNotify: {
+			action: NotifyAction, which: "menu.which-notify", unknown: "menu.no-such-notify",
+			meaning: map[string]lang.Key{
+				"always": "menu.notify-always", "long": "menu.notify-long", "never": "menu.notify-never",
+			},
+			said:  func(p lang.Printer, meaning string) string { return p.Text("menu.notify-set", meaning) },
+			short: func(p lang.Printer, word string) string { return p.Text("menu.notify-short", word) },
+		},
+		orchestrator.SettingThink: {
+			action: ThinkAction, which: "menu.which-think", unknown: "menu.no-such-think",
+			meaning: map[string]lang.Key{"on": "menu.think-on", "off": "menu.think-off"},
+			said:    func(p lang.Printer, meaning string) string { return p.Text("menu.think-set", meaning) },
+			short:   func(p lang.Printer, word string) string { return p.Text("menu.think-short", word) },
+		},
+		orchestrator.SettingDisplay: {
+			action: DisplayAction, which: "menu.which-display", unknown: "menu.no-such-display",
+			meaning: map[string]lang.Key{"rich": "menu.display-rich", "plain": "menu.display-plain"},
+			said:    func(p lang.Printer, meaning string) string { return p.Text("menu.display-set", meaning) },
+			short:   func(p lang.Printer, word string) string { return p.Text("menu.display-short", word) },
+		},
+	}[of]
+	w.of, w.service = of, k.service
+	return w
+}
+
 // Setting returns the handler of a setting's command. With a word it sets that at once; without one it opens the menu.
 func (k *Menus) Setting(of orchestrator.Setting) func(context.Context, orchestrator.Press, string) (tgapi.Page, error) {
-	w := words{settings()[of], of, k.service}
+	w := k.wordsOf(of)
 	return func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 		p := k.lang.Of(by.Conversation.Chat)
 		if args == "" {
@@ -84,6 +94,7 @@ func (w words) text(p lang.Printer, now string) string {
 
 func (w words) stays(p lang.Printer, now string) string { return now + ": " + p.Text(w.meaning[now]) }
 
-func (w words) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, word string) (said, short string, err error) {
+func (w words) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
+	word string) (said, short string, err error) {
 	return w.said(p, p.Text(w.meaning[word])), w.short(p, word), w.service.Set(ctx, in, w.of, word)
 }

@@ -41,7 +41,7 @@ func (m *Message) send(ctx context.Context, want Content) error {
 	m.all.flights.begin(chat)
 	defer m.all.flights.end(chat)
 	id, err := m.call(ctx, want)
-	m.reach(err)
+	m.noteReachable(err)
 	keep := context.WithoutCancel(ctx)
 	defer func() { m.forgetFiles(keep, want, m.State()) }()
 	switch f := tgapi.FaultOf(err); f.Kind {
@@ -50,7 +50,7 @@ func (m *Message) send(ctx context.Context, want Content) error {
 		m.all.arrived(m.spec.Key, id)
 		return m.save(keep, orchestrator.Sent, id)
 	case tgapi.UnknownFault:
-		if m.repeats(want) {
+		if m.mayResend(want) {
 			return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
 		}
 		m.log.Warn("a message may or may not have arrived; it is not sent again", "err", err)
@@ -75,11 +75,11 @@ func (m *Message) send(ctx context.Context, want Content) error {
 // maxRepeats limits the copies of a message whose outcome stays unknown.
 const maxRepeats = 6
 
-// repeats reports whether to send want again although it may have arrived, and counts that.
-func (m *Message) repeats(want Content) bool {
+// mayResend reports whether to send want again although it may have arrived, and counts that.
+func (m *Message) mayResend(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if want.Life != Repeats || m.trouble.repeats >= maxRepeats {
+	if want.Lifecycle != ResendIfUnknown || m.trouble.repeats >= maxRepeats {
 		return false
 	}
 	m.trouble.repeats++
@@ -115,8 +115,7 @@ func (m *Message) callEdit(ctx context.Context, want Content) error {
 	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.renderText(want.Text, render.MessageLimit), want.Keyboard)
 }
 
-// richContent returns the rich content that the message is to show. It returns nil if there is none or Telegram
-// rejected it.
+// richContent returns the rich content to show: nil for a plain message, or if Telegram rejected it.
 func (m *Message) richContent(want Content) []render.Block {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,7 +123,10 @@ func (m *Message) richContent(want Content) []render.Block {
 		return nil
 	}
 	if m.fallbacks&inMainTopic != 0 {
-		moved := render.Block{Kind: render.Paragraph, Text: render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved"))}
+		moved := render.Block{
+			Kind: render.Paragraph,
+			Text: render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved")),
+		}
 		fit, _ := render.FitBlocks(append([]render.Block{moved}, want.Rich...), render.Block{Kind: render.Divider})
 		return fit
 	}
@@ -182,20 +184,20 @@ func (m *Message) nextFallback(f tgapi.Fault, err error) bool {
 
 func (m *Message) edit(ctx context.Context, want Content) error {
 	err := m.callEdit(ctx, want)
-	m.reach(err)
+	m.noteReachable(err)
 	keep := context.WithoutCancel(ctx)
 	switch f := tgapi.FaultOf(err); f.Kind {
 	case tgapi.NoFault, tgapi.NotModified:
 		return m.finishEdits(keep, want)
 	case tgapi.ChatMoved: // bots cannot edit messages that a group had before it became a supergroup
-		if want.Life == OnlyEdits {
+		if want.Lifecycle == EditOnly {
 			return m.save(keep, orchestrator.Removed, 0)
 		}
 		m.moveTo(f.MovedTo)
 		return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 	case tgapi.MessageGone:
 		m.mu.Lock()
-		again := want.Life == Returns && m.fallbacks&sentTwice == 0
+		again := want.Lifecycle == ResendIfDeleted && m.fallbacks&sentTwice == 0
 		m.fallbacks |= sentTwice
 		m.mu.Unlock()
 		if !again {
@@ -225,7 +227,7 @@ func (m *Message) finishEdits(ctx context.Context, want Content) error {
 func (m *Message) updateEnd(shown Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	end := shown.Life == OnlyEdits
+	end := shown.Lifecycle == EditOnly
 	if end == (m.row.Mark == orchestrator.EndShown) {
 		return false
 	}
@@ -245,7 +247,8 @@ func (m *Message) remove(ctx context.Context, want Content) error {
 			m.mu.Unlock()
 			return outbox.ErrOtherForm
 		}
-	case tgapi.NoFault, tgapi.ChatGone, tgapi.ChatMoved, tgapi.TopicGone, tgapi.NotModified, tgapi.TooLong, tgapi.Conflict:
+	case tgapi.NoFault, tgapi.ChatGone, tgapi.ChatMoved, tgapi.TopicGone, tgapi.NotModified, tgapi.TooLong,
+		tgapi.Conflict:
 	default:
 		return err
 	}
@@ -260,11 +263,12 @@ func (m *Message) renderText(t render.Text, limit int) render.Text {
 	if m.fallbacks&withoutFormatting != 0 {
 		t.Entities = nil
 	}
-	if m.trouble.said != "" {
-		t = render.AsMessage(render.Concat(render.Plain(m.trouble.said+"\n\n"), t))
+	if m.trouble.replacement != "" {
+		t = render.AsMessage(render.Concat(render.Plain(m.trouble.replacement+"\n\n"), t))
 	}
 	if m.fallbacks&inMainTopic != 0 {
-		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved")+"\n\n"), t); render.Fits(noted, limit) {
+		if noted := render.Concat(render.Styled(render.Italic,
+			m.all.lang.Of(m.spec.To.Chat).Text("common.moved")+"\n\n"), t); render.Fits(noted, limit) {
 			return noted
 		}
 	}
@@ -276,11 +280,14 @@ func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
 	out := tgapi.Files{To: m.To(), Caption: m.renderText(want.Text, render.CaptionLimit),
 		Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent}
 	for _, f := range want.Files {
-		file := tgapi.File{Name: f.Name, Plain: f.Content, Caption: f.Caption, Picture: f.Picture && !m.has(asDocuments)}
+		file := tgapi.File{
+			Name: f.Name, Plain: f.Content, Caption: f.Caption, Picture: f.Picture && !m.has(asDocuments),
+		}
 		if f.Spooled != "" {
 			content, err := m.all.spool.root.Open(f.Spooled)
 			if err != nil {
-				return 0, tgapi.NewCallError("file", tgapi.Fault{Kind: tgapi.BadRequest}, fmt.Errorf("open a file to be sent: %w", err), nil)
+				return 0, tgapi.NewCallError("file", tgapi.Fault{Kind: tgapi.BadRequest},
+					fmt.Errorf("open a file to be sent: %w", err), nil)
 			}
 			defer content.Close()
 			if info, err := content.Stat(); err == nil {
@@ -308,7 +315,7 @@ func (m *Message) rejectFiles(want Content, f tgapi.Fault, err error) bool {
 	}
 	m.fallbacks |= asText
 	p := m.all.lang.Of(m.spec.To.Chat)
-	m.trouble.said = p.Text("files.not-taken", namesOf(p, want.Files), cmp.Or(f.Description, string(f.Kind)))
+	m.trouble.replacement = p.Text("files.not-taken", namesOf(p, want.Files), cmp.Or(f.Description, string(f.Kind)))
 	return true
 }
 

@@ -19,10 +19,10 @@ type Content struct {
 	ReplyTo  int            `json:"reply_to,omitempty"` // 0 for none
 	Silent   bool           `json:"silent,omitempty"`
 	// the message consists of these files, several as an album; Text is the first one's caption
-	Files   []File `json:"files,omitempty"`
-	Unknown bool   `json:"-"` // the rest of the shown content is unknown: only change the buttons
-	Mark    int64  `json:"-"` // stored with the message once it is sent
-	Life    Life   `json:"-"`
+	Files     []File    `json:"files,omitempty"`
+	Unknown   bool      `json:"-"` // the rest of the shown content is unknown: only change the buttons
+	Mark      int64     `json:"-"` // stored with the message once it is sent
+	Lifecycle Lifecycle `json:"-"`
 }
 
 // File is an attached file. The store holds a text until it is sent; the spool holds any other content.
@@ -34,17 +34,17 @@ type File struct {
 	Caption string `json:"caption,omitempty"` // caption of a file in an album
 }
 
-// Life is the lifecycle of a message.
-type Life int
+// Lifecycle is the lifecycle of a message.
+type Lifecycle int
 
 // Lifecycles of a message.
 const (
-	Stays     Life = iota
-	Returns        // sent again, once, if a user deletes it
-	Changes        // more changes will follow: the stored content stays owed
-	Goes           // deleted when done; if Telegram does not delete it, it shows the text
-	Repeats        // sent again if it is unknown whether it arrived: the chat may show it twice
-	OnlyEdits      // the last edit of a message; dropped if the message is not in the chat
+	Keep            Lifecycle = iota
+	ResendIfDeleted           // sent again, once, if a user deletes it
+	Growing                   // more changes will follow: the stored content stays owed
+	DeleteWhenDone            // deleted when done; if Telegram does not delete it, it shows the text
+	ResendIfUnknown           // sent again if it is unknown whether it arrived: the chat may show it twice
+	EditOnly                  // the last edit of a message; dropped if the message is not in the chat
 )
 
 // carried reports whether a single Telegram call can carry all of the content. An album has no buttons, and a file has

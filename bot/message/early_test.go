@@ -15,9 +15,9 @@ import (
 )
 
 // early creates an early message that shows the current value of says.
-func (o *rig) early(says *string, life *Life) *Message {
+func (o *rig) early(says *string, life *Lifecycle) *Message {
 	return o.messages.Early(Spec{Key: "stop/1", To: orchestrator.ConversationID{Chat: 1}, Content: func(context.Context) (Content, error) {
-		return Content{Text: render.Plain(*says), Life: *life}, nil
+		return Content{Text: render.Plain(*says), Lifecycle: *life}, nil
 	}})
 }
 
@@ -34,7 +34,7 @@ func (o *rig) keep(m *Message, last string) {
 func TestAnEarlyNoticeWaitsForNoStore(t *testing.T) {
 	withRig(t, func(o *rig) {
 		o.open()
-		says, life := "Stopping…", Changes
+		says, life := "Stopping…", Growing
 		m := o.early(&says, &life)
 		o.wantText("Stopping…")
 		if len(o.journal.Messages) > 0 {
@@ -46,7 +46,7 @@ func TestAnEarlyNoticeWaitsForNoStore(t *testing.T) {
 			t.Errorf("stored as %+v", row)
 		}
 		o.wantText("Stopping…")
-		says, life = "Stopped.", Stays
+		says, life = "Stopped.", Keep
 		m.Update(outbox.Awaited)
 		o.wantText("Stopped.")
 		o.wantState("stop/1", orchestrator.Sent)
@@ -57,7 +57,7 @@ func TestAnEarlyNoticeWaitsForNoStore(t *testing.T) {
 func TestAnEarlyNoticeThatIsOverIsNotStored(t *testing.T) {
 	withRig(t, func(o *rig) {
 		o.open()
-		says, life := "Nothing is running here.", Stays
+		says, life := "Nothing is running here.", Keep
 		m := o.early(&says, &life)
 		o.wantText(says)
 		o.keep(m, says)
@@ -74,7 +74,7 @@ func TestARefusedNoticeIsNotOwed(t *testing.T) {
 		"an early one": func(o *rig) {
 			o.chat.Gone = true
 			o.open()
-			says, life := "Stopping…", Changes
+			says, life := "Stopping…", Growing
 			m := o.early(&says, &life)
 			synctest.Wait()
 			o.keep(m, "Stopped.")
@@ -113,9 +113,9 @@ func TestManyEarlyNoticesLeaveRoom(t *testing.T) {
 	withRig(t, func(o *rig) {
 		o.open()
 		for i := range maxHeld + 1 {
-			says, life := "Stopped.", Stays
+			says, life := "Stopped.", Keep
 			m := o.messages.Early(Spec{Key: fmt.Sprint("stop/", i), To: orchestrator.ConversationID{Chat: int64(1 + i)}, Content: func(context.Context) (Content, error) {
-				return Content{Text: render.Plain(says), Life: life}, nil
+				return Content{Text: render.Plain(says), Lifecycle: life}, nil
 			}})
 			synctest.Wait()
 			o.keep(m, says)
@@ -139,7 +139,7 @@ func TestAnEarlyNoticeThatWaitsOutlivesDuctor(t *testing.T) {
 					return tgapi.NewCallError("test", tgapi.Fault{Kind: tgapi.RateLimited, RetryAfter: time.Hour}, nil, nil)
 				}}, nil)
 				synctest.Wait()
-				says, life := "now", Stays
+				says, life := "now", Keep
 				m := o.early(&says, &life)
 				o.keep(m, "after a restart")
 				o.wantState("stop/1", orchestrator.Pending)
@@ -162,7 +162,7 @@ func TestAnEarlyNoticeThatDoesNotLeaveIsStored(t *testing.T) {
 	withRig(t, func(o *rig) {
 		o.chat.Mishaps = bottest.AtFirst(bottest.RateLimited)
 		o.open()
-		says, life := "Stopped.", Stays
+		says, life := "Stopped.", Keep
 		o.keep(o.early(&says, &life), "Stopped.")
 		time.Sleep(time.Second)
 		o.wantState("stop/1", orchestrator.Pending)
@@ -177,7 +177,7 @@ func TestAnEarlyNoticeThatIsBeingSentIsStoredAsThat(t *testing.T) {
 	withRig(t, func(o *rig) {
 		o.chat.Delay = time.Second
 		o.open()
-		says, life := "Stopping…", Changes
+		says, life := "Stopping…", Growing
 		m := o.early(&says, &life)
 		time.Sleep(500 * time.Millisecond)
 		row, keep := m.Keep(Content{Text: render.Plain("Stopped.")})

@@ -50,7 +50,7 @@ func (f *flights) next(chat int64) <-chan struct{} {
 func (s *Messages) Await(ctx context.Context, in orchestrator.ConversationID, id int) error {
 	for {
 		landed := s.flights.next(in.Chat)
-		if key, err := s.At(ctx, in, id); err != nil || key != "" || landed == nil {
+		if key, err := s.KeyAt(ctx, in, id); err != nil || key != "" || landed == nil {
 			return err
 		}
 		select {

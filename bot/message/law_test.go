@@ -73,10 +73,10 @@ func (p *producer) check(t bottest.Failer) {
 	time.Sleep(time.Hour)
 	synctest.Wait()
 	posts, state := p.chat.Visible(), p.message.State()
-	switch goes := p.want.Life == Goes; {
+	switch goes := p.want.Lifecycle == DeleteWhenDone; {
 	case len(posts) > 1:
 		t.Errorf("the chat shows %d messages:\n%s", len(posts), p.chat.Text())
-	case state == orchestrator.Unknown, p.want.Life == OnlyEdits && len(posts) == 0:
+	case state == orchestrator.Unknown, p.want.Lifecycle == EditOnly && len(posts) == 0:
 	case goes && len(posts) > 0, !goes && (len(posts) == 0 || posts[0].Text.Text != p.want.Text.Text):
 		t.Errorf("the message is %s and the chat shows %q, not %+v", state, p.chat.Text(), p.want)
 	}
@@ -84,7 +84,7 @@ func (p *producer) check(t bottest.Failer) {
 	if row.State != "" && row.State != orchestrator.Sending && row.State != state {
 		t.Errorf("the journal says that the message is %s, and it is %s", row.State, state)
 	}
-	if end := row.Mark == orchestrator.EndShown; state == orchestrator.Sent && end != (p.want.Life == OnlyEdits) {
+	if end := row.Mark == orchestrator.EndShown; state == orchestrator.Sent && end != (p.want.Lifecycle == EditOnly) {
 		t.Errorf("the journal says that the message shows its end: %v; it shows %+v", end, p.want)
 	}
 }
@@ -96,7 +96,7 @@ func TestLawAMessageEndsUpShowingWhatIsWanted(t *testing.T) {
 		bottest.LostBefore, bottest.LostAfter, bottest.RefusedOnce}
 	rapid.Check(t, func(rt *rapid.T) {
 		bottest.InBubble(t, func(t *testing.T) {
-			p := &producer{chat: bottest.NewChat(rt), journal: bottest.NewJournal(), want: Content{Life: OnlyEdits}}
+			p := &producer{chat: bottest.NewChat(rt), journal: bottest.NewJournal(), want: Content{Lifecycle: EditOnly}}
 			p.chat.Delay = time.Duration(rapid.IntRange(0, 700).Draw(rt, "slow")) * time.Millisecond
 			// drawn before the calls, which run on other goroutines
 			next := rapid.SliceOfN(rapid.SampledFrom(fates), 0, 12).Draw(rt, "fates")
@@ -135,9 +135,9 @@ func TestLawAMessageEndsUpShowingWhatIsWanted(t *testing.T) {
 			}
 			switch rapid.IntRange(0, 3).Draw(rt, "end") {
 			case 0:
-				p.wants(Content{Life: Goes})
+				p.wants(Content{Lifecycle: DeleteWhenDone})
 			case 1:
-				p.wants(Content{Text: render.Plain("the end"), Life: OnlyEdits})
+				p.wants(Content{Text: render.Plain("the end"), Lifecycle: EditOnly})
 			}
 			p.check(rt)
 			_ = p.out.Drain(context.Background())
@@ -162,7 +162,7 @@ func TestAMessageSurvivesDeathAtEveryWrite(t *testing.T) {
 			synctest.Wait()
 			p.show("two")
 			synctest.Wait()
-			p.wants(Content{Life: Goes})
+			p.wants(Content{Lifecycle: DeleteWhenDone})
 			synctest.Wait()
 			if died = p.journal.Dead(); died {
 				p.restart()

@@ -35,10 +35,10 @@ type Message struct {
 
 // trouble records the problems of a message.
 type trouble struct {
-	refusal tgapi.FaultKind // why Telegram rejected the last content
-	said    string          // text that replaces files that Telegram rejected
-	lost    []byte          // content that may have arrived before ductor stopped
-	repeats int             // how often it was sent again, see Repeats
+	refusal     tgapi.FaultKind // why Telegram rejected the last content
+	replacement string          // text that replaces files that Telegram rejected
+	lost        []byte          // content that may have arrived before ductor stopped
+	repeats     int             // how often it was sent again, see Repeats
 }
 
 // storage is the relation of the stored row to the message.
@@ -135,22 +135,23 @@ func (m *Message) Richness() Richness {
 	return TakesRich
 }
 
-// Shown returns the fingerprint of the content that the chat shows. It is empty if that is unknown. Believe sets it.
+// Shown returns the fingerprint of the content that the chat shows. It is empty if that is unknown. AssumeFingerprint
+// sets it.
 func (m *Message) Shown() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.shown
 }
 
-// Believe records a fingerprint as the one the chat shows. An empty fingerprint forces an edit as the next step.
-func (m *Message) Believe(fingerprint string) {
+// AssumeFingerprint records a fingerprint as the one the chat shows. An empty fingerprint forces an edit as the next step.
+func (m *Message) AssumeFingerprint(fingerprint string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shown = fingerprint
 }
 
-// Trust records want as the content that the chat shows.
-func (m *Message) Trust(want Content) { m.Believe(want.fingerprint()) }
+// AssumeShown records want as the content that the chat shows.
+func (m *Message) AssumeShown(want Content) { m.AssumeFingerprint(want.fingerprint()) }
 
 // Load reads the state that the previous process stored. Further calls do nothing.
 func (m *Message) Load(ctx context.Context) error {
@@ -198,7 +199,7 @@ func (m *Message) restore(row orchestrator.Message) {
 
 // Adopt makes the message represent an existing message of the chat.
 func (m *Message) Adopt(ctx context.Context, id int) error {
-	m.Believe("")
+	m.AssumeFingerprint("")
 	return m.save(ctx, orchestrator.Sent, id)
 }
 
@@ -218,18 +219,19 @@ func (m *Message) Next(want Content) Step {
 }
 
 func (m *Message) nextLocked(want Content) Step {
-	goes := want.Life == Goes && (m.fallbacks&undeletable == 0 || want.Text.Text == "")
+	goes := want.Lifecycle == DeleteWhenDone && (m.fallbacks&undeletable == 0 || want.Text.Text == "")
 	switch {
 	case m.row.State == orchestrator.Pending && m.storage == putting:
-	case m.row.State == orchestrator.Pending && want.Life != Goes && want.Life != OnlyEdits:
+	case m.row.State == orchestrator.Pending && want.Lifecycle != DeleteWhenDone && want.Lifecycle != EditOnly:
 		return Send
-	case m.row.State == orchestrator.Unknown && want.Life == Repeats && m.trouble.repeats == 0: // ductor ended while it was sent
+	case m.row.State == orchestrator.Unknown && want.Lifecycle == ResendIfUnknown && m.trouble.repeats == 0:
+		// Ductor ended while the message was being sent.
 		return Send
 	case m.row.State == orchestrator.Sent && goes:
 		return Delete
 	case m.row.State == orchestrator.Sent && m.shown != want.fingerprint():
 		return Edit
-	case m.storage == behind, m.row.State == orchestrator.Sent && m.row.Content != nil && want.Life != Changes:
+	case m.storage == behind, m.row.State == orchestrator.Sent && m.row.Content != nil && want.Lifecycle != Growing:
 		return Record
 	}
 	return None
@@ -252,7 +254,7 @@ func (m *Message) Begin(want Content) Step {
 
 // showed records that the chat shows want. It reports whether the stored row still owed content.
 func (m *Message) showed(want Content) bool {
-	m.Trust(want)
+	m.AssumeShown(want)
 	return m.settle(want)
 }
 
@@ -261,7 +263,7 @@ func (m *Message) showed(want Content) bool {
 func (m *Message) settle(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	owed := m.row.Content != nil && want.Life != Changes
+	owed := m.row.Content != nil && want.Lifecycle != Growing
 	if owed {
 		m.row.Content = nil
 		if m.storage == kept {

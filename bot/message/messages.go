@@ -37,12 +37,13 @@ type Messages struct {
 	owed   owed
 	spool  *Spool // nil if no message uses spooled files
 
-	flights *flights
-	reached reached
+	flights   *flights
+	reachable reachability
 }
 
 // New creates Messages. Run sends the messages that the store has as owed.
-func New(out *outbox.Outbox, client Client, store orchestrator.MessageStore, l *lang.Choices, log *slog.Logger) *Messages {
+func New(out *outbox.Outbox, client Client, store orchestrator.MessageStore, l *lang.Choices,
+	log *slog.Logger) *Messages {
 	return &Messages{out: out, client: client, store: store, lang: l, log: log, owed: newOwed(), flights: newFlights()}
 }
 
@@ -60,13 +61,13 @@ type Spec struct {
 	// Content returns the content to show now. Messages calls it before each Telegram call; ErrNotNeeded means that no
 	// call is needed. It is nil if the producer calls Begin and Do itself.
 	Content func(ctx context.Context) (Content, error)
-	Order   string         // messages with the same order are sent one after the other, in the order of their first Update
+	Order   string         // messages of one order are sent one after another, in the order of their first Update
 	Delay   time.Duration  // before the first call
 	Uploads bool           // its calls may take minutes, so they run beside the chat's other calls
 	Called  func(*Message) // called after each decided call, but not after a failure that is retried; may be nil
 }
 
-// Open returns the message of a spec. It continues with the stored message if there is one.
+// Open returns the message of a spec. It continues a stored message.
 func (s *Messages) Open(spec Spec) *Message {
 	if spec.Order == "" {
 		spec.Order = spec.Key
@@ -79,7 +80,8 @@ func (s *Messages) Open(spec Spec) *Message {
 }
 
 // OpenAll opens all messages that the store has of a turn, by key. of returns the spec of a key.
-func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID, of func(key string) Spec) (map[string]*Message, error) {
+func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
+	of func(key string) Spec) (map[string]*Message, error) {
 	rows, err := s.store.MessagesOf(ctx, turn)
 	if err != nil {
 		return nil, fmt.Errorf("load the messages of a turn: %w", err)
@@ -93,8 +95,8 @@ func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID, of func(key str
 	return all, nil
 }
 
-// At returns the key of the message with a number in a conversation, or "" if there is none.
-func (s *Messages) At(ctx context.Context, in orchestrator.ConversationID, id int) (string, error) {
+// KeyAt returns the key of the message with a number in a conversation, or "" for an unknown message.
+func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id int) (string, error) {
 	row, err := s.store.MessageAt(ctx, in, id)
 	if err != nil {
 		return "", fmt.Errorf("find a message: %w", err)
@@ -124,8 +126,9 @@ func (m *Message) Update(p outbox.Priority) {
 	m.calls.delayed, m.calls.waits, m.calls.urgency = true, true, p
 	m.mu.Unlock()
 	m.all.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(m.spec.To.Chat), Priority: p, Key: fmt.Sprint("message/", m.spec.Order, "/", p), Delay: delay,
-		Beside:     m.spec.Uploads,
+		Chat: outbox.ChatOf(m.spec.To.Chat), Priority: p, Key: fmt.Sprint("message/", m.spec.Order, "/", p),
+		Delay:      delay,
+		Parallel:   m.spec.Uploads,
 		Idempotent: true, Run: m.advance, // a send with an unknown outcome is no error
 	}, func(err error) { m.called(p, err) })
 }

@@ -45,10 +45,13 @@ const (
 // fit into a message. It panics if no single Telegram call can carry the content.
 func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	if !c.carried() {
-		panic(fmt.Sprintf("message: no call carries %d files, %d rows of buttons and %d blocks", len(c.Files), len(c.Keyboard), len(c.Rich)))
+		panic(fmt.Sprintf("message: no call carries %d files, %d rows of buttons and %d blocks", len(c.Files),
+			len(c.Keyboard), len(c.Rich)))
 	}
 	c.Text = render.Shorten(c.Text, render.MessageLimit)
-	return orchestrator.Message{Key: "notice/" + rand.Text(), Conversation: to, State: orchestrator.Pending, Content: c.Encode()}
+	return orchestrator.Message{
+		Key: "notice/" + rand.Text(), Conversation: to, State: orchestrator.Pending, Content: c.Encode(),
+	}
 }
 
 // AsidePrefix starts the keys of messages that agents wrote while they worked; see PostAside.
@@ -62,7 +65,8 @@ const maxAsides = 8
 
 // PostAside posts text that the agent of a turn writes while it works. Unlike Post, it lets messages that users wait
 // for overtake it.
-func (s *Messages) PostAside(ctx context.Context, to orchestrator.ConversationID, turn cli.TurnID, markdown string) error {
+func (s *Messages) PostAside(ctx context.Context, to orchestrator.ConversationID, turn cli.TurnID,
+	markdown string) error {
 	return s.post(ctx, to, AsidesOf(turn), markdown)
 }
 
@@ -141,8 +145,7 @@ func (s *Messages) Keep(ctx context.Context, m orchestrator.Message) error {
 	return nil
 }
 
-// Follow calls arrived with the message's number once it is in the chat, unless ductor restarts first. arrived must not
-// block.
+// Follow implements updates.Sender. arrived must not block.
 func (s *Messages) Follow(key string, arrived func(id int)) {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()
@@ -165,7 +168,7 @@ func (s *Messages) arrived(key string, id int) {
 	}
 }
 
-// Wake reports that messages were stored.
+// Wake implements updates.Sender.
 func (s *Messages) Wake() { signal(s.owed.wake) }
 
 // signal wakes the reader of c, which has capacity 1. It does nothing if a signal is pending.

@@ -51,8 +51,8 @@ const (
 	// Housekeeping calls change things that no user presses: pins, places in the queue, notes to delete. Never use it
 	// for an edit that makes a button invalid.
 	Housekeeping
-	// Sign calls are reactions and "typing…".
-	Sign
+	// Indicator calls are reactions and "typing…".
+	Indicator
 )
 
 // Call is an outgoing call.
@@ -68,9 +68,9 @@ type Call struct {
 	// Delay delays a call that may turn out to be unnecessary. Any other call of the chat drops an Optional one that
 	// waits. Drain makes an Ensured one at once. Not for Newest.
 	Delay time.Duration
-	// Beside makes an Ensured call in parallel with others of the chat, because it may take minutes. Calls of one key
+	// Parallel makes an Ensured call in parallel with others of the chat, because it may take minutes. Calls of one key
 	// stay in order.
-	Beside bool
+	Parallel bool
 	// Run makes the call. It may run several times, but never twice at once, and must return when its ctx is done.
 	Run func(ctx context.Context) error
 }

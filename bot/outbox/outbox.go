@@ -68,7 +68,9 @@ type Outbox struct {
 func New(o Options) *Outbox {
 	o = o.withDefaults()
 	life, kill := context.WithCancel(context.Background())
-	return &Outbox{opts: o, life: life, kill: kill, queues: make(map[int64]*queue), pace: newPace(o.Overall, botDebt, time.Now())}
+	return &Outbox{
+		opts: o, life: life, kill: kill, queues: make(map[int64]*queue), pace: newPace(o.Overall, botDebt, time.Now()),
+	}
 }
 
 // Restore loads the budgets from the Store. Call it before the first call.
@@ -131,19 +133,19 @@ func (o *Outbox) Go(ctx context.Context, c Call, done func(error)) {
 	if done == nil {
 		done = func(error) {}
 	}
-	o.post(&entry{Call: c, ctx: ctx, done: done})
+	o.post(&entry{call: c, ctx: ctx, done: done})
 }
 
 // post adds a call to the queue of its chat.
 func (o *Outbox) post(e *entry) {
 	now := time.Now()
 	o.mu.Lock()
-	if o.life.Err() != nil || o.closed && e.Delivery != Ensured {
+	if o.life.Err() != nil || o.closed && e.call.Delivery != Ensured {
 		o.mu.Unlock()
 		end([]*entry{e}, ErrClosed)
 		return
 	}
-	q := o.queueOf(e.Chat, now)
+	q := o.queueOf(e.call.Chat, now)
 	e.queue, e.posted = q, now
 	if e.ctx.Done() != nil {
 		e.unwatch = context.AfterFunc(e.ctx, func() { o.withdraw(e) })

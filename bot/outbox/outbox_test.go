@@ -179,7 +179,7 @@ func TestOutboxKeepsOnlyTheNewestEdit(t *testing.T) {
 func TestOutboxDropsWhatMayBeMissed(t *testing.T) {
 	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
 		typing := func() error {
-			return o.Do(t.Context(), Call{Chat: anna, Delivery: Optional, Priority: Sign, Run: r.run("typing")})
+			return o.Do(t.Context(), Call{Chat: anna, Delivery: Optional, Priority: Indicator, Run: r.run("typing")})
 		}
 		if err := typing(); err != nil {
 			t.Errorf("with budget: %v", err)
@@ -204,7 +204,7 @@ func TestOutboxRateLimitSilencesOneChat(t *testing.T) {
 		synctest.Wait()
 		o.Go(t.Context(), Call{Chat: anna, Delivery: Newest, Priority: Streaming, Key: "c", Run: r.run("anna edit")}, nil)
 		o.Go(t.Context(), Call{Chat: anna, Run: r.run("anna2")}, nil)
-		o.Go(t.Context(), Call{Chat: anna, Delivery: Optional, Priority: Sign, Run: r.run("typing")}, nil)
+		o.Go(t.Context(), Call{Chat: anna, Delivery: Optional, Priority: Indicator, Run: r.run("typing")}, nil)
 		o.Go(t.Context(), Call{Chat: ben, Run: r.run("ben")}, nil)
 		time.Sleep(10 * time.Second)
 		r.want(t, "0s anna1", "0s ben", "7s anna1", "8.1s anna2", "9.2s anna edit")

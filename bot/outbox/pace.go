@@ -52,7 +52,9 @@ func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 
 // learned returns the rate for resume to restore after a restart.
 func (p *pace) learned(chat int64, now time.Time) orchestrator.SendRate {
-	return orchestrator.SendRate{Chat: chat, Every: p.bucket.rate.Every, Burst: p.bucket.rate.Burst, Until: p.silent, Told: now}
+	return orchestrator.SendRate{
+		Chat: chat, Every: p.bucket.rate.Every, Burst: p.bucket.rate.Burst, Until: p.silent, Told: now,
+	}
 }
 
 func (p *pace) set(r Rate, now time.Time) {
@@ -68,7 +70,7 @@ func (p *pace) reservedTokens(priority Priority) int {
 		share = max(1, p.bucket.rate.Burst/4)
 	case Housekeeping:
 		share = max(1, p.bucket.rate.Burst/3)
-	case Sign:
+	case Indicator:
 		share = p.bucket.rate.Burst / 2
 	}
 	return min(share, p.bucket.rate.Burst-1)
@@ -107,11 +109,11 @@ func (p *pace) timeUntil(want, have float64) time.Duration {
 	return time.Duration((want-have)*float64(p.bucket.rate.Every)) + time.Microsecond
 }
 
-// take spends the token of a call.
-func (p *pace) take(now time.Time) { p.bucket.add(now, -1) }
+// spendToken spends the token of a call.
+func (p *pace) spendToken(now time.Time) { p.bucket.add(now, -1) }
 
-// giveBack returns the token of a call that was not made.
-func (p *pace) giveBack(now time.Time) { p.bucket.add(now, 1) }
+// returnToken returns the token of a call that was not made.
+func (p *pace) returnToken(now time.Time) { p.bucket.add(now, 1) }
 
 // betweenEdits returns the interval of streaming edits. It is longer while less than half of the burst is left, so that
 // the burst refills.
@@ -159,7 +161,10 @@ func (p *pace) refused(now time.Time, after time.Duration) {
 	r := Rate{Every: time.Duration(float64(p.bucket.rate.Every) * slower), Burst: p.bucket.rate.Burst * 3 / 4}
 	if left >= 1 {
 		// The calls before this one succeeded. Their number is the possible burst.
-		r = Rate{Every: time.Duration(float64(p.bucket.rate.Every) * littleSlower), Burst: p.bucket.rate.Burst - int(left) - 1}
+		r = Rate{
+			Every: time.Duration(float64(p.bucket.rate.Every) * littleSlower),
+			Burst: p.bucket.rate.Burst - int(left) - 1,
+		}
 	}
 	r.Every, r.Burst = min(r.Every, slowest*p.normal.Every), max(r.Burst, 1)
 	p.set(r, now)

@@ -236,7 +236,7 @@ func TestAReceiptIsSentOnlyWhereNothingElseIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
 				var receipt error
-				o.Go(t.Context(), Call{Chat: anna, Delivery: Optional, Priority: Sign, Delay: 700 * time.Millisecond, Run: r.run("receipt")},
+				o.Go(t.Context(), Call{Chat: anna, Delivery: Optional, Priority: Indicator, Delay: 700 * time.Millisecond, Run: r.run("receipt")},
 					func(err error) { receipt = err })
 				if c.answer > 0 {
 					time.Sleep(c.answer)

@@ -17,7 +17,7 @@ const (
 
 // entry is a posted call.
 type entry struct {
-	Call
+	call      Call
 	ctx       context.Context
 	done      func(error)
 	unwatch   func() bool // stops watching ctx
@@ -39,15 +39,15 @@ func end(entries []*entry, err error) {
 
 // queue contains the waiting calls of one chat. The mutex of the outbox guards it.
 type queue struct {
-	out     *Outbox
-	chat    Chat
-	pace    *pace
-	edit    time.Time       // no streaming edit before this time
-	waiting []*entry        // in the order of arrival
-	flying  *entry          // the call in flight; not in waiting
-	beside  map[string]bool // keys of calls in flight beside it
-	runs    bool
-	wake    chan struct{} // capacity 1: the queue changed
+	out      *Outbox
+	chat     Chat
+	pace     *pace
+	edit     time.Time       // no streaming edit before this time
+	waiting  []*entry        // in the order of arrival
+	flying   *entry          // the call in flight; not in waiting
+	parallel map[string]bool // keys of calls in flight beside it
+	runs     bool
+	wake     chan struct{} // capacity 1: the queue changed
 }
 
 // queueOf returns the queue of a chat. The caller holds the mutex.
@@ -57,7 +57,7 @@ func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	}
 	if len(o.queues) >= maxQueues {
 		for id, q := range o.queues {
-			if !q.runs && len(q.beside) == 0 && q.pace.usual(now) {
+			if !q.runs && len(q.parallel) == 0 && q.pace.usual(now) {
 				delete(o.queues, id)
 			}
 		}
@@ -66,7 +66,10 @@ func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	if chat.Group {
 		normal = o.opts.Group
 	}
-	q := &queue{out: o, chat: chat, beside: map[string]bool{}, pace: newPace(normal, chatDebt, now), wake: make(chan struct{}, 1)}
+	q := &queue{
+		out: o, chat: chat, parallel: map[string]bool{}, pace: newPace(normal, chatDebt, now),
+		wake: make(chan struct{}, 1),
+	}
 	o.queues[chat.ID] = q
 	return q
 }
@@ -82,8 +85,8 @@ func (q *queue) wakeLocked() {
 
 // landLocked records that a call was made.
 func (q *queue) landLocked(e *entry) {
-	if e.Beside {
-		delete(q.beside, e.Key)
+	if e.call.Parallel {
+		delete(q.parallel, e.call.Key)
 		return
 	}
 	q.flying = nil
@@ -98,7 +101,7 @@ func (q *queue) signal() {
 
 func (q *queue) count(d Delivery) (n int) {
 	for _, e := range q.waiting {
-		if e.Delivery == d {
+		if e.call.Delivery == d {
 			n++
 		}
 	}
@@ -107,9 +110,9 @@ func (q *queue) count(d Delivery) (n int) {
 
 // put adds e. If that ends a call, put returns it with the reason: e itself, or the call that e replaces.
 func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
-	switch e.Delivery {
+	switch e.call.Delivery {
 	case Newest:
-		if i := q.newest(e.Key); i >= 0 {
+		if i := q.newest(e.call.Key); i >= 0 {
 			old := q.waiting[i]
 			q.waiting[i] = e
 			return old, ErrReplaced
@@ -119,8 +122,8 @@ func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 		}
 	case Optional:
 		optional := q.count(Optional)
-		busy := len(q.waiting) > optional || q.flying != nil && q.flying.Delivery != Optional
-		if optional >= maxOptional || e.Delay == 0 && (busy || q.pace.wait(now, e.Priority, 0) > 0) {
+		busy := len(q.waiting) > optional || q.flying != nil && q.flying.call.Delivery != Optional
+		if optional >= maxOptional || e.call.Delay == 0 && (busy || q.pace.wait(now, e.call.Priority, 0) > 0) {
 			return e, ErrDropped
 		}
 	default:
@@ -128,8 +131,8 @@ func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 			return e, ErrFull
 		}
 	}
-	if e.Delay > 0 && !q.out.closed {
-		e.notBefore = now.Add(e.Delay)
+	if e.call.Delay > 0 && !q.out.closed {
+		e.notBefore = now.Add(e.call.Delay)
 	}
 	q.waiting = append(q.waiting, e)
 	return nil, nil
@@ -137,12 +140,12 @@ func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 
 // newest returns the index of the Newest call with a key, or -1.
 func (q *queue) newest(key string) int {
-	return slices.IndexFunc(q.waiting, func(e *entry) bool { return e.Delivery == Newest && e.Key == key })
+	return slices.IndexFunc(q.waiting, func(e *entry) bool { return e.call.Delivery == Newest && e.call.Key == key })
 }
 
 // putBack queues a call for a retry, before all others. It returns false if a newer call replaced it.
 func (q *queue) putBack(e *entry) bool {
-	if e.Delivery == Newest && q.newest(e.Key) >= 0 {
+	if e.call.Delivery == Newest && q.newest(e.call.Key) >= 0 {
 		return false
 	}
 	q.waiting = slices.Insert(q.waiting, 0, e)
@@ -160,7 +163,7 @@ func (q *queue) remove(e *entry) bool {
 // drop removes the calls of some deliveries from the queue and returns them.
 func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool {
-		drop := slices.Contains(deliveries, e.Delivery)
+		drop := slices.Contains(deliveries, e.call.Delivery)
 		if drop {
 			dropped = append(dropped, e)
 		}
@@ -172,7 +175,7 @@ func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 // endDelays releases the calls that wait only because they may turn out to be unnecessary.
 func (q *queue) endDelays() {
 	for _, e := range q.waiting {
-		if e.Delay > 0 && e.tries == 0 {
+		if e.call.Delay > 0 && e.tries == 0 {
 			e.notBefore = time.Time{}
 		}
 	}
@@ -180,20 +183,20 @@ func (q *queue) endDelays() {
 
 // heads returns, for each priority, the first call that may be made, or nil. A waiting Ensured call delays those with
 // its key. wait is the time until one of the others may be made, or 0.
-func (q *queue) heads(now time.Time) (first [Sign - Urgent + 1]*entry, wait time.Duration) {
-	held := maps.Clone(q.beside)
+func (q *queue) heads(now time.Time) (first [Indicator - Urgent + 1]*entry, wait time.Duration) {
+	held := maps.Clone(q.parallel)
 	for _, e := range q.waiting {
-		if e.Delivery == Ensured {
-			if held[e.Key] {
+		if e.call.Delivery == Ensured {
+			if held[e.call.Key] {
 				continue
 			}
-			held[e.Key] = true
+			held[e.call.Key] = true
 		}
 		if d := e.notBefore.Sub(now); d > 0 {
 			wait = sooner(wait, d)
 			continue
 		}
-		if at := e.Priority - Urgent; first[at] == nil {
+		if at := e.call.Priority - Urgent; first[at] == nil {
 			first[at] = e
 		}
 	}
@@ -208,9 +211,9 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// next removes and returns the call to make next, together with its budget. If there is none, wait is the time until
-// the next check, or 0 if no call waits. It drops Optional calls without budget, and all Optional calls if it returns
-// another call.
+// next removes and returns the call to make next, together with its budget. If no call may be made yet, wait is the
+// time until the next check, or 0 if no call waits. It drops Optional calls without budget, and all Optional calls if
+// it returns another call.
 func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
 	first, wait := q.heads(now)
 	for _, e := range first {
@@ -220,13 +223,13 @@ func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []
 		lack := q.budget(now, e)
 		switch {
 		case lack == 0:
-			q.take(now, e.Priority)
+			q.spendTokens(now, e.call.Priority)
 			q.remove(e)
-			if e.Delivery != Optional {
+			if e.call.Delivery != Optional {
 				dropped = append(dropped, q.drop(Optional)...)
 			}
 			return e, 0, dropped
-		case e.Delivery != Optional:
+		case e.call.Delivery != Optional:
 			wait = sooner(wait, lack)
 			continue
 		}
@@ -238,16 +241,16 @@ func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []
 // budget returns how long the budgets of the chat and of the bot delay a call.
 func (q *queue) budget(now time.Time, e *entry) time.Duration {
 	waited := now.Sub(e.posted)
-	wait := max(q.pace.wait(now, e.Priority, waited), q.out.pace.wait(now, e.Priority, waited))
-	if e.Priority == Streaming {
+	wait := max(q.pace.wait(now, e.call.Priority, waited), q.out.pace.wait(now, e.call.Priority, waited))
+	if e.call.Priority == Streaming {
 		wait = max(wait, q.edit.Sub(now))
 	}
 	return wait
 }
 
-func (q *queue) take(now time.Time, priority Priority) {
-	q.pace.take(now)
-	q.out.pace.take(now)
+func (q *queue) spendTokens(now time.Time, priority Priority) {
+	q.pace.spendToken(now)
+	q.out.pace.spendToken(now)
 	q.out.usage.add(now)
 	if priority == Streaming {
 		q.edit = now.Add(q.pace.betweenEdits(now))

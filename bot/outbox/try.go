@@ -23,15 +23,15 @@ func (q *queue) run() {
 		o.mu.Lock()
 		e, wait, dropped := q.next(time.Now())
 		q.flying, q.runs = e, e != nil || wait > 0
-		if e != nil && e.Beside {
-			q.flying, q.beside[e.Key] = nil, true
+		if e != nil && e.call.Parallel {
+			q.flying, q.parallel[e.call.Key] = nil, true
 		}
 		runs := q.runs
 		o.mu.Unlock()
 		end(dropped, ErrDropped)
 		switch {
-		case e != nil && e.Beside:
-			o.wg.Go(func() { q.makeBeside(e) })
+		case e != nil && e.call.Parallel:
+			o.wg.Go(func() { q.makeParallel(e) })
 			continue
 		case e != nil:
 			q.make(e)
@@ -72,9 +72,9 @@ func (o *Outbox) pause(tries int) time.Duration {
 	return time.Duration(float64(min(d, lastPause)) * (0.75 + o.opts.Jitter()/4))
 }
 
-// makeBeside makes a call while the queue makes others. Then it makes the queue continue with the calls that waited for
+// makeParallel makes a call while the queue makes others. Then it makes the queue continue with the calls that waited for
 // this one.
-func (q *queue) makeBeside(e *entry) {
+func (q *queue) makeParallel(e *entry) {
 	q.make(e)
 	q.out.mu.Lock()
 	q.wakeLocked()
@@ -85,21 +85,21 @@ func (q *queue) makeBeside(e *entry) {
 // make tries e once and handles the outcome.
 func (q *queue) make(e *entry) {
 	o := q.out
-	err := o.try(e.ctx, e.Call)
+	err := o.try(e.ctx, e.call)
 	now := time.Now()
 	if errors.Is(err, ErrNotNeeded) {
 		o.settle(e, now)
 		return
 	}
 	trouble := o.opts.Trouble(err)
-	v := judge(e.Call, err, trouble)
+	v := judge(e.call, err, trouble)
 	learned := o.learn(q, trouble, now)
 	o.mu.Lock()
 	q.landLocked(e)
 	switch {
 	case v != decided && o.life.Err() != nil:
 		v, err = decided, ErrClosed
-	case v != decided && o.closed && e.Delivery == Newest: // like the calls that waited when Drain came
+	case v != decided && o.closed && e.call.Delivery == Newest: // like the calls that waited when Drain came
 		v, err = decided, ErrClosed
 	case v != decided && e.ctx.Err() != nil:
 		v, err = decided, context.Cause(e.ctx)
@@ -114,7 +114,7 @@ func (q *queue) make(e *entry) {
 	if v == decided {
 		end([]*entry{e}, err)
 	} else {
-		o.opts.Log.Debug("call waits", "chat", e.Chat.ID, "err", err)
+		o.opts.Log.Debug("call waits", "chat", e.call.Chat.ID, "err", err)
 	}
 	o.save(learned)
 }
@@ -123,8 +123,8 @@ func (q *queue) make(e *entry) {
 func (o *Outbox) settle(e *entry, now time.Time) {
 	o.mu.Lock()
 	e.queue.landLocked(e)
-	e.queue.pace.giveBack(now)
-	o.pace.giveBack(now)
+	e.queue.pace.returnToken(now)
+	o.pace.returnToken(now)
 	o.mu.Unlock()
 	end([]*entry{e}, nil)
 }
@@ -252,7 +252,7 @@ func (o *Outbox) admit(ctx context.Context, priority Priority, began time.Time) 
 		o.mu.Lock()
 		wait := o.pace.wait(now, priority, now.Sub(began))
 		if wait == 0 {
-			o.pace.take(now)
+			o.pace.spendToken(now)
 			o.usage.add(now)
 		}
 		o.mu.Unlock()

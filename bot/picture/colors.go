@@ -33,15 +33,19 @@ const (
 func themeColors(theme Theme) [colors]color.NRGBA {
 	if theme == Dark {
 		return [colors]color.NRGBA{
-			Back: hex(0x17212b), Ink: hex(0xe6edf3), Muted: hex(0x93a1b0), Grid: hex(0x34414f), Header: hex(0x22303d), Accent: hex(0x6cb6ff),
-			Added: hex(0x7ee787), AddedBack: hex(0x143626), Removed: hex(0xff9a92), RemovedBack: hex(0x46202a),
-			Mark1: hex(0x6cb6ff), Mark2: hex(0xf0a35e), Mark3: hex(0x7ee787), Mark4: hex(0xd2a8ff), Mark5: hex(0xffd866), Mark6: hex(0xff9a92),
+			Back: hex(0x17212b), Ink: hex(0xe6edf3), Muted: hex(0x93a1b0), Grid: hex(0x34414f), Header: hex(0x22303d),
+			Accent: hex(0x6cb6ff),
+			Added:  hex(0x7ee787), AddedBack: hex(0x143626), Removed: hex(0xff9a92), RemovedBack: hex(0x46202a),
+			Mark1: hex(0x6cb6ff), Mark2: hex(0xf0a35e), Mark3: hex(0x7ee787), Mark4: hex(0xd2a8ff),
+			Mark5: hex(0xffd866), Mark6: hex(0xff9a92),
 		}
 	}
 	return [colors]color.NRGBA{
-		Back: hex(0xffffff), Ink: hex(0x1f2328), Muted: hex(0x59636e), Grid: hex(0xd1d9e0), Header: hex(0xeef2f6), Accent: hex(0x0860ca),
-		Added: hex(0x0b5a23), AddedBack: hex(0xdafbe1), Removed: hex(0x9a1222), RemovedBack: hex(0xffe4e1),
-		Mark1: hex(0x0969da), Mark2: hex(0xbc4c00), Mark3: hex(0x1a7f37), Mark4: hex(0x8250df), Mark5: hex(0x9a6700), Mark6: hex(0xcf222e),
+		Back: hex(0xffffff), Ink: hex(0x1f2328), Muted: hex(0x59636e), Grid: hex(0xd1d9e0), Header: hex(0xeef2f6),
+		Accent: hex(0x0860ca),
+		Added:  hex(0x0b5a23), AddedBack: hex(0xdafbe1), Removed: hex(0x9a1222), RemovedBack: hex(0xffe4e1),
+		Mark1: hex(0x0969da), Mark2: hex(0xbc4c00), Mark3: hex(0x1a7f37), Mark4: hex(0x8250df), Mark5: hex(0x9a6700),
+		Mark6: hex(0xcf222e),
 	}
 }
 

@@ -19,7 +19,9 @@ func openFaces() (faces [2]font.Face, err error) {
 		if err != nil {
 			return faces, err
 		}
-		faces[weight], err = opentype.NewFace(parsed, &opentype.FaceOptions{Size: fontSize, DPI: 72, Hinting: font.HintingFull})
+		faces[weight], err = opentype.NewFace(parsed, &opentype.FaceOptions{
+			Size: fontSize, DPI: 72, Hinting: font.HintingFull,
+		})
 		if err != nil {
 			return faces, err
 		}

@@ -109,7 +109,8 @@ func (c *Canvas) paint(at image.Rectangle, in Color) {
 }
 
 func (c *Canvas) pixels(box Box) image.Rectangle {
-	x, y := func(columns float64) int { return border + int(math.Round(columns*cellWidth)) }, func(rows float64) int { return border + int(math.Round(rows*cellHeight)) }
+	x := func(columns float64) int { return border + int(math.Round(columns*cellWidth)) }
+	y := func(rows float64) int { return border + int(math.Round(rows*cellHeight)) }
 	at := image.Rect(x(box.Column), y(box.Row), x(box.Column+box.Columns), y(box.Row+box.Rows))
 	return at.Intersect(image.Rect(border, border, c.image.Rect.Max.X-border, c.image.Rect.Max.Y-border))
 }

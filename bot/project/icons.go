@@ -137,7 +137,8 @@ func (i *Icons) scheduleLocked(in orchestrator.ConversationID, after time.Durati
 	t.due = true
 	time.AfterFunc(after, func() {
 		i.opts.Outbox.Go(context.Background(), outbox.Call{
-			Chat: outbox.ChatOf(in.Chat), Delivery: outbox.Newest, Priority: outbox.Sign, Key: fmt.Sprint("icon/", in.Topic), Idempotent: true,
+			Chat: outbox.ChatOf(in.Chat), Delivery: outbox.Newest, Priority: outbox.Indicator,
+			Key: fmt.Sprint("icon/", in.Topic), Idempotent: true,
 			Run: func(ctx context.Context) error { return i.change(ctx, in) },
 		}, func(err error) { i.done(in, err) })
 	})

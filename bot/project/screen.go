@@ -159,7 +159,9 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, page int) (tga
 	if len(all) == 0 {
 		text = p.Text("project.none", dir)
 	}
-	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string { return button("", opList, strconv.Itoa(page))[0].Data })
+	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string {
+		return button("", opList, strconv.Itoa(page))[0].Data
+	})
 	var k tgapi.Keyboard
 	for _, one := range all[from:to] {
 		name := render.Cut(one.Name, 60)
@@ -231,7 +233,9 @@ func (s *Screen) trees(ctx context.Context, by orchestrator.Press) (tgapi.Page, 
 		}
 		text, k = append(text, line), append(k, row)
 	}
-	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(k, button(p.Text("common.back"), opList, "0"))}, nil
+	return tgapi.Page{
+		Text: strings.Join(text, "\n"), Keyboard: append(k, button(p.Text("common.back"), opList, "0")),
+	}, nil
 }
 
 func sign(current bool) string {

@@ -75,7 +75,9 @@ func (s *Screen) setUpTopic(
 		}
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	o := Opened{In: by.Conversation, Text: p.Text("project.topic-opened", name), First: p.Text("project.topic-first", dir)}
+	o := Opened{
+		In: by.Conversation, Text: p.Text("project.topic-opened", name), First: p.Text("project.topic-first", dir),
+	}
 	if wants.Agent != "" {
 		who := render.AgentName(p, wants.Agent)
 		if wants.Model != "" {

@@ -188,7 +188,8 @@ func (b *builder) blocks() Text {
 
 func sortEntities(es []Entity) {
 	slices.SortStableFunc(es, func(a, b Entity) int {
-		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(b.Length, a.Length), cmp.Compare(rank(a.Kind), rank(b.Kind)))
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(b.Length, a.Length),
+			cmp.Compare(rank(a.Kind), rank(b.Kind)))
 	})
 }
 

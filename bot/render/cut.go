@@ -95,7 +95,7 @@ func (c *cuts) note(at int, prev, r rune, code bool, rest string) {
 }
 
 // charBoundary returns the last position at or before byte n of s that is not inside of a displayed character, or 0 if
-// there is none near.
+// none is near.
 func charBoundary(s string, n int) int {
 	const furthest = 256
 	for i := n; i > 0 && i > n-furthest; {

@@ -117,7 +117,10 @@ func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // eastAsian reports whether r belongs to a script that is written without spaces, or to its punctuation.
 func eastAsian(r rune) bool {
-	return r >= 0x2e80 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo) ||
+	scripts := []*unicode.RangeTable{
+		unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo,
+	}
+	return r >= 0x2e80 && (unicode.In(r, scripts...) ||
 		r >= 0x3000 && r <= 0x303f || r >= 0xff01 && r <= 0xff65)
 }
 

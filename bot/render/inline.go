@@ -166,8 +166,8 @@ func unescape(b []byte) string {
 	return out.String()
 }
 
-// reference resolves the character reference at the start of b and returns its length. If there is none, it returns the
-// ampersand.
+// reference resolves the character reference at the start of b and returns its length. Without a reference it returns
+// the ampersand.
 func reference(b []byte) (string, int) {
 	const longest = 33
 	end := bytes.IndexByte(b[:min(len(b), longest)], ';')

@@ -14,9 +14,9 @@ import (
 var sharedParser = sync.OnceValue(newParser)
 
 // Markdown renders src, which is GitHub-flavoured Markdown, as far as Telegram can show it. Any source gives a valid
-// Text, even one that ends in the middle of a construct. Only markup is lost: what cannot be formatted appears as text
-// (links and images that Telegram does not accept as "label (address)"; HTML and reference definitions literally). Line
-// breaks stay line breaks. Safe for concurrent use.
+// Text, even one that ends in the middle of a construct. Only markup is lost: content that cannot be formatted appears
+// as text (links and images that Telegram does not accept as "label (address)"; HTML and reference definitions
+// literally). Line breaks stay line breaks. Safe for concurrent use.
 func Markdown(src string) Text {
 	if len(src) > maxBlock {
 		s := Stream{}

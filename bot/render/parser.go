@@ -96,7 +96,8 @@ type links struct{ parser.InlineParser }
 const maxAddress = 4 << 10
 
 func (l links) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
-	if line, _ := block.PeekLine(); len(line) > maxAddress && line[0] == ']' && line[1] == '(' && bytes.IndexByte(line[:maxAddress], ')') < 0 {
+	if line, _ := block.PeekLine(); len(line) > maxAddress && line[0] == ']' && line[1] == '(' &&
+		bytes.IndexByte(line[:maxAddress], ')') < 0 {
 		return nil
 	}
 	return l.InlineParser.Parse(parent, block, pc)

@@ -153,7 +153,8 @@ func headingOf(line, path string) bool {
 
 // ReadSpan parses a duration written by a user: "45m", "2 hours".
 func ReadSpan(text string) (time.Duration, error) {
-	plain := strings.NewReplacer(" ", "", "minutes", "m", "minute", "m", "mins", "m", "min", "m", "hours", "h", "hour", "h", "seconds", "s")
+	plain := strings.NewReplacer(" ", "", "minutes", "m", "minute", "m", "mins", "m", "min", "m",
+		"hours", "h", "hour", "h", "seconds", "s")
 	return time.ParseDuration(plain.Replace(strings.ToLower(text)))
 }
 

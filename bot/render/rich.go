@@ -74,7 +74,9 @@ func Lay(t Text) []Block {
 		if kind == Paragraph {
 			part = trimLines(part)
 		}
-		part.Entities = slices.DeleteFunc(slices.Clone(part.Entities), func(e Entity) bool { return e.Kind == Pre || e.Kind.quote() })
+		part.Entities = slices.DeleteFunc(slices.Clone(part.Entities), func(e Entity) bool {
+			return e.Kind == Pre || e.Kind.quote()
+		})
 		switch {
 		case IsBlank(part.Text):
 		case kind == QuoteOf:
@@ -183,7 +185,7 @@ func headOf(blocks []Block, room extent) (out []Block) {
 	return out
 }
 
-// head returns the beginning of a block, or nothing if there is no room for it.
+// head returns the beginning of a block, as much as the room allows.
 func (b Block) head(room extent) []Block {
 	const least = 64 // fewest units worth a block
 	if room.units < least || room.blocks < 2 {

@@ -58,7 +58,8 @@ func (s *source) valid(all []Entity, of func(Kind) bool) (some []Entity) {
 // place returns at, moved into the text and out of a surrogate pair.
 func (s *source) place(at int) int {
 	at = min(max(at, 0), len(s.units))
-	if at > 0 && at < len(s.units) && utf16.DecodeRune(rune(s.units[at-1]), rune(s.units[at])) != unicode.ReplacementChar {
+	if at > 0 && at < len(s.units) &&
+		utf16.DecodeRune(rune(s.units[at-1]), rune(s.units[at])) != unicode.ReplacementChar {
 		at++
 	}
 	return at
@@ -185,7 +186,9 @@ func (s *source) code(e Entity, from, end int) {
 	}
 	ticks += "```"[:max(3-len(ticks), 0)]
 	s.ownLine()
-	language := strings.Join(strings.FieldsFunc(e.Language, func(r rune) bool { return r == '`' || unicode.IsSpace(r) }), "-")
+	language := strings.Join(strings.FieldsFunc(e.Language, func(r rune) bool {
+		return r == '`' || unicode.IsSpace(r)
+	}), "-")
 	s.WriteString(ticks + language + "\n" + strings.TrimRight(text, "\n") + "\n" + ticks)
 	if end < len(s.units) && s.units[end] != '\n' {
 		s.WriteString("\n")

@@ -53,7 +53,7 @@ func (s *Stream) Append(md string) {
 	s.cached = nil
 }
 
-// Retract removes the last n bytes, or everything if there are fewer.
+// Retract removes the last n bytes, but at most everything.
 func (s *Stream) Retract(n int) {
 	if n <= 0 {
 		return
@@ -104,8 +104,8 @@ func (s *Stream) render() Text {
 	return s.joined(r)
 }
 
-// advance parses the source after the last mark, and moves the mark to the last final block in it. found is false if
-// there is none; then r contains the rendering of what follows the mark.
+// advance parses the source after the last mark, and moves the mark to the last final block in it. found is false
+// without a final block; then r contains the rendering of the text after the mark.
 func (s *Stream) advance(after []byte) (r *renderer, found bool) {
 	from, fence := s.last().source, s.fence(after)
 	raw := append([]byte(fence), after...)
@@ -189,7 +189,7 @@ func openFence(doc ast.Node, source []byte) string {
 }
 
 // finalBlock returns the last top-level block whose start cannot change any more: its first line is complete, and the
-// line before it is blank. Everything before it is final. It returns nil if there is no such block after the first.
+// line before it is blank. Everything before it is final. It returns nil if only the first block is left.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())

@@ -21,7 +21,9 @@ func ownTools() map[string]lang.Key {
 
 // kinds has the texts for kinds of tools.
 func kinds() map[string]lang.Key {
-	return map[string]lang.Key{"shell": "tool.shell", "read": "tool.read", "edit": "tool.edit", "search": "tool.search", "web": "tool.web"}
+	return map[string]lang.Key{
+		"shell": "tool.shell", "read": "tool.read", "edit": "tool.edit", "search": "tool.search", "web": "tool.web",
+	}
 }
 
 // ToolName returns the name of a tool for users. Tools of a common kind, ductor's own tools and those that ask the user

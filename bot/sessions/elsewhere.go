@@ -32,7 +32,7 @@ func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int,
 	for i, f := range found {
 		name := fmt.Sprintf("%d. %s%s", page*perPage+i+1, pin(f.Session), render.Cut(s.title(p, f.Session), titleShown))
 		text = append(text, "", name, "    "+s.about(p, f.Session))
-		k = append(k, []tgapi.Button{newButton(name, opMoving, string(f.ID), "")})
+		k = append(k, []tgapi.Button{newButton(name, opMoving, string(f.Session.ID), "")})
 	}
 	k = append(k, arrows(page, more, func(sign string, to int) tgapi.Button {
 		return newButton(sign, opElsewhere, strconv.Itoa(to), string(shown))

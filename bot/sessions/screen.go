@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configures a Screen. Files and Away may be nil; all other fields are required.
+// Options configures a Screen. Files and SetAway may be nil; all other fields are required.
 type Options struct {
 	Sessions orchestrator.Sessions
 	// returns the session that a chat's next message continues, or ""
@@ -23,14 +23,10 @@ type Options struct {
 	Lang    *lang.Choices
 	// lists the turns that files can return to; nil if no file changes are recorded
 	Files func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
-	Away  Away // nil: terminals do not ask in the chat
-}
-
-// Away records whether the owner is away from the machine's terminals.
-type Away interface {
-	// SetAway accepts "on", "off" or "auto". It returns ErrNotOwner if the user is not an owner, ErrBadChoice for any
-	// other word, and ErrNoHooks if no agent would ask in this chat.
-	SetAway(by orchestrator.Press, choice string) error
+	// SetAway records whether the owner is away from the machine's terminals: "on", "off" or "auto". It returns
+	// ErrNotOwner if the user is not an owner, ErrBadChoice for any other word, and ErrNoHooks if no agent would ask in
+	// this chat. nil: terminals do not ask in the chat.
+	SetAway func(by orchestrator.Press, choice string) error
 }
 
 // ErrNoHooks means that no agent in a terminal is configured to ask ductor.
@@ -82,7 +78,8 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	}
 	a, err := s.act(ctx, by, p)
 	switch {
-	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn):
+	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere),
+		errors.Is(err, orchestrator.ErrNoTurn):
 		page, err := s.list(ctx, by.Conversation, listed{})
 		return tgapi.Answer{Text: say.Text("sessions.gone"), Edit: page}, err
 	case errors.Is(err, orchestrator.ErrSessionInUse):
@@ -143,7 +140,8 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 }
 
 // change handles the operations after which the page of the session stays open.
-func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op, id orchestrator.SessionID) (a tgapi.Answer, err error) {
+func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op,
+	id orchestrator.SessionID) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	var now orchestrator.Session
 	switch op {
@@ -177,7 +175,8 @@ func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op, id or
 }
 
 // resumed shows the page of a session that became the current one.
-func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.Session, said string, err error) (tgapi.Answer, error) {
+func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.Session, said string,
+	err error) (tgapi.Answer, error) {
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
@@ -185,7 +184,8 @@ func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.S
 	return tgapi.Answer{Text: said, Edit: page}, err
 }
 
-func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (tgapi.Answer, error) {
+func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID,
+	id orchestrator.SessionID) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(in.Chat)
 	now, err := s.o.Sessions.Session(ctx, in, id)
 	if err != nil {

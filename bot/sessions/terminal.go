@@ -30,13 +30,15 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 	text := []string{p.Text("sessions.terminal-none")}
 	var keyboard tgapi.Keyboard
 	for _, f := range all {
-		b, ok := storedButton(render.AgentName(p, f.Agent)+": "+render.Cut(f.First, titleShown), opStored, f.Agent, f.ID)
+		b, ok := storedButton(render.AgentName(p, f.Agent)+": "+render.Cut(f.First, titleShown), opStored, f.Agent,
+			f.ID)
 		if !ok || len(keyboard) == perPage {
 			continue
 		}
 		keyboard = append(keyboard, []tgapi.Button{b})
 		text[0] = p.Text("sessions.terminal-list", f.Dir)
-		text = append(text, "", p.Text("sessions.terminal-entry", len(keyboard), render.AgentName(p, f.Agent), s.ago(p, f.Used)), "    “"+render.Cut(f.First, excerptShown)+"”")
+		text = append(text, "", p.Text("sessions.terminal-entry", len(keyboard), render.AgentName(p, f.Agent),
+			s.ago(p, f.Used)), "    “"+render.Cut(f.First, excerptShown)+"”")
 		if f.Last != f.First {
 			text = append(text, "    … “"+render.Cut(f.Last, excerptShown)+"”")
 		}
@@ -82,8 +84,8 @@ func TakeOver(p lang.Printer, agent cli.Agent, id cli.AgentSessionID) (tgapi.But
 func (s *Screen) setAway(by orchestrator.Press, choice string) (render.Text, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	err := orchestrator.ErrBadChoice
-	if s.o.Away != nil {
-		err = s.o.Away.SetAway(by, choice)
+	if s.o.SetAway != nil {
+		err = s.o.SetAway(by, choice)
 	}
 	said := map[string]lang.Key{"on": "terminal.away-on", "off": "terminal.away-off", "auto": "terminal.away-auto"}
 	switch {
@@ -117,5 +119,6 @@ func (s *Screen) Terminal(ctx context.Context, by orchestrator.Press, args strin
 	case err != nil:
 		return render.Text{}, err
 	}
-	return render.Concat(render.Plain(p.Text("sessions.terminal", render.AgentName(p, agent))+"\n\n"), render.CodeBlock("", line)), nil
+	return render.Concat(render.Plain(p.Text("sessions.terminal", render.AgentName(p, agent))+"\n\n"),
+		render.CodeBlock("", line)), nil
 }

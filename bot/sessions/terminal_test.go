@@ -50,7 +50,7 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 	r.must(err)
 	s, err := r.db.Session(t.Context(), conv.Session)
 	r.must(err)
-	if own := s.AgentSessions[orchestrator.AgentEnv{Agent: "codex"}]; own.ID != "thread-1" || !own.Terminal || conv.Agent != "codex" || s.Title != "fix the lexer" || s.Messages != 0 {
+	if own := s.AgentSessions[orchestrator.AgentEnv{Agent: "codex"}]; own.ID != "thread-1" || !own.Terminal || conv.Agent != "codex" || s.Title != "fix the lexer" || s.Totals.Messages != 0 {
 		t.Errorf("the session is %+v of %q", s, conv.Agent)
 	}
 	if said := terminal(); !strings.HasSuffix(said, "cd /src && codex --resume thread-1") || r.agents.released != 1 {

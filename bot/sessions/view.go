@@ -38,15 +38,16 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l lis
 	text := []string{s.head(p, l, len(found) > 0)}
 	var keyboard tgapi.Keyboard
 	for i, f := range found {
-		name := fmt.Sprintf("%d. %s%s", l.page*perPage+i+1, pin(f.Session), render.Cut(s.title(p, f.Session), titleShown))
-		if f.ID == current {
+		name := fmt.Sprintf("%d. %s%s", l.page*perPage+i+1, pin(f.Session),
+			render.Cut(s.title(p, f.Session), titleShown))
+		if f.Session.ID == current {
 			name += " ✓"
 		}
 		text = append(text, "", name, "    "+s.about(p, f.Session))
 		if f.Excerpt != "" {
 			text = append(text, "    “"+render.Cut(f.Excerpt, excerptShown)+"”")
 		}
-		keyboard = append(keyboard, []tgapi.Button{newButton(name, opOpen, string(f.ID), "")})
+		keyboard = append(keyboard, []tgapi.Button{newButton(name, opOpen, string(f.Session.ID), "")})
 	}
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, s.navigation(p, l, more)...)}, nil
 }
@@ -152,25 +153,33 @@ func (s *Screen) buttons(p lang.Printer, now orchestrator.Session, current orche
 }
 
 // turns lists the messages of a session, newest first, each with a button to fork the session there.
-func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, page int) (tgapi.Page, error) {
+func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
+	page int) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	all, err := s.o.Sessions.Turns(ctx, in, id, turnsShown)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string { return newButton("", opTurns, string(id), strconv.Itoa(page)).Data })
+	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string {
+		return newButton("", opTurns, string(id), strconv.Itoa(page)).Data
+	})
 	var k tgapi.Keyboard
 	for i := from; i < to; i++ {
 		t := all[len(all)-1-i]
 		text := p.Moment(t.Queued.Local()) + " " + render.Cut(render.OneLine(t.Prompt.Text), titleShown)
 		k = append(k, []tgapi.Button{newButton(text, opFork, string(t.ID), "")})
 	}
-	return tgapi.Page{Text: p.Text("sessions.which-turn"), Keyboard: append(append(k, pager...), []tgapi.Button{OpenButton(p, id)})}, nil
+	return tgapi.Page{
+		Text: p.Text("sessions.which-turn"), Keyboard: append(append(k, pager...), []tgapi.Button{OpenButton(p, id)}),
+	}, nil
 }
 
 func (s *Screen) deletePage(p lang.Printer, now orchestrator.Session) tgapi.Page {
 	yes := newButton(p.Text("sessions.delete"), opDeleted, string(now.ID), "")
-	return tgapi.Page{Text: p.Text("sessions.really-delete", render.Cut(s.title(p, now), titleShown)), Keyboard: tgapi.Keyboard{{yes}, {OpenButton(p, now.ID)}}}
+	return tgapi.Page{
+		Text:     p.Text("sessions.really-delete", render.Cut(s.title(p, now), titleShown)),
+		Keyboard: tgapi.Keyboard{{yes}, {OpenButton(p, now.ID)}},
+	}
 }
 
 func pin(s orchestrator.Session) string {
@@ -216,14 +225,14 @@ func (s *Screen) ago(p lang.Printer, at time.Time) string {
 // messages.
 func Counts(p lang.Printer, of orchestrator.Session) string {
 	var counts []string
-	if of.Messages > 0 {
-		counts = append(counts, p.Text("sessions.messages", of.Messages))
+	if of.Totals.Messages > 0 {
+		counts = append(counts, p.Text("sessions.messages", of.Totals.Messages))
 	}
-	if of.CostUSD > 0 {
-		counts = append(counts, p.Cost(of.CostUSD))
+	if of.Totals.CostUSD > 0 {
+		counts = append(counts, p.Cost(of.Totals.CostUSD))
 	}
-	if of.Tokens > 0 {
-		counts = append(counts, p.Tokens(of.Tokens))
+	if of.Totals.Tokens > 0 {
+		counts = append(counts, p.Tokens(of.Totals.Tokens))
 	}
 	return p.List(counts...)
 }

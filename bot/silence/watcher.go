@@ -61,14 +61,18 @@ func (w *Watcher) Follow(t orchestrator.Turn) *Turn {
 
 func keyOf(turn cli.TurnID) string { return "silence/" + string(turn) }
 
-func (w *Watcher) open(turn cli.TurnID, to orchestrator.ConversationID, content func() message.Content) *message.Message {
+func (w *Watcher) open(turn cli.TurnID, to orchestrator.ConversationID,
+	content func() message.Content) *message.Message {
 	return w.opts.Messages.Open(message.Spec{
-		Key: keyOf(turn), Turn: turn, To: to, Content: func(context.Context) (message.Content, error) { return content(), nil },
+		Key: keyOf(turn), Turn: turn, To: to, Content: func(context.Context) (message.Content, error) {
+			return content(), nil
+		},
 	})
 }
 
 // Press handles the Wait button of a message. It removes the notice.
-func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (tgapi.Answer, error) {
+func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, below int,
+	data string) (tgapi.Answer, error) {
 	p := w.opts.Lang.Of(in.Chat)
 	turn := cli.TurnID(data)
 	w.mu.Lock()
@@ -78,7 +82,7 @@ func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, bel
 		k.end(waited)
 		return tgapi.Answer{Text: p.Text("silence.waiting")}, nil
 	}
-	key, err := w.opts.Messages.At(ctx, in, below)
+	key, err := w.opts.Messages.KeyAt(ctx, in, below)
 	if err != nil || key != keyOf(turn) {
 		return tgapi.Stale(p), err
 	}
@@ -88,7 +92,9 @@ func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, bel
 
 // Forget removes the notice that a previous process may have left for a turn.
 func (w *Watcher) Forget(turn cli.TurnID, in orchestrator.ConversationID) {
-	w.open(turn, in, func() message.Content { return message.Content{Life: message.Goes} }).Update(outbox.Awaited)
+	w.open(turn, in, func() message.Content {
+		return message.Content{Lifecycle: message.DeleteWhenDone}
+	}).Update(outbox.Awaited)
 }
 
 // state is the reason why a turn has or has no notice.
@@ -191,7 +197,7 @@ func (k *Turn) content() message.Content {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state != silent {
-		return message.Content{Life: message.Goes}
+		return message.Content{Lifecycle: message.DeleteWhenDone}
 	}
 	o := k.watcher.opts
 	p := o.Lang.Of(k.turn.Prompt.Conversation.Chat)
@@ -203,8 +209,9 @@ func (k *Turn) content() message.Content {
 	}
 	wait := tgapi.Button{Text: p.Text("silence.wait"), Data: fmt.Sprint(Action, ":", k.turn.ID)}
 	return message.Content{
-		Text: render.Plain(text), Keyboard: tgapi.Keyboard{{o.Stop(p, k.turn.ID), wait}}, ReplyTo: k.turn.Prompt.Message,
-		Silent: o.Quiet != nil && o.Quiet(time.Now()),
+		Text: render.Plain(text), Keyboard: tgapi.Keyboard{{o.Stop(p, k.turn.ID), wait}},
+		ReplyTo: k.turn.Prompt.Message,
+		Silent:  o.Quiet != nil && o.Quiet(time.Now()),
 	}
 }
 

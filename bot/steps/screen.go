@@ -48,10 +48,10 @@ func data(turn cli.TurnID, op rune, n int) string {
 	return d
 }
 
-// Press handles a press on a message of in. what is the button's data without the action.
-func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, what string) (tgapi.Answer, error) {
+// Press handles a press on a message of in. data is the button's data without the action.
+func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, data string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
-	id, rest, _ := strings.Cut(what, ":")
+	id, rest, _ := strings.Cut(data, ":")
 	turn := cli.TurnID(id)
 	op, n := rune(0), 0
 	if rest != "" {
@@ -71,7 +71,8 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on i
 	return answer, err
 }
 
-func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on int, turn cli.TurnID, op rune, n int) (tgapi.Answer, error) {
+func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on int, turn cli.TurnID, op rune,
+	n int) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	switch op {
 	case 0, opPage:
@@ -79,7 +80,11 @@ func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on in
 		if err != nil || op == opPage {
 			return tgapi.Answer{Formatted: text, Edit: tgapi.Page{Keyboard: keyboard}}, err
 		}
-		return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(in, message.Content{Text: text, Keyboard: keyboard, ReplyTo: on})}}, nil
+		return tgapi.Answer{
+			Messages: []orchestrator.Message{
+				message.Compose(in, message.Content{Text: text, Keyboard: keyboard, ReplyTo: on}),
+			},
+		}, nil
 	case opStep, opFile:
 		step, err := s.Steps.Step(ctx, in, turn, n)
 		switch {
@@ -102,7 +107,8 @@ const (
 )
 
 // list returns a page of the steps of a turn.
-func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID, page int) (render.Text, tgapi.Keyboard, error) {
+func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID,
+	page int) (render.Text, tgapi.Keyboard, error) {
 	p := s.Lang.Of(in.Chat)
 	all, err := s.Steps.StepsOf(ctx, in, turn)
 	if err == nil && len(all) == 0 {
@@ -173,7 +179,9 @@ func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (
 	var keyboard tgapi.Keyboard
 	if out := strings.TrimSpace(step.Output); out != "" {
 		parts = append(parts, render.Plain("\n"), render.Styled(render.Expandable, render.LastLines(out, outputMost)))
-		keyboard = append(keyboard, []tgapi.Button{{Text: p.Text("steps.whole"), Data: data(turn, opFile, step.Number)}})
+		keyboard = append(keyboard, []tgapi.Button{
+			{Text: p.Text("steps.whole"), Data: data(turn, opFile, step.Number)},
+		})
 	} else {
 		parts = append(parts, render.Plain("\n"), render.Styled(render.Italic, p.Text("steps.no-output")))
 	}

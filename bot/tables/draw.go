@@ -12,7 +12,7 @@ const (
 	widest  = 2 * picture.PhoneColumns // of a table with many columns; wider cells are broken into lines
 	perCell = 10                       // a narrower column is hard to read
 	gapWide = 2
-	rowsMax = 160  // lines; the picture omits the others and says so
+	rowsMax = 160  // lines; the picture counts the omitted ones
 	columns = 32   // columns; the picture omits the others
 	cellMax = 2048 // characters of a cell; the picture omits the others
 )

@@ -50,7 +50,8 @@ func Row(p lang.Printer, turn cli.TurnID, answer string) []tgapi.Button {
 }
 
 // Press handles a press on a message of in.
-func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (tgapi.Answer, error) {
+func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, below int,
+	data string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	name, turn, _ := strings.Cut(data, ":")
 	theme, known := picture.ThemeOf(name)

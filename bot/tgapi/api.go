@@ -52,7 +52,8 @@ func (a *API) Call(ctx context.Context, method string, params, result any) error
 	if err != nil {
 		return fmt.Errorf("%s: encode: %w", method, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+"/bot"+a.token+"/"+method, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+"/bot"+a.token+"/"+method,
+		bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("%s: the API base is not a valid URL", method)
 	}

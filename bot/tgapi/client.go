@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// ClientOptions say how to reach Telegram.
+// ClientOptions configure a Client.
 type ClientOptions struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org
@@ -90,8 +90,9 @@ func (c *Client) EditKeyboard(ctx context.Context, chat int64, message int, k Ke
 
 // Delete deletes a message. A message that no longer exists is a success. Idempotent.
 func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
-	err := call(ctx, c, "deleteMessage", c.api.DeleteMessage,
-		&telegram.DeleteMessageParams{ChatID: chat, MessageID: message})
+	err := call(ctx, c, "deleteMessage", c.api.DeleteMessage, &telegram.DeleteMessageParams{
+		ChatID: chat, MessageID: message,
+	})
 	if strings.Contains(FaultOf(err).Description, "message to delete not found") {
 		return nil
 	}
@@ -236,12 +237,14 @@ func markup(k Keyboard) models.ReplyMarkup {
 
 // Pin pins a message without a sound. Idempotent, but each call adds a service message to the chat.
 func (c *Client) Pin(ctx context.Context, chat int64, message int) error {
-	return unchanged(call(ctx, c, "pinChatMessage", c.api.PinChatMessage,
-		&telegram.PinChatMessageParams{ChatID: chat, MessageID: message, DisableNotification: true}))
+	return unchanged(call(ctx, c, "pinChatMessage", c.api.PinChatMessage, &telegram.PinChatMessageParams{
+		ChatID: chat, MessageID: message, DisableNotification: true,
+	}))
 }
 
 // Unpin undoes Pin. Idempotent.
 func (c *Client) Unpin(ctx context.Context, chat int64, message int) error {
-	return call(ctx, c, "unpinChatMessage", c.api.UnpinChatMessage,
-		&telegram.UnpinChatMessageParams{ChatID: chat, MessageID: message})
+	return call(ctx, c, "unpinChatMessage", c.api.UnpinChatMessage, &telegram.UnpinChatMessageParams{
+		ChatID: chat, MessageID: message,
+	})
 }

@@ -186,7 +186,7 @@ func NewCallError(method string, f Fault, cause error, scrub *Scrubber) *CallErr
 	return &CallError{Method: method, Fault: f, text: cli.Shorten(scrub.String(text), 400), cause: plainCause(cause)}
 }
 
-// plainCause reduces an error to what callers test for, so that no text with a secret stays in the chain.
+// plainCause reduces an error to the errors that callers test for, so that no text with a secret stays in the chain.
 func plainCause(err error) error {
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {

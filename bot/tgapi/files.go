@@ -54,21 +54,24 @@ func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
 	case f.Files[0].Picture:
 		return sendWithin(ctx, c, limit, "sendPhoto", c.api.SendPhoto, &telegram.SendPhotoParams{
 			ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), Photo: f.Files[0].upload(),
-			Caption: f.Caption.Text, CaptionEntities: entities(f.Caption.Entities), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
-			ReplyMarkup: markup(f.Keyboard),
+			Caption: f.Caption.Text, CaptionEntities: entities(f.Caption.Entities), DisableNotification: f.Silent,
+			ReplyParameters: replyTo(f.ReplyTo),
+			ReplyMarkup:     markup(f.Keyboard),
 		})
 	}
 	return sendWithin(ctx, c, limit, "sendDocument", c.api.SendDocument, &telegram.SendDocumentParams{
 		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), Document: f.Files[0].upload(),
-		Caption: f.Caption.Text, CaptionEntities: entities(f.Caption.Entities), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
-		ReplyMarkup: markup(f.Keyboard),
+		Caption: f.Caption.Text, CaptionEntities: entities(f.Caption.Entities), DisableNotification: f.Silent,
+		ReplyParameters: replyTo(f.ReplyTo),
+		ReplyMarkup:     markup(f.Keyboard),
 	})
 }
 
 // album names the parts of the request like the files, because Telegram uses that as the name of a document.
 func (c *Client) album(f Files) *telegram.SendMediaGroupParams {
 	p := &telegram.SendMediaGroupParams{
-		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
+		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), DisableNotification: f.Silent,
+		ReplyParameters: replyTo(f.ReplyTo),
 	}
 	names := map[string]bool{}
 	for i, file := range f.Files {
@@ -82,9 +85,15 @@ func (c *Client) album(f Files) *telegram.SendMediaGroupParams {
 		names[file.Name] = true
 		at := "attach://" + file.Name
 		if file.Picture {
-			p.Media = append(p.Media, &models.InputMediaPhoto{Media: at, MediaAttachment: file.Content, Caption: caption.Text, CaptionEntities: entities(caption.Entities)})
+			p.Media = append(p.Media, &models.InputMediaPhoto{
+				Media: at, MediaAttachment: file.Content, Caption: caption.Text,
+				CaptionEntities: entities(caption.Entities),
+			})
 		} else {
-			p.Media = append(p.Media, &models.InputMediaDocument{Media: at, MediaAttachment: file.Content, Caption: caption.Text, CaptionEntities: entities(caption.Entities)})
+			p.Media = append(p.Media, &models.InputMediaDocument{
+				Media: at, MediaAttachment: file.Content, Caption: caption.Text,
+				CaptionEntities: entities(caption.Entities),
+			})
 		}
 	}
 	return p

@@ -44,8 +44,8 @@ func (c *Client) sendRich(ctx context.Context, m Message) (int, error) {
 	return id, missing(err)
 }
 
-// missing turns the error into NoMethod if Telegram answered that there is no such method. The token is valid, because
-// other calls succeed with it.
+// missing turns the error into NoMethod if Telegram does not know the method. The token is valid, because other calls
+// succeed with it.
 func missing(err error) error {
 	call, ok := err.(*CallError)
 	if !ok || call.Fault.Code != http.StatusNotFound {
@@ -59,6 +59,8 @@ func missing(err error) error {
 // EditRich replaces the content of a message by rich content and a keyboard, whatever it showed before; see Edit.
 func (c *Client) EditRich(ctx context.Context, chat int64, message int, blocks []render.Block, k Keyboard) error {
 	content := c.rich(blocks)
-	p := &telegram.EditMessageTextParams{ChatID: chat, MessageID: message, RichMessage: &content, ReplyMarkup: markup(k)}
+	p := &telegram.EditMessageTextParams{
+		ChatID: chat, MessageID: message, RichMessage: &content, ReplyMarkup: markup(k),
+	}
 	return unchanged(call(ctx, c, "editMessageText", c.api.EditMessageText, p))
 }

@@ -33,8 +33,8 @@ func Pages(n int) int { return (n + perPage - 1) / perPage }
 // PageOf returns the page with button i.
 func PageOf(i int) int { return i / perPage }
 
-// Paged returns the range of buttons, of n, that a page shows, and the row of buttons for the other pages, if there are
-// any. A page after the last counts as the last.
+// Paged returns the range of buttons, of n, that a page shows, and the row of buttons for the other pages, if the list
+// has any. A page after the last counts as the last.
 func Paged(p lang.Printer, page, n int, data func(page int) string) (from, to int, pager Keyboard) {
 	pages := Pages(n)
 	page = max(min(page, pages-1), 0)

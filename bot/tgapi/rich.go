@@ -23,26 +23,51 @@ func inputBlock(b render.Block) models.InputRichBlock {
 	text := richText(b.Text)
 	switch b.Kind {
 	case render.Heading:
-		return models.InputRichBlock{Type: models.RichBlockTypeSectionHeading, InputRichBlockSectionHeading: &models.InputRichBlockSectionHeading{Text: text, Size: min(max(b.Level, 1), 6)}}
+		return models.InputRichBlock{
+			Type: models.RichBlockTypeSectionHeading,
+			InputRichBlockSectionHeading: &models.InputRichBlockSectionHeading{
+				Text: text, Size: min(max(b.Level, 1), 6),
+			},
+		}
 	case render.PreBlock:
-		return models.InputRichBlock{Type: models.RichBlockTypePreformatted, InputRichBlockPreformatted: &models.InputRichBlockPreformatted{Text: text, Language: b.Language}}
+		return models.InputRichBlock{
+			Type:                       models.RichBlockTypePreformatted,
+			InputRichBlockPreformatted: &models.InputRichBlockPreformatted{Text: text, Language: b.Language},
+		}
 	case render.Divider:
-		return models.InputRichBlock{Type: models.RichBlockTypeDivider, InputRichBlockDivider: &models.InputRichBlockDivider{}}
+		return models.InputRichBlock{
+			Type: models.RichBlockTypeDivider, InputRichBlockDivider: &models.InputRichBlockDivider{},
+		}
 	case render.QuoteOf:
-		return models.InputRichBlock{Type: models.RichBlockTypeBlockQuotation, InputRichBlockBlockQuotation: &models.InputRichBlockBlockQuotation{Blocks: inputBlocks(b.Blocks)}}
+		return models.InputRichBlock{
+			Type:                         models.RichBlockTypeBlockQuotation,
+			InputRichBlockBlockQuotation: &models.InputRichBlockBlockQuotation{Blocks: inputBlocks(b.Blocks)},
+		}
 	case render.Details:
-		return models.InputRichBlock{Type: models.RichBlockTypeDetails, InputRichBlockDetails: &models.InputRichBlockDetails{Summary: text, Blocks: inputBlocks(b.Blocks)}}
+		return models.InputRichBlock{
+			Type:                  models.RichBlockTypeDetails,
+			InputRichBlockDetails: &models.InputRichBlockDetails{Summary: text, Blocks: inputBlocks(b.Blocks)},
+		}
 	case render.List:
-		return models.InputRichBlock{Type: models.RichBlockTypeList, InputRichBlockList: &models.InputRichBlockList{Items: inputItems(b.Items)}}
+		return models.InputRichBlock{
+			Type: models.RichBlockTypeList, InputRichBlockList: &models.InputRichBlockList{Items: inputItems(b.Items)},
+		}
 	case render.TableOf:
-		return models.InputRichBlock{Type: models.RichBlockTypeTable, InputRichBlockTable: &models.InputRichBlockTable{Cells: inputCells(b.Rows), IsBordered: true}}
+		return models.InputRichBlock{
+			Type:                models.RichBlockTypeTable,
+			InputRichBlockTable: &models.InputRichBlockTable{Cells: inputCells(b.Rows), IsBordered: true},
+		}
 	}
-	return models.InputRichBlock{Type: models.RichBlockTypeParagraph, InputRichBlockParagraph: &models.InputRichBlockParagraph{Text: text}}
+	return models.InputRichBlock{
+		Type: models.RichBlockTypeParagraph, InputRichBlockParagraph: &models.InputRichBlockParagraph{Text: text},
+	}
 }
 
 func inputItems(items []render.Item) (out []models.InputRichBlockListItem) {
 	for _, item := range items {
-		in := models.InputRichBlockListItem{Blocks: inputBlocks(item.Blocks), HasCheckbox: item.Box != render.NoBox, IsChecked: item.Box == render.Done}
+		in := models.InputRichBlockListItem{
+			Blocks: inputBlocks(item.Blocks), HasCheckbox: item.Box != render.NoBox, IsChecked: item.Box == render.Done,
+		}
 		if item.Number > 0 && item.Box == render.NoBox {
 			in.Value, in.Type = item.Number, "1"
 		}
@@ -104,7 +129,9 @@ func formatted(e render.Entity, text models.RichText) models.RichText {
 	case render.Italic:
 		return models.RichText{Type: models.RichTextTypeItalic, RichTextItalic: &models.RichTextItalic{Text: text}}
 	case render.Strikethrough:
-		return models.RichText{Type: models.RichTextTypeStrikethrough, RichTextStrikethrough: &models.RichTextStrikethrough{Text: text}}
+		return models.RichText{
+			Type: models.RichTextTypeStrikethrough, RichTextStrikethrough: &models.RichTextStrikethrough{Text: text},
+		}
 	case render.Code, render.Pre:
 		return models.RichText{Type: models.RichTextTypeCode, RichTextCode: &models.RichTextCode{Text: text}}
 	case render.Link:

@@ -159,7 +159,8 @@ type sentMessage int
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (m *sentMessage) UnmarshalJSON(raw []byte) error {
-	if list := []json.RawMessage(nil); len(raw) > 0 && raw[0] == '[' && json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+	if list := []json.RawMessage(nil); len(raw) > 0 && raw[0] == '[' && json.Unmarshal(raw, &list) == nil &&
+		len(list) > 0 {
 		raw = list[0]
 	}
 	if len(raw) == 0 || raw[0] != '{' {

@@ -67,8 +67,8 @@ func keyOf(in orchestrator.ConversationID, spoken int) string {
 	return fmt.Sprint(keyPrefix, in.Key(), "/", spoken)
 }
 
-// Answered stores a text that was used as the answer to a question, and returns a message that says so. The message's
-// button makes the text a prompt.
+// Answered stores a text that was used as the answer to a question, and returns a message that reports this use. The
+// message's button makes the text a prompt.
 func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Text: p.Text, Arrived: p.Arrived}
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)
@@ -78,7 +78,8 @@ func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestra
 	say := s.Lang.Of(p.Conversation.Chat)
 	button := tgapi.NewButton(say.Text("transcript.no-prompt"), Action, opPrompt+strconv.Itoa(p.Message))
 	m := message.Compose(p.Conversation, message.Content{
-		Text: render.Plain(say.Text("transcript.was-answer")), Keyboard: tgapi.Keyboard{{button}}, ReplyTo: p.Message, Silent: true,
+		Text: render.Plain(say.Text("transcript.was-answer")), Keyboard: tgapi.Keyboard{{button}}, ReplyTo: p.Message,
+		Silent: true,
 	})
 	m.Key = key
 	return m, nil
@@ -93,7 +94,9 @@ func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (o
 		return orchestrator.Message{}, err
 	}
 	page := s.page(s.Lang.Of(p.Conversation.Chat), w, p.Message)
-	m := message.Compose(p.Conversation, message.Content{Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: p.Message})
+	m := message.Compose(p.Conversation, message.Content{
+		Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: p.Message,
+	})
 	m.Key = keyOf(p.Conversation, p.Message)
 	return m, nil
 }
@@ -111,7 +114,9 @@ func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
 		op  string
 		key lang.Key
 	}{{opSend, "transcript.send"}, {opDiscard, "transcript.discard"}} {
-		page.Keyboard = append(page.Keyboard, []tgapi.Button{tgapi.NewButton(p.Text(b.key), Action, b.op+strconv.Itoa(spoken))})
+		page.Keyboard = append(page.Keyboard, []tgapi.Button{
+			tgapi.NewButton(p.Text(b.key), Action, b.op+strconv.Itoa(spoken)),
+		})
 	}
 	return page
 }
@@ -141,7 +146,9 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		return a, err
 	}
 	if strings.HasPrefix(data, opDiscard) {
-		return tgapi.Answer{Text: p.Text("transcript.discarded"), Edit: tgapi.Page{Text: p.Text("transcript.discarded")}}, nil
+		return tgapi.Answer{
+			Text: p.Text("transcript.discarded"), Edit: tgapi.Page{Text: p.Text("transcript.discarded")},
+		}, nil
 	}
 	receipt, err := s.Submit(ctx, orchestrator.Prompt{
 		Conversation: by.Conversation, Person: w.Person, Text: w.Before + w.Text, Message: spoken, Updates: by.Updates,
@@ -163,7 +170,8 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 
 // Edited handles an edit of a spoken message: the sender's text replaces the transcript. It returns the message to
 // update and its page. It returns false if no transcript of the message waits.
-func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, spoken int, text string) (shown int, page tgapi.Page, ok bool, err error) {
+func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, spoken int,
+	text string) (shown int, page tgapi.Page, ok bool, err error) {
 	key := keyOf(in, spoken)
 	w, there, err := message.LoadValue[waiting](ctx, s.Journal, key)
 	if err != nil || !there || w.Taken != 0 || w.Person != by || text == "" {
@@ -178,7 +186,8 @@ func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by 
 }
 
 // Replied is Edited for a reply to the message that shows a transcript.
-func (s *Screen) Replied(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, to int, text string) (page tgapi.Page, ok bool, err error) {
+func (s *Screen) Replied(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, to int,
+	text string) (page tgapi.Page, ok bool, err error) {
 	m, err := s.Journal.MessageAt(ctx, in, to)
 	if err != nil {
 		return page, false, fmt.Errorf("find a transcript: %w", err)

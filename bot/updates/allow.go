@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// GroupMembers says which users may speak in an allowed group.
+// GroupMembers selects the users who may write to the bot in an allowed group.
 type GroupMembers string
 
 // Users who may speak in an allowed group. Any value but AllMembers means ListedMembers.
@@ -47,14 +47,14 @@ type Joins interface {
 	Join(ctx context.Context, user orchestrator.PersonID, name, code string) bool
 }
 
-// Allow determines which users get answers. With the zero Allow nobody does.
+// Allow determines which users get answers. With the zero Allow none do.
 type Allow struct {
 	Users  Users
 	Joins  Joins         // nil: no user can join
 	Policy func() Policy // returns the current policy
 }
 
-// Policy configures which groups get answers, and what the bot listens to.
+// Policy configures which groups get answers, and which of their messages are for the bot.
 type Policy struct {
 	Groups     []int64 // chat ids
 	Members    GroupMembers
@@ -81,7 +81,7 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	}
 }
 
-// moves reports whether a message says that an allowed group became a supergroup. Anyone may have caused that.
+// moves reports whether a message announces that an allowed group became a supergroup. Anyone may have caused that.
 func (a Allow) moves(m *wireMessage) bool {
 	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.Policy().Groups, m.Chat.ID)
 }
@@ -91,7 +91,8 @@ func (a Allow) moves(m *wireMessage) bool {
 // is well-formed.
 func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	m := w.Message
-	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" || m.Chat.ID != m.From.ID || originOf(m) != "" {
+	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" ||
+		m.Chat.ID != m.From.ID || originOf(m) != "" {
 		return false
 	}
 	code, ok := paircode.Sent(m.Text)

@@ -99,7 +99,7 @@ func isAbortWord(text string, words []string) bool {
 	return text != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(text, w) })
 }
 
-// Refusal tells a user who tried more what their role may do.
+// Refusal explains to a user which rights their role has.
 func Refusal(role orchestrator.UserRole) lang.Key {
 	switch role {
 	case orchestrator.RoleMember:

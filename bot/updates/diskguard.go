@@ -63,7 +63,7 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why
 		g.notified = make(map[orchestrator.ConversationID]bool)
 		g.answered = make(map[int64]bool)
 	}
-	g.tell(g.waiting(ctx)...)
+	g.notify(g.waiting(ctx)...)
 }
 
 // notifySenders reads updates that cannot be stored, and notifies their conversations.
@@ -77,11 +77,11 @@ func (g *diskGuard) notifySenders(updates []orchestrator.Update) {
 			g.answered[u.ID] = true
 			g.notified[c.conversation] = false
 		}
-		g.tell(c.conversation)
+		g.notify(c.conversation)
 	}
 }
 
-func (g *diskGuard) tell(ids ...orchestrator.ConversationID) {
+func (g *diskGuard) notify(ids ...orchestrator.ConversationID) {
 	text := lang.Key("updates.disk-full")
 	if g.state == orchestrator.DiskFailed {
 		text = "updates.disk-failed"
@@ -130,8 +130,8 @@ func (r *Router) concerns(u orchestrator.Update) (concern, bool) {
 	}
 	in := parseMessage(u.ID, m, r.me)
 	c, command := r.commandOf(m, in)
-	if !command || in.forwarded {
-		return it, r.meant(m, in)
+	if !command || in.sent.forwarded {
+		return it, r.isForBot(m, in)
 	}
 	it.status = c.Name == "status"
 	return it, in.Private || c.To != "" && r.me.is(c.To)

@@ -21,7 +21,8 @@ func fencedName(name string) string {
 }
 
 // lineEnds replaces all characters that a reader of the text may treat as the end of a line.
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n",
+	"\u2028", "\n", "\u2029", "\n")
 
 // fencedText returns a text with "> " before each of its lines.
 func fencedText(text string) string {
@@ -80,11 +81,11 @@ const (
 // subjectOf returns the context of a reply to a message of the bot. It returns "" if the agent knows what the reply
 // refers to.
 func subjectOf(in *Message, s orchestrator.Subject) string {
-	text, limit, whom := in.reply.words, quoteLimit, "you"
+	text, limit, whom := in.sent.reply.words, quoteLimit, "you"
 	switch {
 	case s.Job != "":
 		text, limit, whom = s.Text, reportLimit, "the report of the job "+fencedName(s.Title)
-	case s.Newest || in.reply.quoted:
+	case s.Newest || in.sent.reply.quoted:
 		return ""
 	case !s.Said:
 		whom = "a message of ductor"
@@ -159,7 +160,8 @@ func (m *wireMessage) textAndEntities() (string, []wireEntity) {
 func (m *wireMessage) describeContent() string {
 	switch {
 	case m.Contact != nil:
-		return "[Contact: " + fencedName(m.Contact.FirstName+" "+m.Contact.LastName) + ", phone " + fencedName(m.Contact.Phone) + "]"
+		return "[Contact: " + fencedName(m.Contact.FirstName+" "+m.Contact.LastName) + ", phone " +
+			fencedName(m.Contact.Phone) + "]"
 	case m.Location == nil:
 		return ""
 	}

@@ -71,7 +71,8 @@ func (u *unfinished) drop(unwanted func(*Message) bool) (updates []int64, prompt
 
 // ofDisk reports whether the disk caused an error. The diskGuard notifies the chats of such errors.
 func ofDisk(err error) bool {
-	return errors.Is(err, orchestrator.ErrDiskFull) || errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDamaged)
+	return errors.Is(err, orchestrator.ErrDiskFull) || errors.Is(err, orchestrator.ErrDiskFailed) ||
+		errors.Is(err, orchestrator.ErrDamaged)
 }
 
 func (u *unfinished) take() []int64 {
@@ -100,7 +101,8 @@ func (f *Finisher) finish(ctx context.Context, prompt *Message, updates []int64,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
 	defer cancel()
 	if err := f.journal.FinishUpdates(ctx, updates, notices...); err != nil {
-		f.log.Error("updates could not be marked handled; they are taken up again later", "updates", updates, "err", err)
+		f.log.Error("updates could not be marked handled; they are taken up again later",
+			"updates", updates, "err", err)
 		if ofDisk(err) {
 			f.unfinished.add(updates, prompt)
 		}
@@ -137,13 +139,17 @@ func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updates []int6
 
 // AnswerFollowed is Answer with a message that will change. It calls arrived with the message's number; see
 // Sender.Follow.
-func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard, arrived func(id int)) {
+func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard,
+	arrived func(id int)) {
 	m := message.Compose(in.Conversation, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: in.Quote()})
 	f.sender.Follow(m.Key, arrived)
 	f.Finish(ctx, in.Updates(), m)
 }
 
 // Tell finishes updates with a notice. The notice replies to a message, unless replyTo is 0.
-func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string, k tgapi.Keyboard) {
-	f.Finish(ctx, updates, message.Compose(id, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: replyTo}))
+func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string,
+	k tgapi.Keyboard) {
+	f.Finish(ctx, updates, message.Compose(id, message.Content{
+		Text: render.Plain(text), Keyboard: k, ReplyTo: replyTo,
+	}))
 }

@@ -66,15 +66,18 @@ func (g *gate) admits(w *wireUpdate) bool {
 // moved moves everything of an allowed group that became a supergroup to its new id. It notifies the owner: until the
 // owner allows the new id, the bot is silent there.
 func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
-	r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups", "chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
+	r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups",
+		"chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
 	if err := r.handler.Moved(ctx, m.Chat.ID, m.MigratedTo); err != nil {
-		r.log.Error("what a group had stays under its old id", "chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo, "err", err)
+		r.log.Error("what a group had stays under its old id",
+			"chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo, "err", err)
 	}
 	if r.owner == 0 || slices.Contains(r.gate.allow.Policy().Groups, m.MigratedTo) {
 		return ignore
 	}
 	chat := int64(r.owner)
-	text := r.lang.Of(chat).Text("updates.group-moved", render.ShortLine(m.Chat.Title, 60), strconv.FormatInt(m.Chat.ID, 10), strconv.FormatInt(m.MigratedTo, 10))
+	text := r.lang.Of(chat).Text("updates.group-moved", render.ShortLine(m.Chat.Title, 60),
+		strconv.FormatInt(m.Chat.ID, 10), strconv.FormatInt(m.MigratedTo, 10))
 	r.finisher.Tell(ctx, orchestrator.ConversationID{Chat: chat}, 0, []int64{update}, text, nil)
 	return taken
 }
@@ -145,7 +148,8 @@ func (r *refusals) note(chat wireChat, from *wireUser, as *wireChat) {
 		clear(r.seen)
 	}
 	r.seen[who], r.last = now, now
-	r.log.Warn("turned a stranger away; to allow them, add the id to allowed_users, or the group's id to allowed_groups",
+	r.log.Warn("turned a stranger away; to allow them, add the id to allowed_users, "+
+		"or the group's id to allowed_groups",
 		"user_id", who.user, "name", name, "username", username,
 		"chat_id", chat.ID, "chat_type", chat.Type, "chat_title", chat.Title, "updates_without_a_line", r.silent)
 	r.silent = 0

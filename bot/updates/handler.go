@@ -11,7 +11,7 @@ import (
 
 // Handler carries out the requests of updates. It finishes the updates that it handles.
 type Handler interface {
-	// Command returns the command with a name. For an unknown name it returns a command that says so, and false.
+	// Command returns the command with a name. For an unknown name it returns a command that reports that, and false.
 	Command(name string) (CommandSpec, bool)
 	// Press handles a press of a button.
 	Press(ctx context.Context, p Press)
@@ -25,7 +25,8 @@ type Handler interface {
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
 	// Heard handles a spoken prompt that its sender must confirm. It returns false if the prompt is submitted at once.
 	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
-	// Subject returns the subject of the bot's message that in replies to.
+	// Subject describes the bot's message that in replies to. For the zero Subject the receiver quotes the message
+	// itself.
 	Subject(ctx context.Context, in *Message) orchestrator.Subject
 	// Edited handles an edit of a prompt that no longer waits, with its message and its new text. It returns false if
 	// the edit has no effect.
@@ -53,8 +54,8 @@ type Listener interface {
 // ErrNothingHeard means that speech contains no words.
 var ErrNothingHeard = errors.New("nothing was said")
 
-// Signs shows minor feedback, which may get lost. No method waits.
-type Signs interface {
+// Feedback shows minor feedback, which may get lost. No method waits.
+type Feedback interface {
 	// React puts an emoji on a message after a delay, unless the chat shows something else before that.
 	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
 	// Say sends a text that cannot be stored first.

@@ -11,7 +11,8 @@ import (
 )
 
 // ErrToken means that Telegram does not know the token. A retry does not help.
-var ErrToken = errors.New("Telegram does not accept the bot token: check telegram.token, or get a new one from @BotFather")
+var ErrToken = errors.New(
+	"Telegram does not accept the bot token: check telegram.token, or get a new one from @BotFather")
 
 // Identity is the bot's own Telegram user.
 type Identity struct {

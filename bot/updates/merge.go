@@ -33,7 +33,7 @@ func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool
 	last := parts[len(parts)-1]
 	files := 0
 	for _, p := range parts {
-		if p.album != "" && p.album == last.album {
+		if p.sent.album != "" && p.sent.album == last.sent.album {
 			files++
 		}
 	}
@@ -42,16 +42,18 @@ func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool
 	case len(parts) >= maxParts:
 	case files > 0 && files < maxAlbum:
 		return w.album, fits
-	case len(parts) > 1, last.follows, last.forwarded, isPastePart(last):
+	case len(parts) > 1, last.follows, last.sent.forwarded, last.sent.ofPaste():
 		return w.paste, fits
 	}
 	return 0, nil
 }
 
-// rest waits for the text that a client cut off a long command, merges it into the command's task, and returns it.
-func (w mergeWindows) rest(ctx context.Context, q *queue, t *task, in *Message) (text string) {
-	for last := in; isPastePart(last) && w.paste > 0; {
-		next := q.absorb(ctx, t, w.paste, func(in *Message) bool { return continues(last, in) && in.file == nil && !in.forwarded })
+// absorbRest waits for the text that a client cut off a long command, merges it into the command's task, and returns it.
+func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Message) (text string) {
+	for last := in; last.sent.ofPaste() && w.paste > 0; {
+		next := q.absorb(ctx, t, w.paste, func(in *Message) bool {
+			return continues(last, in) && in.sent.file == nil && !in.sent.forwarded
+		})
 		if next == nil {
 			break
 		}
@@ -62,30 +64,25 @@ func (w mergeWindows) rest(ctx context.Context, q *queue, t *task, in *Message) 
 	return text
 }
 
-// isPastePart reports whether in may be a part of a split paste other than the last one.
-func isPastePart(in *Message) bool {
-	return in.units > splitText && in.file == nil && !in.forwarded
-}
-
 // continues reports whether in and last are parts of one prompt: the files of an album, or messages that a client sent
 // together, such as a comment and its forwarded message, several forwards, or a split paste.
 func continues(last, in *Message) bool {
-	if in.edited || in.User != last.User {
+	if in.sent.edited || in.User != last.User {
 		return false
 	}
-	if in.album != "" && in.album == last.album {
+	if in.sent.album != "" && in.sent.album == last.sent.album {
 		return true
 	}
-	apart := in.date - last.date
-	next := in.ID == last.ID+1 || isPastePart(last) && in.ID > last.ID
-	answers := in.ReplyTo != 0 || in.Context != "" && !in.forwarded
+	apart := in.sent.date - last.sent.date
+	next := in.ID == last.ID+1 || last.sent.ofPaste() && in.ID > last.ID
+	answers := in.ReplyTo != 0 || in.Context != "" && !in.sent.forwarded
 	return next && apart >= -partSeconds && apart <= partSeconds && !answers
 }
 
 // belongs reports whether in is a further part of the prompt that ends with last, even if that was handled before.
 // Users may write two messages in a row, but forwards and files only arrive together if they belong together.
 func belongs(last, in *Message) bool {
-	return continues(last, in) && (in.forwarded || in.file != nil || isPastePart(last))
+	return continues(last, in) && (in.sent.forwarded || in.sent.file != nil || last.sent.ofPaste())
 }
 
 // wordingOf joins the parts to the text of one prompt.
@@ -116,9 +113,9 @@ func wordingOf(parts []*Message) string {
 // which it cut and which Telegram removed. Text by others ends with a blank line.
 func seam(part, next *Message) string {
 	switch {
-	case isPastePart(part) && part.units >= telegramText && !next.forwarded && next.file == nil:
+	case part.sent.ofPaste() && part.sent.units >= telegramText && !next.sent.forwarded && next.sent.file == nil:
 		return ""
-	case part.forwarded && !next.forwarded:
+	case part.sent.forwarded && !next.sent.forwarded:
 		return "\n\n"
 	}
 	return "\n"
@@ -134,7 +131,7 @@ type mergeMemory struct {
 	recent [][]*Message
 }
 
-func (m *mergeMemory) keep(parts []*Message) {
+func (m *mergeMemory) remember(parts []*Message) {
 	if len(parts) < 2 {
 		return
 	}
@@ -182,8 +179,8 @@ func (p sentPrompt) message() int {
 	return p.parts[0].ID
 }
 
-// of returns the prompt that in belongs to, or none if in starts a prompt of its own.
-func (r *recent) of(in *Message) sentPrompt {
+// promptOf returns the prompt that in belongs to, or none if in starts a prompt of its own.
+func (r *recent) promptOf(in *Message) sentPrompt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, ok := r.prompts[in.by()]
@@ -193,7 +190,7 @@ func (r *recent) of(in *Message) sentPrompt {
 	return p
 }
 
-func (r *recent) keep(p sentPrompt) {
+func (r *recent) remember(p sentPrompt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.prompts) >= followed || r.prompts == nil {
@@ -227,11 +224,13 @@ func (in *Message) by() senderKey { return senderKey{in.Conversation, in.User} }
 const followed = 256
 
 func newFollower(w mergeWindows, now func() time.Time) *follower {
-	return &follower{windows: w, seen: newSeen(now), albums: make(map[albumKey]bool), last: make(map[senderKey]*Message)}
+	return &follower{
+		windows: w, seen: newSeen(now), albums: make(map[albumKey]bool), last: make(map[senderKey]*Message),
+	}
 }
 
-// read searches a batch for messages that may belong to the one before them.
-func (f *follower) read(updates []orchestrator.Update, me Identity) {
+// scanBatch searches a batch for messages that may belong to the one before them.
+func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 	clear(f.followed)
 	if len(updates) < 2 {
 		return
@@ -254,29 +253,29 @@ func (f *follower) read(updates []orchestrator.Update, me Identity) {
 // belongs reports whether in belongs to a message that was meant for the bot.
 func (f *follower) belongs(in *Message) bool {
 	last := f.last[in.by()]
-	return in.album != "" && f.albums[albumKey{in.Conversation, in.album}] || last != nil && belongs(last, in)
+	return in.sent.album != "" && f.albums[albumKey{in.Conversation, in.sent.album}] || last != nil && belongs(last, in)
 }
 
 // inside reports whether in is within a paste or an album, where a line that looks like a command is text. In a private
 // chat only the very next message is: an answer of the bot in between would have a number too.
 func (f *follower) inside(in *Message) bool {
 	last := f.last[in.by()]
-	if in.album != "" {
+	if in.sent.album != "" {
 		return f.belongs(in)
 	}
-	return last != nil && isPastePart(last) && continues(last, in) && (!in.Private || in.ID == last.ID+1)
+	return last != nil && last.sent.ofPaste() && continues(last, in) && (!in.Private || in.ID == last.ID+1)
 }
 
-// add remembers a message that was meant for the bot.
-func (f *follower) add(in *Message) {
+// remember remembers a message that was meant for the bot.
+func (f *follower) remember(in *Message) {
 	if len(f.albums) >= followed {
 		clear(f.albums)
 	}
 	if len(f.last) >= followed {
 		clear(f.last)
 	}
-	if in.album != "" {
-		f.albums[albumKey{in.Conversation, in.album}] = true
+	if in.sent.album != "" {
+		f.albums[albumKey{in.Conversation, in.sent.album}] = true
 	}
 	f.last[in.by()] = in
 }

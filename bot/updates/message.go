@@ -18,22 +18,22 @@ type Message struct {
 	ReplyTo      int    // the bot's message that it replies to; 0 for none
 	Text         string // as Markdown, without the bot's mention
 	Plain        string // Text without Markdown for its formatting
-	Context      string // describes the message that the text replies to, or its origin; empty or ending in a line break
+	Context      string // describes the quoted message or the origin of the text; empty or ending in a line break
 	Private      bool
 
-	receipt
-	part
+	sent          original
+	arrived       time.Time
+	acknowledged  bool    // only the worker of the content uses it
+	sender        string  // tells the agent that the sender is not a listed user; empty for a listed one
+	follows       bool    // more messages of the sender came with it, which may belong to it
+	onlyWithAlbum bool    // for the bot only if another part of its album is
+	merged        []int64 // updates of merged messages
+	// Files are the fetched files of the message and of the messages merged into it.
+	Files []orchestrator.Attachment
 }
 
-// receipt is the time when ductor read a message, and whether it acknowledged the message.
-type receipt struct {
-	arrived      time.Time
-	acknowledged bool // only the worker of the content uses it
-}
-
-// part is the contribution of a message to a prompt, and the data that decides whether two messages form one.
-type part struct {
-	sender    string // tells the agent that the sender is not a listed user; empty for a listed one
+// original has the parts of a sent message that decide whether two messages form one prompt.
+type original struct {
 	date      int64
 	forwarded bool // not written by the sender: it is no command, and is fenced in the prompt
 	edited    bool
@@ -41,13 +41,10 @@ type part struct {
 	album     string // media group; empty outside of albums
 	file      *fileRef
 	reply     *reply // the message that it replies to; nil for none
-
-	follows bool    // more messages of the sender came with it, which may belong to it
-	unmeant bool    // for the bot only if another part of its album is
-	merged  []int64 // updates of merged messages
-	// Files are the fetched files of the message and of the messages merged into it.
-	Files []orchestrator.Attachment
 }
+
+// ofPaste reports whether the message may be a part of a split paste other than the last one.
+func (p *original) ofPaste() bool { return p.units > splitText && p.file == nil && !p.forwarded }
 
 // Updates returns the updates to finish for in.
 func (in *Message) Updates() []int64 { return append([]int64{in.Update}, in.merged...) }
@@ -112,21 +109,23 @@ func parseMessage(update int64, m *wireMessage, me Identity) *Message {
 	in := &Message{
 		Update: update, Conversation: conversationOf(m), User: orchestrator.PersonID(m.From.ID),
 		ID: m.ID, Private: m.Chat.private(), Context: contextOf(m, me),
-		part: part{
+		sent: original{
 			date: m.Date, forwarded: originOf(m) != "", units: render.Len(text), album: m.MediaGroup, file: fileOf(m),
 		},
 	}
 	if r := m.ReplyTo; r != nil && !isTopicStart(m, r) {
-		in.reply = &reply{id: r.ID, words: markdownOf(r.textAndEntities()), quoted: m.Quote != nil, file: fileOf(r)}
+		in.sent.reply = &reply{
+			id: r.ID, words: markdownOf(r.textAndEntities()), quoted: m.Quote != nil, file: fileOf(r),
+		}
 		if me.wrote(r) {
 			in.ReplyTo = r.ID
 		}
 	}
-	if !in.forwarded && !in.Private {
+	if !in.sent.forwarded && !in.Private {
 		text, entities = withoutMention(text, entities, me)
 	}
 	in.Plain, in.Text = text, markdownOf(text, entities)
-	if in.forwarded {
+	if in.sent.forwarded {
 		in.Text = fencedText(in.Text)
 	}
 	return in
@@ -136,7 +135,9 @@ func parseMessage(update int64, m *wireMessage, me Identity) *Message {
 func markdownOf(text string, entities []wireEntity) string {
 	t := render.Text{Text: text}
 	for _, e := range entities {
-		t.Entities = append(t.Entities, render.Entity{Kind: render.Kind(e.Type), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language})
+		t.Entities = append(t.Entities, render.Entity{
+			Kind: render.Kind(e.Type), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language,
+		})
 	}
 	return render.Source(t)
 }
@@ -145,7 +146,9 @@ func fileOf(m *wireMessage) *fileRef {
 	if d := m.Document; d != nil {
 		return &fileRef{id: d.FileID, name: d.Name, mime: d.MIME, size: d.Size}
 	}
-	for name, f := range map[string]*wireFile{"voice.ogg": m.Voice, "audio.mp3": m.Audio, "video-note.mp4": m.VideoNote} {
+	for name, f := range map[string]*wireFile{
+		"voice.ogg": m.Voice, "audio.mp3": m.Audio, "video-note.mp4": m.VideoNote,
+	} {
 		if f != nil {
 			return &fileRef{id: f.FileID, name: cmp.Or(f.Name, name), mime: f.MIME, size: f.Size, kind: speech}
 		}

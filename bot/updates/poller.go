@@ -20,7 +20,7 @@ type PollerOptions struct {
 	API      *tgapi.API
 	Journal  orchestrator.Inbox
 	Router   *Router
-	Signs    Signs
+	Feedback Feedback
 	Timeout  time.Duration             // of a long poll
 	Owner    orchestrator.PersonID     // notified of trouble with the disk; 0 for none
 	Conflict func(ctx context.Context) // called once per trouble if another program polls with our token
@@ -36,9 +36,11 @@ func NewPoller(o PollerOptions) *Poller {
 		o.Polled = func(error, time.Duration) {}
 	}
 	return &Poller{
-		api: o.API, journal: o.Journal, dispatch: o.Router.Dispatch, strip: o.Router.gate.strip, unfinished: o.Router.finisher.unfinished,
+		api: o.API, journal: o.Journal, dispatch: o.Router.Dispatch, strip: o.Router.gate.strip,
+		unfinished: o.Router.finisher.unfinished,
 		guard: &diskGuard{
-			journal: o.Journal, concerns: o.Router.concerns, say: o.Signs.Say, owner: o.Owner, now: o.Now, lang: o.Router.lang, log: o.Log,
+			journal: o.Journal, concerns: o.Router.concerns, say: o.Feedback.Say, owner: o.Owner, now: o.Now,
+			lang: o.Router.lang, log: o.Log,
 		},
 		report: reports{o.Conflict, o.Polled}, timeout: o.Timeout, backoff: backoff{jitter: jitter}, log: o.Log,
 	}
@@ -129,7 +131,7 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(changed, cancel)() // trouble with the disk ends a poll
-	return p.once(ctx)
+	return p.pollOnce(ctx)
 }
 
 // awaitRoom checks whether a full disk has room again. If not, it polls without waiting and without acknowledging, to
@@ -187,8 +189,8 @@ func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 	}
 }
 
-// once makes one poll. It returns the wait before the next.
-func (p *Poller) once(ctx context.Context) (wait time.Duration, fatal error) {
+// pollOnce makes one poll. It returns the wait before the next.
+func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error) {
 	patience := p.timeout
 	if !p.last.answered && p.last.conflicts == 0 { // a short poll does not conflict with another poller
 		patience = 0 // an immediate answer proves that Telegram is reachable
@@ -209,7 +211,7 @@ func (p *Poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 		// Everything is acknowledged. From here on 0 requests the same as an offset would, and also updates with lower
 		// ids: after a quiet week Telegram may restart its numbering.
 		p.offset = 0
-	} else if err := p.take(ctx, updates); err != nil {
+	} else if err := p.storeAndDispatch(ctx, updates); err != nil {
 		if ctx.Err() != nil || ofDisk(err) {
 			return 0, nil
 		}
@@ -224,10 +226,10 @@ func (p *Poller) once(ctx context.Context) (wait time.Duration, fatal error) {
 	return 0, nil
 }
 
-// take stores updates in the journal, dispatches the new ones and moves the offset. After a crash or a lost answer
+// storeAndDispatch stores updates in the journal, dispatches the new ones and moves the offset. After a crash or a lost answer
 // Telegram sends unacknowledged updates again. It waits for the disk last: work for an update that happens before is
 // written to the disk after the update.
-func (p *Poller) take(ctx context.Context, updates []orchestrator.Update) error {
+func (p *Poller) storeAndDispatch(ctx context.Context, updates []orchestrator.Update) error {
 	newest := updates[0].ID
 	kept := make([]orchestrator.Update, 0, len(updates))
 	for _, u := range updates {
@@ -306,7 +308,8 @@ func (p *Poller) conflicted(ctx context.Context, no *tgapi.AnswerError) time.Dur
 		return p.backoff.jitter(backoffBase)
 	}
 	wait := p.timeout + conflictRest + p.backoff.jitter(backoffBase)
-	p.log.Error("another program polls with the same bot token; stop it, or give ductor a token of its own", "again_in", wait)
+	p.log.Error("another program polls with the same bot token; stop it, or give ductor a token of its own",
+		"again_in", wait)
 	// A single conflict may come from the last poll of a process that was just replaced.
 	if p.last.conflicts == 2 {
 		p.report.conflict(ctx)

@@ -49,11 +49,11 @@ type queues struct {
 	log      *slog.Logger
 	patience time.Duration // timeout of a control or urgent task
 
-	life      context.Context // context of tasks; cancelled if a stop runs out of time
-	end       context.CancelFunc
-	side      context.Context // context of work beside tasks; cancelled when a stop begins
-	endBeside context.CancelFunc
-	wg        sync.WaitGroup
+	life          context.Context // context of tasks; cancelled if a stop runs out of time
+	end           context.CancelFunc
+	background    context.Context // context of work beside tasks; cancelled when a stop begins
+	endBackground context.CancelFunc
+	wg            sync.WaitGroup
 
 	mu             sync.Mutex
 	byConversation map[orchestrator.ConversationID]*queue
@@ -84,13 +84,13 @@ func newQueues(log *slog.Logger, patience time.Duration) *queues {
 	life, end := context.WithCancel(context.Background())
 	side, endBeside := context.WithCancel(life)
 	return &queues{
-		log: log, patience: patience, life: life, end: end, side: side, endBeside: endBeside,
+		log: log, patience: patience, life: life, end: end, background: side, endBackground: endBeside,
 		byConversation: make(map[orchestrator.ConversationID]*queue),
 	}
 }
 
 // closed reports whether a stop began. The caller holds the lock.
-func (k *queues) closed() bool { return k.side.Err() != nil }
+func (k *queues) closed() bool { return k.background.Err() != nil }
 
 // admission is the result of put.
 type admission int
@@ -102,8 +102,8 @@ const (
 	stopping           // ductor is stopping: the task stays in the journal
 )
 
-// put adds t to its queue. It never blocks.
-func (k *queues) put(t *task) admission {
+// enqueue adds t to its queue. It never blocks.
+func (k *queues) enqueue(t *task) admission {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed() {
@@ -285,12 +285,12 @@ func (q *queue) run(t *task) {
 	t.do(ctx, q, t)
 }
 
-// beside runs f on a goroutine of its own, so that the task does not wait for it. Its ctx ends when ductor stops.
-func (k *queues) beside(f func(ctx context.Context)) {
+// spawn runs f on a goroutine of its own, so that the task does not wait for it. Its ctx ends when ductor stops.
+func (k *queues) spawn(f func(ctx context.Context)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.closed() {
-		k.wg.Go(func() { f(k.side) })
+		k.wg.Go(func() { f(k.background) })
 	}
 }
 
@@ -298,7 +298,7 @@ func (k *queues) beside(f func(ctx context.Context)) {
 // then it cancels those too. Unfinished work stays in the journal.
 func (k *queues) stop(ctx context.Context) {
 	k.mu.Lock()
-	k.endBeside()
+	k.endBackground()
 	for _, q := range k.byConversation {
 		if t := q.active[classContent]; t != nil && q.pace != promptly && t.stop != nil {
 			t.stop()

@@ -22,10 +22,10 @@ func TestContentThatWasDroppedIsNotCommitted(t *testing.T) {
 			<-goOn // its event arrived at the same moment as the abort
 			committed = l.commit(t)
 		}
-		k.put(&task{class: classContent, updates: []int64{1}, content: &Message{}})
+		k.enqueue(&task{class: classContent, updates: []int64{1}, content: &Message{}})
 		<-slow
 		var dropped []int64
-		k.put(&task{class: classUrgent, updates: []int64{2}, do: func(ctx context.Context, l *queue, t *task) {
+		k.enqueue(&task{class: classUrgent, updates: []int64{2}, do: func(ctx context.Context, l *queue, t *task) {
 			dropped, _ = l.dropContent(ctx, t, func(*Message) bool { return true })
 		}})
 		synctest.Wait()
@@ -42,7 +42,7 @@ func TestAQueueIsForgottenWhenItIsEmpty(t *testing.T) {
 	k := newQueues(slog.New(slog.DiscardHandler), time.Minute)
 	for chat := range int64(3) {
 		done := make(chan struct{})
-		k.put(&task{conv: orchestrator.ConversationID{Chat: chat}, class: classControl, updates: []int64{chat + 1}, do: func(context.Context, *queue, *task) { close(done) }})
+		k.enqueue(&task{conv: orchestrator.ConversationID{Chat: chat}, class: classControl, updates: []int64{chat + 1}, do: func(context.Context, *queue, *task) { close(done) }})
 		<-done
 	}
 	k.stop(t.Context())
@@ -72,17 +72,17 @@ func TestAnAbortDropsWhatCameBeforeIt(t *testing.T) {
 		undo := func(update int64) { u.add([]int64{update}, &Message{Update: update}) }
 		undo(3)
 		undo(8)
-		k.put(content(4))
+		k.enqueue(content(4))
 		synctest.Wait()
 		var dropped []int64
 		prompts := 0
-		k.put(&task{class: classUrgent, updates: []int64{6}, do: func(ctx context.Context, q *queue, t *task) {
+		k.enqueue(&task{class: classUrgent, updates: []int64{6}, do: func(ctx context.Context, q *queue, t *task) {
 			a := Abort{In: &Message{Update: 6}, queue: q, task: t, unfinished: &u}
 			dropped, prompts = a.Drop(ctx, func(*Message) bool { return true })
 		}})
 		synctest.Wait()
 		for _, update := range []int64{5, 7, 2} {
-			k.put(content(update))
+			k.enqueue(content(update))
 		}
 		synctest.Wait()
 		close(block)

@@ -78,7 +78,8 @@ func (q *queue) arrived(c class, from, to int64) bool {
 
 // dropContent removes the content that came before abort and that concerns accepts from the queue. It waits for
 // committed content: the domain has it then, or will not get it.
-func (q *queue) dropContent(ctx context.Context, abort *task, concerns func(*Message) bool) (updates []int64, prompts int) {
+func (q *queue) dropContent(ctx context.Context, abort *task,
+	concerns func(*Message) bool) (updates []int64, prompts int) {
 	k := q.all
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -125,5 +126,5 @@ func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates 
 	return append(updates, left...), prompts + more
 }
 
-// Beside runs f on a goroutine of its own. Its ctx ends when ductor stops.
-func (a Abort) Beside(f func(ctx context.Context)) { a.queue.all.beside(f) }
+// Go runs f on a goroutine of its own. Its ctx ends when ductor stops.
+func (a Abort) Go(f func(ctx context.Context)) { a.queue.all.spawn(f) }

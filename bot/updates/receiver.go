@@ -21,7 +21,7 @@ type receiver struct {
 	listener Listener // nil: no content is speech
 	handler  Handler
 	finisher *Finisher
-	signs    Signs
+	feedback Feedback
 	uploads  *Uploads
 	windows  mergeWindows
 	merged   *mergeMemory
@@ -42,7 +42,7 @@ const (
 // receive runs one content task. If it returns without finishing the updates, either an abort took them over, or ductor
 // is stopping and handles them after the restart.
 func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
-	if t.content.edited {
+	if t.content.sent.edited {
 		r.edit(ctx, t)
 		return
 	}
@@ -50,7 +50,7 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	if !ok {
 		return
 	}
-	if !slices.ContainsFunc(parts, func(p *Message) bool { return !p.unmeant }) {
+	if !slices.ContainsFunc(parts, func(p *Message) bool { return !p.onlyWithAlbum }) {
 		if q.commit(t) {
 			r.finisher.Finish(ctx, t.updates)
 		}
@@ -66,10 +66,10 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 		return
 	}
 	first := parts[0]
-	if !first.forwarded && first.Role.May(orchestrator.ActAsChat) && r.answered(ctx, t, parts, files) {
+	if !first.sent.forwarded && first.Role.May(orchestrator.ActAsChat) && r.answered(ctx, t, parts, files) {
 		return
 	}
-	if first.reply != nil && first.reply.file != nil {
+	if first.sent.reply != nil && first.sent.reply.file != nil {
 		if !q.goSlow(t) {
 			return
 		}
@@ -96,37 +96,37 @@ func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, file
 	}
 	took := r.handler.Reply(ctx, &whole)
 	if whole.Context != parts[0].Context { // the context describes the message it replies to
-		parts[0].Context, parts[0].reply = whole.Context, nil
+		parts[0].Context, parts[0].sent.reply = whole.Context, nil
 	}
 	return took
 }
 
-// name adds to a message's context which of the bot's messages it replies to, unless the agent knows.
-func (r *receiver) name(ctx context.Context, in *Message) {
-	if in.ReplyTo != 0 && in.reply != nil {
+// addSubject adds to a message's context which of the bot's messages it replies to, unless the agent knows.
+func (r *receiver) addSubject(ctx context.Context, in *Message) {
+	if in.ReplyTo != 0 && in.sent.reply != nil {
 		in.Context = subjectOf(in, r.handler.Subject(ctx, in)) + in.Context
 	}
 }
 
 // fetchRepliedFile fetches the file of the message that in replies to. If that fails, the prompt goes without the file
-// and says so.
+// and mentions it.
 func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
 	r.acknowledge(in)
 	of := *in
-	of.ID, of.file = in.reply.id, in.reply.file
+	of.ID, of.sent.file = in.sent.reply.id, in.sent.reply.file
 	file, err := r.uploads.fetch(ctx, &of)
 	switch {
 	case err != nil:
 		r.log.Warn("fetch the file of a message that is replied to", "update", in.Update, "err", err)
-		in.Context += lostFile(of.file.name)
+		in.Context += lostFile(of.sent.file.name)
 		return nil
-	case of.file.kind != speech:
+	case of.sent.file.kind != speech:
 		in.Context += broughtFile(file.Name)
 		return []orchestrator.Attachment{file}
 	case r.listener == nil:
 		return nil
 	}
-	of.Text, of.forwarded = "", false
+	of.Text, of.sent.forwarded = "", false
 	if err := r.listen(ctx, &of, file.Path); err == nil {
 		in.Context += broughtSpeech(of.Text)
 	}
@@ -147,7 +147,7 @@ func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, 
 		if !q.gather(t) {
 			return nil, false
 		}
-		if len(parts) == 1 && !parts[0].unmeant {
+		if len(parts) == 1 && !parts[0].onlyWithAlbum {
 			r.acknowledge(parts[0])
 		}
 		next := q.absorb(ctx, t, window, fits)
@@ -164,7 +164,7 @@ func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, 
 func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Message) ([]orchestrator.Attachment, error) {
 	var files []orchestrator.Attachment
 	for _, p := range parts {
-		if p.file == nil {
+		if p.sent.file == nil {
 			continue
 		}
 		if !q.goSlow(t) {
@@ -174,7 +174,7 @@ func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Messag
 			r.acknowledge(p)
 		}
 		a, err := r.uploads.fetch(ctx, p)
-		if err == nil && p.file.kind == speech {
+		if err == nil && p.sent.file.kind == speech {
 			if err := r.listen(ctx, p, a.Path); err != nil {
 				return nil, err
 			}
@@ -199,7 +199,7 @@ func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
 	if err != nil {
 		return unheard{err}
 	}
-	if in.forwarded {
+	if in.sent.forwarded {
 		said = fencedText(said)
 	}
 	if in.Text != "" {
@@ -222,23 +222,23 @@ func (r *receiver) sentence(p lang.Printer, err error) string {
 
 // isSpoken reports whether a part of a prompt is speech.
 func isSpoken(parts []*Message) bool {
-	return slices.ContainsFunc(parts, func(p *Message) bool { return p.file != nil && p.file.kind == speech })
+	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
 }
 
 // submit stores the prompt as a turn, and marks the updates as handled in the same transaction.
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
-	if _, _, begins := cutName(first.Text); begins { // the agent of the name may be slow to list its models
+	if _, _, begins := splitName(first.Text); begins { // the agent of the name may be slow to list its models
 		r.acknowledge(first)
 	}
-	wants, named := r.takeName(ctx, first)
+	wants, named := r.cutModelName(ctx, first)
 	if named && !first.Role.May(orchestrator.ChangeSettings) {
 		r.finisher.answerPrompt(ctx, first, t.updates, p.Text("common.not-for-members"))
 		return
 	}
-	r.name(ctx, first)
-	of := r.recent.of(first)
+	r.addSubject(ctx, first)
+	of := r.recent.promptOf(first)
 	if len(of.parts) > 0 {
 		wants = of.wants
 	}
@@ -251,7 +251,8 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	defer cancel()
 	prompt := orchestrator.Prompt{
 		Conversation: first.Conversation, Person: first.User, Text: text, Attachments: files,
-		Message: first.ID, PartOf: of.message(), Updates: t.updates, Rights: orchestrator.Rights{Of: first.Role.OfTurns()},
+		Message: first.ID, PartOf: of.message(), Updates: t.updates,
+		Rights:  orchestrator.Rights{Of: first.Role.OfTurns()},
 		Arrived: first.arrived,
 	}
 	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt) {
@@ -271,18 +272,18 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	default:
 		r.acknowledge(first)
 		if receipt.Did == orchestrator.BusySteer && r.receipts() != NoReceipts {
-			r.signs.React(first.Conversation, first.ID, steerEmoji, 0)
+			r.feedback.React(first.Conversation, first.ID, steerEmoji, 0)
 		}
 		of.parts, of.wants = slices.Concat(of.parts, parts), wants
-		r.recent.keep(of)
-		r.merged.keep(of.parts)
+		r.recent.remember(of)
+		r.merged.remember(of.parts)
 	}
 }
 
-// takeName removes the name of a model from the start of a prompt, as in "@fast explain this", and returns the choice
+// cutModelName removes the name of a model from the start of a prompt, as in "@fast explain this", and returns the choice
 // it means. An unknown name is ordinary text: it stays, and named is false.
-func (r *receiver) takeName(ctx context.Context, in *Message) (wants orchestrator.Wants, named bool) {
-	name, rest, ok := cutName(in.Text)
+func (r *receiver) cutModelName(ctx context.Context, in *Message) (wants orchestrator.Wants, named bool) {
+	name, rest, ok := splitName(in.Text)
 	if !ok {
 		return orchestrator.Wants{}, false
 	}
@@ -292,8 +293,8 @@ func (r *receiver) takeName(ctx context.Context, in *Message) (wants orchestrato
 	return wants, named
 }
 
-// cutName splits a text that starts with @ and a word into that word and the rest, which must not be empty.
-func cutName(text string) (name, rest string, ok bool) {
+// splitName splits a text that starts with @ and a word into that word and the rest, which must not be empty.
+func splitName(text string) (name, rest string, ok bool) {
 	text, ok = strings.CutPrefix(text, "@")
 	i := strings.IndexFunc(text, unicode.IsSpace)
 	if !ok || i <= 0 {
@@ -317,7 +318,7 @@ func (r *receiver) acknowledge(in *Message) {
 		return
 	}
 	in.acknowledged = true
-	r.signs.React(in.Conversation, in.ID, receiptEmoji, ReceiptDelay)
+	r.feedback.React(in.Conversation, in.ID, receiptEmoji, ReceiptDelay)
 }
 
 // edit changes the prompt of a message that still waits in the queue. An edit that comes too late, or of a message that
@@ -327,8 +328,8 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 	if _, is := parseCommand(in.Plain); !is {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
-		_, _ = r.takeName(ctx, in) // the choice of the model stays
-		r.name(ctx, in)
+		_, _ = r.cutModelName(ctx, in) // the choice of the model stays
+		r.addSubject(ctx, in)
 		message, text := r.merged.edited(in)
 		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
 		switch {
@@ -342,7 +343,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			r.finisher.Answer(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"), nil)
 			return
 		case changed && r.receipts() != NoReceipts:
-			r.signs.React(in.Conversation, in.ID, editEmoji, 0)
+			r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
 		case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
 			return
 		}

@@ -16,7 +16,7 @@ type RouterOptions struct {
 	Me       Identity
 	Turns    Turns
 	Handler  Handler
-	Signs    Signs
+	Feedback Feedback
 	Uploads  *Uploads
 	Finisher *Finisher
 
@@ -57,8 +57,10 @@ const controlPatience = 45 * time.Second
 // NewRouter returns a Router. Stop ends it.
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
-		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, signs: o.Signs, uploads: o.Uploads,
-		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, recent: &recent{}, receipts: func() Receipts { return o.Allow.Policy().Receipts }, lang: o.Lang, log: o.Log,
+		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, feedback: o.Feedback,
+		uploads: o.Uploads,
+		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, recent: &recent{},
+		receipts: func() Receipts { return o.Allow.Policy().Receipts }, lang: o.Lang, log: o.Log,
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
@@ -67,14 +69,15 @@ func NewRouter(o RouterOptions) *Router {
 	}
 	return &Router{
 		me: o.Me, queues: queues, receiver: receiver, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
-		gate: gateOf(o), owner: o.Owner, follower: newFollower(receiver.windows, o.Now), uploads: o.Uploads, lang: o.Lang, log: o.Log,
+		gate: gateOf(o), owner: o.Owner, follower: newFollower(receiver.windows, o.Now), uploads: o.Uploads,
+		lang: o.Lang, log: o.Log,
 	}
 }
 
 func gateOf(o RouterOptions) *gate {
 	g := newGate(o.Allow, o.Now, o.Log)
 	g.me, g.names, g.lost = o.Me, o.Names, o.Lost
-	g.tidy = func(chat int64, message int) { o.Signs.Tidy(chat, message) }
+	g.tidy = func(chat int64, message int) { o.Feedback.Tidy(chat, message) }
 	return g
 }
 
@@ -82,13 +85,13 @@ func gateOf(o RouterOptions) *gate {
 // work stays in the journal.
 func (r *Router) Stop(ctx context.Context) { r.queues.stop(ctx) }
 
-// Beside runs f on a goroutine of its own, so that no handler waits for it. Its ctx ends when Stop is called.
-func (r *Router) Beside(f func(ctx context.Context)) { r.queues.beside(f) }
+// Go runs f on a goroutine of its own, so that no handler waits for it. Its ctx ends when Stop is called.
+func (r *Router) Go(f func(ctx context.Context)) { r.queues.spawn(f) }
 
 // Dispatch handles stored updates in order, and immediately finishes updates that need no action. Only one goroutine
 // may call it.
 func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
-	r.follower.read(updates, r.me)
+	r.follower.scanBatch(updates, r.me)
 	var ignored []int64
 	for _, u := range updates {
 		if r.route(ctx, u) == ignore {
@@ -154,7 +157,7 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 			Role: r.gate.allow.roleOf(orchestrator.PersonID(c.From.ID)),
 		},
 	}
-	return r.put(ctx, &task{
+	return r.enqueue(ctx, &task{
 		class: classControl, conv: p.By.Conversation, updates: p.By.Updates,
 		do: r.ifStillAllowed(c.Message.Chat, &c.From, func(ctx context.Context, _ *queue, _ *task) {
 			p.By.Role = r.gate.allow.roleOf(p.By.Person)
@@ -164,7 +167,8 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 }
 
 // ifStillAllowed does something for a user, unless the user was removed while it waited in the queue.
-func (r *Router) ifStillAllowed(chat wireChat, from *wireUser, do func(context.Context, *queue, *task)) func(context.Context, *queue, *task) {
+func (r *Router) ifStillAllowed(chat wireChat, from *wireUser,
+	do func(context.Context, *queue, *task)) func(context.Context, *queue, *task) {
 	return func(ctx context.Context, q *queue, t *task) {
 		if r.gate.allow.permits(chat, from, nil) {
 			do(ctx, q, t)
@@ -195,12 +199,12 @@ func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 
 func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	in := r.read(u, m)
-	if words, _ := m.textAndEntities(); words == "" && in.file == nil {
+	if words, _ := m.textAndEntities(); words == "" && in.sent.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}
-	if c, ok := r.commandOf(m, in); ok && !in.forwarded {
+	if c, ok := r.commandOf(m, in); ok && !in.sent.forwarded {
 		if spec, known := r.handler.Command(c.Name); spec.isAbort() || !r.follower.inside(in) {
-			r.follower.seen.keep(m, m.Text)
+			r.follower.seen.remember(m, m.Text)
 			r.noteLanguage(ctx, m.From, m)
 			if c.To != "" && !r.me.is(c.To) || !known && !in.Private && c.To == "" {
 				return ignore // a command for another bot
@@ -210,43 +214,45 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	}
 	in.follows = r.follower.followed[u.ID]
 	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
-	if !r.meant(m, in) {
+	if !r.isForBot(m, in) {
 		return r.queueAlbumPart(ctx, t)
 	}
-	r.follower.seen.keep(m, "")
+	r.follower.seen.remember(m, "")
 	r.noteLanguage(ctx, m.From, m)
 	if !in.Role.May(orchestrator.SendPrompts) {
 		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 	}
-	if in.file != nil && in.file.kind == speech && r.receiver.listener == nil {
+	if in.sent.file != nil && in.sent.file.kind == speech && r.receiver.listener == nil {
 		return r.explainSpeech(ctx, in)
 	}
-	if m.Text == "" && in.file == nil && unsupported(u.Raw) != "" { // a caption
+	if m.Text == "" && in.sent.file == nil && unsupported(u.Raw) != "" { // a caption
 		return r.unsupported(ctx, u, m, in)
 	}
-	r.follower.add(in)
-	if in.Private && !in.forwarded && in.file == nil && isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
+	r.follower.remember(in)
+	if in.Private && !in.sent.forwarded && in.sent.file == nil &&
+		isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
 		t.class, t.do = classUrgent, r.abortIfRunning
 	}
-	if t.class == classContent && in.album == "" && r.queues.behindCommand(in.Conversation) {
+	if t.class == classContent && in.sent.album == "" && r.queues.behindCommand(in.Conversation) {
 		r.receiver.acknowledge(in)
 	}
-	return r.put(ctx, t, in)
+	return r.enqueue(ctx, t, in)
 }
 
 // queueAlbumPart queues a part of an album that is for the bot only if another part mentions it: any part can have the
 // caption.
 func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 	in := t.content
-	if in.album == "" || in.file == nil || !in.Role.May(orchestrator.SendPrompts) || in.file.kind == speech && r.receiver.listener == nil {
+	if in.sent.album == "" || in.sent.file == nil || !in.Role.May(orchestrator.SendPrompts) ||
+		in.sent.file.kind == speech && r.receiver.listener == nil {
 		return ignore
 	}
-	in.unmeant = true
-	return r.put(ctx, t, nil)
+	in.onlyWithAlbum = true
+	return r.enqueue(ctx, t, nil)
 }
 
-// meant reports whether a message that is not a command is meant for the bot.
-func (r *Router) meant(m *wireMessage, in *Message) bool {
+// isForBot reports whether a message that is not a command is meant for the bot.
+func (r *Router) isForBot(m *wireMessage, in *Message) bool {
 	return in.Private || r.gate.allow.Policy().Trigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
 }
 
@@ -257,19 +263,21 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 	}
 	if spec.isAbort() {
-		return r.put(ctx, &task{class: classUrgent, conv: in.Conversation, updates: in.Updates(), content: in, do: r.abort}, in)
+		return r.enqueue(ctx, &task{
+			class: classUrgent, conv: in.Conversation, updates: in.Updates(), content: in, do: r.abort,
+		}, in)
 	}
 	if spec.Takes == TakesPrompt {
 		if formatted, is := parseCommand(in.Text); is {
 			c.Args = formatted.Args
 		}
 	}
-	r.follower.add(in)
-	return r.put(ctx, &task{
+	r.follower.remember(in)
+	return r.enqueue(ctx, &task{
 		class: classControl, conv: in.Conversation, updates: in.Updates(),
 		do: r.ifStillAllowed(m.Chat, m.From, func(ctx context.Context, q *queue, t *task) {
 			in.Role = r.gate.allow.roleOf(in.User)
-			c.Args += r.follower.windows.rest(ctx, q, t, in)
+			c.Args += r.follower.windows.absorbRest(ctx, q, t, in)
 			spec.Do(ctx, c)
 		}),
 	}, in)
@@ -312,10 +320,10 @@ func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 // unsupported answers a message of a kind that agents cannot use. For an album it answers once.
 func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wireMessage, in *Message) fate {
 	kind := unsupported(u.Raw)
-	if kind == "" || !r.meant(m, in) || in.album != "" && r.follower.belongs(in) {
+	if kind == "" || !r.isForBot(m, in) || in.sent.album != "" && r.follower.belongs(in) {
 		return ignore
 	}
-	r.follower.add(in)
+	r.follower.remember(in)
 	p := r.lang.Of(in.Conversation.Chat)
 	if kind == "updates.videos" || kind == "updates.animations" {
 		return r.say(ctx, in, p.Text("updates.only-as-file", p.Text(kind)))
@@ -325,32 +333,33 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 
 // explainSpeech explains how to enable speech. For an album it answers once.
 func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
-	if in.album != "" && r.follower.belongs(in) {
+	if in.sent.album != "" && r.follower.belongs(in) {
 		return ignore
 	}
-	r.follower.add(in)
+	r.follower.remember(in)
 	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
 // edit changes the prompt of a message that may still wait; only the domain knows. A message without a text is ignored:
 // a live location is edited every few seconds.
 func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
-	if r.follower.seen.anew(m) {
+	if r.follower.seen.isNew(m) {
 		return r.message(ctx, u, m)
 	}
 	in := r.read(u, m)
-	in.edited = true
+	in.sent.edited = true
 	if m.Text == "" && m.Caption == "" || !in.Role.May(orchestrator.SendPrompts) {
 		return ignore
 	}
-	return r.put(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
+	return r.enqueue(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
 }
 
-// put appends a task to its queue. If there is no room, it answers in, unless in is nil.
-func (r *Router) put(ctx context.Context, t *task, in *Message) fate {
-	switch r.queues.put(t) {
+// enqueue appends a task to its queue. If the queue is full, it answers in, unless in is nil.
+func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
+	switch r.queues.enqueue(t) {
 	case crowded:
-		r.log.Warn("too many messages wait in one conversation; some are not taken", "chat", t.conv.Chat, "topic", t.conv.Topic)
+		r.log.Warn("too many messages wait in one conversation; some are not taken",
+			"chat", t.conv.Chat, "topic", t.conv.Topic)
 		if in == nil {
 			return ignore
 		}

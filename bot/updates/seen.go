@@ -25,8 +25,8 @@ func newSeen(now func() time.Time) *seen {
 	return &seen{now: now, since: now(), texts: make(map[seenKey]string)}
 }
 
-// keep remembers a message that was for the bot: the text of a command, or "" for a prompt.
-func (s *seen) keep(m *wireMessage, command string) {
+// remember remembers a message that was for the bot: the text of a command, or "" for a prompt.
+func (s *seen) remember(m *wireMessage, command string) {
 	if len(s.texts) >= seenMost {
 		clear(s.texts)
 		s.since = s.now()
@@ -34,9 +34,9 @@ func (s *seen) keep(m *wireMessage, command string) {
 	s.texts[seenKey{m.Chat.ID, m.ID}] = command
 }
 
-// anew reports whether to handle an edited message as a new one: it was a command and has changed, or it was not for
+// isNew reports whether to handle an edited message as a new one: it was a command and has changed, or it was not for
 // the bot. Edits of older, forgotten messages have no effect.
-func (s *seen) anew(m *wireMessage) bool {
+func (s *seen) isNew(m *wireMessage) bool {
 	was, known := s.texts[seenKey{m.Chat.ID, m.ID}]
 	if known {
 		return was != "" && was != m.Text

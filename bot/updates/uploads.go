@@ -120,7 +120,7 @@ func (u *Uploads) Sentence(p lang.Printer, err error) string {
 // save fetches the file of in and stores it. Repeating it after a crash overwrites the stored file. It returns tooLarge
 // if Telegram does not provide a file of that size.
 func (u *Uploads) save(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
-	f := in.file
+	f := in.sent.file
 	if f.size > u.most {
 		return orchestrator.Attachment{}, tooLarge(u.most)
 	}
@@ -173,9 +173,9 @@ const readPatience = time.Minute
 // reader returns a function that reads the file of a message, or of the message it replies to, without storing it.
 func (u *Uploads) reader(in *Message) FileFunc {
 	return func(ctx context.Context) (name string, content []byte, err error) {
-		f, most := in.file, min(u.most, maxDownload) // it is read into memory
-		if f == nil && in.reply != nil {
-			f = in.reply.file
+		f, most := in.sent.file, min(u.most, maxDownload) // it is read into memory
+		if f == nil && in.sent.reply != nil {
+			f = in.sent.reply.file
 		}
 		switch {
 		case f == nil:

@@ -82,7 +82,7 @@ func uploadsOf(t *testing.T, content string) *Uploads {
 }
 
 func fileIn(name, mime string) *Message {
-	return &Message{Conversation: orchestrator.ConversationID{Chat: -5, Topic: 3}, ID: 11, part: part{file: &fileRef{id: "x", name: name, mime: mime}}}
+	return &Message{Conversation: orchestrator.ConversationID{Chat: -5, Topic: 3}, ID: 11, sent: original{file: &fileRef{id: "x", name: name, mime: mime}}}
 }
 
 func TestSaveNamesAndTypes(t *testing.T) {
@@ -177,7 +177,7 @@ func TestSaveTooLarge(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(u.dir, "*", "*")); len(left) > 0 {
 		t.Errorf("left on disk: %q", left)
 	}
-	in.file.size = maxDownload + 1
+	in.sent.file.size = maxDownload + 1
 	if _, err := u.save(t.Context(), in); !errors.As(err, new(tooLarge)) {
 		t.Errorf("a file that is said to be too large: %v", err)
 	}
@@ -226,7 +226,7 @@ func TestTheOwnersLimitOnFilesHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer u.root.Close()
-	if _, err := u.save(t.Context(), &Message{part: part{file: &fileRef{size: 1<<20 + 1}}}); !errors.As(err, new(tooLarge)) {
+	if _, err := u.save(t.Context(), &Message{sent: original{file: &fileRef{size: 1<<20 + 1}}}); !errors.As(err, new(tooLarge)) {
 		t.Errorf("%v", err)
 	}
 }

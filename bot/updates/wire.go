@@ -38,7 +38,9 @@ type wireStopped struct {
 
 // abort returns the message that a user could write instead of the press.
 func (s *wireStopped) abort() *wireMessage {
-	return &wireMessage{Chat: s.Chat, From: &wireUser{ID: s.Chat.ID}, Thread: s.Thread, InTopic: s.Thread != 0, Text: "/abort"}
+	return &wireMessage{
+		Chat: s.Chat, From: &wireUser{ID: s.Chat.ID}, Thread: s.Thread, InTopic: s.Thread != 0, Text: "/abort",
+	}
 }
 
 type wireCallback struct {

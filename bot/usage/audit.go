@@ -40,7 +40,9 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 	if len(here) == 0 {
 		return tgapi.Page{Text: p.Text("usage.audit-nothing")}, nil
 	}
-	from, to, pager := tgapi.Paged(p, page, len(here), func(page int) string { return button("", fmt.Sprintf("%s:%d", auditPage, page)).Data })
+	from, to, pager := tgapi.Paged(p, page, len(here), func(page int) string {
+		return button("", fmt.Sprintf("%s:%d", auditPage, page)).Data
+	})
 	lines := []string{p.Text("usage.audit")}
 	for _, e := range here[from:to] {
 		lines = append(lines, "", s.entry(p, e, by))
@@ -50,11 +52,14 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 
 // happened has a text for each kind of entry.
 var happened = map[orchestrator.AuditKind]lang.Key{
-	orchestrator.AuditAllowed: "usage.audit-allowed", orchestrator.AuditDenied: "usage.audit-denied", orchestrator.AuditAnswered: "usage.audit-answered",
-	orchestrator.AuditExpired: "usage.audit-expired", orchestrator.AuditWithdrawn: "usage.audit-withdrawn",
-	orchestrator.AuditRuled: "usage.audit-ran", orchestrator.AuditAccepted: "usage.audit-ran", orchestrator.AuditRan: "usage.audit-ran",
+	orchestrator.AuditAllowed: "usage.audit-allowed", orchestrator.AuditDenied: "usage.audit-denied",
+	orchestrator.AuditAnswered: "usage.audit-answered",
+	orchestrator.AuditExpired:  "usage.audit-expired", orchestrator.AuditWithdrawn: "usage.audit-withdrawn",
+	orchestrator.AuditRuled: "usage.audit-ran", orchestrator.AuditAccepted: "usage.audit-ran",
+	orchestrator.AuditRan:    "usage.audit-ran",
 	orchestrator.AuditCalled: "usage.audit-ran",
-	orchestrator.AuditRule:   "usage.audit-rule", orchestrator.AuditRevoked: "usage.audit-revoked", orchestrator.AuditMode: "usage.audit-mode",
+	orchestrator.AuditRule:   "usage.audit-rule", orchestrator.AuditRevoked: "usage.audit-revoked",
+	orchestrator.AuditMode:      "usage.audit-mode",
 	orchestrator.AuditDirectory: "usage.audit-directory",
 }
 
@@ -65,13 +70,15 @@ var done = map[orchestrator.AuditKind]map[string]lang.Key{
 		"resumed": "usage.audit-job-resumed", "ran": "usage.audit-job-ran", "deleted": "usage.audit-job-deleted",
 	},
 	orchestrator.AuditUser: {
-		"invite": "usage.audit-user-invited", "join": "usage.audit-user-joined", "role": "usage.audit-user-role", "remove": "usage.audit-user-removed",
+		"invite": "usage.audit-user-invited", "join": "usage.audit-user-joined", "role": "usage.audit-user-role",
+		"remove": "usage.audit-user-removed",
 	},
 }
 
 // roles has the texts for roles in the titles of entries about users.
 var roles = map[string]lang.Key{
-	string(orchestrator.RoleOwner): "users.owner", string(orchestrator.RoleUser): "users.user", string(orchestrator.RoleViewer): "users.viewer",
+	string(orchestrator.RoleOwner): "users.owner", string(orchestrator.RoleUser): "users.user",
+	string(orchestrator.RoleViewer): "users.viewer",
 }
 
 // entry describes one entry.
@@ -108,7 +115,7 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 	return line
 }
 
-// grounds explains who or what decided, and why, or how it ended. It rephrases ductor's own reasons, because those are
+// grounds explains a decision: its author, its reason, or its end. It rephrases ductor's own reasons, because those are
 // written for agents.
 func grounds(p lang.Printer, e orchestrator.AuditEntry) (all []string) {
 	rule, reason := short(render.Rule(p, e.Rule)), short(e.Reason)

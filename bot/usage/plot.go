@@ -64,7 +64,9 @@ func (p plot) drawDays(c *picture.Canvas) {
 	for i, b := range p.bars {
 		gap := barGap * each
 		high := b.share * (dayRows - 1)
-		c.Fill(picture.Box{Column: float64(i)*each + gap, Row: bottom - high, Columns: each - 2*gap, Rows: high}, picture.Mark1)
+		c.Fill(picture.Box{
+			Column: float64(i)*each + gap, Row: bottom - high, Columns: each - 2*gap, Rows: high,
+		}, picture.Mark1)
 		if b.share > p.bars[highest].share {
 			highest = i
 		}
@@ -128,15 +130,22 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, dat
 	if err != nil {
 		return tgapi.Answer{}, fmt.Errorf("keep a picture of usage: %w", err)
 	}
-	content := message.Content{ReplyTo: below, Silent: true, Files: []message.File{{Name: "usage.png", Spooled: spooled, Picture: true}}}
-	return tgapi.Answer{Messages: []orchestrator.Message{message.ComposeFiles(by.Conversation, fmt.Sprint("usage/", by.Updates[0]), 0, content)}}, nil
+	content := message.Content{
+		ReplyTo: below, Silent: true, Files: []message.File{{Name: "usage.png", Spooled: spooled, Picture: true}},
+	}
+	return tgapi.Answer{
+		Messages: []orchestrator.Message{
+			message.ComposeFiles(by.Conversation, fmt.Sprint("usage/", by.Updates[0]), 0, content),
+		},
+	}, nil
 }
 
 // plotOf returns the plot of rows.
 func (s *Screen) plotOf(say lang.Printer, p period, group orchestrator.UsageGroup, rows []orchestrator.UsageRow) plot {
 	out := plot{
-		title: say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group])), note: say.Text("usage.total", s.counts(say, sumOf(rows))),
-		days: group == orchestrator.UsageByDay,
+		title: say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group])),
+		note:  say.Text("usage.total", s.counts(say, sumOf(rows))),
+		days:  group == orchestrator.UsageByDay,
 	}
 	share := shareOf(rows)
 	if out.days {

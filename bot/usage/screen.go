@@ -52,9 +52,12 @@ func periods() []period { return []period{today, week, month, year} }
 
 // Names of periods and groups.
 var (
-	periodNames = map[period]lang.Key{today: "usage.today", week: "usage.week", month: "usage.month", year: "usage.year"}
-	groupNames  = map[orchestrator.UsageGroup]lang.Key{
-		orchestrator.UsageByDay: "usage.by-day", orchestrator.UsageByAgent: "usage.by-agent", orchestrator.UsageByModel: "usage.by-model",
+	periodNames = map[period]lang.Key{
+		today: "usage.today", week: "usage.week", month: "usage.month", year: "usage.year",
+	}
+	groupNames = map[orchestrator.UsageGroup]lang.Key{
+		orchestrator.UsageByDay: "usage.by-day", orchestrator.UsageByAgent: "usage.by-agent",
+		orchestrator.UsageByModel:        "usage.by-model",
 		orchestrator.UsageByConversation: "usage.by-conversation", orchestrator.UsageByPerson: "usage.by-user",
 	}
 )
@@ -82,7 +85,8 @@ var (
 	periodWords = map[string]period{"today": today, "week": week, "month": month, "year": year}
 	groupWords  = map[string]orchestrator.UsageGroup{
 		"day": orchestrator.UsageByDay, "agent": orchestrator.UsageByAgent, "model": orchestrator.UsageByModel,
-		"chat": orchestrator.UsageByConversation, "conversation": orchestrator.UsageByConversation, "user": orchestrator.UsageByPerson,
+		"chat": orchestrator.UsageByConversation, "conversation": orchestrator.UsageByConversation,
+		"user": orchestrator.UsageByPerson,
 	}
 )
 
@@ -112,7 +116,8 @@ const maxRows = 30
 // barWidth is the number of characters of the longest bar.
 const barWidth = 10
 
-func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, group orchestrator.UsageGroup) (tgapi.Page, error) {
+func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
+	group orchestrator.UsageGroup) (tgapi.Page, error) {
 	say := s.Lang.Of(by.Conversation.Chat)
 	q, rows, err := s.rows(ctx, by, p, group)
 	if err != nil {
@@ -151,7 +156,8 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, gro
 }
 
 // rows returns the usage that the user of a press may see, with the query that found it.
-func (s *Screen) rows(ctx context.Context, by orchestrator.Press, p period, group orchestrator.UsageGroup) (orchestrator.UsageQuery, []orchestrator.UsageRow, error) {
+func (s *Screen) rows(ctx context.Context, by orchestrator.Press, p period,
+	group orchestrator.UsageGroup) (orchestrator.UsageQuery, []orchestrator.UsageRow, error) {
 	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
 	if !by.May(orchestrator.SeeAll) {
 		q.In = by.Conversation
@@ -162,7 +168,8 @@ func (s *Screen) rows(ctx context.Context, by orchestrator.Press, p period, grou
 
 func sumOf(rows []orchestrator.UsageRow) (total orchestrator.UsageRow) {
 	for _, r := range rows {
-		total.Turns, total.Tokens, total.CostUSD, total.Took = total.Turns+r.Turns, total.Tokens+r.Tokens, total.CostUSD+r.CostUSD, total.Took+r.Took
+		total.Turns, total.Tokens, total.CostUSD, total.Took = total.Turns+r.Turns, total.Tokens+r.Tokens,
+			total.CostUSD+r.CostUSD, total.Took+r.Took
 	}
 	return total
 }
@@ -228,12 +235,14 @@ func (s *Screen) name(p lang.Printer, name string, group orchestrator.UsageGroup
 func (s *Screen) buttons(say lang.Printer, p period, group orchestrator.UsageGroup) tgapi.Keyboard {
 	var first []tgapi.Button
 	for _, one := range periods() {
-		first = append(first, button(render.Marked(say.Text(periodNames[one]), one == p), string(one)+":"+string(group)))
+		first = append(first, button(render.Marked(say.Text(periodNames[one]), one == p),
+			string(one)+":"+string(group)))
 	}
 	keyboard := tgapi.Keyboard{first, nil, nil}
 	for i, g := range orchestrator.UsageGroups() {
 		row := 1 + i/3
-		keyboard[row] = append(keyboard[row], button(render.Marked(say.Text(groupNames[g]), g == group), string(p)+":"+string(g)))
+		keyboard[row] = append(keyboard[row], button(render.Marked(say.Text(groupNames[g]), g == group),
+			string(p)+":"+string(g)))
 	}
 	return keyboard
 }

@@ -55,7 +55,9 @@ func (s *Screen) Pair(_ context.Context, by orchestrator.Press, _ string) (tgapi
 	if by.Conversation.Group() {
 		return tgapi.Page{Text: p.Text("users.in-private")}, nil
 	}
-	return tgapi.Page{Text: p.Text("users.which-role"), Keyboard: tgapi.Keyboard{s.roles(p, opInvite, "", orchestrator.RoleNone)}}, nil
+	return tgapi.Page{
+		Text: p.Text("users.which-role"), Keyboard: tgapi.Keyboard{s.roles(p, opInvite, "", orchestrator.RoleNone)},
+	}, nil
 }
 
 // roles returns a button for each role.
@@ -87,7 +89,9 @@ func (s *Screen) Users(ctx context.Context, by orchestrator.Press, _ string) (tg
 	for _, u := range all {
 		page.Text += "\n" + line(p, u)
 		if !u.Configured {
-			page.Keyboard = append(page.Keyboard, []tgapi.Button{button(render.Cut(named(u), 40), opOpen, idText(u.ID))})
+			page.Keyboard = append(page.Keyboard, []tgapi.Button{
+				button(render.Cut(named(u), 40), opOpen, idText(u.ID)),
+			})
 		}
 	}
 	page.Text += "\n\n" + p.Text("users.how")
@@ -160,7 +164,9 @@ func (s *Screen) invite(ctx context.Context, by orchestrator.Press, name string)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	return tgapi.Page{Text: p.Text("users.link", roleName(p, role), p.Rounded(paircode.Life), paircode.Link(s.Bot, code))}, nil
+	return tgapi.Page{
+		Text: p.Text("users.link", roleName(p, role), p.Rounded(paircode.Life), paircode.Link(s.Bot, code)),
+	}, nil
 }
 
 // open shows a user who joined.
@@ -183,7 +189,8 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, id orchestrato
 
 // Greeting returns the messages for a user who has just joined and for the owner who invited them. It returns none for
 // any other user. Call done once the messages are stored.
-func (s *Screen) Greeting(ctx context.Context, user orchestrator.PersonID) (notices []orchestrator.Message, done func(context.Context) error, err error) {
+func (s *Screen) Greeting(ctx context.Context,
+	user orchestrator.PersonID) (notices []orchestrator.Message, done func(context.Context) error, err error) {
 	if s.Directory == nil {
 		return nil, nil, nil
 	}

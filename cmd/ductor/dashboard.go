@@ -188,7 +188,7 @@ func (o *overview) conversations(ctx context.Context, now time.Time, v *dashboar
 			return err
 		}
 		if len(found) > 0 {
-			c.Title, c.Dir, c.Used = found[0].Title, found[0].Dir, found[0].Used
+			c.Title, c.Dir, c.Used = found[0].Session.Title, found[0].Session.Dir, found[0].Session.Used
 		}
 		for _, t := range open {
 			switch {
@@ -248,8 +248,8 @@ func (o *overview) jobs(ctx context.Context, _ time.Time, v *dashboard.Overview)
 		if j.Last != nil {
 			one.Last, one.Result, one.Failed = j.Last.Ended, string(j.Last.State),
 				j.Last.State == orchestrator.RunFailed
-			if j.Last.Reason != "" {
-				one.Result += ": " + j.Last.Reason
+			if j.Last.Result.Reason != "" {
+				one.Result += ": " + j.Last.Result.Reason
 			}
 		}
 		v.Jobs = append(v.Jobs, one)

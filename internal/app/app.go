@@ -165,7 +165,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	repos := projects.New(projects.Options{Named: func() map[string]string { return a.now().projects },
 		Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Seen: a.seenIn})
-	served.Away, served.Checks = a.away(), a.examiner()
+	served.SetAway, served.Checks = a.setAway, a.examiner()
 	served.Projects, served.Steps, served.Sessions, served.Usage = repos, steps.Reader{Store: a.db}, book, a.db
 	if served.Polled, err = a.openHealth(); err != nil {
 		return nil, err

@@ -263,7 +263,7 @@ func summaryModel(cfg config.Config) orchestrator.ModelChoice {
 
 func consultOptions(cfg config.Config, a *App) consult.Options {
 	return consult.Options{
-		Side: a.side(), Store: a.db, Beside: a.orchestrator.Beside, Now: time.Now, Logger: a.Log,
+		Side: a.side(), Store: a.db, SideRequest: a.orchestrator.SideRequest, Now: time.Now, Logger: a.Log,
 		Works:   consult.Works{AskFor: a.orchestrator.AskFor, Decide: a.gateway().Decide, Audit: a.db.RecordAudit},
 		Shorten: a.shortener(),
 	}

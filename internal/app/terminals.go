@@ -64,12 +64,8 @@ func (a *App) presence() *presence.Presence {
 	return presence.New(presence.Options{State: a.cfg.Storage.Dir, Ask: presence.Logind, UID: os.Getuid()})
 }
 
-func (a *App) away() away { return away{a.presence()} }
-
-type away struct{ *presence.Presence }
-
-// SetAway implements sessions.Away.
-func (w away) SetAway(by orchestrator.Press, choice string) error {
+// setAway stores whether the owner is away. It implements the option SetAway of the bot.
+func (a *App) setAway(by orchestrator.Press, choice string) error {
 	c := presence.Choice(choice)
 	switch {
 	case !by.May(orchestrator.ManageDuctor):
@@ -80,7 +76,7 @@ func (w away) SetAway(by orchestrator.Press, choice string) error {
 	if c != presence.Here && !hooked() {
 		return sessions.ErrNoHooks
 	}
-	return w.Choose(c)
+	return a.presence().Choose(c)
 }
 
 // hooked reports whether a CLI of this user has ductor's hooks. It returns true if settings cannot be read.

@@ -35,7 +35,7 @@ func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation,
 				dir = excluded.dir, role = excluded.role, busy = excluded.busy, bypass_until = excluded.bypass_until,
 				notify = excluded.notify, think = excluded.think, tools = excluded.tools, display = excluded.display, granted_in = excluded.granted_in`,
 			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
-			string(c.Permission), c.Dir, c.Role, string(c.Busy), millis(c.BypassUntil), string(c.Notify), string(c.Think), tools, string(c.Display), string(c.GrantedIn))
+			string(c.Permission), c.Dir, c.Role, string(c.Settings.Busy), millis(c.BypassUntil), string(c.Settings.Notify), string(c.Settings.Think), tools, string(c.Settings.Display), string(c.GrantedIn))
 		if err != nil {
 			return namedSession(err)
 		}
@@ -71,7 +71,7 @@ func conversationIDFields(id *orchestrator.ConversationID) []any { return []any{
 
 func scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
 	var tools string
-	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy, moment{&c.BypassUntil}, &c.Notify, &c.Think, &tools, &c.Display, &c.GrantedIn)
+	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Settings.Busy, moment{&c.BypassUntil}, &c.Settings.Notify, &c.Settings.Think, &tools, &c.Settings.Display, &c.GrantedIn)
 	if err == nil {
 		c.Tools, err = decodeTools(tools)
 	}

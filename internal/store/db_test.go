@@ -66,7 +66,7 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	})
 	must(t, errors.Join(err, file.Close()))
 	db := openAt(t, path)
-	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.Agent != "codex" || c.Busy != "" {
+	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.Agent != "codex" || c.Settings.Busy != "" {
 		t.Errorf("the conversation is %+v", c)
 	}
 	if s := get[orchestrator.Session](t)(db.Session(t.Context(), "s")); len(s.AgentSessions) != 1 || s.AgentSessions[agentEnv("codex", "")] != (orchestrator.AgentSession{ID: "thread", Told: "done"}) {

@@ -54,7 +54,7 @@ func TestFindSessions(t *testing.T) {
 		found, more, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: words, Limit: 10})
 		var ids []orchestrator.SessionID
 		for _, f := range found {
-			ids = append(ids, f.ID)
+			ids = append(ids, f.Session.ID)
 		}
 		if err != nil || more || !slices.Equal(ids, want) {
 			t.Errorf("%q finds %q, %v, %v; want %q", words, ids, more, err, want)
@@ -65,11 +65,11 @@ func TestFindSessions(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 	found, more, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Limit: 1, Offset: 1})
-	if err != nil || !more || len(found) != 1 || found[0].ID != "other" {
+	if err != nil || !more || len(found) != 1 || found[0].Session.ID != "other" {
 		t.Errorf("the second page has %+v, %v, %v", found, more, err)
 	}
 	found, _, err = db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "notes", Archived: true, Limit: 9})
-	if err != nil || len(found) != 1 || found[0].ID != "away" {
+	if err != nil || len(found) != 1 || found[0].Session.ID != "away" {
 		t.Errorf("of the archived ones %+v, %v", found, err)
 	}
 }
@@ -144,8 +144,8 @@ func TestForkSession(t *testing.T) {
 			t.Errorf("%s has %v, %v; want %s", tc.session, ids, err, tc.want)
 		}
 	}
-	if s, err := db.Session(ctx, "b"); err != nil || s.Messages != 2 {
-		t.Errorf("the fork counts %d messages, %v", s.Messages, err)
+	if s, err := db.Session(ctx, "b"); err != nil || s.Totals.Messages != 2 {
+		t.Errorf("the fork counts %d messages, %v", s.Totals.Messages, err)
 	}
 	if err := db.ForkSession(ctx, orchestrator.Session{ID: "d", Conversation: chatA}, "none"); !errors.Is(err, orchestrator.ErrNoTurn) {
 		t.Errorf("a fork at no turn: %v", err)

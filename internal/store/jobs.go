@@ -117,7 +117,7 @@ func (t tx) recordRun(r orchestrator.JobRun) (int64, error) {
 
 func runFields(r *orchestrator.JobRun) []any {
 	return []any{&r.ID, &r.Job, &r.Cause, moment{&r.Due}, &r.StandsFor, &r.Prompt, &r.Attempt, moment{&r.NotBefore}, &r.State,
-		moment{&r.Asked}, moment{&r.Ended}, &r.Text, &r.Reason, &r.Changed, &r.Notified, &r.CostUSD}
+		moment{&r.Asked}, moment{&r.Ended}, &r.Result.Text, &r.Result.Reason, &r.Result.Changed, &r.Result.Notified, &r.Result.CostUSD}
 }
 
 // MoveRun stores the changed fields of an open run. It does not change a run that ended, and ignores an unknown id.
@@ -131,8 +131,8 @@ func (db *DB) MoveRun(ctx context.Context, r orchestrator.JobRun) error {
 func (t tx) moveRun(r orchestrator.JobRun) (int64, error) {
 	return t.Exec(`UPDATE job_runs SET attempt = ?, not_before = ?, state = ?, asked = ?, ended = ?, text = ?, reason = ?,
 		changed = ?, told = ?, cost_usd = ? WHERE id = ? AND `+openRun,
-		r.Attempt, millis(r.NotBefore), string(r.State), millis(r.Asked), millis(r.Ended), r.Text, r.Reason,
-		r.Changed, r.Notified, r.CostUSD, string(r.ID))
+		r.Attempt, millis(r.NotBefore), string(r.State), millis(r.Asked), millis(r.Ended), r.Result.Text, r.Result.Reason,
+		r.Result.Changed, r.Result.Notified, r.Result.CostUSD, string(r.ID))
 }
 
 // EndRun is MoveRun for a run that ended. It adds the cost of the run to its job, once, and stores the result of the job.
@@ -143,7 +143,7 @@ func (db *DB) EndRun(ctx context.Context, r orchestrator.JobRun, result orchestr
 			return err
 		}
 		_, err = t.Exec(`UPDATE jobs SET runs = runs + 1, cost_usd = cost_usd + ?, digest = ?, shown = ?, same = ? WHERE id = ?`,
-			r.CostUSD, result.Digest, string(result.Shown), result.Same, string(r.Job))
+			r.Result.CostUSD, result.Digest, string(result.Shown), result.Same, string(r.Job))
 		return err
 	}))
 }

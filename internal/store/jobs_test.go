@@ -47,7 +47,7 @@ func TestJobs(t *testing.T) {
 	r.State, r.Asked, r.Attempt, r.NotBefore = orchestrator.RunAsked, noon, 2, noon
 	must(t, db.MoveRun(ctx, r))
 	same(t, "moved", get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))[0], r)
-	r.State, r.Ended, r.Text, r.Changed, r.CostUSD = orchestrator.RunDone, next, "fine", true, 0.5
+	r.State, r.Ended, r.Result.Text, r.Result.Changed, r.Result.CostUSD = orchestrator.RunDone, next, "fine", true, 0.5
 	for range 2 { // the second time it has ended
 		must(t, db.EndRun(ctx, r, orchestrator.JobResult{Digest: "digest", Shown: "t1", Same: 2}))
 	}
@@ -115,7 +115,7 @@ func TestShelves(t *testing.T) {
 		}
 		must(t, db.FinishTurn(ctx, turn.ID, noon.Add(-age), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "answer"}))
 		must(t, db.MarkDelivered(ctx, turn.ID))
-		r.State, r.Ended, r.Notified, r.CostUSD = orchestrator.RunDone, noon.Add(-age), true, 1
+		r.State, r.Ended, r.Result.Notified, r.Result.CostUSD = orchestrator.RunDone, noon.Add(-age), true, 1
 		must(t, db.EndRun(ctx, r, orchestrator.JobResult{}))
 	}
 	for _, c := range []struct {
@@ -213,10 +213,10 @@ func workOnJobs(path string) error {
 		}
 		r := newRun("j", orchestrator.JobRunID(fmt.Sprint("run ", n)))
 		hook := newRun("j", orchestrator.JobRunID(fmt.Sprint("hook ", n)))
-		hook.State, hook.Notified = orchestrator.RunSkipped, true
+		hook.State, hook.Result.Notified = orchestrator.RunSkipped, true
 		asked, ended := r, r
 		asked.State = orchestrator.RunAsked
-		ended.State, ended.CostUSD, ended.Notified = orchestrator.RunDone, 1, true
+		ended.State, ended.Result.CostUSD, ended.Result.Notified = orchestrator.RunDone, 1, true
 		for _, s := range []killStep{
 			{"recorded", func() error {
 				_, err := db.RecordRuns(ctx, "j", []orchestrator.JobRun{r}, time.UnixMilli(n), noon)
@@ -248,7 +248,7 @@ func TestAShelfTakesOnlyWhatMayGo(t *testing.T) {
 		must(t, db.SaveJob(ctx, newJob(job), time.Time{}, noon))
 	}
 	over := newRun("old", "over")
-	over.State, over.Ended, over.Notified = orchestrator.RunDone, noon.Add(-time.Hour), true
+	over.State, over.Ended, over.Result.Notified = orchestrator.RunDone, noon.Add(-time.Hour), true
 	get[[]orchestrator.JobRun](t)(db.RecordRuns(ctx, "old", []orchestrator.JobRun{over}, time.Time{}, noon))
 	runs := db.JobRuns().(*shelf)
 	gone, _, err := runs.part(ctx, heartbeat.Cut{Before: noon})

@@ -115,8 +115,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	for w := range workers {
 		s := get[orchestrator.Session](t)(db.Session(ctx, orchestrator.SessionID(fmt.Sprint("s", w))))
-		if s.Messages != turns {
-			t.Errorf("session %d counts %d messages, want %d", w, s.Messages, turns)
+		if s.Totals.Messages != turns {
+			t.Errorf("session %d counts %d messages, want %d", w, s.Totals.Messages, turns)
 		}
 	}
 	if left := get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 1)); len(left) != 0 {

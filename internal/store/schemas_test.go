@@ -142,7 +142,7 @@ func checkMigrated(t *testing.T, db *DB, version int) {
 	}
 	same(t, "open turns", open, []string{"run running 0", "wait queued 1"})
 	s := get[orchestrator.Session](t)(db.Session(ctx, "s"))
-	if s.AgentSessions[agentEnv("codex", "")].ID != "thread" || s.Title != "title" || s.Messages != 3 {
+	if s.AgentSessions[agentEnv("codex", "")].ID != "thread" || s.Title != "title" || s.Totals.Messages != 3 {
 		t.Errorf("the session is %+v", s)
 	}
 	if c := get[orchestrator.Conversation](t)(db.Conversation(ctx, chatA)); c.Session != "s" || c.Permission != cli.AcceptEdits {

@@ -39,7 +39,7 @@ func (t tx) insertSession(s orchestrator.Session) error {
 	_, err := t.ExecRow(string(s.ID), `INSERT INTO sessions (id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		string(s.ID), s.Conversation.Chat, s.Conversation.Topic, int64(s.Person), s.Title, s.Dir,
-		millis(s.Created), millis(s.Used), s.Messages, s.CostUSD, s.Tokens)
+		millis(s.Created), millis(s.Used), s.Totals.Messages, s.Totals.CostUSD, s.Totals.Tokens)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 	s := orchestrator.Session{AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{}}
 	var own []agentSessionRow
 	err := row.Scan(append([]any{&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Title, &s.Dir,
-		moment{&s.Created}, moment{&s.Used}, &s.Messages, &s.CostUSD, &s.Tokens, &s.Pinned, &s.Archived, list[agentSessionRow]{&own}}, more...)...)
+		moment{&s.Created}, moment{&s.Used}, &s.Totals.Messages, &s.Totals.CostUSD, &s.Totals.Tokens, &s.Pinned, &s.Archived, list[agentSessionRow]{&own}}, more...)...)
 	for _, r := range own {
 		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox}] = orchestrator.AgentSession{ID: r.ID, Told: r.Told, Terminal: r.Terminal != 0}
 	}
@@ -224,7 +224,7 @@ func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.
 		if err != nil {
 			return err
 		}
-		s.Messages = int(had)
+		s.Totals.Messages = int(had)
 		if err := t.insertSession(s); err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func TestSessionsLastUsedFirst(t *testing.T) {
 		found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Limit: limit})
 		must(t, err)
 		for _, s := range found {
-			all = append(all, s.ID)
+			all = append(all, s.Session.ID)
 		}
 		return all
 	}

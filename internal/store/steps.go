@@ -59,7 +59,7 @@ const changesColumns = `id, chat, topic, session, title, at, sandbox, checkpoint
 
 func changesFields(c *orchestrator.TurnChanges) []any {
 	return []any{&c.ID, &c.Conversation.Chat, &c.Conversation.Topic, &c.Session, &c.Title, moment{&c.At}, &c.Sandbox, &c.Checkpoint, &c.Undone,
-		&c.Commit, list[orchestrator.SnapshotTree]{&c.Trees}, &c.Files, &c.Added, &c.Removed, &c.Ignored}
+		&c.Commit, list[orchestrator.SnapshotTree]{&c.Snapshot.Trees}, &c.Changed.Files, &c.Changed.Added, &c.Changed.Removed, &c.Changed.Ignored}
 }
 
 // SaveChanges stores what a turn changed, or a checkpoint, in place of what has its id.

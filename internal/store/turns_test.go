@@ -61,7 +61,7 @@ func TestFinishTurnCountsInItsSession(t *testing.T) {
 		o.Usage, o.CostUSD = cli.Usage{Input: 10, Output: 5, Reasoning: 99}, 0.5
 		runTurn(t, db, turn, o)
 	}
-	s.Messages, s.Tokens, s.CostUSD, s.Used = 2, 30, 1, noon.Add(time.Minute)
+	s.Totals.Messages, s.Totals.Tokens, s.Totals.CostUSD, s.Used = 2, 30, 1, noon.Add(time.Minute)
 	same(t, "the session", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 
 	if err := db.FinishTurn(ctx, "t1", noon, done("twice")); err == nil {

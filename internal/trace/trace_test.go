@@ -49,7 +49,7 @@ func traced(t *testing.T, content bool, run func(emit func(cli.Event)) cli.Resul
 	turn := tracer.Begin("claude", cli.Request{Turn: "T", Prompt: "say hunter2", Session: "S"})
 	turn.End(run(func(ev cli.Event) {
 		shown = append(shown, ev)
-		turn.Take(ev)
+		turn.Observe(ev)
 	}))
 	cancel()
 	running.Wait()

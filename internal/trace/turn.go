@@ -27,8 +27,8 @@ func (t *Tracer) Begin(agent cli.Agent, req cli.Request) orchestrator.TurnTrace 
 // mostTools bounds the spans of one turn.
 const mostTools = 1000
 
-// Take implements orchestrator.TurnTrace.
-func (r *turn) Take(ev cli.Event) {
+// Observe implements orchestrator.TurnTrace.
+func (r *turn) Observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.SessionStarted:
 		r.model = ev.Model

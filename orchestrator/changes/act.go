@@ -76,7 +76,7 @@ func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.
 	if err := plan.carryOut(ctx); err != nil {
 		return c, err
 	}
-	s.lookAgain(context.WithoutCancel(ctx), c)
+	s.repeatSnapshots(context.WithoutCancel(ctx), c)
 	c.Undone = undone
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
@@ -92,7 +92,7 @@ type planned struct {
 // plan creates a plan that restores one tree of each repository over another.
 func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	trees func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
-	for _, t := range c.Trees {
+	for _, t := range c.Snapshot.Trees {
 		r, err := s.open(ctx, git.Place{In: c.Sandbox, Dir: t.Dir})
 		if err != nil {
 			return nil, err
@@ -148,12 +148,12 @@ func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string, 
 	if to, err = s.toChange(ctx, by, id); err != nil {
 		return to, before, err
 	}
-	now, err := s.checkpoint(ctx, by, git.Place{In: to.Sandbox, Dir: to.Trees[0].Dir}, "")
+	now, err := s.checkpoint(ctx, by, git.Place{In: to.Sandbox, Dir: to.Snapshot.Trees[0].Dir}, "")
 	if err != nil {
 		return to, before, err
 	}
 	plan, err := s.plan(ctx, to, func(r *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
-		for _, tree := range now.Trees {
+		for _, tree := range now.Snapshot.Trees {
 			if tree.Dir == t.Dir && side == orchestrator.AfterTurn {
 				return t.After, tree.Before, nil
 			}
@@ -167,11 +167,11 @@ func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string, 
 		return to, now, err
 	}
 	for _, p := range plan {
-		now.Files += len(p.changes)
+		now.Changed.Files += len(p.changes)
 	}
 	err = plan.carryOut(ctx)
 	if err == nil {
-		s.lookAgain(context.WithoutCancel(ctx), to)
+		s.repeatSnapshots(context.WithoutCancel(ctx), to)
 	}
 	return to, now, err
 }
@@ -192,7 +192,9 @@ func (s *Service) Checkpoint(ctx context.Context, by orchestrator.Press, name st
 func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.Place,
 	name string) (orchestrator.TurnChanges, error) {
 	ctx = context.WithoutCancel(ctx)
-	repos, trees, err := s.look(ctx, at, func(ctx context.Context, r *git.Repo) (string, error) { return r.Snapshot(ctx, git.AfterTurn) })
+	repos, trees, err := s.treesOf(ctx, at, func(ctx context.Context, r *git.Repo) (string, error) {
+		return r.Snapshot(ctx, git.AfterTurn)
+	})
 	if err != nil {
 		return orchestrator.TurnChanges{}, err
 	}
@@ -210,7 +212,7 @@ func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.
 		}
 		trees[i].After = trees[i].Before
 	}
-	c.Trees = trees
+	c.Snapshot.Trees = trees
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
 
@@ -260,8 +262,10 @@ func (s *Service) Commit(ctx context.Context, by orchestrator.Press, turn cli.Tu
 		return c, orchestrator.ErrBadChoice
 	}
 	ctx = context.WithoutCancel(ctx)
-	c.Trees = c.Trees[:1]
-	p, err := s.plan(ctx, c, func(_ *git.Repo, t orchestrator.SnapshotTree) (string, string, error) { return t.Before, t.After, nil })
+	c.Snapshot.Trees = c.Snapshot.Trees[:1]
+	p, err := s.plan(ctx, c, func(_ *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
+		return t.Before, t.After, nil
+	})
 	if err != nil {
 		return c, err
 	}

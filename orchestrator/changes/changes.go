@@ -95,8 +95,10 @@ func inRepository(dir string) bool {
 // mostRepos limits the nested repositories in a snapshot.
 const mostRepos = 20
 
-// look returns the tree of a directory's repository and the trees of the repositories nested in it.
-func (s *Service) look(ctx context.Context, at git.Place, tree func(context.Context, *git.Repo) (string, error)) (repos []*git.Repo, trees []orchestrator.SnapshotTree, err error) {
+// treesOf returns the tree of a directory's repository and the trees of the repositories nested in it.
+func (s *Service) treesOf(ctx context.Context, at git.Place,
+	tree func(context.Context, *git.Repo) (string, error),
+) (repos []*git.Repo, trees []orchestrator.SnapshotTree, err error) {
 	first, err := s.open(ctx, at)
 	if err != nil {
 		return nil, nil, err
@@ -158,7 +160,7 @@ func (s *Service) mix(w *watch) {
 // markBeside marks w if the other turn may have written since w started.
 func (w *watch) markBeside(other *watch) {
 	other.mu.Lock()
-	wrote := other.begun() && (other.to == 0 || w.from < other.to)
+	wrote := other.writes.possible() && (other.to == 0 || w.from < other.to)
 	other.mu.Unlock()
 	if wrote {
 		w.share(other.turn.Prompt.Conversation)
@@ -185,15 +187,15 @@ func overlap(a, b *watch) bool {
 // the turn might.
 func (w *watch) worksIn(top string, in cli.Sandbox) bool {
 	w.mu.Lock()
-	looked := w.looked
+	known := w.writes.snapshotDone
 	w.mu.Unlock()
-	return w.at.In == in && (slices.Contains(w.tops(), top) || !looked && cli.Lies(w.at.Dir, top))
+	return w.at.In == in && (slices.Contains(w.tops(), top) || !known && cli.Lies(w.at.Dir, top))
 }
 
 func (w *watch) tops() (dirs []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, r := range w.repos {
+	for _, r := range w.before.repos {
 		dirs = append(dirs, r.Top)
 	}
 	return dirs
@@ -205,12 +207,14 @@ func (s *Service) forget(w *watch) {
 	delete(s.watches, w.turn.ID)
 }
 
-// in lists the turns that work in one of a snapshot's repositories.
-func (s *Service) in(c orchestrator.TurnChanges) (found []*watch) {
+// watchesIn lists the turns that work in one of a snapshot's repositories.
+func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.watches {
-		if slices.ContainsFunc(c.Trees, func(tree orchestrator.SnapshotTree) bool { return w.worksIn(tree.Dir, c.Sandbox) }) {
+		if slices.ContainsFunc(c.Snapshot.Trees, func(tree orchestrator.SnapshotTree) bool {
+			return w.worksIn(tree.Dir, c.Sandbox)
+		}) {
 			found = append(found, w)
 		}
 	}
@@ -219,9 +223,9 @@ func (s *Service) in(c orchestrator.TurnChanges) (found []*watch) {
 
 // busy returns a TurnWrites if a turn that works in one of a snapshot's repositories may have written something.
 func (s *Service) busy(c orchestrator.TurnChanges) error {
-	for _, w := range s.in(c) {
+	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()
-		writes := w.begun()
+		writes := w.writes.possible()
 		w.mu.Unlock()
 		if writes {
 			return &orchestrator.TurnWrites{In: w.turn.Prompt.Conversation}
@@ -230,11 +234,11 @@ func (s *Service) busy(c orchestrator.TurnChanges) error {
 	return nil
 }
 
-// lookAgain takes a new snapshot for running turns that have written nothing, after a user changed their files.
-func (s *Service) lookAgain(ctx context.Context, c orchestrator.TurnChanges) {
-	for _, w := range s.in(c) {
+// repeatSnapshots takes a new snapshot for running turns that have written nothing, after a user changed their files.
+func (s *Service) repeatSnapshots(ctx context.Context, c orchestrator.TurnChanges) {
+	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()
-		repos, trees, err := w.repos, slices.Clone(w.trees), error(nil)
+		repos, trees, err := w.before.repos, slices.Clone(w.before.trees), error(nil)
 		w.mu.Unlock()
 		for i, r := range repos[:len(trees)] {
 			if trees[i].Before, err = r.Snapshot(ctx, git.BeforeTurn); err == nil {
@@ -246,9 +250,9 @@ func (s *Service) lookAgain(ctx context.Context, c orchestrator.TurnChanges) {
 			}
 		}
 		w.mu.Lock()
-		late := err != nil || !w.looked || w.begun()
+		late := err != nil || !w.writes.snapshotDone || w.writes.possible()
 		if !late {
-			w.trees = trees
+			w.before.trees = trees
 		}
 		w.mu.Unlock()
 		if late {
@@ -265,7 +269,7 @@ func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error
 			return n, err
 		}
 		for _, c := range old {
-			for _, tree := range c.Trees {
+			for _, tree := range c.Snapshot.Trees {
 				r, err := s.git.Open(ctx, git.Place{In: c.Sandbox, Dir: tree.Dir})
 				if err == nil {
 					err = r.Forget(ctx, beforeRef(cli.TurnID(c.ID)), afterRef(cli.TurnID(c.ID)))

@@ -201,8 +201,8 @@ func (r *rig) watch(id string, goesOn bool) orchestrator.TurnWatch {
 func (r *rig) turn(id, script string) orchestrator.Changed {
 	r.t.Helper()
 	w := r.watch(id, false)
-	r.Hold(r.t.Context(), cli.TurnID(id), "")
-	w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
+	r.AwaitSnapshot(r.t.Context(), cli.TurnID(id), "")
+	w.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
 	r.sh("app", script)
 	return r.end(w)
 }
@@ -303,8 +303,8 @@ func TestALongTurnHasItsUndo(t *testing.T) {
 	for i := range 10 {
 		turn := fmt.Sprint("t", i)
 		w := r.watch(turn, false)
-		r.Hold(t.Context(), cli.TurnID(turn), "")
-		w.Take(cli.ToolStarted{ID: "1", Name: "Edit"})
+		r.AwaitSnapshot(t.Context(), cli.TurnID(turn), "")
+		w.Observe(cli.ToolStarted{ID: "1", Name: "Edit"})
 		r.sh("app", fmt.Sprintf("echo %d > a.txt", i))
 		r.later += time.Hour
 		if got := r.end(w); got.Files != 1 || got.NoUndo != "" {
@@ -318,10 +318,10 @@ func TestAToolThatAsksHasItsUndo(t *testing.T) {
 	r := newRig(t)
 	open := r.slow.shut()
 	w := r.watch("t1", false)
-	w.Take(cli.ToolStarted{ID: "1", Name: "Edit"})
+	w.Observe(cli.ToolStarted{ID: "1", Name: "Edit"})
 	open()
-	w.Take(cli.ApprovalAsked{ID: "a", Started: "1"})
-	r.Hold(t.Context(), "t1", "a")
+	w.Observe(cli.ApprovalAsked{ID: "a", Started: "1"})
+	r.AwaitSnapshot(t.Context(), "t1", "a")
 	r.sh("app", "echo asked > a.txt")
 	if got := r.end(w); got.Files != 1 || got.NoUndo != "" {
 		t.Errorf("it says %+v", got)
@@ -334,9 +334,9 @@ func TestATurnThatWritesTooEarlyHasNoUndo(t *testing.T) {
 	r := newRig(t)
 	open := r.slow.shut()
 	w := r.watch("t1", false)
-	w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
-	w.Take(cli.ToolStarted{ID: "2", Name: "Edit"})
-	w.Take(cli.ApprovalAsked{ID: "a", Started: "2"})
+	w.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
+	w.Observe(cli.ToolStarted{ID: "2", Name: "Edit"})
+	w.Observe(cli.ApprovalAsked{ID: "a", Started: "2"})
 	r.sh("app", "echo early > a.txt")
 	open()
 	if got := r.end(w); got != (orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}) {
@@ -344,12 +344,12 @@ func TestATurnThatWritesTooEarlyHasNoUndo(t *testing.T) {
 	}
 	open = r.slow.shut()
 	w = r.watch("t2", false)
-	w.Take(cli.ToolStarted{ID: "1", Name: "Read"})
-	w.Take(cli.ToolStarted{ID: "2", Name: "Edit"})
+	w.Observe(cli.ToolStarted{ID: "1", Name: "Read"})
+	w.Observe(cli.ToolStarted{ID: "2", Name: "Edit"})
 	// The tool waits for the answer, and the answer waits for the snapshot.
-	w.Take(cli.ApprovalAsked{ID: "a", Started: "2"})
+	w.Observe(cli.ApprovalAsked{ID: "a", Started: "2"})
 	open()
-	r.Hold(t.Context(), "t2", "a")
+	r.AwaitSnapshot(t.Context(), "t2", "a")
 	r.sh("app", "echo held > a.txt")
 	if got := r.end(w); got.Files != 1 || got.NoUndo != "" {
 		t.Errorf("a write that was held: %+v", got)
@@ -374,8 +374,8 @@ func TestTurnsAtTheSameTime(t *testing.T) {
 	r.turn("t0", "echo zero > a.txt")
 	one, two := r.watch("t1", false), r.watch("t2", false)
 	for id, w := range map[cli.TurnID]orchestrator.TurnWatch{"t1": one, "t2": two} {
-		r.Hold(t.Context(), id, "")
-		w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
+		r.AwaitSnapshot(t.Context(), id, "")
+		w.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
 	}
 	_, err := r.Undo(t.Context(), by, "t0")
 	r.expect("while turns run", err, orchestrator.ErrTurnRuns)
@@ -393,11 +393,11 @@ func TestATurnThatWritesNothingLeavesOthersTheirUndo(t *testing.T) {
 	r := newRig(t)
 	r.turn("t0", "echo zero > zero.txt")
 	other := r.beside("o")
-	r.Hold(t.Context(), "o", "")
-	other.Take(cli.ToolStarted{ID: "1", Name: "Read"})
-	other.Take(cli.ToolStarted{ID: "2", Name: "mcp__ductor__list_sessions"})
-	other.Take(cli.ToolStarted{ID: "3", Name: "Bash"})
-	other.Take(cli.ApprovalAsked{ID: "a", Started: "3", Tool: "Bash"})
+	r.AwaitSnapshot(t.Context(), "o", "")
+	other.Observe(cli.ToolStarted{ID: "1", Name: "Read"})
+	other.Observe(cli.ToolStarted{ID: "2", Name: "mcp__ductor__list_sessions"})
+	other.Observe(cli.ToolStarted{ID: "3", Name: "Bash"})
+	other.Observe(cli.ApprovalAsked{ID: "a", Started: "3", Tool: "Bash"})
 	if got := r.turn("t1", "echo one > one.txt"); got.Files != 1 || got.NoUndo != "" {
 		t.Errorf("while another turn waits for its user: %+v", got)
 	}
@@ -406,14 +406,14 @@ func TestATurnThatWritesNothingLeavesOthersTheirUndo(t *testing.T) {
 		r.must(err)
 	}
 	mine := r.watch("t2", false)
-	r.Hold(t.Context(), "t2", "")
-	r.Hold(t.Context(), "o", "a") // it is allowed
+	r.AwaitSnapshot(t.Context(), "t2", "")
+	r.AwaitSnapshot(t.Context(), "o", "a") // it is allowed
 	_, err := r.Redo(t.Context(), by, "t0")
 	r.expect("while another turn writes", err, orchestrator.ErrTurnRuns)
 	if writes := (*orchestrator.TurnWrites)(nil); !errors.As(err, &writes) || writes.In != otherChat {
 		t.Errorf("it does not say which chat: %v", err)
 	}
-	mine.Take(cli.ToolStarted{ID: "1", Name: "Edit"})
+	mine.Observe(cli.ToolStarted{ID: "1", Name: "Edit"})
 	r.sh("app", "echo mine > mine.txt; echo other > other.txt")
 	if got := r.end(mine); got.NoUndo != orchestrator.NoUndoShared || got.With != otherChat {
 		t.Errorf("beside a turn that wrote: %+v", got)
@@ -428,12 +428,12 @@ func TestAnUndoIsNoChangeOfATurnThatWaits(t *testing.T) {
 	r := newRig(t)
 	r.turn("t0", "echo zero > a.txt")
 	other := r.beside("o")
-	r.Hold(t.Context(), "o", "")
-	other.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
-	other.Take(cli.ApprovalAsked{ID: "a", Started: "1", Tool: "Bash"})
+	r.AwaitSnapshot(t.Context(), "o", "")
+	other.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
+	other.Observe(cli.ApprovalAsked{ID: "a", Started: "1", Tool: "Bash"})
 	_, err := r.Undo(t.Context(), by, "t0")
 	r.must(err)
-	r.Hold(t.Context(), "o", "a")
+	r.AwaitSnapshot(t.Context(), "o", "a")
 	r.sh("app", "echo other > other.txt")
 	if got := r.end(other); got.Files != 1 || got.NoUndo != "" {
 		t.Errorf("it says %+v", got)
@@ -457,9 +457,9 @@ func TestATurnThatChangedNothingSaysNothing(t *testing.T) {
 		r.later = time.Since(noon)
 		open := r.slow.shut()
 		w := r.watch(fmt.Sprint("t", i), false)
-		w.Take(cli.ToolStarted{ID: "1", Name: c.tool})
+		w.Observe(cli.ToolStarted{ID: "1", Name: c.tool})
 		r.sh("app", c.script)
-		w.Take(cli.ToolEnded{ID: "1"})
+		w.Observe(cli.ToolEnded{ID: "1"})
 		changed := w.End()
 		open()
 		if changed == nil {
@@ -476,15 +476,15 @@ func TestATurnThatChangedNothingSaysNothing(t *testing.T) {
 func TestATurnThatGoesOnAndWhatIsForgotten(t *testing.T) {
 	r := newRig(t)
 	w := r.watch("t1", false)
-	r.Hold(t.Context(), "t1", "")
-	w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
+	r.AwaitSnapshot(t.Context(), "t1", "")
+	w.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
 	r.sh("app", "echo first > a.txt")
 	w.Leave()
 	r.start()
 	w = r.watch("t1", true)
 	r.sh("app", "echo second > b.txt")
-	w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
-	r.Hold(t.Context(), "t1", "")
+	w.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
+	r.AwaitSnapshot(t.Context(), "t1", "")
 	if got := r.end(w); got.Files != 2 {
 		t.Errorf("it changed %+v", got)
 	}

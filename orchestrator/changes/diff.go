@@ -19,7 +19,9 @@ func (s *Service) Diff(ctx context.Context, in orchestrator.ConversationID, turn
 	if err != nil {
 		return "", err
 	}
-	return s.diff(ctx, c, "", func(_ *git.Repo, t orchestrator.SnapshotTree) (string, string, error) { return t.Before, t.After, nil })
+	return s.diff(ctx, c, "", func(_ *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
+		return t.Before, t.After, nil
+	})
 }
 
 func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince,
@@ -79,7 +81,9 @@ func (s *Service) sinceCommit(ctx context.Context, at git.Place, path string) (s
 		return "", err
 	}
 	tree := orchestrator.SnapshotTree{Dir: r.Top, Before: head}
-	c := orchestrator.TurnChanges{Sandbox: at.In, Snapshot: orchestrator.Snapshot{Trees: []orchestrator.SnapshotTree{tree}}}
+	c := orchestrator.TurnChanges{
+		Sandbox: at.In, Snapshot: orchestrator.Snapshot{Trees: []orchestrator.SnapshotTree{tree}},
+	}
 	return s.diff(ctx, c, path, func(r *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
 		now, err := r.Snapshot(ctx, git.AfterTurn)
 		return t.Before, now, err
@@ -90,7 +94,7 @@ func (s *Service) sinceCommit(ctx context.Context, at git.Place, path string) (s
 func (s *Service) diff(ctx context.Context, c orchestrator.TurnChanges, path string,
 	trees func(*git.Repo, orchestrator.SnapshotTree) (from, to string, err error)) (string, error) {
 	var all strings.Builder
-	for i, t := range c.Trees {
+	for i, t := range c.Snapshot.Trees {
 		below := ""
 		if path != "" {
 			rel, err := filepath.Rel(t.Dir, path)
@@ -109,7 +113,7 @@ func (s *Service) diff(ctx context.Context, c orchestrator.TurnChanges, path str
 		}
 		prefix := ""
 		if i > 0 {
-			if prefix, err = filepath.Rel(c.Trees[0].Dir, t.Dir); err != nil {
+			if prefix, err = filepath.Rel(c.Snapshot.Trees[0].Dir, t.Dir); err != nil {
 				return "", err
 			}
 			prefix += "/"

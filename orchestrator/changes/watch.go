@@ -3,8 +3,6 @@ package changes
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,96 +21,91 @@ const (
 
 // watch observes the file changes of one turn.
 type watch struct {
-	s     *Service
-	turn  orchestrator.Turn
-	began time.Time
-	end   context.CancelFunc
-	ready chan struct{} // closed once the snapshot is complete or has failed
-
-	at     git.Place // the turn's directory and environment
-	goesOn bool      // the previous process started the turn
+	s       *Service
+	turn    orchestrator.Turn
+	began   time.Time
+	at      git.Place // the turn's directory and environment
+	resumed bool      // the previous process started the turn
 
 	mu     sync.Mutex
-	open   map[cli.ToolID]bool // tools that may write and started before the snapshot was ready, without asking first
-	looked bool
-	writing
-	seen
-}
-
-// writing records the turn's possible writes so far.
-type writing struct {
-	wrote  bool
-	tools  map[cli.ToolID]bool          // unfinished tools that may write; false while waiting for an answer
-	asks   map[cli.ApprovalID]bool      // requests of tools; true if the tool may write
+	before before
+	writes writes
 	from   int64                        // the start of the turn, in Service.order
 	to     int64                        // its end; 0 while it runs
 	shared *orchestrator.ConversationID // the conversation whose turn wrote at the same time; nil for none
 }
 
-// begun reports whether the turn may have written anything.
-func (w *writing) begun() bool {
-	return w.wrote || slices.Contains(slices.Collect(maps.Values(w.tools)), true)
-}
-
-// seen is the state of the files before the turn.
-type seen struct {
+// before is the snapshot before a turn.
+type before struct {
+	stop  context.CancelFunc
+	ready chan struct{} // closed once the snapshot is complete or has failed
 	repos []*git.Repo
 	trees []orchestrator.SnapshotTree
-	why   orchestrator.NoUndo // why there is no undo; empty if there is
+	why   orchestrator.NoUndo // why the turn has no undo; empty if it has one
+}
+
+// isReady reports whether the snapshot is complete or has failed.
+func (b *before) isReady() bool {
+	select {
+	case <-b.ready:
+		return true
+	default:
+		return false
+	}
 }
 
 // none is the TurnWatch of a turn outside of any repository.
 type none struct{}
 
-func (none) Take(cli.Event)                                  {}
+func (none) Observe(cli.Event)                               {}
 func (none) End() func(context.Context) orchestrator.Changed { return nil }
 func (none) Leave()                                          {}
 
-func (s *Service) Watch(t orchestrator.Turn, dir string, goesOn bool) orchestrator.TurnWatch {
+func (s *Service) Watch(t orchestrator.Turn, dir string, resumed bool) orchestrator.TurnWatch {
 	if t.Sandbox == "" && !inRepository(dir) {
 		return none{}
 	}
 	ctx, cancel := context.WithTimeout(s.life, lookMost)
-	w := &watch{s: s, turn: t, began: s.opts.Now(), end: cancel, at: git.Place{In: t.Sandbox, Dir: dir},
-		goesOn: goesOn, ready: make(chan struct{}), open: map[cli.ToolID]bool{}}
-	w.tools, w.asks = map[cli.ToolID]bool{}, map[cli.ApprovalID]bool{}
-	w.from = s.order.Add(1)
+	w := &watch{
+		s: s, turn: t, began: s.opts.Now(), at: git.Place{In: t.Sandbox, Dir: dir}, resumed: resumed,
+		before: before{stop: cancel, ready: make(chan struct{})}, writes: newWrites(), from: s.order.Add(1),
+	}
 	s.mu.Lock()
 	s.watches[t.ID] = w
 	s.mu.Unlock()
 	s.wg.Go(func() {
-		defer close(w.ready)
-		w.begin(ctx)
+		defer close(w.before.ready)
+		w.takeBefore(ctx)
 	})
 	return w
 }
 
-// begin takes the snapshot before the turn, or loads the previous process's snapshot.
-func (w *watch) begin(ctx context.Context) {
-	repos, trees, err := w.s.look(ctx, w.at, func(ctx context.Context, r *git.Repo) (string, error) {
-		if w.goesOn {
+// takeBefore takes the snapshot before the turn, or loads the previous process's snapshot.
+func (w *watch) takeBefore(ctx context.Context) {
+	repos, trees, err := w.s.treesOf(ctx, w.at, func(ctx context.Context, r *git.Repo) (string, error) {
+		if w.resumed {
 			return r.Kept(ctx, beforeRef(w.turn.ID))
 		}
 		return r.Snapshot(ctx, git.BeforeTurn)
 	})
 	w.mu.Lock()
-	w.looked = true
+	w.writes.snapshotDone = true
 	switch {
 	case errors.Is(err, orchestrator.ErrNoRepository), errors.Is(err, orchestrator.ErrOutsideRoot):
 		repos = nil
 	case errors.Is(err, git.ErrTooLarge):
-		w.why = orchestrator.NoUndoLarge
+		w.before.why = orchestrator.NoUndoLarge
 	case err != nil:
 		w.s.opts.Log.Warn("take the snapshot before a turn", "turn", w.turn.ID, "err", err)
-		w.why = orchestrator.NoUndoFailed
-	case w.goesOn && trees[0].Before == "":
-		w.why = orchestrator.NoUndoLate
+		w.before.why = orchestrator.NoUndoFailed
+	case w.resumed && trees[0].Before == "":
+		w.before.why = orchestrator.NoUndoLate
 	}
-	if w.goesOn { // the previous process took its snapshot before them
-		clear(w.open)
+	if w.resumed { // the previous process took its snapshot before them
+		clear(w.writes.early)
 	}
-	w.repos, w.trees = repos, trees
-	keep := w.why == "" && !w.goesOn
+	w.before.repos, w.before.trees = repos, trees
+	keep := w.before.why == "" && !w.resumed
 	w.mu.Unlock()
 	for i, r := range repos {
 		if keep {
@@ -126,65 +119,17 @@ func (w *watch) begin(ctx context.Context) {
 func beforeRef(id cli.TurnID) string { return "turns/" + string(id) + "/before" }
 func afterRef(id cli.TurnID) string  { return "turns/" + string(id) + "/after" }
 
-func (w *watch) Take(ev cli.Event) {
+func (w *watch) Observe(ev cli.Event) {
 	switch ev.(type) {
 	case cli.ToolStarted, cli.ToolEnded, cli.FileChanged, cli.ApprovalAsked:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.writes.observe(ev)
 	default: // most events need no lock
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch ev := ev.(type) {
-	case cli.ToolStarted:
-		if onlyReads(ev.Name) {
-			return
-		}
-		if w.tools[ev.ID] = true; !w.looked {
-			w.open[ev.ID] = true
-		}
-	case cli.ToolEnded:
-		runs, may := w.tools[ev.ID]
-		delete(w.tools, ev.ID)
-		switch {
-		case ev.Err == cli.ToolDenied:
-			delete(w.open, ev.ID)
-		case may && (runs || ev.Err != cli.ToolCutShort):
-			w.wrote = true
-		}
-	case cli.FileChanged:
-		if w.wrote = true; !w.looked {
-			w.open["\x00"] = true
-		}
-	case cli.ApprovalAsked: // the tool waits for the answer, and the answer waits for the snapshot
-		w.asks[ev.ID] = !onlyReads(ev.Tool)
-		started := ev.Started
-		if started == "" && len(w.tools) == 1 {
-			for started = range w.tools {
-			}
-		}
-		if _, may := w.tools[started]; may {
-			w.tools[started] = false
-		}
-		delete(w.open, started)
 	}
 }
 
-// onlyReads reports whether a tool is known not to change files.
-func onlyReads(tool string) bool {
-	if own := cli.OwnTool(tool); own != "" {
-		return own != "work_with" // work_with lets another agent write
-	}
-	switch strings.ToLower(tool) {
-	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file",
-		"read_many_files", "list_directory",
-		"search_file_content", "google_web_search", "web_fetch", "web_search", "fetch", "think", "report_intent",
-		"askuserquestion", "ask_user", "exitplanmode", "exit_plan_mode":
-		return true
-	}
-	return false
-}
-
-func (s *Service) Hold(ctx context.Context, turn cli.TurnID, id cli.ApprovalID) {
+func (s *Service) AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.ApprovalID) {
 	s.mu.Lock()
 	w := s.watches[turn]
 	s.mu.Unlock()
@@ -195,56 +140,46 @@ func (s *Service) Hold(ctx context.Context, turn cli.TurnID, id cli.ApprovalID) 
 	late := time.NewTimer(max(s.opts.Hold-s.opts.Now().Sub(w.began), 0))
 	defer late.Stop()
 	select {
-	case <-w.ready:
+	case <-w.before.ready:
 	case <-ctx.Done():
 	case <-late.C:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if !w.looked {
-			w.open["\x00"] = true // the answer is sent now
-		}
+		w.writes.tooEarly() // the answer is sent now
 	}
 }
 
-func (s *Service) Looked(turn cli.TurnID) bool {
+func (s *Service) SnapshotTaken(turn cli.TurnID) bool {
 	s.mu.Lock()
 	w := s.watches[turn]
 	s.mu.Unlock()
-	if w == nil {
-		return true
-	}
-	select {
-	case <-w.ready:
-		return true
-	default:
-		return false
-	}
+	return w == nil || w.before.isReady()
 }
 
 // answered records that a tool may write from now on.
 func (w *watch) answered(id cli.ApprovalID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wrote = w.wrote || w.asks[id]
+	w.writes.wrote = w.writes.wrote || w.writes.asks[id]
 }
 
 func (w *watch) Leave() {
-	w.end()
-	<-w.ready
+	w.before.stop()
+	<-w.before.ready
 	w.s.forget(w)
 }
 
 func (w *watch) End() func(context.Context) orchestrator.Changed {
 	w.mu.Lock()
 	w.to = w.s.order.Add(1)
-	wrote := w.begun()
-	if wrote && !w.looked {
-		w.open["\x00"] = true
+	wrote := w.writes.possible()
+	if wrote {
+		w.writes.tooEarly()
 	}
 	w.mu.Unlock()
 	if !wrote {
 		w.s.forget(w)
-		w.s.wg.Go(func() { <-w.ready; w.end(); w.drop() })
+		w.s.wg.Go(func() { <-w.before.ready; w.before.stop(); w.drop() })
 		return nil
 	}
 	w.s.mix(w)
@@ -257,12 +192,12 @@ func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	ctx, cancel := context.WithTimeout(ctx, afterMost)
 	defer cancel()
 	select {
-	case <-w.ready:
+	case <-w.before.ready:
 	case <-ctx.Done(): // it continues, so that the next snapshot is faster
-		w.s.wg.Go(func() { <-w.ready; w.end(); w.drop() })
+		w.s.wg.Go(func() { <-w.before.ready; w.before.stop(); w.drop() })
 		return orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}
 	}
-	w.end()
+	w.before.stop()
 	changed, err := w.compare(ctx)
 	if err != nil {
 		w.s.opts.Log.Warn("compute the changes of a turn", "turn", w.turn.ID, "err", err)
@@ -278,7 +213,7 @@ func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 func (w *watch) drop() {
 	ctx, cancel := context.WithTimeout(w.s.life, afterMost)
 	defer cancel()
-	for _, r := range w.repos {
+	for _, r := range w.before.repos {
 		if err := r.Forget(ctx, beforeRef(w.turn.ID), afterRef(w.turn.ID)); err != nil {
 			w.s.opts.Log.Warn("delete a snapshot", "turn", w.turn.ID, "err", err)
 		}
@@ -287,14 +222,14 @@ func (w *watch) drop() {
 
 // compare takes the snapshot after the turn and stores the changes.
 func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error) {
-	if why := w.reason(); len(w.repos) == 0 || why != "" {
+	if why := w.reason(); len(w.before.repos) == 0 || why != "" {
 		if !w.touched(ctx) {
 			why = ""
 		}
 		return orchestrator.Changed{NoUndo: why}, nil
 	}
-	for i, r := range w.repos {
-		tree := &w.trees[i]
+	for i, r := range w.before.repos {
+		tree := &w.before.trees[i]
 		if tree.After, err = r.Snapshot(ctx, git.AfterTurn); err != nil {
 			return c, err
 		}
@@ -316,19 +251,19 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	if c.Files == 0 || c.NoUndo != "" {
 		return c, nil
 	}
-	for i, r := range w.repos {
-		if err := r.Keep(ctx, afterRef(w.turn.ID), w.trees[i].After); err != nil {
+	for i, r := range w.before.repos {
+		if err := r.Keep(ctx, afterRef(w.turn.ID), w.before.trees[i].After); err != nil {
 			return c, err
 		}
 	}
-	if c.Ignored, err = w.repos[0].Ignores(ctx); err != nil {
+	if c.Ignored, err = w.before.repos[0].Ignores(ctx); err != nil {
 		return c, err
 	}
 	t := w.turn
 	return c, w.s.opts.Store.SaveChanges(ctx, orchestrator.TurnChanges{
 		ID: string(t.ID), Conversation: t.Prompt.Conversation, Session: t.Session,
 		Title: cli.Shorten(strings.Join(strings.Fields(t.Prompt.Text), " "), 200),
-		At:    w.s.opts.Now(), Sandbox: t.Sandbox, Snapshot: orchestrator.Snapshot{Trees: w.trees}, Changed: c,
+		At:    w.s.opts.Now(), Sandbox: t.Sandbox, Snapshot: orchestrator.Snapshot{Trees: w.before.trees}, Changed: c,
 	})
 }
 
@@ -336,10 +271,10 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 func (w *watch) reason() orchestrator.NoUndo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.why == "" && len(w.open) > 0 {
+	if w.before.why == "" && len(w.writes.early) > 0 {
 		return orchestrator.NoUndoLate
 	}
-	return w.why
+	return w.before.why
 }
 
 // clockSlack is more than the delay of a file system's clock.
@@ -348,15 +283,15 @@ const clockSlack = 50 * time.Millisecond
 // touched reports whether any file may have been written since the turn started.
 func (w *watch) touched(ctx context.Context) bool {
 	since := w.began
-	if w.goesOn {
+	if w.resumed {
 		since = w.turn.Started
 	}
-	for _, r := range w.repos {
+	for _, r := range w.before.repos {
 		if touched, err := r.Touched(ctx, since.Add(-clockSlack)); err != nil || touched {
 			return true
 		}
 	}
-	return len(w.repos) == 0
+	return len(w.before.repos) == 0
 }
 
 // restorable returns the changes without those in nested repositories, which have trees of their own.

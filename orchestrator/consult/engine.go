@@ -19,13 +19,13 @@ import (
 type Options struct {
 	Side  side.Client
 	Store orchestrator.ConsultStore
-	// Beside returns the base request for side sessions of a conversation: the environment and directory of the
+	// SideRequest returns the base request for side sessions of a conversation: the environment and directory of the
 	// conversation's next turn.
-	Beside  func(ctx context.Context, in orchestrator.ConversationID) (cli.Request, error)
-	Shorten side.Shortener
-	Works   Works
-	Now     func() time.Time
-	Logger  *slog.Logger
+	SideRequest func(ctx context.Context, in orchestrator.ConversationID) (cli.Request, error)
+	Shorten     side.Shortener
+	Works       Works
+	Now         func() time.Time
+	Logger      *slog.Logger
 }
 
 // Limits of questions.
@@ -40,34 +40,31 @@ type Engine struct {
 	opts Options
 
 	mu     sync.Mutex
-	asking map[orchestrator.ConversationID]map[*asked]bool
+	asking map[orchestrator.ConversationID]map[*question]bool
 	closed bool
 	wg     sync.WaitGroup
 }
 
-// asked is an unanswered question with its active side sessions: several for a group, and none before the first or
+// question is an unanswered question with its active side sessions: several for a group, and none before the first or
 // between two of them.
-type asked struct {
+type question struct {
 	consults map[orchestrator.ConsultID]bool
 	cancel   context.CancelCauseFunc
 }
 
-// askedKey is the context key of a question's *asked.
-type askedKey struct{}
+// questionKey is the context key of a question's *asked.
+type questionKey struct{}
 
 var _ orchestrator.Consults = (*Engine)(nil)
 
 // New creates an Engine. Close ends it.
 func New(o Options) *Engine {
-	return &Engine{opts: o, asking: map[orchestrator.ConversationID]map[*asked]bool{}}
+	return &Engine{opts: o, asking: map[orchestrator.ConversationID]map[*question]bool{}}
 }
 
-// Ask asks a model and waits for its answer. It ends with ctx, with Abort and with Close. It returns ErrNoConsult or
-// ErrElsewhere for an unknown side session, ErrConsultBusy or ErrTooManyConsults if there are too many simultaneous
-// questions, side.ErrTooLate, a *cli.Failure, cli.ErrAborted, or ErrShutdown. If a question fails, the stored side
-// session stays unchanged.
+// Ask implements orchestrator.Consults.
 func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error) {
-	at, err := e.opts.Beside(ctx, q.Conversation)
+	at, err := e.opts.SideRequest(ctx, q.Conversation)
 	if err != nil {
 		return orchestrator.ConsultAnswer{}, err
 	}
@@ -75,15 +72,16 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 	if e.opts.Side.Secrets != nil {
 		hide = e.opts.Side.Secrets(at.Dir).String
 	}
-	return e.inSide(ctx, at, q, approach{instructions: instructions,
+	return e.askInSide(ctx, at, q, approach{instructions: instructions,
 		ask: func(ctx context.Context, at cli.Request, put side.Question) (cli.Result, error) {
 			if !side.ReadsFiles(put.Model.Agent) {
 				put.Instructions = withoutFiles
 			}
 			put.Asks, put.Watch = q.Asks, e.trail(orchestrator.AuditEntry{
-				Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()), Agent: put.Model.Agent,
-				Rule: string(cli.Plan),
-			}, hide).take
+				Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()),
+				Agent: put.Model.Agent,
+				Rule:  string(cli.Plan),
+			}, hide).observe
 			return e.opts.Side.Ask(ctx, at, put)
 		}})
 }
@@ -94,8 +92,8 @@ type approach struct {
 	instructions string
 }
 
-// inSide asks an agent in the side session of a question.
-func (e *Engine) inSide(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion,
+// askInSide asks an agent in the side session of a question.
+func (e *Engine) askInSide(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion,
 	by approach) (orchestrator.ConsultAnswer, error) {
 	began := e.opts.Now()
 	c, at, err := e.side(ctx, at, q)
@@ -107,7 +105,7 @@ func (e *Engine) inSide(ctx context.Context, at cli.Request, q orchestrator.Cons
 		return orchestrator.ConsultAnswer{}, err
 	}
 	defer leave()
-	r, err := e.put(ctx, at, c, q, by)
+	r, err := e.askAgent(ctx, at, c, q, by)
 	if err != nil {
 		return orchestrator.ConsultAnswer{}, fmt.Errorf("ask %s: %w", c.Model.Agent, err)
 	}
@@ -177,8 +175,8 @@ const (
 		"summary in <SUMMARY></SUMMARY>."
 )
 
-// put asks the agent a question. If the agent cannot resume, put repeats the earlier conversation in the prompt.
-func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion,
+// askAgent asks the agent a question. If the agent cannot resume, put repeats the earlier conversation in the prompt.
+func (e *Engine) askAgent(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion,
 	by approach) (cli.Result, error) {
 	ask := side.Question{Model: c.Model, Prompt: q.Text, Instructions: by.instructions, Resume: c.Own,
 		Wait: cmp.Or(q.Wait, DefaultWait)}
@@ -215,17 +213,17 @@ func (e *Engine) Begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 	return ctx, end
 }
 
-func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, one *asked,
+func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, one *question,
 	end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	one = &asked{consults: map[orchestrator.ConsultID]bool{}, cancel: cancel}
+	one = &question{consults: map[orchestrator.ConsultID]bool{}, cancel: cancel}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.asking[in] == nil {
-		e.asking[in] = map[*asked]bool{}
+		e.asking[in] = map[*question]bool{}
 	}
 	e.asking[in][one] = true
-	return context.WithValue(ctx, askedKey{}, one), one, func() {
+	return context.WithValue(ctx, questionKey{}, one), one, func() {
 		cancel(nil)
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -238,13 +236,13 @@ func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 // enter marks a side session as in use until leave is called. If ctx belongs to no question, it begins one.
 func (e *Engine) enter(ctx context.Context, c orchestrator.Consult) (_ context.Context, leave func(), err error) {
 	end := func() {}
-	one, begun := ctx.Value(askedKey{}).(*asked)
+	one, begun := ctx.Value(questionKey{}).(*question)
 	if !begun {
 		ctx, one, end = e.begin(ctx, c.Conversation)
 	}
 	err = context.Cause(ctx)
 	if err == nil {
-		err = e.take(one, c)
+		err = e.register(one, c)
 	}
 	if err != nil {
 		end()
@@ -259,8 +257,8 @@ func (e *Engine) enter(ctx context.Context, c orchestrator.Consult) (_ context.C
 	}, nil
 }
 
-// take registers a side session as in use. It fails if the session is already in use or there are too many.
-func (e *Engine) take(one *asked, c orchestrator.Consult) error {
+// register registers a side session as in use. It fails if the session is already in use or there are too many.
+func (e *Engine) register(one *question, c orchestrator.Consult) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {

@@ -77,8 +77,8 @@ func engine(answer func(ctx context.Context, req cli.Request) cli.Result) (*agen
 	client := side.Client{Gateway: a, NewID: a.newID}
 	return a, New(Options{
 		Side: client, Store: a, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-		Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
-		Beside:  func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return a.at, nil },
+		Shorten:     side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
+		SideRequest: func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return a.at, nil },
 	})
 }
 
@@ -91,7 +91,7 @@ func TestAConsultedAgentReadsAndIsAudited(t *testing.T) {
 		return cli.Result{Text: "so"}
 	}}
 	e := s.open()
-	e.opts.Beside = func(context.Context, orchestrator.ConversationID) (cli.Request, error) {
+	e.opts.SideRequest = func(context.Context, orchestrator.ConversationID) (cli.Request, error) {
 		return cli.Request{Dir: "/work", AddDirs: []string{"/uploads"},
 			ToolLists: []cli.ToolList{{Denied: []string{"web"}}}}, nil
 	}

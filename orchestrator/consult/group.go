@@ -82,8 +82,10 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 }
 
 const (
-	reconsider = "Other models answered the same question. Say where they are right and you were wrong, and where not; then answer the question again.\n\n"
-	weigh      = "Several models answered a question. Weigh their answers, say where they disagree, and conclude.\n\nThe question:\n"
+	reconsider = "Other models answered the same question. " +
+		"Say where they are right and you were wrong, and where not; then answer the question again.\n\n"
+	weigh = "Several models answered a question. Weigh their answers, say where they disagree, and conclude.\n\n" +
+		"The question:\n"
 )
 
 // conclude asks the first model with an answer for a conclusion. It uses a new side session, so that the model does not

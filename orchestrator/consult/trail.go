@@ -27,8 +27,8 @@ func (t *trail) call(id cli.ToolID) cli.ToolID { return t.of.Call + "/" + id }
 // mostReason limits the error text of a failed tool in the audit, in bytes.
 const mostReason = 200
 
-// take records a tool once it has ended. The store skips tools that the agent asked for.
-func (t *trail) take(ev cli.Event) {
+// observe records a tool once it has ended. The store skips tools that the agent asked for.
+func (t *trail) observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ToolStarted:
 		t.tools[ev.ID] = ev

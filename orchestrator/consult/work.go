@@ -20,9 +20,10 @@ type Works struct {
 	Audit func(ctx context.Context, entries ...orchestrator.AuditEntry) error
 }
 
-const workInstructions = "Another agent has you work on a task for its user, and gets your last answer. Do the task, and no more than it. You cannot ask that " +
-	"agent anything. End with a short report: what you did, which files you changed, how you checked it, and what is open. If the " +
-	"report has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
+const workInstructions = "Another agent has you work on a task for its user, and gets your last answer. " +
+	"Do the task, and no more than it. You cannot ask that agent anything. " +
+	"End with a short report: what you did, which files you changed, how you checked it, and what is open. " +
+	"If the report has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
 
 // Work lets an agent work for a turn, with the turn's rights and directory, and waits for its report. The turn's users
 // and the rules of its conversation decide the agent's requests. Work ends with ctx, with the turn, with Abort and with
@@ -36,13 +37,14 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.For.Life, func() { cancel(context.Cause(w.For.Life)) })()
-	w.Conversation = w.For.Prompt.Conversation
+	w.Conversation = w.For.Turn.Prompt.Conversation
 	told := workInstructions
 	if w.Instructions != "" {
 		told = w.Instructions + "\n\n" + told
 	}
-	return e.inSide(ctx, lent(w), w.ConsultQuestion,
-		approach{instructions: told, ask: func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error) {
+	return e.askInSide(ctx, lent(w), w.ConsultQuestion,
+		approach{instructions: told, ask: func(ctx context.Context, at cli.Request,
+			q side.Question) (cli.Result, error) {
 			return e.work(ctx, at, w.For, q)
 		}})
 }
@@ -65,20 +67,21 @@ func lent(w orchestrator.Work) cli.Request {
 // work runs the agent of a task once.
 func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.ActiveTurn, q side.Question) (cli.Result,
 	error) {
-	at.Turn, q.Person = cli.TurnID(e.opts.Side.NewID()), turn.Prompt.Person
+	at.Turn, q.Person = cli.TurnID(e.opts.Side.NewID()), turn.Turn.Prompt.Person
 	h := &helper{
 		e: e, turn: turn, work: at.Turn, who: orchestrator.Helper{Agent: q.Model.Agent, ToolLists: at.ToolLists},
 		asking: map[cli.ApprovalID]context.CancelFunc{},
 		trail: e.trail(orchestrator.AuditEntry{
-			Conversation: turn.Prompt.Conversation, Turn: turn.ID, Call: cli.ToolID(at.Turn), Agent: q.Model.Agent,
-			Rule: string(at.Permission),
+			Conversation: turn.Turn.Prompt.Conversation, Turn: turn.Turn.ID, Call: cli.ToolID(at.Turn),
+			Agent: q.Model.Agent,
+			Rule:  string(at.Permission),
 		}, turn.Hide),
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	h.life = ctx
 	defer h.wg.Wait()
 	defer cancel()
-	q.Watch = h.take
+	q.Watch = h.observe
 	return e.opts.Side.Work(ctx, at, q)
 }
 
@@ -95,8 +98,8 @@ type helper struct {
 	trail  *trail
 }
 
-// take handles an event of the agent's stream.
-func (h *helper) take(ev cli.Event) {
+// observe handles an event of the agent's stream.
+func (h *helper) observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
 		id := ev.ID
@@ -112,7 +115,7 @@ func (h *helper) take(ev cli.Event) {
 			delete(h.asking, ev.ID)
 		}
 	default:
-		h.trail.take(ev)
+		h.trail.observe(ev)
 	}
 }
 
@@ -125,17 +128,17 @@ func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 	h.asking[id] = giveUp
 	h.wg.Go(func() {
 		defer giveUp()
-		d, err := h.e.opts.Works.AskFor(ctx, h.turn.ID, h.who, asked)
+		d, err := h.e.opts.Works.AskFor(ctx, h.turn.Turn.ID, h.who, asked)
 		if ctx.Err() != nil {
 			return // the agent no longer waits
 		}
 		if err != nil {
-			h.e.opts.Logger.Error("ask a user for a helper agent; its request is denied", "turn", h.turn.ID,
+			h.e.opts.Logger.Error("ask a user for a helper agent; its request is denied", "turn", h.turn.Turn.ID,
 				"agent", h.who.Agent, "err", err)
 			d = cli.Decision{Reason: undecided}
 		}
 		if err := h.e.opts.Works.Decide(ctx, h.work, id, d); err != nil && ctx.Err() == nil {
-			h.e.opts.Logger.Error("deliver a decision to a helper agent", "turn", h.turn.ID, "agent", h.who.Agent,
+			h.e.opts.Logger.Error("deliver a decision to a helper agent", "turn", h.turn.Turn.ID, "agent", h.who.Agent,
 				"err", err)
 		}
 	})

@@ -8,13 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop aborts the running turn with everything it started and empties the queue; a member stops only their own turns.
-//
-// It first aborts the running turn and calls told, with nil if nothing ran; neither waits for a commit. Then it records
-// the abort, in one commit with the updates and notices that answer returns. No queued turn starts before that commit.
-// The card shows when the turn has ended. If Stop fails, it stores the abort and the updates of answer later, without
-// the notices. If the engine ends before that, the next process takes up the updates again; Stop spares the turns that
-// came after them.
+// Stop implements bot.Desk. No queued turn starts before its commit. The card shows when the turn has ended. If the engine
+// ends before an abort that failed is stored, the next process takes up its updates again.
 func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	c, err := e.conversation(by.Conversation)
@@ -22,7 +17,7 @@ func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orc
 		return orchestrator.AbortReport{}, err
 	}
 	c.aborts.Add(1)
-	first := c.end(c.running.Load(), by)
+	first := c.abortTurn(c.running.Load(), by)
 	told(first)
 	var report orchestrator.AbortReport
 	c.do(func() {
@@ -42,7 +37,7 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	if !r.is(id) {
 		return e.notRunningError(ctx, id, by)
 	}
-	if c.end(r, by) == nil {
+	if c.abortTurn(r, by) == nil {
 		return orchestrator.ErrNotAllowed
 	}
 	c.do(func() {
@@ -56,8 +51,8 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return nil
 }
 
-// end aborts a turn if the user may end it and it did not come after by. It does not block.
-func (c *conversation) end(r *running, by orchestrator.Press) *orchestrator.Stopping {
+// abortTurn aborts a turn if the user may end it and it did not come after by. It does not block.
+func (c *conversation) abortTurn(r *running, by orchestrator.Press) *orchestrator.Stopping {
 	if r == nil || !by.MayEnd(r.turn) || by.Precedes(r.turn) {
 		return nil
 	}
@@ -95,7 +90,7 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 	var ending cli.TurnID
 	report := orchestrator.AbortReport{Stopping: first}
 	now := c.running.Load() // possibly a turn that has just started
-	if s := c.end(now, by); s != nil {
+	if s := c.abortTurn(now, by); s != nil {
 		report.Stopping, ending = s, now.turn.ID
 	}
 	report.Running = report.Stopping != nil

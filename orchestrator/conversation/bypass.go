@@ -12,8 +12,7 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Bypass switches a conversation to bypass from the next turn on, for the given time or until ductor restarts. After
-// that the conversation is in ask mode. It returns ErrBadChoice if the time is too long or not positive.
+// Bypass implements menu.Service.
 func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration,
 	by orchestrator.PersonID) error {
 	if lasts <= 0 || lasts > orchestrator.MostBypass {
@@ -71,7 +70,9 @@ func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool,
 		if err != nil || conv.Permission != cli.Bypass {
 			return
 		}
-		err = c.e.save(ctx, c.id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = cli.Ask, time.Time{} },
+		err = c.e.save(ctx, c.id, func(c *orchestrator.Conversation) {
+			c.Permission, c.BypassUntil = cli.Ask, time.Time{}
+		},
 			orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(cli.Ask), Reason: "expired"})
 		ended = err == nil
 	})
@@ -123,7 +124,9 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 		case t.Bypass.IsZero():
 		case t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun:
 			turns[i].Bypass = e.now() // it is over, and the agent does not know yet
-			over = slices.DeleteFunc(over, func(id orchestrator.ConversationID) bool { return id == t.Prompt.Conversation })
+			over = slices.DeleteFunc(over, func(id orchestrator.ConversationID) bool {
+				return id == t.Prompt.Conversation
+			})
 		default:
 			turns[i].Bypass = time.Time{}
 		}

@@ -12,8 +12,8 @@ type quietChat struct{ orchestrator.Chat }
 
 func isQuiet(t orchestrator.Turn) bool { return t.Wants.Silence != "" || t.Wants.Known != "" }
 
-// known reports whether the chat need not show an outcome.
-func known(w orchestrator.Wants, o orchestrator.Outcome) bool {
+// needsNoMessage reports whether the chat need not show an outcome.
+func needsNoMessage(w orchestrator.Wants, o orchestrator.Outcome) bool {
 	return o.State == orchestrator.TurnDone && (orchestrator.OnlyWord(o.Text, w.Silence) || w.Known != "" &&
 		w.Known == orchestrator.Digest(o.Text))
 }
@@ -31,7 +31,7 @@ func (d quietChat) Unqueued(t orchestrator.Turn) {
 }
 
 func (d quietChat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
-	if known(t.Wants, t.Outcome) {
+	if needsNoMessage(t.Wants, t.Outcome) {
 		return nil
 	}
 	return d.Chat.Redeliver(ctx, t)

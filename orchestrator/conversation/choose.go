@@ -14,23 +14,20 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Choose performs the action that a user chose after a turn that did not succeed. Of the actions that run the prompt
-// again, only one can be chosen, and only once: after that it returns ErrRepeated. It may also return ErrElsewhere,
-// ErrStillOpen, and ErrBadChoice for an action that was not offered. ActionDrop ends the pause before a retry of a
-// running turn, and deletes the job that ActionLater created.
+// Choose implements bot.Desk.
 func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Action,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	if what == orchestrator.ActionDrop {
 		return e.cancelRetries(ctx, id, by)
 	}
-	t, err := e.ended(ctx, id, by)
+	t, err := e.endedTurn(ctx, id, by)
 	if err != nil {
 		return orchestrator.Receipt{}, err
 	}
 	if !t.Outcome.Recovery.Offers(what) && what != orchestrator.ActionAgain && what != orchestrator.ActionFresh {
 		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
 	}
-	wants := again(t.Wants)
+	wants := withoutJobWants(t.Wants)
 	switch what {
 	case orchestrator.ActionAgain:
 		return e.repeat(ctx, t, wants, by)
@@ -103,7 +100,7 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	case at.IsZero() || e.opts.Jobs == nil:
 		return receipt, orchestrator.ErrBadChoice
 	case !at.After(e.now()):
-		return e.repeat(ctx, t, again(t.Wants), by)
+		return e.repeat(ctx, t, withoutJobWants(t.Wants), by)
 	}
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -111,18 +108,18 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	}
 	c.do(func() { // so that no other press runs between the check and the job
 		if err = e.opts.Store.Unrepeated(ctx, t.ID); err == nil {
-			receipt.At, err = e.laterByPress(ctx, t, at, by)
+			receipt.At, err = e.scheduleLaterFor(ctx, t, at, by)
 		}
 	})
 	return receipt, err
 }
 
-// laterByPress is later for a user's press. If both the turn and the user have the rights of the chat, so has the job,
+// scheduleLaterFor is later for a user's press. If both the turn and the user have the rights of the chat, so has the job,
 // limited to the chat's current mode and without bypass.
-func (e *Engine) laterByPress(ctx context.Context, t orchestrator.Turn, at time.Time,
+func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
 	by orchestrator.Press) (time.Time, error) {
 	if !t.Prompt.Rights.OfChat() || !by.May(orchestrator.ActAsChat) {
-		return e.later(ctx, t, at, "")
+		return e.scheduleLater(ctx, t, at, "")
 	}
 	conv, err := e.opts.Store.Conversation(ctx, by.Conversation)
 	if err != nil {
@@ -132,18 +129,19 @@ func (e *Engine) laterByPress(ctx context.Context, t orchestrator.Turn, at time.
 	if mode == cli.Bypass {
 		mode = cli.Ask
 	}
-	return e.later(ctx, t, at, mode)
+	return e.scheduleLater(ctx, t, at, mode)
 }
 
-// later creates the job that runs the prompt of a turn at a time; it returns ErrRepeated if there is one. most limits
+// scheduleLater creates the job that runs the prompt of a turn at a time; it returns ErrRepeated if there is one. most limits
 // the mode of the chat for the job; if empty, the job has rights of its own.
-func (e *Engine) later(ctx context.Context, t orchestrator.Turn, at time.Time, most cli.PermissionMode) (time.Time,
+func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
+	most cli.PermissionMode) (time.Time,
 	error) {
 	in := t.Prompt.Conversation
 	if _, err := e.waitingJob(ctx, t.ID, in); !errors.Is(err, orchestrator.ErrNoJob) {
 		return at, cmp.Or(err, orchestrator.ErrRepeated)
 	}
-	if err := e.forgetLater(ctx, in, t.Prompt.Person); err != nil {
+	if err := e.deleteFinishedLater(ctx, in, t.Prompt.Person); err != nil {
 		return at, err
 	}
 	prompt := t.Prompt.Text
@@ -169,12 +167,13 @@ func (e *Engine) later(ctx context.Context, t orchestrator.Turn, at time.Time, m
 
 // RunLater implements turn.Conversation.
 func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) error {
-	_, err := c.e.later(ctx, t, at, "")
+	_, err := c.e.scheduleLater(ctx, t, at, "")
 	return err
 }
 
-// forgetLater deletes the jobs of earlier limits that have run.
-func (e *Engine) forgetLater(ctx context.Context, in orchestrator.ConversationID, person orchestrator.PersonID) error {
+// deleteFinishedLater deletes the jobs of earlier limits that have run.
+func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.ConversationID,
+	person orchestrator.PersonID) error {
 	all, err := e.opts.Jobs.Jobs(ctx, in)
 	if err != nil {
 		return err
@@ -194,7 +193,7 @@ func (e *Engine) forgetLater(ctx context.Context, in orchestrator.ConversationID
 // receipt names the turn if its card shows other buttons now, or will at the turn's end.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
-	t, err := e.ended(ctx, id, by)
+	t, err := e.endedTurn(ctx, id, by)
 	if errors.Is(err, orchestrator.ErrStillOpen) {
 		c, err := e.conversation(by.Conversation)
 		if err != nil {
@@ -221,15 +220,15 @@ func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrat
 	return orchestrator.Receipt{}, e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
 }
 
-// again adapts the wants of a turn for a user who runs it again and wants to see the result.
-func again(w orchestrator.Wants) orchestrator.Wants {
+// withoutJobWants adapts the wants of a turn for a user who runs it again and wants to see the result.
+func withoutJobWants(w orchestrator.Wants) orchestrator.Wants {
 	w.Silence, w.Known, w.Card.Then, w.After, w.Summarize = "", "", "", "", false
 	return w
 }
 
 // ShowAgain implements bot.Desk.
 func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
-	t, err := e.ended(ctx, id, by)
+	t, err := e.endedTurn(ctx, id, by)
 	if err != nil {
 		return err
 	}
@@ -237,8 +236,8 @@ func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.P
 	return e.opts.Chat.ShowAgain(ctx, t)
 }
 
-// ended loads the turn of a button, and checks that the button's conversation may access it.
-func (e *Engine) ended(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Turn, error) {
+// endedTurn loads the turn of a button, and checks that the button's conversation may access it.
+func (e *Engine) endedTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Turn, error) {
 	t, err := e.opts.Store.Turn(ctx, id)
 	if err != nil {
 		return orchestrator.Turn{}, err

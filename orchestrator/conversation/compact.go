@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// Compact lets the agent of a conversation shorten its context, in a separate turn. hint says what to keep and may be
-// empty. An agent without this feature gets a new session and a short form of the history.
+// Compact lets the agent of a conversation shorten its context, in a separate turn. hint describes the content to keep
+// and may be empty. An agent without this feature gets a new session and a short form of the history.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint
 	return e.enqueue(ctx, e.compaction(orchestrator.Turn{Prompt: p}))
@@ -57,7 +57,7 @@ func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 	return nil
 }
 
-// Context reports how full the context of a conversation's agent is, if the agent reports it.
+// Context implements agent.Service.
 func (e *Engine) Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error) {
 	who, req, turn, err := e.currentAgent(ctx, in)
 	if err != nil {
@@ -77,8 +77,7 @@ func (e *Engine) Context(ctx context.Context, in orchestrator.ConversationID) (o
 	return r, nil
 }
 
-// AgentCommands lists the commands and skills of a conversation's agent. It returns errors.ErrUnsupported if the agent
-// has none.
+// AgentCommands implements agent.Service.
 func (e *Engine) AgentCommands(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand,
 	error) {
 	who, req, turn, err := e.currentAgent(ctx, in)
@@ -92,7 +91,7 @@ func (e *Engine) AgentCommands(ctx context.Context, in orchestrator.Conversation
 	return who, list, nil
 }
 
-// RunCommand runs one of the agent's own commands in a separate turn.
+// RunCommand implements agent.Service.
 func (e *Engine) RunCommand(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	return e.enqueue(ctx, orchestrator.Turn{Prompt: p,
 		Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCommand}}})
@@ -101,12 +100,12 @@ func (e *Engine) RunCommand(ctx context.Context, p orchestrator.Prompt) (orchest
 // currentAgent returns the agent of the running turn, or otherwise the agent of the conversation's next turn.
 func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, cli.Request,
 	cli.TurnID, error) {
-	who, req, err := e.next(ctx, in)
+	who, req, err := e.nextRequest(ctx, in)
 	if err != nil {
 		return "", req, "", err
 	}
 	if now, err := e.ActiveTurn(in, who); err == nil {
-		return who, req, now.ID, nil
+		return who, req, now.Turn.ID, nil
 	}
 	return who, req, "", nil
 }
@@ -116,8 +115,7 @@ func spender(t orchestrator.Turn) spending.Spender {
 	return spending.Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
 }
 
-// withinBudget returns how much a turn may cost, or 0 if there is no limit. It returns a *cli.Failure if a budget is
-// spent.
+// withinBudget returns how much a turn may cost, or 0 for no limit. It returns a *cli.Failure if a budget is spent.
 func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64, error) {
 	if e.opts.Budgets == nil {
 		return 0, nil

@@ -36,9 +36,9 @@ type conversation struct {
 	// redelivered is closed once the outcomes that the previous process left are shown; nil if it left none.
 	redelivered <-chan struct{}
 	// showing has the cancel function for the delivery of each outcome that the chat does not show yet.
-	showing map[cli.TurnID]context.CancelCauseFunc
-	shown   <-chan struct{} // closed once the last outcome was delivered or its delivery failed
-	last    turn.Last       // used by the running turn
+	showing  map[cli.TurnID]context.CancelCauseFunc
+	shown    <-chan struct{} // closed once the last outcome was delivered or its delivery failed
+	lastTurn turn.Last       // used by the running turn
 }
 
 // startState is whether queued turns may start.
@@ -50,12 +50,12 @@ const (
 )
 
 type waiting struct {
-	turn  orchestrator.Turn
-	shown bool        // the chat shows that it waits
-	left  cli.Remains // of a turn that the previous process was running; empty for a turn that has not run
-	// inherited is set if the previous process may have opened the card of the turn.
-	inherited bool
-	after     <-chan struct{} // closed when the turn may run; nil: at once
+	turn    orchestrator.Turn
+	shown   bool        // the chat shows that it waits
+	remains cli.Remains // of a turn that the previous process was running; empty for a turn that has not run
+	// cardOpened is set if the previous process may have opened the card of the turn.
+	cardOpened bool
+	after      <-chan struct{} // closed when the turn may run; nil: at once
 }
 
 // running is a running turn. It is immutable.
@@ -64,14 +64,14 @@ type running struct {
 	started time.Time
 	req     *cli.Request // the request to its agent; nil before
 	// The store has the turn's start, which is stored right before the agent gets the prompt; nil while req is nil.
-	begun     *atomic.Bool
-	ctx       context.Context // ends when the turn is aborted
-	cancel    context.CancelCauseFunc
-	retries   context.Context // ends when no retry may follow: with the turn, or when a user wants no retries
-	noRetries context.CancelFunc
-	helpers   *helpers
-	cleared   int           // the conversation's cleared when another message replaced this turn
-	over      chan struct{} // closed once all its processes are dead and the delivery of its outcome was tried
+	promptSent *atomic.Bool
+	ctx        context.Context // ends when the turn is aborted
+	cancel     context.CancelCauseFunc
+	retries    context.Context // ends when no retry may follow: with the turn, or when a user wants no retries
+	noRetries  context.CancelFunc
+	helpers    *helpers
+	cleared    int           // the conversation's cleared when another message replaced this turn
+	over       chan struct{} // closed once all its processes are dead and the delivery of its outcome was tried
 }
 
 // is reports whether r is the turn with this ID and has not ended.
@@ -109,12 +109,12 @@ func (c *conversation) startNext() {
 		}
 		c.e.unqueued(w)
 		c.run(ctx, w)
-		c.do(c.ended)
+		c.do(c.turnEnded)
 	}()
 }
 
-// ended starts the next turn. It closes over of the ended turn once the delivery of its outcome was tried.
-func (c *conversation) ended() {
+// turnEnded starts the next turn. It closes over of the ended turn once the delivery of its outcome was tried.
+func (c *conversation) turnEnded() {
 	over, shown := c.running.Swap(nil).over, c.shown
 	c.e.wg.Go(func() {
 		<-shown // deliver closes it in any case
@@ -122,11 +122,11 @@ func (c *conversation) ended() {
 	})
 }
 
-// Asked implements turn.Conversation.
-func (c *conversation) Asked(t orchestrator.Turn, req cli.Request, begun *atomic.Bool) {
+// RequestReady implements turn.Conversation.
+func (c *conversation) RequestReady(t orchestrator.Turn, req cli.Request, promptSent *atomic.Bool) {
 	c.do(func() {
 		now := *c.running.Load()
-		now.turn, now.req, now.begun = t, &req, begun
+		now.turn, now.req, now.promptSent = t, &req, promptSent
 		c.running.Store(&now)
 		if req.Began.IsZero() && !t.Bypass.IsZero() && !c.e.now().Before(t.Bypass) { // over since it was prepared
 			now.cancel(turn.ErrBypassOver)

@@ -23,10 +23,10 @@ func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.Approval
 		return h.Gateway.Decide(ctx, turn, id, d)
 	}
 	hand := func(ctx context.Context) error {
-		files.Hold(ctx, turn, id)
+		files.AwaitSnapshot(ctx, turn, id)
 		return h.Gateway.Decide(ctx, turn, id, d)
 	}
-	if files.Looked(turn) || !h.e.open() {
+	if files.SnapshotTaken(turn) || !h.e.open() {
 		return hand(ctx)
 	}
 	go func() {

@@ -17,7 +17,7 @@ type delivery struct {
 	turn   orchestrator.Turn
 	stored <-chan bool // see record
 	show   func(context.Context, orchestrator.Outcome) error
-	// changed computes the turn's file changes after the chat shows the outcome; nil if there are none. amend shows the
+	// changed computes the turn's file changes after the chat shows the outcome; nil for no changes. amend shows the
 	// outcome with the changes.
 	changed func(context.Context) orchestrator.Changed
 	amend   func(context.Context, orchestrator.Outcome) error
@@ -186,7 +186,7 @@ const lastDelivery = 5 * time.Second
 // errNotWanted is the cause if the user does not want to see the rest of an outcome.
 var errNotWanted = errors.New("the user does not want the rest of the answer")
 
-// giveUpShowing cancels the deliveries of outcomes and returns the turn of one of them, or "" if there was none.
+// giveUpShowing cancels the deliveries of outcomes and returns the turn of one of them, or "" if it cancelled none.
 func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	for id, giveUp := range c.showing {
 		giveUp(errNotWanted)
@@ -245,10 +245,10 @@ func (e *Engine) retryUntilDone(log *slog.Logger, trouble string, f func() error
 const longestPause = 5 * time.Minute
 
 // ending stores the end of a turn. It does not change a turn whose end is already stored.
-func (e *Engine) ending(t orchestrator.Turn, begun bool) func(context.Context) error {
+func (e *Engine) ending(t orchestrator.Turn, promptSent bool) func(context.Context) error {
 	ended, id := e.now(), t.ID
 	return func(ctx context.Context) error {
-		if !begun { // no agent got it
+		if !promptSent { // no agent got it
 			if _, err := e.opts.Store.StartTurn(ctx, t, cli.Start{}); err != nil {
 				return fmt.Errorf("start turn: %w", err)
 			}

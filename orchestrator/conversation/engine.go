@@ -37,7 +37,7 @@ type Options struct {
 	Dir         string   // for conversations that chose none; absolute
 	Roots       []string // directories that /cwd may enter, and everything below them; absolute
 	AddDirs     []string // further directories that agents may use; absolute
-	Roles       Roles    // nil: there are none
+	Roles       Roles    // nil: none
 	Instruction string   // appended to the system prompt of every turn; may be empty
 	UploadsDir  string   // has a folder for each conversation, which its agent may read; may be empty
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
@@ -124,7 +124,7 @@ func (e *Engine) turnSettings() turn.Settings {
 	}
 }
 
-// OnFailure configures what ductor offers after a turn failed before the agent ran anything.
+// OnFailure configures the reaction to a turn that failed before its agent ran anything.
 type OnFailure struct {
 	// Gets the codes for agent log-ins in the private chat; 0: agents cannot be logged in from the chat.
 	Owner    orchestrator.PersonID
@@ -151,9 +151,9 @@ type Engine struct {
 	opts                   Options
 	log                    *slog.Logger
 
-	life context.Context // of every turn; cancelled with ErrShutdown
-	end  context.CancelCauseFunc
-	wg   sync.WaitGroup
+	life    context.Context // of every turn; cancelled with ErrShutdown
+	endLife context.CancelCauseFunc
+	wg      sync.WaitGroup
 
 	logins sync.Map // has an orchestrator.AgentEnv for each agent that is being logged in
 
@@ -174,7 +174,7 @@ func New(opts Options) *Engine {
 	life, end := context.WithCancelCause(context.Background())
 	e := &Engine{
 		opts: opts, log: opts.Logger,
-		life: life, end: end,
+		life: life, endLife: end,
 		conversations: make(map[orchestrator.ConversationID]*conversation),
 	}
 	e.approvals = approval.New(approval.Options{
@@ -203,17 +203,17 @@ func (e *Engine) Close(ctx context.Context) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		e.end(orchestrator.ErrShutdown)
+		e.endLife(orchestrator.ErrShutdown)
 		<-done
 	}
-	e.end(orchestrator.ErrShutdown)
+	e.endLife(orchestrator.ErrShutdown)
 }
 
 // Detach is Close for a restart: it detaches running turns at once. They continue, and Recover of the next process
 // takes them over. Until ctx ends, it waits for the chat to show the current state of the turns.
 func (e *Engine) Detach(ctx context.Context) {
 	done := e.shut()
-	e.end(cli.ErrDetached)
+	e.endLife(cli.ErrDetached)
 	select {
 	case <-done:
 	case <-ctx.Done():

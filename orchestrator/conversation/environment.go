@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	errNotOutside = errors.New("this task is to run outside of a sandbox, and everything in its directory runs in one")
-	errNotInside  = errors.New("this task is to run in one, and none is configured")
+	errNotOutside = errors.New("this task must run outside of a sandbox, but everything in its directory runs in one")
+	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
 )
 
 // sandboxOf returns where a conversation's work in a directory runs. A task may require a sandbox that the policy does
@@ -49,8 +49,8 @@ func noSandbox(err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
 }
 
-// whereabouts returns the session and the environment of the conversation's next turn, like sessionFor.
-func (e *Engine) whereabouts(ctx context.Context, conv orchestrator.Conversation) (orchestrator.Session, cli.Sandbox,
+// nextPlace returns the session and the environment of the conversation's next turn, like sessionFor.
+func (e *Engine) nextPlace(ctx context.Context, conv orchestrator.Conversation) (orchestrator.Session, cli.Sandbox,
 	error) {
 	session := orchestrator.Session{Dir: e.dirOf(conv)}
 	if conv.Session != "" {
@@ -66,14 +66,14 @@ func (e *Engine) whereabouts(ctx context.Context, conv orchestrator.Conversation
 	return session, in, err
 }
 
-// Beside returns the base request for a side session of a conversation: the environment of the next turn, its denied
+// SideRequest returns the base request for a side session of a conversation: the environment of the next turn, its denied
 // tools, and no rights. It returns a *cli.Failure if the side session cannot run there.
-func (e *Engine) Beside(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error) {
+func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return cli.Request{}, fmt.Errorf("load conversation: %w", err)
 	}
-	session, in, err := e.whereabouts(ctx, conv)
+	session, in, err := e.nextPlace(ctx, conv)
 	if err == nil {
 		err = e.checkDir(session.Dir)
 	}
@@ -84,8 +84,7 @@ func (e *Engine) Beside(ctx context.Context, id orchestrator.ConversationID) (cl
 	}, err
 }
 
-// Directory returns an absolute path, or ErrOutsideRoot or ErrNotADir if jobs and sessions may not work in the
-// directory.
+// Directory implements sessions.Engine, projects.Engine and changes.Engine.
 func (e *Engine) Directory(path string) (string, error) { return e.resolveDir(e.opts.Dir, path) }
 
 // resolveDir resolves all links before it compares, so that no link leads out of the roots.

@@ -47,9 +47,9 @@ func (c *conversation) mergePrompts(ctx context.Context, i int, first, second or
 	return ok, nil
 }
 
-// Began implements turn.Conversation: it steers messages into the turn that belong to its prompt and arrived before it
+// PromptSent implements turn.Conversation: it steers messages into the turn that belong to its prompt and arrived before it
 // started.
-func (c *conversation) Began(ctx context.Context, t orchestrator.Turn) {
+func (c *conversation) PromptSent(ctx context.Context, t orchestrator.Turn) {
 	if t.Prompt.Message == 0 || !c.e.open() {
 		return
 	}

@@ -21,22 +21,22 @@ type preparation struct {
 // running keeps its own.
 func (r *runningTurn) prepare() (preparation, error) {
 	e, t := r.e, &r.turn
-	conv, err := e.opts.Store.Conversation(r.keep, t.Prompt.Conversation)
+	conv, err := e.opts.Store.Conversation(r.record, t.Prompt.Conversation)
 	if err != nil {
 		return preparation{}, fmt.Errorf("load conversation: %w", err)
 	}
 	conv = withWants(conv, t.Wants)
-	if r.waiting.left != "" {
+	if r.waiting.remains != "" {
 		return r.prepareLeft(conv)
 	}
-	if err := e.afterOther(r.keep, *t); err != nil {
+	if err := e.afterOther(r.record, *t); err != nil {
 		return preparation{}, err
 	}
-	budget, err := e.withinBudget(r.keep, *t)
+	budget, err := e.withinBudget(r.record, *t)
 	if err != nil {
 		return preparation{}, err
 	}
-	if r.session, err = e.sessionFor(r.keep, r.c, conv, *t); err != nil {
+	if r.session, err = e.sessionFor(r.record, r.c, conv, *t); err != nil {
 		return preparation{}, err
 	}
 	t.Session = r.session.ID
@@ -46,19 +46,19 @@ func (r *runningTurn) prepare() (preparation, error) {
 	if t.Sandbox, err = e.sandboxOf(conv.ID, r.session.Dir, t.Wants.Sandbox); err != nil {
 		return preparation{}, err
 	}
-	who, err := e.choice(r.keep, conv, t.Sandbox)
+	who, err := e.chooseAgent(r.record, conv, t.Sandbox)
 	if err != nil {
 		return preparation{}, err
 	}
 	if conv.Agent == "" { // if the user chose the agent, ductor uses it even if it is known to be unavailable
-		who = e.runner.Around(r.keep, *t, who)
+		who = e.runner.Available(r.record, *t, who)
 	}
-	ended := e.endElsewhere(r.keep, &conv, *t)
+	ended := e.endElsewhere(r.record, &conv, *t)
 	if t.Prompt.Rights.Of == orchestrator.RightsOfChat && e.bypassed(conv, t.Sandbox) {
 		t.Bypass = conv.BypassUntil
 	}
 	t.Agent, t.Model, t.Started, t.State = who.Agent, who.Model, e.now(), orchestrator.TurnRunning
-	req, err := e.attemptRequest(r.keep, conv, r.session, *t, who)
+	req, err := e.attemptRequest(r.record, conv, r.session, *t, who)
 	req.Budget = budget
 	return preparation{req: req, instead: who.Instead, endedMode: ended}, err
 }
@@ -76,11 +76,11 @@ func (e *Engine) attemptRequest(
 
 // prepareLeft prepares a turn that the previous process was running.
 func (r *runningTurn) prepareLeft(conv orchestrator.Conversation) (p preparation, err error) {
-	if r.session, err = r.e.opts.Store.Session(r.keep, r.turn.Session); err != nil {
+	if r.session, err = r.e.opts.Store.Session(r.record, r.turn.Session); err != nil {
 		return preparation{}, fmt.Errorf("load session: %w", err)
 	}
 	who := turn.Choice{Agent: r.turn.Agent, Model: r.turn.Model, Effort: conv.Effort}
-	p.req, err = r.e.attemptRequest(r.keep, conv, r.session, r.turn, who)
+	p.req, err = r.e.attemptRequest(r.record, conv, r.session, r.turn, who)
 	p.req.Began = r.turn.Started
 	return p, err
 }
@@ -131,6 +131,6 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 		req.AppendPrompt = role.Prompt
 	}
 	req.AppendPrompt = strings.TrimSpace(req.AppendPrompt + "\n\n" + e.opts.Instruction)
-	req.Prompt, req.Images = turn.Wording(t.Prompt)
+	req.Prompt, req.Images = turn.PromptText(t.Prompt)
 	return req, nil
 }

@@ -53,7 +53,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 	for _, t := range turns {
 		w := waiting{turn: t, shown: t.State == orchestrator.TurnQueued}
 		if t.State == orchestrator.TurnRunning {
-			w.left, w.inherited = remains[t.ID], true
+			w.remains, w.cardOpened = remains[t.ID], true
 		}
 		left[t.Prompt.Conversation] = append(left[t.Prompt.Conversation], w)
 	}
@@ -69,7 +69,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 
 // canContinue reports whether the turn can run or resume.
 func (w waiting) canContinue() bool {
-	return w.turn.State == orchestrator.TurnQueued || w.left == cli.RemainsRun
+	return w.turn.State == orchestrator.TurnQueued || w.remains == cli.RemainsRun
 }
 
 // continueTurns continues the turn that was running, shows ended turns and then runs waiting ones.
@@ -80,7 +80,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 		switch {
 		case !w.canContinue():
 			ended = append(ended, w.turn)
-		case w.left != "": // before all waiting turns: one that was moved back to the queue may precede it
+		case w.remains != "": // before all waiting turns: one that was moved back to the queue may precede it
 			ran = append(ran, w)
 		default:
 			wait = append(wait, w)
@@ -96,7 +96,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 			c.start, ran[0].after = startTurns, redelivered
 		}
 		for i := range wait { // one of them may have been about to start
-			wait[i].inherited = len(ran) == 0
+			wait[i].cardOpened = len(ran) == 0
 		}
 		c.queue = slices.Concat(c.queue, ran, wait)
 	})
@@ -141,8 +141,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 }
 
 // changesOf returns a function that computes the file changes of a turn that ended under the previous process, which
-// died before it could do so. It returns nil if there is nothing to compare. The steps of the turn show which tools
-// wrote.
+// died before it could do so. It returns nil if the turn changed no file. The steps of the turn show which tools wrote.
 func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
 	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
 		t.Outcome.Changed != (orchestrator.Changed{}) {
@@ -160,11 +159,11 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 	for _, s := range done {
 		id := cli.ToolID(strconv.Itoa(s.Number))
 		if s.Change != "" {
-			files.Take(cli.FileChanged{Path: s.Title, Kind: s.Change})
+			files.Observe(cli.FileChanged{Path: s.Title, Kind: s.Change})
 			continue
 		}
-		files.Take(cli.ToolStarted{ID: id, Name: s.Tool})
-		files.Take(cli.ToolEnded{ID: id, ExitCode: s.ExitCode, Err: s.Err})
+		files.Observe(cli.ToolStarted{ID: id, Name: s.Tool})
+		files.Observe(cli.ToolEnded{ID: id, ExitCode: s.ExitCode, Err: s.Err})
 	}
 	return files.End()
 }

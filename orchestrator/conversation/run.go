@@ -16,13 +16,13 @@ type runningTurn struct {
 	e       *Engine
 	c       *conversation
 	ctx     context.Context // see turn.Turn
-	keep    context.Context // see turn.Turn
+	record  context.Context // see turn.Turn
 	waiting waiting
 
-	turn    orchestrator.Turn
-	session orchestrator.Session
-	running *turn.Turn // nil before the turn is prepared
-	begun   bool       // the store has where the turn starts
+	turn       orchestrator.Turn
+	session    orchestrator.Session
+	running    *turn.Turn // nil before the turn is prepared
+	promptSent bool       // an agent got the prompt
 }
 
 func (r *runningTurn) log() *slog.Logger {
@@ -32,12 +32,12 @@ func (r *runningTurn) log() *slog.Logger {
 
 // run prepares the turn, runs it, and records and shows its outcome. ctx ends with the turn.
 func (c *conversation) run(ctx context.Context, w waiting) {
-	r := &runningTurn{e: c.e, c: c, ctx: ctx, keep: context.WithoutCancel(ctx), waiting: w, turn: w.turn}
+	r := &runningTurn{e: c.e, c: c, ctx: ctx, record: context.WithoutCancel(ctx), waiting: w, turn: w.turn}
 	p, err := r.prepareWithRetry()
 	now := c.running.Load()
 	r.running = c.e.runner.New(ctx, turn.Start{
-		Conversation: c, Turn: r.turn, Session: r.session, Resumes: w.left == cli.RemainsRun, Began: now.started,
-		Retries: now.retries, Last: c.last,
+		Conversation: c, Turn: r.turn, Session: r.session, Resumes: w.remains == cli.RemainsRun, Began: now.started,
+		Retries: now.retries, Last: c.lastTurn,
 	})
 	if err != nil {
 		r.failToStart(err)
@@ -51,12 +51,12 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		text := c.e.opts.Lang.Of(c.id.Chat).Text("turn.mode-ended", p.endedMode)
 		r.running.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: text})
 	}
-	result, begun := r.running.Run(p.req)
-	r.begun = begun
+	result, promptSent := r.running.Run(p.req)
+	r.promptSent = promptSent
 	r.turn = r.running.Turn()
 	now.helpers.end()
 	if cli.Replaced(ctx) && len(result.Unread) > 0 {
-		c.do(func() { c.requeueUnread(r.keep, result.Unread) })
+		c.do(func() { c.requeueUnread(r.record, result.Unread) })
 	}
 	if result.Detached {
 		r.leave()
@@ -72,16 +72,16 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
 	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // its process is gone
-		r.e.warmLater(r.keep, r.turn.Prompt.Conversation, afterAbort)
+		r.e.warmLater(r.record, r.turn.Prompt.Conversation, afterAbort)
 	}
 	outcome.Steps = r.saveSteps()
 	changed := r.running.Events.EndFiles()
 	if changed != nil && isQuiet(r.turn) { // no user waits for it
-		outcome.Changed, changed = changed(r.keep), nil
+		outcome.Changed, changed = changed(r.record), nil
 	}
 	r.turn.Outcome = outcome
 	r.conclude(changed)
-	r.c.last = turn.Last{Session: r.turn.Session, Messages: r.session.Messages + 1, Turn: r.turn.ID}
+	r.c.lastTurn = turn.Last{Session: r.turn.Session, Messages: r.session.Totals.Messages + 1, Turn: r.turn.ID}
 }
 
 // shorten returns the text that the chat shows in place of a long result of a job, or "" if it shows the whole result.
@@ -97,7 +97,7 @@ func (r *runningTurn) shorten(req cli.Request, text string) string {
 func (r *runningTurn) saveSteps() int {
 	steps := r.running.Events.Steps()
 	if len(steps) > 0 {
-		if err := r.e.opts.Store.SaveSteps(r.keep, r.turn.ID, r.e.now(), steps); err != nil {
+		if err := r.e.opts.Store.SaveSteps(r.record, r.turn.ID, r.e.now(), steps); err != nil {
 			r.log().Warn("store the steps of a turn", "err", err)
 		}
 	}
@@ -125,14 +125,14 @@ func (r *runningTurn) prepareWithRetry() (preparation, error) {
 func (r *runningTurn) failToStart(err error) {
 	full := errors.Is(err, orchestrator.ErrDiskFull) && r.e.life.Err() != nil
 	lost := errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDamaged)
-	if r.waiting.left == cli.RemainsRun || lost || full {
+	if r.waiting.remains == cli.RemainsRun || lost || full {
 		r.log().Error("continue a turn; it is tried again after the next start", "err", err)
 		return
 	}
 	r.log().Error("start turn", "err", err)
 	r.turn.Outcome = r.running.Failed(cli.AsFailure(r.turn.Agent, err))
 	r.turn.State = orchestrator.TurnFailed
-	r.begun = r.waiting.left != ""
+	r.promptSent = r.waiting.remains != ""
 	r.openCard()
 	r.conclude(nil)
 }
@@ -145,11 +145,11 @@ func (r *runningTurn) openCard() {
 	}
 	t, shown := r.turn, r.c.lastShown()
 	r.running.Events.SetCard(func() orchestrator.Card {
-		if !r.waiting.inherited {
+		if !r.waiting.cardOpened {
 			return r.e.opts.Chat.Card(t)
 		}
-		card := r.e.opts.Chat.Reopen(r.keep, t)
-		if r.waiting.left != cli.RemainsRun {
+		card := r.e.opts.Chat.Reopen(r.record, t)
+		if r.waiting.remains != cli.RemainsRun {
 			card.Show(cli.CaughtUp{}) // nothing was shown before
 		}
 		return card
@@ -173,7 +173,7 @@ func (r *runningTurn) leave() {
 	if isQuiet(r.turn) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.keep, lastDelivery)
+	ctx, cancel := context.WithTimeout(r.record, lastDelivery)
 	defer cancel()
 	r.running.Events.Card().Leave(ctx)
 }
@@ -181,15 +181,15 @@ func (r *runningTurn) leave() {
 // conclude records the outcome of the turn and shows it. If changed is not nil, it adds the file changes.
 func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Changed) {
 	e, t, log := r.e, r.turn, r.log()
-	t.Outcome.Announce = e.announcement(r.keep, t, t.Outcome)
-	stored, err := e.record(r.keep, log, e.ending(t, r.begun))
+	t.Outcome.Announce = e.announcement(r.record, t, t.Outcome)
+	stored, err := e.record(r.record, log, e.ending(t, r.promptSent))
 	if err != nil {
 		log.Error("record the end of a turn", "err", err)
 	}
 	log.Info("turn ended", "state", t.Outcome.State, "agent", t.Outcome.Agent, "model", t.Outcome.Model,
 		"took", t.Outcome.Duration, "cost_usd", t.Outcome.CostUSD)
 	if t.Outcome.State == orchestrator.TurnAborted {
-		if err := e.opts.Chat.Withdraw(r.keep, t); err != nil {
+		if err := e.opts.Chat.Withdraw(r.record, t); err != nil {
 			log.Error("withdraw messages of an aborted turn", "err", err)
 		}
 	}
@@ -201,11 +201,15 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 			return e.opts.Chat.Redeliver(ctx, ended)
 		}
 	} else {
-		d.show = func(ctx context.Context, o orchestrator.Outcome) error { return r.running.Events.Card().Finish(ctx, o) }
-		d.amend = func(ctx context.Context, o orchestrator.Outcome) error { return r.running.Events.Card().Amend(ctx, o) }
+		d.show = func(ctx context.Context, o orchestrator.Outcome) error {
+			return r.running.Events.Card().Finish(ctx, o)
+		}
+		d.amend = func(ctx context.Context, o orchestrator.Outcome) error {
+			return r.running.Events.Card().Amend(ctx, o)
+		}
 	}
-	r.c.deliver(r.keep, d)
-	e.warnOfBudgets(r.keep, t)
+	r.c.deliver(r.record, d)
+	e.warnOfBudgets(r.record, t)
 }
 
 // announcement returns how a separate message announces the end of a turn. The user who aborted a turn needs none.

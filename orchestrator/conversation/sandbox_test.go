@@ -204,13 +204,13 @@ func TestAnOrderMayAskForASandboxAndNeverLeavesOne(t *testing.T) {
 		{"docker, and there is none", policy{err: errors.New("no image is configured; set sandbox.image")}, "docker", "",
 			"The sandbox of the agent is not there: no image is configured; set sandbox.image. Nothing runs outside of it."},
 		{"docker, and none is named", policy{}, "docker", "",
-			"The sandbox of the agent is not there: this task is to run in one, and none is configured. Nothing runs outside of it."},
+			"The sandbox of the agent is not there: this task must run in a sandbox, but none is configured. Nothing runs outside of it."},
 		{"docker, without any policy", nil, "docker", "",
-			"The sandbox of the agent is not there: this task is to run in one, and none is configured. Nothing runs outside of it."},
+			"The sandbox of the agent is not there: this task must run in a sandbox, but none is configured. Nothing runs outside of it."},
 		{"off, here", policy{}, "off", "", ""},
 		{"off, without any policy", nil, "off", "", ""},
 		{"off, in a sandbox", policy{of: web}, "off", "",
-			"The agent failed: this task is to run outside of a sandbox, and everything in its directory runs in one."},
+			"The agent failed: this task must run outside of a sandbox, but everything in its directory runs in one."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := openIn(t, newPath(t), t.TempDir(), tc.policy)

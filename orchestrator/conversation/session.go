@@ -14,7 +14,7 @@ import (
 )
 
 // sessionFor returns the session for a turn: the one that was current when the turn was queued, or otherwise the
-// current one. If the reset rules have ended it, or there is none, it creates a new session.
+// current one. It creates a new session if the reset rules have ended that one, or if none exists.
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id := t.Session
@@ -87,8 +87,7 @@ func title(prompt string) string {
 	return cli.Shorten(words, titleLength)
 }
 
-// New leaves the current session: the next prompt starts another. A running turn continues in the old session. Parts of
-// an answer that the chat does not show yet are not sent.
+// New implements bot.Desk.
 func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error {
 	c, err := e.conversation(id)
 	if err != nil {
@@ -105,8 +104,7 @@ func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error 
 	return err
 }
 
-// Begin stores a session and makes it the current one of its conversation. From now on agent answers there; if it was
-// another agent before, it uses its default model.
+// Begin implements sessions.Engine.
 func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error {
 	c, err := e.conversation(s.Conversation)
 	if err != nil {
@@ -129,8 +127,7 @@ func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Ag
 	return err
 }
 
-// Move moves a session to another conversation and notifies the old one. It returns ErrSessionInUse while the old one
-// has a turn.
+// Move implements sessions.Engine. It notifies the old conversation.
 func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error {
 	from, err := e.conversation(s.Conversation)
 	if err != nil {
@@ -157,8 +154,7 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 	return nil
 }
 
-// MoveChat moves everything of a group to its new chat ID, under which its next prompt runs. A running turn ends under
-// the old ID.
+// MoveChat implements bot.Desk. A running turn ends under the old id.
 func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	if err := e.opts.Store.MoveChat(ctx, from, to); err != nil {
 		return err
@@ -174,7 +170,7 @@ func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	return nil
 }
 
-// Resume makes an earlier session of the conversation the current one.
+// Resume implements sessions.Engine.
 func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID,
 	session orchestrator.SessionID) (orchestrator.Session, error) {
 	s, err := e.opts.Store.Session(ctx, session)

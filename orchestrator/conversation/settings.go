@@ -14,9 +14,7 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// SetPermission sets what the agent may do without asking. It applies to turns that start from now on, including queued
-// ones, but not to the running turn. Bypass lasts for DefaultBypass. It returns ErrNoPermissionMode for a mode that
-// cli.PermissionModes does not list.
+// SetPermission implements menu.Service.
 func (e *Engine) SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
 	by orchestrator.PersonID) error {
 	if !slices.Contains(cli.PermissionModes(), mode) {
@@ -41,15 +39,16 @@ func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mo
 	if err != nil {
 		return fmt.Errorf("load conversation: %w", err)
 	}
-	_, in, err := e.whereabouts(ctx, conv)
+	_, in, err := e.nextPlace(ctx, conv)
 	if err != nil {
 		return err
 	}
-	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Permission, c.GrantedIn, c.BypassUntil = mode, in, until }, audit)
+	return e.change(ctx, id, func(c *orchestrator.Conversation) {
+		c.Permission, c.GrantedIn, c.BypassUntil = mode, in, until
+	}, audit)
 }
 
-// SetTools limits the tools of the conversation's agents, in addition to the configuration, for turns that start from
-// now on. It returns ErrBadChoice for an unknown name.
+// SetTools implements menu.Service.
 func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, list cli.ToolList,
 	by orchestrator.PersonID) error {
 	if err := tools.CheckList(list); err != nil {
@@ -70,9 +69,7 @@ func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, l
 	return err
 }
 
-// SetRole sets the agent's role for turns that start from now on; an empty name is no role. The session stays: if an
-// agent accepts a system prompt only at its start, it is restarted and resumed. It returns ErrNoRole for a role that is
-// not configured.
+// SetRole implements menu.Service. An agent that accepts a system prompt only at its start is restarted and resumed.
 func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error {
 	if name == "" {
 		name = orchestrator.NoRole
@@ -86,8 +83,7 @@ func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, na
 	return err
 }
 
-// Roles lists the names of the roles, sorted. It omits roles that cannot be chosen because they have no name or are
-// called NoRole.
+// Roles implements menu.Service. It omits roles that cannot be chosen because they have no name or are called NoRole.
 func (e *Engine) Roles() []string {
 	if e.opts.Roles == nil {
 		return nil
@@ -107,8 +103,7 @@ func (e *Engine) role(name string) (orchestrator.Role, bool) {
 	return e.opts.Roles.Role(name)
 }
 
-// Set changes a setting for turns that start from now on. It returns ErrBadChoice if word is not one of the setting's
-// words.
+// Set implements menu.Service.
 func (e *Engine) Set(ctx context.Context, id orchestrator.ConversationID, of orchestrator.Setting, word string) error {
 	if !slices.Contains(of.Words(), word) {
 		return orchestrator.ErrBadChoice
@@ -125,7 +120,7 @@ func (e *Engine) Display(ctx context.Context, id orchestrator.ConversationID) (o
 	if err != nil {
 		return "", fmt.Errorf("load the display mode of a chat: %w", err)
 	}
-	return cmp.Or(main.Display, e.turns().Settings.Display), nil
+	return cmp.Or(main.Settings.Display, e.turns().Settings.Display), nil
 }
 
 // displayOf is Display for a conversation that is already loaded.
@@ -133,7 +128,7 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 	if c.ID.Topic != 0 {
 		return e.Display(ctx, c.ID)
 	}
-	return cmp.Or(c.Display, e.turns().Settings.Display), nil
+	return cmp.Or(c.Settings.Display, e.turns().Settings.Display), nil
 }
 
 // SetDisplay sets the display mode of a conversation's chat for turns that start from now on. It returns ErrBadChoice
@@ -143,20 +138,20 @@ func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID,
 		return orchestrator.ErrBadChoice
 	}
 	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat},
-		func(c *orchestrator.Conversation) { c.Display = mode })
+		func(c *orchestrator.Conversation) { c.Settings.Display = mode })
 }
 
 // settingsOf returns the settings of a conversation, with the configured defaults.
 func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
-	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Notify, e.turns().Settings.Notify),
-		Think: cmp.Or(c.Think, e.turns().Settings.Think)}
+	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Settings.Notify, e.turns().Settings.Notify),
+		Think: cmp.Or(c.Settings.Think, e.turns().Settings.Think)}
 }
 
 func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
-	if !slices.Contains(orchestrator.SettingBusy.Words(), string(c.Busy)) {
+	if !slices.Contains(orchestrator.SettingBusy.Words(), string(c.Settings.Busy)) {
 		return orchestrator.BusyQueue
 	}
-	return c.Busy
+	return c.Settings.Busy
 }
 
 // permissionOf returns the permission mode of a conversation's turns in an environment.
@@ -175,8 +170,8 @@ func elsewhere(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return orchestrator.Grants(c.Permission) && c.GrantedIn != in
 }
 
-// endElsewhere ends a mode that was granted in another environment than the turn's, and returns the mode, or "" if
-// there was none.
+// endElsewhere ends a mode that was granted in another environment than the turn's, and returns it, or "" if it ended
+// none.
 func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversation,
 	t orchestrator.Turn) (ended cli.PermissionMode) {
 	if !t.Prompt.Rights.OfChat() || !elsewhere(*conv, t.Sandbox) {
@@ -220,8 +215,7 @@ func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, a
 	return err
 }
 
-// SetDir sets the working directory and starts a new session there. path is absolute or relative to the current
-// directory, and must be inside the configured roots. It returns the resolved directory.
+// SetDir implements bot.Desk.
 func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, path string,
 	by orchestrator.PersonID) (string, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
@@ -273,9 +267,9 @@ func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f fun
 	return nil
 }
 
-// choice returns the agent and model for an environment: the conversation's choice, otherwise its role's, otherwise the
+// chooseAgent returns the agent and model for an environment: the conversation's choice, otherwise its role's, otherwise the
 // configured default. A model chosen for one agent is never used with another.
-func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (turn.Choice, error) {
+func (e *Engine) chooseAgent(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (turn.Choice, error) {
 	role, _ := e.role(e.roleOf(conv))
 	who := turn.Choice{Agent: conv.Agent, Model: conv.Model, Effort: conv.Effort}
 	if who.Agent == "" {
@@ -307,9 +301,8 @@ func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.Too
 	return []cli.ToolList{{Denied: e.turns().DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
 }
 
-// grant adds to a request the tools that a turn may use, and what it may do without asking. Tools that the
-// configuration allows to every chat are not allowed to a turn with rights of its own. Tools that it denies are denied
-// to all.
+// grant adds to a request the tools and the permission mode of a turn. Tools that the configuration allows to every
+// chat are not allowed to a turn with rights of its own. Tools that it denies are denied to all.
 func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
 	req.Permission = e.modeFor(conv, r, req.Sandbox)
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)

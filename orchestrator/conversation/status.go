@@ -13,26 +13,26 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Status returns the choices and the work of a conversation.
+// Status implements menu.Service.
 func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return orchestrator.Status{}, fmt.Errorf("load conversation: %w", err)
 	}
-	_, in, err := e.whereabouts(ctx, conv)
+	_, in, err := e.nextPlace(ctx, conv)
 	if err != nil {
 		return orchestrator.Status{}, err
 	}
 	// Even without a usable agent, the rest is worth showing. This does not wait for agents that are still being
 	// checked.
-	who, _ := e.choice(cli.AtOnce(ctx), conv, in)
+	who, _ := e.chooseAgent(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
 		Permission: e.permissionOf(conv, in), Dir: e.dirOf(conv), Sandbox: in, Role: e.roleOf(conv),
 		Settings: e.settingsOf(conv), Live: e.opts.Gateway.Live(ctx),
 	}
 	st.Live.Resting = e.opts.Breakers.All(in)
-	if st.Display, err = e.displayOf(ctx, conv); err != nil {
+	if st.Settings.Display, err = e.displayOf(ctx, conv); err != nil {
 		return orchestrator.Status{}, err
 	}
 	if e.bypassed(conv, in) {
@@ -76,7 +76,7 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 	return nil
 }
 
-// Permissions returns what the agents of a conversation may do without asking.
+// Permissions implements menu.Service.
 func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error) {
 	conv, err := e.opts.Store.Conversation(ctx, in)
 	if err != nil {
@@ -86,8 +86,10 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	if err != nil {
 		return orchestrator.Permissions{}, fmt.Errorf("load rules: %w", err)
 	}
-	rules = slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Session != conv.Session })
-	session, at, err := e.whereabouts(ctx, conv)
+	rules = slices.DeleteFunc(rules, func(r orchestrator.Rule) bool {
+		return r.Session != "" && r.Session != conv.Session
+	})
+	session, at, err := e.nextPlace(ctx, conv)
 	if err != nil {
 		// Turns will report why.
 		return orchestrator.Permissions{Mode: e.permissionOf(conv, conv.GrantedIn), Rules: rules}, nil
@@ -99,7 +101,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	}
 	lists := e.toolLists(conv, session.Dir)
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
-	if who, err := e.choice(ctx, conv, at); err == nil { // otherwise no agent is usable, and turns will report why
+	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // otherwise no agent is usable, and turns will report why
 		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
 		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: p.Mode, ToolLists: lists})
 	}
@@ -117,13 +119,12 @@ func (e *Engine) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]
 	return limits
 }
 
-// MenuNow is Menu without waiting for agents: the Err of an agent that is still loading is cli.ErrLoading.
+// MenuNow implements menu.Service.
 func (e *Engine) MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error) {
 	return e.menu(ctx, id, cli.AtOnce(ctx))
 }
 
-// Menu lists the agents and their models in the environment of the conversation's next turn. If only is not empty, it
-// waits only for those agents.
+// Menu implements menu.Service.
 func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID, only ...cli.Agent) ([]cli.MenuEntry, error) {
 	return e.menu(ctx, id, ctx, only...)
 }
@@ -135,7 +136,7 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 	if err != nil {
 		return nil, fmt.Errorf("load conversation: %w", err)
 	}
-	_, in, err := e.whereabouts(ctx, conv)
+	_, in, err := e.nextPlace(ctx, conv)
 	if err != nil {
 		return nil, err
 	}

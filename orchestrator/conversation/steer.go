@@ -61,7 +61,8 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	if r.req == nil || !r.begun.Load() || isSeparate(r.turn) { // its agent has no prompt yet, or works on another matter
+	// Its agent has no prompt yet, or works on another matter.
+	if r.req == nil || !r.promptSent.Load() || isSeparate(r.turn) {
 		if err := c.promote(ctx, id); err != nil {
 			return handover{}, err
 		}
@@ -89,7 +90,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	t.State, t.Into, t.Agent, t.Model, t.Sandbox, t.Session = orchestrator.TurnSteered, h.into, r.turn.Agent,
 		r.turn.Model, r.turn.Sandbox, r.turn.Session
 	h.req.Turn = id
-	h.req.Prompt, h.req.Images = turn.Wording(t.Prompt)
+	h.req.Prompt, h.req.Images = turn.PromptText(t.Prompt)
 	h.req.Files = orchestrator.Paths(t.Prompt.Attachments)
 	return h, nil
 }

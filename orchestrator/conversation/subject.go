@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Subject describes a turn's message that a user replies to.
+// Subject implements bot.Desk.
 func (e *Engine) Subject(ctx context.Context, in orchestrator.ConversationID, id cli.TurnID) (s orchestrator.Subject,
 	err error) {
 	t, err := e.opts.Store.Turn(ctx, id)

@@ -12,10 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Submit appends a prompt to its conversation's queue and starts it if no turn is running. It marks the prompt's
-// updates handled in the same transaction. If the queue is full, it stores nothing and marks nothing.
-//
-// The turn uses the conversation's choices, except for those that w overrides. If a turn is running, the conversation's
+// Submit implements bot.Desk. If the queue is full, it stores nothing. If a turn is running, the conversation's
 // BusyMode decides what happens to the prompt, and Receipt.Did reports it.
 func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt,
 	error) {
@@ -144,7 +141,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 	if t.ID == "" {
 		t.ID = cli.TurnID(e.opts.NewID())
 	}
-	t.Wants.Card.Think = conv.Think
+	t.Wants.Card.Think = conv.Settings.Think
 	if t.Wants.Card.Display, err = e.displayOf(ctx, conv); err != nil {
 		return err
 	}
@@ -270,7 +267,7 @@ func isSeparate(t orchestrator.Turn) bool {
 	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }
 
-// ownSession returns the session with the name in Wants.Own. It creates a new one if there is none, if the reset rules
+// ownSession returns the session with the name in Wants.Own. It creates a new one if none exists, if the reset rules
 // have ended it, or if the turn needs another directory.
 func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {

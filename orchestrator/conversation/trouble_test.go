@@ -72,7 +72,7 @@ func TestAChangeWhileATurnBeginsItsSessionLosesNeither(t *testing.T) {
 	}
 	h.await(t, "done first")
 	c, err := h.db.Conversation(t.Context(), here)
-	if err != nil || c.Session == "" || c.Busy != orchestrator.BusySteer {
+	if err != nil || c.Session == "" || c.Settings.Busy != orchestrator.BusySteer {
 		t.Errorf("the chat chose %+v, %v", c, err)
 	}
 }

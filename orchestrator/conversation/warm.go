@@ -36,7 +36,7 @@ func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, 
 		case <-ctx.Done():
 			return
 		}
-		who, req, err := e.next(ctx, id)
+		who, req, err := e.nextRequest(ctx, id)
 		if err != nil {
 			e.log.Info("no agent is opened ahead", "chat", id.Chat, "topic", id.Topic, "err", err)
 			return
@@ -45,17 +45,17 @@ func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, 
 	}()
 }
 
-// next returns the agent and the request of the conversation's next turn, without a prompt.
-func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (cli.Agent, cli.Request, error) {
+// nextRequest returns the agent and the request of the conversation's next turn, without a prompt.
+func (e *Engine) nextRequest(ctx context.Context, id orchestrator.ConversationID) (cli.Agent, cli.Request, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return "", cli.Request{}, err
 	}
-	session, in, err := e.whereabouts(ctx, conv)
+	session, in, err := e.nextPlace(ctx, conv)
 	if err != nil {
 		return "", cli.Request{}, err
 	}
-	who, err := e.choice(ctx, conv, in)
+	who, err := e.chooseAgent(ctx, conv, in)
 	if err != nil {
 		return "", cli.Request{}, err
 	}
@@ -75,7 +75,8 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	}
 	text := r.Text
 	if r.Task != "" {
-		text = strings.TrimSpace(e.opts.Lang.Of(id.Chat).Text("turn.background", "`"+strings.ReplaceAll(r.Task, "`", "'")+"`") + "\n\n" + text)
+		text = strings.TrimSpace(e.opts.Lang.Of(id.Chat).Text("turn.background",
+			"`"+strings.ReplaceAll(r.Task, "`", "'")+"`") + "\n\n" + text)
 	}
 	go func() {
 		defer e.wg.Done()
@@ -123,7 +124,7 @@ func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) str
 	conv, err := e.opts.Store.Conversation(e.life, id)
 	if err == nil {
 		var session orchestrator.Session
-		session, _, err = e.whereabouts(e.life, conv)
+		session, _, err = e.nextPlace(e.life, conv)
 		dir = session.Dir
 	}
 	if err != nil {

@@ -28,7 +28,7 @@ func Context(dir string, files []string) (text string, left []LeftOut) {
 	for _, name := range files {
 		content, err := rooted.Read(dir, name, min(mostOfFile, max(int64(mostOfFiles-b.Len()), 0)))
 		if err == nil && !utf8.Valid(content) {
-			err = errors.New("it is no text")
+			err = errors.New("it is not text")
 		}
 		if err != nil {
 			left = append(left, LeftOut{name, plain(err)})
@@ -39,7 +39,8 @@ func Context(dir string, files []string) (text string, left []LeftOut) {
 	if b.Len() == 0 {
 		return "", left
 	}
-	return "<project-files>\nEvery session in this project begins with these files of it.\n" + b.String() + "</project-files>\n\n", left
+	return "<project-files>\nEvery session in this project begins with these files of it.\n" + b.String() +
+		"</project-files>\n\n", left
 }
 
 // plain returns an error with a plain-language reason for a refused file.
@@ -59,7 +60,7 @@ func plain(err error) error {
 		return fmt.Errorf("it is longer than %d KB, or all of them are longer than %d KB", mostOfFile>>10,
 			mostOfFiles>>10)
 	case rooted.Special, rooted.Directory:
-		return errors.New("it is no file")
+		return errors.New("it is not a regular file")
 	case rooted.Empty:
 		return errors.New("it is empty")
 	}

@@ -81,9 +81,11 @@ func newest(turns []orchestrator.Turn, budget int) (n int) {
 func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former string, turns []orchestrator.Turn,
 	budget int) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Summarize this part of a conversation between a user and coding agents, for an agent that joins it. Keep what the user wants, "+
-		"what was decided and why, names of files and commands, what works, what failed and what is open. Write at most %d words, in the language "+
-		"of the user. Use no tools. Answer with the summary and nothing else.\n\n", budget/2)
+	fmt.Fprintf(&b, "Summarize this part of a conversation between a user and coding agents, "+
+		"for an agent that joins it. "+
+		"Keep what the user wants, what was decided and why, names of files and commands, "+
+		"what works, what failed and what is open. Write at most %d words, in the language of the user. "+
+		"Use no tools. Answer with the summary and nothing else.\n\n", budget/2)
 	if s.Keep != "" {
 		fmt.Fprintf(&b, "The user wants this above all to be in the summary: %s\n\n", s.Keep)
 	}

@@ -36,7 +36,9 @@ type Told struct {
 // Write formats turns, which are in order, in at most budget tokens. The newest turns have priority. If a turn does not
 // fit, Write includes both of its ends. summary covers the time before turns; it may be empty.
 func Write(turns []orchestrator.Turn, summary string, budget int) Told {
-	turns = slices.DeleteFunc(slices.Clone(turns), func(t orchestrator.Turn) bool { return t.Prompt.Text == "" && t.Outcome.Text == "" })
+	turns = slices.DeleteFunc(slices.Clone(turns), func(t orchestrator.Turn) bool {
+		return t.Prompt.Text == "" && t.Outcome.Text == ""
+	})
 	if len(turns) == 0 && summary == "" || budget <= 0 {
 		return Told{LeftOut: len(turns)}
 	}

@@ -23,7 +23,7 @@ type Engine interface {
 	// Move moves a session to another conversation. It returns ErrSessionInUse while any part of the session runs.
 	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// Directory returns an absolute path, or an error if sessions may not work in the directory.
+	// Directory returns an absolute path, or ErrOutsideRoot or ErrNotADir if sessions may not work in the directory.
 	Directory(path string) (string, error)
 }
 

@@ -52,7 +52,8 @@ const mostAnswer = 1 << 20
 var (
 	ErrTooLate = errors.New("it took too long")
 	ErrNoText  = errors.New("the model said nothing")
-	ErrNotHeld = errors.New("this agent cannot be kept from a shell of its own, so only a user can ask it, with /consult")
+	ErrNotHeld = errors.New("this agent cannot be kept from a shell of its own, " +
+		"so only a user can ask it, with /consult")
 	errTooLong = errors.New("its answer is too long")
 )
 
@@ -144,7 +145,7 @@ func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit 
 	}
 	trace := a.Tracer.Begin(agent, req)
 	result := a.Gateway.Run(ctx, agent, req, func(ev cli.Event) {
-		trace.Take(ev)
+		trace.Observe(ev)
 		emit(ev)
 	})
 	trace.End(result)

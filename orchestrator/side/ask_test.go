@@ -26,8 +26,8 @@ func (t *tracer) Begin(cli.Agent, cli.Request) orchestrator.TurnTrace {
 	t.turns++
 	return t
 }
-func (t *tracer) Take(cli.Event) { t.events++ }
-func (t *tracer) End(cli.Result) { t.results++ }
+func (t *tracer) Observe(cli.Event) { t.events++ }
+func (t *tracer) End(cli.Result)    { t.results++ }
 
 // Questions to models beside turns are traced like turns.
 func TestQuestionsAreTraced(t *testing.T) {

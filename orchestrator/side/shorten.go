@@ -42,8 +42,9 @@ func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, mos
 	if s.Model.Agent != "" {
 		r, err := s.Side.Ask(ctx, at, Question{
 			Model: s.Model, Wait: s.Wait,
-			Prompt: "Summarize this result of another agent for the user who waits for it. Keep what was found, decided and changed, names of files " +
-				"and commands, and what is open. Use the language of the result. Use no tools. Answer with the summary and nothing else.\n\n" + text,
+			Prompt: "Summarize this result of another agent for the user who waits for it. " +
+				"Keep what was found, decided and changed, names of files and commands, and what is open. " +
+				"Use the language of the result. Use no tools. Answer with the summary and nothing else.\n\n" + text,
 		})
 		if err == nil {
 			return end(at, r.Text, most), true

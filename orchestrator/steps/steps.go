@@ -33,8 +33,8 @@ type Recorder struct {
 	first int // the first step whose output may still be stored
 }
 
-// Take records an event without secrets.
-func (r *Recorder) Take(ev cli.Event) {
+// Observe records an event without secrets.
+func (r *Recorder) Observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
 		if r.asks == nil {
@@ -49,7 +49,7 @@ func (r *Recorder) Take(ev cli.Event) {
 			r.since[tool] = r.Now()
 		}
 	case cli.ToolStarted:
-		if i := r.add(orchestrator.Step{Tool: ev.Name, Title: whole(ev)}); i >= 0 {
+		if i := r.appendStep(orchestrator.Step{Tool: ev.Name, Title: whole(ev)}); i >= 0 {
 			if r.open == nil {
 				r.open = make(map[cli.ToolID]int)
 			}
@@ -68,15 +68,15 @@ func (r *Recorder) Take(ev cli.Event) {
 			ev.Duration = min(ev.Duration, max(r.Now().Sub(since), 0))
 		}
 		s.Duration, s.ExitCode, s.Err = ev.Duration, ev.ExitCode, ev.Err
-		r.keep(s, ev.Output)
+		r.storeOutput(s, ev.Output)
 	case cli.FileChanged:
-		if i := r.add(orchestrator.Step{Title: ev.Path, Change: ev.Kind}); i >= 0 {
-			r.keep(&r.steps[i], ev.Diff)
+		if i := r.appendStep(orchestrator.Step{Title: ev.Path, Change: ev.Kind}); i >= 0 {
+			r.storeOutput(&r.steps[i], ev.Diff)
 		}
 	}
 }
 
-func (r *Recorder) add(s orchestrator.Step) int {
+func (r *Recorder) appendStep(s orchestrator.Step) int {
 	if len(r.steps) >= mostSteps {
 		return -1
 	}
@@ -86,8 +86,8 @@ func (r *Recorder) add(s orchestrator.Step) int {
 	return len(r.steps) - 1
 }
 
-// keep stores the end of an output. If the outputs of the turn exceed their limit, it drops the oldest ones.
-func (r *Recorder) keep(s *orchestrator.Step, output string) {
+// storeOutput stores the end of an output. If the outputs of the turn exceed their limit, it drops the oldest ones.
+func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	from := max(len(output)-mostOutput, 0)
 	for from > 0 && from < len(output) && !utf8.RuneStart(output[from]) {
 		from++

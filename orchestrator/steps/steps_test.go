@@ -16,13 +16,13 @@ func TestARecorderKeepsWhatThereIsRoomFor(t *testing.T) {
 	r := &Recorder{}
 	use := func(id string, command, output string) {
 		input, _ := json.Marshal(map[string]string{"command": command})
-		r.Take(cli.ToolStarted{ID: cli.ToolID(id), Name: "Bash", Title: "short", Input: input})
-		r.Take(cli.ToolEnded{ID: cli.ToolID(id), Output: output})
-		r.Take(cli.ToolEnded{ID: cli.ToolID(id), Output: "once more"})
+		r.Observe(cli.ToolStarted{ID: cli.ToolID(id), Name: "Bash", Title: "short", Input: input})
+		r.Observe(cli.ToolEnded{ID: cli.ToolID(id), Output: output})
+		r.Observe(cli.ToolEnded{ID: cli.ToolID(id), Output: "once more"})
 	}
 	long := "go test ./...\n" + strings.Repeat("x", 1000)
 	use("first", long, "out")
-	r.Take(cli.FileChanged{Path: "a.go", Kind: cli.FileAdded, Diff: "@@ -0,0 +1 @@\n+a\n"})
+	r.Observe(cli.FileChanged{Path: "a.go", Kind: cli.FileAdded, Diff: "@@ -0,0 +1 @@\n+a\n"})
 	if s := r.Steps(); len(s) != 2 || s[0].Title != long || s[0].Output != "out" || s[1].Title != "a.go" || s[1].Number != 2 || s[1].Tool != "" {
 		t.Errorf("recorded %+v", s)
 	}
@@ -50,14 +50,14 @@ func TestAStepDoesNotCountTheWaitForItsUser(t *testing.T) {
 	r := &Recorder{Now: func() time.Time { return now }}
 	for i, decided := range []bool{true, false} {
 		id := cli.ToolID(fmt.Sprint(i))
-		r.Take(cli.ToolStarted{ID: id, Name: "Bash"})
-		r.Take(cli.ApprovalAsked{ID: cli.ApprovalID(id), Started: id})
+		r.Observe(cli.ToolStarted{ID: id, Name: "Bash"})
+		r.Observe(cli.ApprovalAsked{ID: cli.ApprovalID(id), Started: id})
 		now = now.Add(time.Hour)
 		if decided {
-			r.Take(cli.ApprovalWithdrawn{ID: cli.ApprovalID(id)})
+			r.Observe(cli.ApprovalWithdrawn{ID: cli.ApprovalID(id)})
 		}
 		now = now.Add(2 * time.Second)
-		r.Take(cli.ToolEnded{ID: id, Duration: time.Hour + 2*time.Second})
+		r.Observe(cli.ToolEnded{ID: id, Duration: time.Hour + 2*time.Second})
 	}
 	if s := r.Steps(); s[0].Duration != 2*time.Second || s[1].Duration != 0 {
 		t.Errorf("the steps took %v and %v", s[0].Duration, s[1].Duration)

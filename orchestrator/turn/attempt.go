@@ -16,26 +16,26 @@ import (
 // attempt is one try to have the agent of a turn answer its prompt.
 type attempt struct {
 	*Turn
-	req      cli.Request
-	resumes  bool        // the previous process began it
-	begun    atomic.Bool // the store has where it begins
-	known    *Knowledge
-	requests *approval.Requests
+	req        cli.Request
+	resumes    bool        // the previous process began it
+	promptSent atomic.Bool // the store has where it begins
+	known      *Knowledge
+	requests   *approval.Requests
 }
 
 // Run runs attempts of the turn until no other attempt follows, and returns the last result. first is the request of
-// the first attempt. begun reports whether the store has the start of an attempt.
-func (t *Turn) Run(first cli.Request) (result cli.Result, begun bool) {
+// the first attempt. promptSent reports whether an agent got the prompt.
+func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
 	for {
 		result = a.run()
-		begun = begun || a.begun.Load()
+		promptSent = promptSent || a.promptSent.Load()
 		who, ok := t.followUp(&result, &followed, a.req.Effort)
 		if !ok {
 			break
 		}
-		req, session, err := t.start.Conversation.PrepareAgain(t.keep, &t.turn, who)
+		req, session, err := t.start.Conversation.PrepareAgain(t.record, &t.turn, who)
 		if err != nil {
 			t.log().Error("run a turn once more", "err", err)
 			break
@@ -47,17 +47,17 @@ func (t *Turn) Run(first cli.Request) (result cli.Result, begun bool) {
 	if !result.Aborted && !result.Detached && t.runner.opts.Life.Err() == nil {
 		t.runner.opts.Breakers.Ended(t.turn.Sandbox, t.turn.Agent, result.Err)
 	}
-	return result, begun
+	return result, promptSent
 }
 
 // run runs the attempt and returns its result.
 func (a *attempt) run() cli.Result {
-	a.begun.Store(a.resumes)
+	a.promptSent.Store(a.resumes)
 	a.req.Started = a.recordStart(a.turn, a.req.Dir)
 	if a.resumes {
 		a.watchFiles(a.turn, a.req.Dir)
 	}
-	a.start.Conversation.Asked(a.turn, a.req, &a.begun)
+	a.start.Conversation.RequestReady(a.turn, a.req, &a.promptSent)
 	req := a.req // as it is now
 	a.known = NewKnowledge(a.runner.opts.Store, a.turn, a.req.Resume, &a.handed, a.Events.Show)
 	redactor := NewRedactor(a.runner.opts.Spawn, func() *secrets.Set { return a.runner.opts.Secrets(req) })
@@ -71,7 +71,7 @@ func (a *attempt) run() cli.Result {
 	a.known.Ended()
 	a.requests.Drain()
 	if !result.Detached {
-		a.runner.opts.Approvals.WithdrawTurn(a.keep, a.turn.ID)
+		a.runner.opts.Approvals.WithdrawTurn(a.record, a.turn.ID)
 	}
 	a.requests.Close()
 	if err := a.known.Wait(); err != nil {
@@ -94,9 +94,9 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 			case !ok:
 				return orchestrator.ErrNotWaiting
 			}
-			a.begun.Store(true)
+			a.promptSent.Store(true)
 			a.watchFiles(t, dir)
-			a.start.Conversation.Began(a.keep, t)
+			a.start.Conversation.PromptSent(a.record, t)
 			return nil
 		}
 	}
@@ -111,11 +111,11 @@ func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 
 // event takes an event from the agent.
 func (a *attempt) event(ev cli.Event) {
-	a.known.Learn(a.keep, ev)
+	a.known.Learn(a.record, ev)
 	switch ev.(type) {
 	case cli.CaughtUp:
 		if a.resumes {
-			a.start.Conversation.CaughtUp(a.keep, a.turn)
+			a.start.Conversation.CaughtUp(a.record, a.turn)
 		}
 	case cli.Result, cli.PromptAccepted:
 		return // the card shows the outcome once it is stored
@@ -140,7 +140,7 @@ func (a *attempt) ask() cli.Result {
 	case a.req.Task == cli.TaskCompact && a.req.Resume != "":
 		result = a.compact(run)
 	default:
-		result = a.call(run, a.event)
+		result = a.runAgent(run, a.event)
 	}
 	lost := result.Err != nil && result.Err.Kind == cli.ResumeFailed && a.req.Resume != ""
 	if !lost || a.req.Task != cli.TaskPrompt || a.ctx.Err() != nil {
@@ -153,14 +153,14 @@ func (a *attempt) ask() cli.Result {
 	if err := a.beginSession(); err != nil {
 		return cli.Result{Err: cli.AsFailure(a.turn.Agent, err)}
 	}
-	return a.call(gateway.Run, a.event)
+	return a.runAgent(gateway.Run, a.event)
 }
 
 // gatewayRun is Run or Resume of orchestrator.Gateway.
 type gatewayRun func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result
 
-// call runs the agent and traces that.
-func (a *attempt) call(run gatewayRun, emit func(cli.Event)) cli.Result {
+// runAgent runs the agent and traces that.
+func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {
 	if a.runner.opts.Tracer == nil {
 		return run(a.ctx, a.turn.Agent, a.req, emit)
 	}
@@ -189,15 +189,15 @@ func (a *attempt) prepareHistory() (result cli.Result) {
 
 // beginSession changes the request so that it begins a new session of the agent, which gets the history.
 func (a *attempt) beginSession() (err error) {
-	if err := a.runner.opts.Store.SetAgentSession(a.keep, a.turn.Session, a.turn.AgentEnv(), ""); err != nil {
+	if err := a.runner.opts.Store.SetAgentSession(a.record, a.turn.Session, a.turn.AgentEnv(), ""); err != nil {
 		return err
 	}
-	if a.start.Session, err = a.runner.opts.Store.Session(a.keep, a.turn.Session); err != nil {
+	if a.start.Session, err = a.runner.opts.Store.Session(a.record, a.turn.Session); err != nil {
 		return err
 	}
 	a.req.Resume = ""
 	a.known.Forget()
-	a.req.Prompt, _ = Wording(a.turn.Prompt)
+	a.req.Prompt, _ = PromptText(a.turn.Prompt)
 	return a.handOff()
 }
 

@@ -19,12 +19,12 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 	r := a.runner
 	var before cli.Fill
 	if a.resumes {
-		before = r.lastFill(a.keep, a.start.Session.ID, a.turn.AgentEnv())
+		before = r.lastFill(a.record, a.start.Session.ID, a.turn.AgentEnv())
 	} else {
 		before = r.Fill(a.ctx, a.turn.Agent, a.req, "")
 	}
 	shortened := false
-	result := a.call(run, func(ev cli.Event) {
+	result := a.runAgent(run, func(ev cli.Event) {
 		if _, is := ev.(cli.CompactBoundary); is {
 			shortened, ev = true, cli.CompactBoundary{}
 		}
@@ -42,13 +42,13 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 	if now, err := r.opts.Gateway.Fill(a.ctx, a.turn.Agent, a.req, ""); err == nil && now.Used > 0 {
 		result.Fill = now
 	}
-	result.Text = shorter(a.printer(), before, result.Fill)
+	result.Text = compactText(a.printer(), before, result.Fill)
 	return result
 }
 
-// shorter compares a context before and after a compaction. If the context seems to have grown, the agent counts the
+// compactText compares a context before and after a compaction. If the context seems to have grown, the agent counts the
 // two in different ways.
-func shorter(p lang.Printer, before, after cli.Fill) string {
+func compactText(p lang.Printer, before, after cli.Fill) string {
 	now := p.Tokens(after.Used)
 	if percent, known := after.Percent(); known && percent > 0 {
 		now = p.Text("turn.tokens-percent", now, percent)
@@ -79,7 +79,7 @@ func (a *attempt) summarizer() *handoff.Summarizer {
 // compactAfresh removes the agent's session: the next prompt starts a new one, which gets a short form of the history.
 func (a *attempt) compactAfresh() cli.Result {
 	o, p := &a.runner.opts, a.printer()
-	turns, err := o.Store.History(a.keep, a.start.Session.ID, mostMissed)
+	turns, err := o.Store.History(a.record, a.start.Session.ID, mostMissed)
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(a.turn.Agent, fmt.Errorf("load history: %w", err))}
 	}
@@ -92,7 +92,7 @@ func (a *attempt) compactAfresh() cli.Result {
 	if a.ctx.Err() != nil {
 		return cli.Cut(a.ctx, a.turn.Agent)
 	}
-	if err := o.Store.SetAgentSession(a.keep, a.start.Session.ID, a.turn.AgentEnv(), ""); err != nil {
+	if err := o.Store.SetAgentSession(a.record, a.start.Session.ID, a.turn.AgentEnv(), ""); err != nil {
 		return cli.Result{Err: cli.AsFailure(a.turn.Agent, err)}
 	}
 	o.Gateway.Release(a.req.Conversation)

@@ -51,10 +51,10 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 	return Choice{}, false
 }
 
-// Around returns the configured substitute of an agent that gets no turns for a while, if the turn may go to it: the
+// Available returns the configured substitute of an agent that gets no turns for a while, if the turn may go to it: the
 // turn did not name that agent. An agent that only reached its limit has a substitute if the configuration hands limits
 // over.
-func (r *Runner) Around(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
+func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent)
 	limited := resting != nil && resting.Kind == cli.LimitReached
 	if resting == nil || limited && r.opts.Settings().Limits != orchestrator.LimitHandOff || t.Again != "" {
@@ -163,7 +163,7 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 		!out.Recovery.Offers(orchestrator.ActionLater) || !t.turn.Prompt.Rights.OfChat() {
 		return out
 	}
-	if err := t.start.Conversation.RunLater(t.keep, t.turn, out.Recovery.At); err != nil {
+	if err := t.start.Conversation.RunLater(t.record, t.turn, out.Recovery.At); err != nil {
 		t.log().Error("schedule a turn for the end of a usage limit", "err", err)
 		return out
 	}
@@ -203,7 +203,7 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 				continue
 			}
 		case orchestrator.ActionHandOff:
-			out.Other, _ = o.Gateway.Substitute(t.keep, t.turn.Sandbox, t.exhausted(t.keep, f.Agent))
+			out.Other, _ = o.Gateway.Substitute(t.record, t.turn.Sandbox, t.exhausted(t.record, f.Agent))
 			if out.Other == "" {
 				continue
 			}
@@ -219,7 +219,7 @@ func (t *Turn) refusedBefore() bool {
 	if t.turn.Session == "" {
 		return false
 	}
-	last, err := t.runner.opts.Store.History(t.keep, t.turn.Session, 1)
+	last, err := t.runner.opts.Store.History(t.record, t.turn.Session, 1)
 	if err != nil {
 		t.log().Warn("check whether the previous turn was refused", "err", err)
 	}

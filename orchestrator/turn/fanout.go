@@ -54,7 +54,7 @@ func (f *Fanout) Event(ev cli.Event) {
 func (f *Fanout) Show(ev cli.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.steps.Take(ev)
+	f.steps.Observe(ev)
 	f.showLocked(ev)
 }
 
@@ -68,17 +68,17 @@ func (f *Fanout) Trace(t orchestrator.TurnTrace) {
 // observeLocked takes an event that contains no secrets.
 func (f *Fanout) observeLocked(ev cli.Event) {
 	if f.files != nil {
-		f.files.Take(ev)
+		f.files.Observe(ev)
 	}
-	f.steps.Take(ev)
+	f.steps.Observe(ev)
 	if f.trace != nil {
-		f.trace.Take(ev)
+		f.trace.Observe(ev)
 	}
 	f.showLocked(ev)
 }
 
 func (f *Fanout) showLocked(ev cli.Event) {
-	f.progress.take(ev)
+	f.progress.observe(ev)
 	switch {
 	case f.card != nil:
 		f.card.Show(ev)

@@ -46,13 +46,13 @@ type files struct {
 	notes *notes
 }
 
-func (f files) Take(ev cli.Event) { f.notes.append("files", ev) }
+func (f files) Observe(ev cli.Event) { f.notes.append("files", ev) }
 
 // trace is a trace that notes its events.
 type trace struct{ notes *notes }
 
-func (t trace) Take(ev cli.Event) { t.notes.append("trace", ev) }
-func (trace) End(cli.Result)      {}
+func (t trace) Observe(ev cli.Event) { t.notes.append("trace", ev) }
+func (trace) End(cli.Result)         {}
 
 func observe() (*Fanout, *notes) {
 	f, o := NewFanout(time.Now), &notes{}

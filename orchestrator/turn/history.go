@@ -10,8 +10,8 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// Wording returns the prompt as the agent reads it: pictures go along, other files are named.
-func Wording(p orchestrator.Prompt) (string, []cli.Image) {
+// PromptText returns the prompt as the agent reads it: pictures go along, other files are named.
+func PromptText(p orchestrator.Prompt) (string, []cli.Image) {
 	text := p.Text
 	var images []cli.Image
 	for _, a := range p.Attachments {
@@ -40,7 +40,7 @@ func (a *attempt) handOff() error {
 	}
 	told := handoff.Write(turns, "", o.Settings().HandoffTokens)
 	if s := a.summarizer(); s != nil && told.LeftOut > 0 && told.Turns > 0 &&
-		(o.Summarizer.Model.Agent != "" || a.turn.Wants.Summarize || s.Has(a.keep, a.start.Session.ID)) {
+		(o.Summarizer.Model.Agent != "" || a.turn.Wants.Summarize || s.Has(a.record, a.start.Session.ID)) {
 		waits := cli.Status{Kind: cli.StatusWaiting, Detail: a.printer().Text("turn.summarizing", len(turns))}
 		told = a.summarize(s, turns, told, waits)
 	}
@@ -99,14 +99,14 @@ const mostMissed = 1000
 func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	store, s, who := a.runner.opts.Store, a.start.Session, a.turn.AgentEnv()
 	told := s.AgentSessions[who].Told
-	if s.Messages == 0 || told == a.turn.ID { // an earlier attempt included it
+	if s.Totals.Messages == 0 || told == a.turn.ID { // an earlier attempt included it
 		return nil, nil
 	}
-	if told != "" && a.start.Last == (Last{s.ID, s.Messages, told}) {
+	if told != "" && a.start.Last == (Last{s.ID, s.Totals.Messages, told}) {
 		return nil, nil
 	}
 	if told != "" {
-		newest, err := store.History(a.keep, s.ID, 1)
+		newest, err := store.History(a.record, s.ID, 1)
 		if err != nil {
 			return nil, fmt.Errorf("load last turn: %w", err)
 		}
@@ -114,13 +114,15 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 			return nil, nil
 		}
 	}
-	turns, err := store.History(a.keep, s.ID, mostMissed)
+	turns, err := store.History(a.record, s.ID, mostMissed)
 	if err != nil {
 		return nil, fmt.Errorf("load history: %w", err)
 	}
 	turns = turns[slices.IndexFunc(turns, func(h orchestrator.Turn) bool { return h.ID == told })+1:]
 	if told != "" { // otherwise a forgotten session had them
-		turns = slices.DeleteFunc(turns, func(h orchestrator.Turn) bool { return h.AgentEnv() == who && asked(h) })
+		turns = slices.DeleteFunc(turns, func(h orchestrator.Turn) bool {
+			return h.AgentEnv() == who && knownWithoutPrompt(h)
+		})
 	}
 	return withoutRepeats(slices.DeleteFunc(turns, isCompaction), repeats(turns, a.turn)), nil
 }
@@ -147,7 +149,7 @@ func isCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCom
 // hasAnswered reports whether the agent has answered in the session, or knows it from a terminal. That knowledge is
 // lost if the agent no longer has its own session.
 func (a *attempt) hasAnswered() bool {
-	turns, err := a.runner.opts.Store.History(a.keep, a.start.Session.ID, mostMissed)
+	turns, err := a.runner.opts.Store.History(a.record, a.start.Session.ID, mostMissed)
 	if err != nil {
 		a.log().Warn("check whether an agent has answered", "session", a.start.Session.ID, "err", err)
 	}
@@ -157,9 +159,9 @@ func (a *attempt) hasAnswered() bool {
 	})
 }
 
-// asked reports whether the agent of an ended turn knows it although it accepted no prompt with its history: the turn
+// knownWithoutPrompt reports whether the agent of an ended turn knows it although it accepted no prompt with its history: the turn
 // was one of the agent's own commands, or a message that was steered into another turn.
-func asked(t orchestrator.Turn) bool {
+func knownWithoutPrompt(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }
 

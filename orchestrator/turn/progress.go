@@ -19,7 +19,7 @@ func newProgress() progress {
 	return progress{tools: map[cli.ToolID]bool{}, asks: map[cli.ApprovalID]cli.ToolID{}}
 }
 
-func (p *progress) take(ev cli.Event) {
+func (p *progress) observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.TextDelta:
 		p.ran = p.ran || ev.Text != ""

@@ -66,10 +66,10 @@ type Conversation interface {
 	// PrepareAgain builds the request of another attempt, by who, and sets agent and model of the turn. It returns the
 	// current session.
 	PrepareAgain(ctx context.Context, t *orchestrator.Turn, who Choice) (cli.Request, orchestrator.Session, error)
-	// Asked records the request of an attempt. begun becomes true once the agent gets the prompt.
-	Asked(t orchestrator.Turn, req cli.Request, begun *atomic.Bool)
-	// Began is called once the agent gets the prompt.
-	Began(ctx context.Context, t orchestrator.Turn)
+	// RequestReady records the request of an attempt. promptSent becomes true once the agent gets the prompt.
+	RequestReady(t orchestrator.Turn, req cli.Request, promptSent *atomic.Bool)
+	// PromptSent is called once the agent gets the prompt.
+	PromptSent(ctx context.Context, t orchestrator.Turn)
 	// CaughtUp is called when all earlier output of the agent has been read.
 	CaughtUp(ctx context.Context, t orchestrator.Turn)
 	// RunLater creates a job that runs the turn at a time.
@@ -115,8 +115,8 @@ type Turn struct {
 	runner *Runner
 	// ctx ends with the turn. An abort cancels it with cli.ErrAborted, the end of ductor with ErrShutdown, or with
 	// cli.ErrDetached if the turn continues without ductor.
-	ctx  context.Context
-	keep context.Context // never ends: ductor records what happened even if the turn was aborted
+	ctx    context.Context
+	record context.Context // never ends: the end of a turn is recorded even after an abort
 
 	start  Start
 	turn   orchestrator.Turn
@@ -126,7 +126,7 @@ type Turn struct {
 // New creates a Turn.
 func (r *Runner) New(ctx context.Context, s Start) *Turn {
 	return &Turn{
-		Events: NewFanout(r.opts.Now), runner: r, ctx: ctx, keep: context.WithoutCancel(ctx),
+		Events: NewFanout(r.opts.Now), runner: r, ctx: ctx, record: context.WithoutCancel(ctx),
 		start: s, turn: s.Turn,
 	}
 }

@@ -22,10 +22,10 @@ func (*conversation) PrepareAgain(
 ) (cli.Request, orchestrator.Session, error) {
 	return cli.Request{}, orchestrator.Session{}, nil
 }
-func (*conversation) Asked(orchestrator.Turn, cli.Request, *atomic.Bool) {}
-func (*conversation) Began(context.Context, orchestrator.Turn)           {}
-func (*conversation) CaughtUp(context.Context, orchestrator.Turn)        {}
-func (*conversation) AwaitDisk(context.Context) bool                     { return false }
+func (*conversation) RequestReady(orchestrator.Turn, cli.Request, *atomic.Bool) {}
+func (*conversation) PromptSent(context.Context, orchestrator.Turn)             {}
+func (*conversation) CaughtUp(context.Context, orchestrator.Turn)               {}
+func (*conversation) AwaitDisk(context.Context) bool                            { return false }
 
 func (c *conversation) RunLater(_ context.Context, _ orchestrator.Turn, at time.Time) error {
 	c.later = append(c.later, at)

@@ -50,9 +50,8 @@ func (d *Directory) expire() {
 	d.open.all = slices.DeleteFunc(d.open.all, func(i orchestrator.Invitation) bool { return !now.Before(i.Expires) })
 }
 
-// Join accepts an invitation for an unknown user. It returns false if no invitation has this code. It does nothing
-// unless an invitation is open and the text has the shape of a code. After paircode.MostWrong wrong codes it closes all
-// invitations.
+// Join implements updates.Joins. It does nothing unless an invitation is open and the text has the shape of a code.
+// After paircode.MostWrong wrong codes it closes all invitations.
 func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, code string) bool {
 	if !paircode.Shaped(code) {
 		return false
@@ -71,7 +70,9 @@ func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, co
 	}
 	d.open.Lock()
 	defer d.open.Unlock()
-	d.open.all = slices.DeleteFunc(d.open.all, func(o orchestrator.Invitation) bool { return string(o.Hash) == string(i.Hash) })
+	d.open.all = slices.DeleteFunc(d.open.all, func(o orchestrator.Invitation) bool {
+		return string(o.Hash) == string(i.Hash)
+	})
 	if joined {
 		d.opts.Log.Info("a user joined", "user", id, "name", name, "role", i.Role, "invited_by", i.By)
 	}

@@ -70,9 +70,7 @@ func verdictsOfTurns() []verdict {
 			s.says("owner", ownerChat, "p1")
 			s.shows(ownerChat, 0, "⛔ Denied: p1 · echo p0.0")
 		}},
-		{"a prompt of a viewer of which nothing is heard", "bob says p1: run\n", "", func(s *stage) {
-			s.says("bob", ownerChat, "p1")
-		}},
+		{"a prompt of a viewer of which nothing is heard", "bob says p1: run\n", "", func(s *stage) { s.says("bob", ownerChat, "p1") }},
 		{"a prompt that is refused", plainPrompt, "", func(s *stage) {
 			id := s.says("owner", ownerChat, "p1")
 			s.shows(ownerChat, id, "The queue is full, so I do not take this message.")
@@ -92,14 +90,13 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p1", "p1.1")
 			s.shows(ownerChat, 0, "p1w0 p1w1")
 		}},
-		{"the wrong order by Interrupt", plainPrompt + "owner says p2: run\nowner presses bot.interrupt of p2\n", "",
-			func(s *stage) {
-				s.says("owner", ownerChat, "p1")
-				s.says("owner", ownerChat, "p2")
-				s.agent(Effect, "p2", "p2.0")
-				s.agent(Effect, "p1", "p1.1")
-				s.shows(ownerChat, 0, "p1w0 p1w1")
-			}},
+		{"the wrong order by Interrupt", plainPrompt + "owner says p2: run\nowner presses bot.interrupt of p2\n", "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Effect, "p2", "p2.0")
+			s.agent(Effect, "p1", "p1.1")
+			s.shows(ownerChat, 0, "p1w0 p1w1")
+		}},
 	}
 }
 
@@ -134,15 +131,13 @@ func verdictsOfEdits() []verdict {
 		id := s.says("owner", ownerChat, "p1")
 		s.agent(Effect, "p1", "p1.0")
 		s.stops(scenario.Power)
-		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id,
-			At: s.pass()})
+		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
 		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
 		s.agent(Effect, "p2", "p2.0")
 	}
 	edit := func(s *stage) {
 		id := s.says("owner", ownerChat, "p1")
-		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id,
-			At: s.pass()})
+		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
 		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
 	}
 	return []verdict{

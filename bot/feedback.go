@@ -14,8 +14,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// voice sends the inbound side's minor feedback, which may get lost, and edits. Everything passes the outbox.
-type voice interface {
+// feedback sends the inbound side's minor feedback, which may get lost, and edits. Everything passes the outbox.
+type feedback interface {
 	// React puts an emoji on a user's message after a delay, unless the chat shows something else before that. It does
 	// not wait.
 	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
@@ -40,8 +40,8 @@ type voice interface {
 	Slowed(chat int64) outbox.Slowdown
 }
 
-// signClient is the part of a Client that the voice needs.
-type signClient interface {
+// feedbackClient is the part of a Client that feedback needs.
+type feedbackClient interface {
 	React(ctx context.Context, chat int64, message int, emoji string) error
 	AnswerCallback(ctx context.Context, query, text string) error
 	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
@@ -50,19 +50,20 @@ type signClient interface {
 	Send(ctx context.Context, m tgapi.Message) (int, error)
 }
 
-// outVoice implements voice with the outbox. Its calls end with the outbox and not with their caller, because an update
-// is finished before its sign is sent.
-type outVoice struct {
+// outboxFeedback implements feedback with the outbox. Its calls end with the outbox and not with their caller, because
+// an update is finished before its reaction is sent.
+type outboxFeedback struct {
 	out    *outbox.Outbox
-	client signClient
+	client feedbackClient
 	lang   *lang.Choices
 	log    *slog.Logger
 }
 
-func (v *outVoice) React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration) {
+func (v *outboxFeedback) React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration) {
 	v.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Optional, Priority: outbox.Sign, Idempotent: true, Delay: delay,
-		Run: func(ctx context.Context) error { return v.client.React(ctx, id.Chat, message, emoji) },
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Optional, Priority: outbox.Indicator, Idempotent: true,
+		Delay: delay,
+		Run:   func(ctx context.Context) error { return v.client.React(ctx, id.Chat, message, emoji) },
 	}, v.missed("reaction", id))
 }
 
@@ -72,7 +73,7 @@ const answerPatience = 15 * time.Second
 // maxAnswer is Telegram's limit for the answer to a press, in characters.
 const maxAnswer = 200
 
-func (v *outVoice) Answer(ctx context.Context, query, text string) {
+func (v *outboxFeedback) Answer(ctx context.Context, query, text string) {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	err := v.out.Do(ctx, outbox.Call{
@@ -84,38 +85,41 @@ func (v *outVoice) Answer(ctx context.Context, query, text string) {
 	v.missed("answer", orchestrator.ConversationID{})(err)
 }
 
-func (v *outVoice) Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
+func (v *outboxFeedback) Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
 	v.EditRich(id, message, render.Unchanged(text), k)
 }
 
-func (v *outVoice) EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard) {
+func (v *outboxFeedback) EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard) {
 	// This edit sets the buttons. It may replace a waiting edit that is older than the removal of the buttons.
 	v.out.Retract(outbox.ChatOf(id.Chat), unbuttonKey(message))
 	v.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true, Key: "own/" + strconv.Itoa(message),
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true,
+		Key: "own/" + strconv.Itoa(message),
 		Run: func(ctx context.Context) error {
 			return v.client.Edit(ctx, id.Chat, message, t, k)
 		},
 	}, v.missed("edit", id))
 }
 
-func (v *outVoice) Unbutton(id orchestrator.ConversationID, message int) {
+func (v *outboxFeedback) Unbutton(id orchestrator.ConversationID, message int) {
 	v.Rebutton(id, message, nil)
 }
 
-func (v *outVoice) Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard) {
+func (v *outboxFeedback) Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard) {
 	v.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true, Key: unbuttonKey(message),
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true,
+		Key: unbuttonKey(message),
 		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, k) },
 	}, v.missed("buttons", id))
 }
 
 func unbuttonKey(message int) string { return "unbutton/" + strconv.Itoa(message) }
 
-func (v *outVoice) Remove(id orchestrator.ConversationID, message int) {
+func (v *outboxFeedback) Remove(id orchestrator.ConversationID, message int) {
 	post := func(idempotent bool, run func(context.Context) error, done func(error)) {
 		v.out.Go(context.Background(), outbox.Call{
-			Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: "remove/" + strconv.Itoa(message), Idempotent: idempotent, Run: run,
+			Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: "remove/" + strconv.Itoa(message),
+			Idempotent: idempotent, Run: run,
 		}, done)
 	}
 	post(true, func(ctx context.Context) error { return v.client.Delete(ctx, id.Chat, message) }, func(err error) {
@@ -124,20 +128,23 @@ func (v *outVoice) Remove(id orchestrator.ConversationID, message int) {
 		}
 		v.log.Warn("a secret answer could not be deleted from the chat", "chat", id.Chat, "topic", id.Topic, "err", err)
 		post(false, func(ctx context.Context) error {
-			_, err := v.client.Send(ctx, tgapi.Message{To: id, ReplyTo: message, Text: render.Unchanged(v.lang.Of(id.Chat).Text("bot.delete-secret"))})
+			_, err := v.client.Send(ctx, tgapi.Message{
+				To: id, ReplyTo: message, Text: render.Unchanged(v.lang.Of(id.Chat).Text("bot.delete-secret")),
+			})
 			return err
 		}, v.missed("deletion", id))
 	})
 }
 
-func (v *outVoice) Tidy(chat int64, message int) {
+func (v *outboxFeedback) Tidy(chat int64, message int) {
 	v.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(chat), Priority: outbox.Housekeeping, Key: "tidy/" + strconv.Itoa(message), Idempotent: true,
-		Run: func(ctx context.Context) error { return v.client.Delete(ctx, chat, message) },
+		Chat: outbox.ChatOf(chat), Priority: outbox.Housekeeping, Key: "tidy/" + strconv.Itoa(message),
+		Idempotent: true,
+		Run:        func(ctx context.Context) error { return v.client.Delete(ctx, chat, message) },
 	}, v.missed("deletion", orchestrator.ConversationID{Chat: chat}))
 }
 
-func (v *outVoice) Say(id orchestrator.ConversationID, text string) {
+func (v *outboxFeedback) Say(id orchestrator.ConversationID, text string) {
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Priority: outbox.Awaited, Key: "say",
 		Run: func(ctx context.Context) error {
@@ -147,10 +154,10 @@ func (v *outVoice) Say(id orchestrator.ConversationID, text string) {
 	}, v.missed("message", id))
 }
 
-func (v *outVoice) Slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
+func (v *outboxFeedback) Slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
 
 // missed logs a sign that failed. None is important enough for more.
-func (v *outVoice) missed(what string, id orchestrator.ConversationID) func(error) {
+func (v *outboxFeedback) missed(what string, id orchestrator.ConversationID) func(error) {
 	return func(err error) {
 		if err != nil && !errors.Is(err, outbox.ErrDropped) && !errors.Is(err, outbox.ErrReplaced) {
 			v.log.Debug("a sign was not shown", "what", what, "chat", id.Chat, "topic", id.Topic, "err", err)

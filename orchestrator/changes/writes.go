@@ -1,0 +1,91 @@
+package changes
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+)
+
+// writes records the possible writes of a turn so far.
+type writes struct {
+	wrote bool
+	tools map[cli.ToolID]bool     // unfinished tools that may write; false while waiting for an answer
+	asks  map[cli.ApprovalID]bool // requests of tools; true if the tool may write
+	// early has the tools that may write and started without asking, before the snapshot was complete. unknownTool
+	// stands for any other early write.
+	early        map[cli.ToolID]bool
+	snapshotDone bool // the snapshot before the turn is complete or has failed
+}
+
+// unknownTool is not the ID of any tool.
+const unknownTool cli.ToolID = "\x00"
+
+func newWrites() writes {
+	return writes{
+		tools: map[cli.ToolID]bool{}, asks: map[cli.ApprovalID]bool{}, early: map[cli.ToolID]bool{},
+	}
+}
+
+// possible reports whether the turn may have written anything.
+func (w *writes) possible() bool {
+	return w.wrote || slices.Contains(slices.Collect(maps.Values(w.tools)), true)
+}
+
+// tooEarly records a write, unless the snapshot is complete.
+func (w *writes) tooEarly() {
+	if !w.snapshotDone {
+		w.early[unknownTool] = true
+	}
+}
+
+func (w *writes) observe(ev cli.Event) {
+	switch ev := ev.(type) {
+	case cli.ToolStarted:
+		if onlyReads(ev.Name) {
+			return
+		}
+		if w.tools[ev.ID] = true; !w.snapshotDone {
+			w.early[ev.ID] = true
+		}
+	case cli.ToolEnded:
+		runs, may := w.tools[ev.ID]
+		delete(w.tools, ev.ID)
+		switch {
+		case ev.Err == cli.ToolDenied:
+			delete(w.early, ev.ID)
+		case may && (runs || ev.Err != cli.ToolCutShort):
+			w.wrote = true
+		}
+	case cli.FileChanged:
+		w.wrote = true
+		w.tooEarly()
+	case cli.ApprovalAsked: // the tool waits for the answer, and the answer waits for the snapshot
+		w.asks[ev.ID] = !onlyReads(ev.Tool)
+		started := ev.Started
+		if started == "" && len(w.tools) == 1 {
+			for started = range w.tools {
+			}
+		}
+		if _, may := w.tools[started]; may {
+			w.tools[started] = false
+		}
+		delete(w.early, started)
+	}
+}
+
+// onlyReads reports whether a tool is known not to change files.
+func onlyReads(tool string) bool {
+	if own := cli.OwnTool(tool); own != "" {
+		return own != "work_with" // work_with lets another agent write
+	}
+	switch strings.ToLower(tool) {
+	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file",
+		"read_many_files", "list_directory",
+		"search_file_content", "google_web_search", "web_fetch", "web_search", "fetch", "think", "report_intent",
+		"askuserquestion", "ask_user", "exitplanmode", "exit_plan_mode":
+		return true
+	}
+	return false
+}
