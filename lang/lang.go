@@ -28,8 +28,8 @@ type Printer struct {
 	of *texts
 }
 
-// texts holds the texts of one language. It reads a file when one of its texts is first used, since most chats never
-// see most screens.
+// texts holds the texts of one language. It reads a file on the first use of its texts, because most chats never show
+// most screens.
 type texts struct {
 	lang    Language
 	mu      sync.RWMutex

@@ -1,6 +1,6 @@
-// Package roles collects the roles that a conversation can use: the ones that ship with ductor, the files of a folder,
-// which it reads again when they change, and those of the configuration. In this order, a later role replaces an
-// earlier one of the same name.
+// Package roles collects the roles that a conversation can use. They ship with ductor, are files of a folder, or stand
+// in the configuration. In this order, a later role replaces an earlier one of the same name. Changes to the files take
+// effect without a restart.
 //
 // The package does NOT decide which conversation uses which role.
 package roles

@@ -147,7 +147,7 @@ func parseVariables(text string) (all []string) {
 	return all
 }
 
-// quotedText returns the text between a quote and the next one of its kind, which may be some lines below.
+// quotedText returns the text between quotes. The closing quote may be in a following line.
 func quotedText(value string, following []string) (text string, lines int) {
 	end := value[:1]
 	if at := strings.Index(value[1:], end); at >= 0 {

@@ -58,7 +58,7 @@ func picks(args []string) bool {
 	})
 }
 
-// self is this program. The path works even if its directory is unreadable, such as one that belongs to another user.
+// self is this program. The path works even if the program's directory belongs to another user and is unreadable.
 const self = "/proc/self/exe"
 
 func (p *part) start() (err error) {

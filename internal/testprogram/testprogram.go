@@ -111,8 +111,8 @@ func reap(parts []*part) (code int, err error) {
 	return code, nil
 }
 
-// endAll kills all children that do not end in time, including processes that become children by that. It returns the
-// command lines of those that it killed.
+// endAll kills all children that do not end in time. Their children become children of this process and are killed
+// too. It returns the command lines of the killed processes.
 func endAll(patience time.Duration) (killed []string, err error) {
 	const pause = 10 * time.Millisecond
 	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {

@@ -55,10 +55,10 @@ const (
 	mostBytes   = 128 << 10 // of one file
 )
 
-// Find returns the files that Claude may use for a skill of the given name: the user's, those of plugins, and those
-// of dir and its parents. Commands are skills too, and a file can set its name in its front matter. If several files
-// match, Claude uses one of them. Find follows links. It returns an error if it cannot read a matching file
-// completely.
+// Find returns the files that Claude may use for a skill of the given name. It searches the user's directories, the
+// plugins, dir and the parents of dir. Commands are skills too, and a file can set its name in its front matter. If
+// several files match, Claude uses one of them. Find follows links. It returns an error if it cannot read a matching
+// file completely.
 func Find(getenv func(string) string, dir, name string) ([]File, error) {
 	config := cmp.Or(getenv("CLAUDE_CONFIG_DIR"), filepath.Join(getenv("HOME"), ".claude"))
 	homes := []string{config, "/etc/claude-code/.claude"}

@@ -11,8 +11,8 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// answersFile is a file in the home of scripted agents: a JSON object that maps prompts to scripts. AnyPrompt in it answers
-// all other prompts without directives.
+// answersFile is a file in the home of scripted agents: a JSON object that maps prompts to scripts. Its entry
+// AnyPrompt answers all other prompts without directives.
 const answersFile = "answers.json"
 
 // AnyPrompt is the key of the default answer. PromptPlace in an answer is replaced by the prompt.
@@ -24,7 +24,7 @@ const (
 // quoteLimit is how many characters of a prompt an answer repeats.
 const quoteLimit = 120
 
-// InstallAt installs agents like Install, in home/bin. They store their sessions below home, and know answers by heart.
+// InstallAt installs agents like Install, in home/bin. They store their sessions below home and give these answers.
 func InstallAt(home string, answers map[string]string) (Programs, error) {
 	bin := filepath.Join(home, binDir)
 	if err := os.MkdirAll(bin, 0o700); err != nil {
@@ -92,7 +92,7 @@ func newestText(prompt string) string {
 	return strings.TrimSpace(quotes.ReplaceAllString(prompt, ""))
 }
 
-// quotable returns the beginning of a text on one line, for the place between quotes in a directive.
+// quotable returns the beginning of a text on one line, for use between quotes in a directive.
 func quotable(text string) string {
 	line := []rune(strings.Join(strings.Fields(text), " "))
 	if len(line) > quoteLimit {

@@ -62,7 +62,7 @@ func (p *process) ignoreTerm() {
 	signal.Ignore(syscall.SIGTERM)
 }
 
-// garbage returns n bytes of all values but the line feed.
+// garbage returns n bytes with all values except the line feed.
 func garbage(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// claudeArgs is Claude's command line, as far as the scripted agent acts on it.
+// claudeArgs is the part of Claude's command line that the scripted agent uses.
 type claudeArgs struct {
 	print, verbose, partial, replay bool
 	version, fork                   bool
@@ -19,13 +19,13 @@ type claudeArgs struct {
 	allowed, denied                 []string
 	maxTurns                        int
 	maxBudget                       float64
-	command                         []string // auth status and the like
+	command                         []string // such as auth status
 	prompt                          string
 	hasPrompt                       bool
 }
 
-// parseClaude reads a command line the way Claude's own parser does: options that take several values
-// swallow every word up to the next option.
+// parseClaude parses a command line as Claude's own parser does: an option with several values takes all words up to
+// the next option.
 func parseClaude(args []string) (claudeArgs, error) {
 	a := claudeArgs{input: "text", output: "text", mode: "default",
 		system: promptOption{flag: "--system-prompt"}, appended: promptOption{flag: "--append-system-prompt"}}

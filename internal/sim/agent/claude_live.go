@@ -56,7 +56,7 @@ func (q *queue) drop(uuid string) bool {
 	return len(q.all) < had
 }
 
-// answers brings control responses to the turn that waits for them. Safe for concurrent use.
+// answers passes control responses to the waiting turn. It is safe for concurrent use.
 type answers struct {
 	mu      sync.Mutex
 	waiting map[string]chan json.RawMessage
@@ -103,7 +103,7 @@ type inputLine struct {
 	} `json:"response"`
 }
 
-// live reads messages and control requests until standard input ends, and runs the turns they make.
+// live reads messages and control requests until standard input ends, and runs their turns.
 func (c *claude) live() int {
 	input := c.readLines()
 	var (
@@ -146,7 +146,7 @@ func (c *claude) live() int {
 	}
 }
 
-// liveSignal ends the process: at once, or for an interrupt with the result of the running turn.
+// liveSignal ends the process. After an interrupt, it first prints the result of the running turn.
 func (c *claude) liveSignal(s os.Signal, turn *runningTurn) int {
 	if s != os.Interrupt {
 		return signalCode(s)
@@ -208,7 +208,7 @@ func (c *claude) take(line []byte, turn *runningTurn) (code int, ends bool) {
 	return 0, false
 }
 
-// newUserMessage reads the prompt out of a message: a string, or blocks of which the text counts.
+// newUserMessage returns the prompt of a message, which is a string or the text of blocks.
 func newUserMessage(in inputLine) (userMessage, error) {
 	m := userMessage{content: in.Message.Content, uuid: in.UUID}
 	if json.Unmarshal(in.Message.Content, &m.prompt) == nil {

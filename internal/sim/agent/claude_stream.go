@@ -21,7 +21,7 @@ const signature = "c2lnbmF0dXJl"
 // claudeStream prints one message of the model: its blocks, their deltas and their end.
 type claudeStream struct {
 	c     *claude
-	id    string // message id, empty before the message began
+	id    string // message id, or "" before the message
 	index int    // of the open block
 	open  blockKind
 	block strings.Builder
@@ -31,7 +31,7 @@ type claudeStream struct {
 	buf   []byte
 }
 
-// reset makes ready for the next message.
+// reset prepares for the next message.
 func (s *claudeStream) reset() {
 	s.id, s.index, s.open, s.whole, s.asked = "", 0, blockNone, false, time.Now()
 	s.block.Reset()
@@ -56,7 +56,7 @@ func (s *claudeStream) begin() {
 	}
 }
 
-// beginBlock opens a block of kind unless it is open already.
+// beginBlock opens a block of a kind unless it is already open.
 func (s *claudeStream) beginBlock(kind blockKind) {
 	s.begin()
 	if s.open == kind {
@@ -103,7 +103,7 @@ func (s *claudeStream) delta(kind blockKind, chunk string) {
 	s.c.emit(s.buf)
 }
 
-// endBlock closes the open block: the whole message of it comes just before its stop.
+// endBlock closes the open block, and prints the message with the whole block just before.
 func (s *claudeStream) endBlock() {
 	var content json.RawMessage
 	switch s.open {
@@ -140,7 +140,7 @@ func (s *claudeStream) assistant(content json.RawMessage) {
 		"uuid", newUUID(), "request_id", "req_"+s.id))
 }
 
-// toolUse prints a whole tool_use block.
+// toolUse prints a complete tool_use block.
 func (s *claudeStream) toolUse(id, name string, input json.RawMessage) {
 	s.begin()
 	s.endBlock()

@@ -20,7 +20,7 @@ type toolOutcome struct {
 	detail json.RawMessage // tool_use_result after a success
 }
 
-// permission is whether a tool may run.
+// permission is the decision whether a tool may run.
 type permission int
 
 const (
@@ -32,13 +32,13 @@ const (
 const rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was " +
 	"a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed."
 
-// tool calls a tool: the block that announces it, permission, the run and its result.
+// tool calls a tool. It prints the call, gets permission, runs the tool and prints the result.
 func (t *claudeTurn) tool(name string, input []any, perm permission,
 	run func(json.RawMessage) (toolOutcome, error)) (err error) {
 	return t.toolOf(name, obj(input...), perm, run)
 }
 
-// toolOf is tool with the input already encoded.
+// toolOf is like tool, for input that is already encoded.
 func (t *claudeTurn) toolOf(name string, in json.RawMessage, perm permission,
 	run func(json.RawMessage) (toolOutcome, error)) (err error) {
 	id := t.stream.toolID()
@@ -87,7 +87,7 @@ func (t *claudeTurn) toolResult(id string, out toolOutcome, detail any) {
 	t.emit(t.userEvent([]json.RawMessage{obj(kv...)}, "tool_use_result", detail))
 }
 
-// refuse reports to the model that the tool was not allowed.
+// refuse reports to the model that the tool was denied.
 func (t *claudeTurn) refuse(id, name string, in json.RawMessage, why string) {
 	t.refused = append(t.refused, obj("tool_name", name, "tool_use_id", id, "tool_input", in))
 	t.toolResult(id, toolOutcome{text: why, failed: true}, "Error: "+why)

@@ -18,7 +18,7 @@ type runningTurn struct {
 	done   <-chan turnEnd
 }
 
-// turnEnd is how a turn ended: the exit code a one-shot run has, and whether the process ends at once.
+// turnEnd is the end of a turn: the exit code of a one-shot run, and whether the process ends.
 type turnEnd struct {
 	code int
 	quit bool
@@ -130,7 +130,7 @@ func (t *claudeTurn) play(responses [][]script.Step) error {
 	return nil
 }
 
-// response plays one answer of the model, and the tool it ends with.
+// response plays one answer of the model and its tool call.
 func (t *claudeTurn) response(steps []script.Step) error {
 	t.calls++
 	t.stream.reset()
@@ -147,7 +147,7 @@ func (t *claudeTurn) response(steps []script.Step) error {
 	return t.overBudget()
 }
 
-// step plays one step; rest are those after it in the same response.
+// step plays one step. rest are the following steps of the response.
 func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 	switch st := st.(type) {
 	case script.Text:
@@ -237,7 +237,7 @@ func (t *claudeTurn) add(n tokens, cost float64) {
 	t.total.tokens, t.total.cost = t.total.tokens.plus(n), t.total.cost+cost
 }
 
-// settle replaces the counted usage by the script's, if it sets one.
+// settle replaces the usage by the script's, if it sets one.
 func (t *claudeTurn) settle() {
 	u := t.usage
 	if u == nil {
@@ -260,7 +260,7 @@ func (t *claudeTurn) overBudget() error {
 	return nil
 }
 
-// finish prints the result that err calls for.
+// finish prints the result for err.
 func (t *claudeTurn) finish(err error) turnEnd {
 	var (
 		exit  exitError

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// newUUID creates a random version 4 UUID. It names events only, so speed counts and secrecy does not.
+// newUUID creates a random version 4 UUID. It is not a secret, and must be fast.
 func newUUID() string {
 	var b [16]byte
 	a, z := rand.Uint64(), rand.Uint64()
@@ -90,7 +90,7 @@ func (c *claude) streamEvent(event json.RawMessage, kv ...any) json.RawMessage {
 	return obj(append(all, kv...)...)
 }
 
-// deltaEvent builds the most frequent event by hand, for speed.
+// deltaEvent encodes the most frequent event without package json, for speed.
 func (c *claude) deltaEvent(buf []byte, index int, kind, field, text string) []byte {
 	buf = append(buf[:0], `{"type":"stream_event","event":{"type":"content_block_delta","index":`...)
 	buf = strconv.AppendInt(buf, int64(index), 10)

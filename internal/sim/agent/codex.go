@@ -91,7 +91,7 @@ type signalError struct{ os.Signal }
 
 func (s signalError) Error() string { return s.Signal.String() }
 
-// codexSignal ends as Codex does: with 1 on an interrupt, and by the signal itself on SIGTERM.
+// codexSignal ends the process as Codex does: with code 1 after an interrupt, and by the signal after SIGTERM.
 func (p *process) codexSignal(err error) int {
 	var s signalError
 	if !errors.As(err, &s) {
@@ -100,7 +100,7 @@ func (p *process) codexSignal(err error) int {
 	if s.Signal == os.Interrupt {
 		return 1
 	}
-	if p.program.IgnoreTerm != nil { // it is no process
+	if p.program.IgnoreTerm != nil { // it is part of another process
 		return 143
 	}
 	signal.Reset(syscall.SIGTERM)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// execSink prints the events of `codex exec --json`, or only the last message where json is not set.
+// execSink prints the events of `codex exec --json`. Without --json it prints only the last message.
 type execSink struct {
 	*process
 	json  bool

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// codexThreads are the threads of one app server. Each plays one turn at a time, apart from the others.
+// codexThreads are the threads of one app server. Each plays one turn at a time, independently of the others.
 type codexThreads struct {
 	server *server
 
 	mu      sync.Mutex
 	all     map[string]*codexThread
-	waiting map[string]chan json.RawMessage // requests of ours, by id
+	waiting map[string]chan json.RawMessage // own requests, by id
 	asked   int
 	exit    chan int // the exit code, when a turn ends the process
 }
@@ -27,11 +27,11 @@ type codexThread struct {
 	dir      string
 	env      map[string]string
 	model    string
-	policy   string // when it asks
+	policy   string // when it asks for approval
 	sandbox  string
 	context  map[string]string // additional context that the model has received
 	heard    bool              // a client is subscribed to it
-	unstable bool              // it has yet to warn of a feature
+	unstable bool              // it has not warned of the feature yet
 
 	mu     sync.Mutex
 	turn   string // the running turn, or ""
@@ -40,10 +40,10 @@ type codexThread struct {
 	left   []*toolLeft // commands that an interrupt left running
 }
 
-// steeredIn is a prompt that was sent into a running turn, with the client's id for it.
+// steeredIn is a prompt that was sent into a running turn, with the client's id.
 type steeredIn struct{ prompt, client string }
 
-// toolLeft is a command that runs on though its turn is over.
+// toolLeft is a command that continues after its turn.
 type toolLeft struct{ kill func() }
 
 func newCodexThreads(s *server) *codexThreads {
@@ -221,7 +221,7 @@ func (p threadParams) prompt() string {
 	return text
 }
 
-// start begins a turn; on a busy thread it steers.
+// start begins a turn. If the thread is busy, it sends the prompt into the running turn.
 func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -302,7 +302,7 @@ func (t *codexThread) clean() {
 	}
 }
 
-// ask asks the client and waits for its answer, which is nil when ctx ended before.
+// ask sends a request to the client and waits for the answer. It returns nil if ctx ends before.
 func (c *codexThreads) ask(ctx context.Context, method string, params json.RawMessage, thread string) json.RawMessage {
 	c.mu.Lock()
 	id := obj("n", c.asked)[len(`{"n":`):]

@@ -122,7 +122,7 @@ func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool)
 	}
 	var answer struct{ Decision string }
 	raw := s.threads.ask(ctx, method, obj(kv...), s.thread.id)
-	_ = json.Unmarshal(raw, &answer) // anything else is a no
+	_ = json.Unmarshal(raw, &answer) // an invalid answer denies
 	allowed = answer.Decision == "accept" || answer.Decision == "acceptForSession"
 	if raw != nil { // else the turn ended before
 		s.threads.server.asked(item.command+item.body, allowed)
@@ -140,7 +140,7 @@ func (s *liveSink) heard(ctx context.Context, item string, q script.Question) st
 	var answer struct {
 		Answers map[string]struct{ Answers []string }
 	}
-	_ = json.Unmarshal(raw, &answer) // anything else is no answer
+	_ = json.Unmarshal(raw, &answer) // an invalid answer is empty
 	return strings.Join(answer.Answers["q"].Answers, ", ")
 }
 

@@ -47,7 +47,7 @@ type server struct {
 func (s *server) take(line []byte) {
 	var in rpcLine
 	if json.Unmarshal(line, &in) != nil || len(in.ID) == 0 {
-		return // lines that are no JSON, and notifications, get no answer
+		return // invalid lines and notifications get no answer
 	}
 	switch {
 	case in.Method == "":

@@ -28,7 +28,7 @@ type sink interface {
 	longLine(n int) []byte
 }
 
-// codexItem is one thing in a turn.
+// codexItem is one item of a turn.
 type codexItem struct {
 	id       string
 	kind     itemKind
@@ -65,7 +65,7 @@ type codexTurn struct {
 	said   string     // the last message
 	usage  *script.Usage
 	calls  int64
-	// spareTools leaves a running command alone when the turn is interrupted, as the app server does.
+	// spareTools leaves a running command alone if the turn is interrupted, as the app server does.
 	spareTools bool
 	live       *liveSink // of a turn of the app server
 }
@@ -81,7 +81,7 @@ func (f codexFailure) Error() string { return f.message }
 // run plays prompt and returns the exit code of `codex exec`.
 func (t *codexTurn) run(prompt string) int {
 	t.past = t.store.read(codexFolder, t.thread)
-	if t.live != nil { // a process that dies in its first turn leaves a thread all the same
+	if t.live != nil { // the thread exists even if the process dies in its first turn
 		if e := t.store.begin(codexFolder, t.thread); e != nil {
 			fmt.Fprintln(t.stderr, e)
 		}
@@ -189,7 +189,7 @@ func (t *codexTurn) nextID() string {
 	return fmt.Sprintf("item_%d", t.items-1)
 }
 
-// say streams chunks into an item of a kind, and opens it if needed.
+// say streams chunks into an item of a kind. It opens the item if needed.
 func (t *codexTurn) say(kind itemKind, chunks []string, delay time.Duration) error {
 	if t.open == nil || t.open.kind != kind {
 		t.close()
@@ -265,7 +265,7 @@ func (t *codexTurn) command(st script.Tool) error {
 	return t.perform(st, item, start)
 }
 
-// liveCommand asks for a command where the thread does, and runs it.
+// liveCommand runs a command, after asking for approval if the thread requires it.
 func (t *codexTurn) liveCommand(st script.Tool) error {
 	item := codexItem{id: t.nextID(), kind: itemCommand, status: "in_progress",
 		command: shell() + " -lc " + shellQuote(st.Command)}

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// copilotArgs is Copilot's command line, as far as the scripted agent acts on it.
+// copilotArgs is the part of Copilot's command line that the scripted agent uses.
 type copilotArgs struct {
 	version, headless         bool
 	allowAll                  bool
@@ -79,7 +79,7 @@ func (p *process) copilot(args []string) int {
 	return p.copilotOnce(a)
 }
 
-// copilotLogin reports whether the environment has a log-in that a real Copilot would accept.
+// copilotLogin reports whether the environment has a login that Copilot accepts.
 func (p *process) copilotLogin() bool {
 	for _, name := range []string{"COPILOT_PROVIDER_BASE_URL", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"} {
 		if p.env[name] != "" {

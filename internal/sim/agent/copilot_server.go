@@ -190,7 +190,7 @@ func (s *copilotSession) event(kind string, data json.RawMessage, ephemeral bool
 		obj("sessionId", s.id, "event", copilotEvent(kind, data, ephemeral)))))
 }
 
-// send queues a message, and plays it if nothing else is.
+// send queues a message. It plays the message if no other is playing.
 func (s *copilotSession) send(m copilotMessage) {
 	h := s.server
 	h.mu.Lock()

@@ -17,7 +17,7 @@ type copilotTurn struct {
 	*process
 	ctx     context.Context
 	session string
-	id      string // of the message; empty makes one
+	id      string // of the message; empty creates one
 	model   string
 	emit    func(kind string, data json.RawMessage, ephemeral bool)
 	// ask asks for permission to use a tool of a kind. If denied, it returns false and a reason.
@@ -26,7 +26,7 @@ type copilotTurn struct {
 	counts bool
 
 	past    []entry
-	message string // the one that is being streamed, or ""
+	message string // the streamed one, or ""
 	said    strings.Builder
 	thought strings.Builder
 	usage   *script.Usage
@@ -34,10 +34,10 @@ type copilotTurn struct {
 	calls   int
 }
 
-// errCopilotFailed ends a turn whose model failed for good.
+// errCopilotFailed ends a turn if the model fails permanently.
 var errCopilotFailed = errors.New("the model failed")
 
-// run plays prompt to its end. The error is nil also where the model failed.
+// run plays prompt to its end. The error is nil even if the model failed.
 func (t *copilotTurn) run(prompt string) error {
 	t.past = t.store.read(copilotFolder, t.session)
 	if err := t.store.add(copilotFolder, t.session, entry{Prompt: prompt, Dir: t.dir}); err != nil {
@@ -223,7 +223,7 @@ func (t *copilotTurn) command(st script.Tool) error {
 	return nil
 }
 
-// decided hands on an answer, unless the turn ended before.
+// decided passes on an answer, unless the turn has ended.
 func (t *copilotTurn) decided(what string, allowed bool) {
 	if t.ctx.Err() == nil {
 		t.asked(what, allowed)

@@ -32,7 +32,7 @@ type geminiArgs struct {
 
 func geminiModes() []string { return []string{"default", "auto_edit", "yolo", "plan"} }
 
-// parseGemini reads a command line; values follow their flag or an equals sign.
+// parseGemini parses a command line. A value follows its option after "=" or as the next word.
 func parseGemini(args []string) (geminiArgs, error) {
 	a := geminiArgs{mode: "default", model: geminiModelNames()[0]}
 	for i := 0; i < len(args); i++ {
@@ -146,7 +146,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	select {
 	case err := <-done:
 		return sink.end(t, err)
-	case s := <-p.signals: // it stops without a result, and its tools run on
+	case s := <-p.signals: // it stops without a result and leaves its tools running
 		t.spareTools = true
 		cancel(signalError{s})
 		<-done

@@ -19,7 +19,7 @@ type acpLine struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// acpServer is `gemini --acp`: many sessions, each with at most one turn. One goroutine handles the input.
+// acpServer is `gemini --acp`. It has many sessions, each with at most one turn. One goroutine handles the input.
 type acpServer struct {
 	*process
 	args     geminiArgs
@@ -28,7 +28,7 @@ type acpServer struct {
 
 	mu      sync.Mutex
 	next    int
-	waiting map[string]chan json.RawMessage // requests of ours that wait for an answer
+	waiting map[string]chan json.RawMessage // own requests that wait for an answer
 }
 
 // acpSession is one session of the server.
@@ -106,7 +106,7 @@ func (s *acpServer) answered(in acpLine) {
 	}
 }
 
-// reply answers a request; a notification gets no answer.
+// reply answers a request. Notifications get no answer.
 func (s *acpServer) reply(in acpLine, result json.RawMessage) {
 	if len(in.ID) > 0 {
 		s.out.line(obj("jsonrpc", "2.0", "id", in.ID, "result", result))
@@ -129,7 +129,7 @@ func (s *acpServer) update(session string, kv ...any) {
 		obj("sessionId", session, "update", obj(kv...))))
 }
 
-// ask sends a request to the client, and waits for its result; it is nil if the process ends before.
+// ask sends a request to the client and waits for the result. It returns nil if the process ends before.
 func (s *acpServer) ask(method string, params json.RawMessage) json.RawMessage {
 	select {
 	case result := <-s.send(method, params):
@@ -139,7 +139,7 @@ func (s *acpServer) ask(method string, params json.RawMessage) json.RawMessage {
 	}
 }
 
-// send sends a request to the client; the channel gets its result.
+// send sends a request to the client. The channel gets the result.
 func (s *acpServer) send(method string, params json.RawMessage) <-chan json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +220,7 @@ func (a *acpSession) state() []any {
 
 func acpModes() []string { return []string{"default", "autoEdit", "yolo", "plan"} }
 
-// replayAfter is how long after the answer a session that was loaded is replayed.
+// replayAfter is the time between the answer to a load and the replay of the session.
 const replayAfter = 20 * time.Millisecond
 
 // loadSession replays the session after it answered, as Gemini does.
@@ -244,7 +244,7 @@ func (s *acpServer) loadSession(in acpLine) {
 	s.commands(session)
 }
 
-// session finds the session a request is about; nil if it was refused.
+// session returns the session of a request. It returns nil if it rejected the request.
 func (s *acpServer) session(in acpLine) *acpSession {
 	var p struct {
 		SessionID string `json:"sessionId"`

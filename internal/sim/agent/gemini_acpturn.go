@@ -47,7 +47,7 @@ func (s *acpServer) prompt(in acpLine) {
 	go s.play(in, t, session.model, prompt, session.done)
 }
 
-// inDir returns the process as tools of a session see it.
+// inDir returns the process with the working directory of a session.
 func (s *acpServer) inDir(dir string) *process {
 	p := *s.process
 	p.dir = dir

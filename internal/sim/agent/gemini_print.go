@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// geminiPrinter prints the events of `gemini -o stream-json`, or only the answer where json is not set.
+// geminiPrinter prints the events of `gemini -o stream-json`. Without json it prints only the answer.
 type geminiPrinter struct {
 	*process
 	json  bool

@@ -28,11 +28,11 @@ type geminiSink interface {
 type geminiCall struct {
 	id, name, title, kind string
 	command               string
-	path, before, body    string // of a file that is written
+	path, before, body    string // of a written file
 	output                string
 	code                  int    // of a command
-	failed                string // how it failed; empty if it did not
-	asked                 bool   // the user was asked, which announced the call
+	failed                string // its error, or ""
+	asked                 bool   // the user was asked, so the client knows the call
 }
 
 // geminiTurn plays one prompt in one goroutine.
@@ -49,7 +49,7 @@ type geminiTurn struct {
 	usage      *script.Usage
 	said       []string // chunks of text
 	late       []script.Late
-	spareTools bool // a command that runs is left alone when the turn is cancelled
+	spareTools bool // a cancelled turn leaves its command running
 }
 
 // geminiFailure ends a turn with an error of the model's API.
@@ -60,10 +60,10 @@ type geminiFailure struct {
 
 func (f geminiFailure) Error() string { return f.message }
 
-// errDenied ends a tool that no user allowed.
+// errDenied ends a tool that was not allowed.
 var errDenied = errors.New("denied")
 
-// run plays prompt; its error is a geminiFailure, an exitError or the cause of the turn's context.
+// run plays prompt. Its error is a geminiFailure, an exitError or the cause of the turn's context.
 func (t *geminiTurn) run(prompt string) error {
 	folder := geminiFolder(t.dir)
 	t.past = t.store.read(folder, t.session)
@@ -120,7 +120,7 @@ func (t *geminiTurn) step(st script.Step, rest []script.Step) error {
 		return t.say(t.sink.think, st.Chunks, st.Delay)
 	case script.History:
 		return t.say(t.sink.text, []string{history(t.past)}, 0)
-	case script.RetryText: // its text comes again after a pause, without a word
+	case script.RetryText: // the text is silently repeated after a pause
 		if err := t.say(t.sink.text, st.Chunks, st.Delay); err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (t *geminiTurn) say(print func(string), chunks []string, delay time.Duratio
 	return nil
 }
 
-// unsaid ends an answer without a reason. Gemini retries it without success, and counts no tokens.
+// unsaid plays an answer without an end reason. Gemini retries it without success, and counts no tokens.
 func (t *geminiTurn) unsaid(st script.End) error {
 	if st.Reason != script.EndUnsaid {
 		return nil
@@ -215,7 +215,7 @@ func (t *geminiTurn) command(st script.Tool) error {
 		return err
 	}
 	c.output, c.code = strings.TrimSuffix(run.output, "\n"), run.code
-	if run.code != 0 && strings.TrimSpace(c.output) == "" { // else the code is for the model alone
+	if run.code != 0 && strings.TrimSpace(c.output) == "" { // otherwise only the model sees the code
 		c.output = fmt.Sprintf("Command exited with code: %d", run.code)
 	}
 	t.sink.toolEnded(c)

@@ -23,7 +23,7 @@ func (l *lines) raw(b []byte) {
 // line writes b and a line end.
 func (l *lines) line(b []byte) { l.raw(append(b, '\n')) }
 
-// obj returns a JSON object of alternating keys and values, in that order, as the agents print theirs.
+// obj returns a JSON object of alternating keys and values. It keeps their order, as the agents do.
 func obj(kv ...any) json.RawMessage {
 	b := []byte{'{'}
 	for i := 0; i+1 < len(kv); i += 2 {

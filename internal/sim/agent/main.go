@@ -26,7 +26,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 		Signals: signals}.Run(context.Background())
 }
 
-// Program is a scripted agent that runs inside of a process which does more.
+// Program is a scripted agent inside a process that has other work too.
 type Program struct {
 	Args           []string // they begin with the agent's name
 	Env            []string
@@ -35,21 +35,21 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	Signals        <-chan os.Signal
 
-	// IgnoreTerm is called by a script that makes the agent deaf to SIGTERM; nil: the process ignores it.
+	// IgnoreTerm is called by a script that ignores SIGTERM. If it is nil, the process ignores the signal.
 	IgnoreTerm func()
-	// Shell runs a command of a tool until ctx ends; nil: a shell of this machine does.
+	// Shell runs a command of a tool until ctx ends. If it is nil, a shell of this machine runs it.
 	Shell func(ctx context.Context, dir, command string) (output string, code int)
-	// Heard is called with each prompt that the agent begins to work on, and Wrote for each file that it wrote; nil for nothing.
+	// Heard is called with each prompt that the agent begins, and Wrote for each file that it wrote. Both may be nil.
 	Heard func(prompt string)
 	Wrote func(path, text string)
-	// Asked is called with each answer to a question whether the agent may run a command or write a text; nil for nothing.
+	// Asked is called with each answer to a request to run a command or to write a text. It may be nil.
 	Asked func(what string, allowed bool)
-	// Ended is called with each prompt whose turn ended well, when all of its answer is printed; nil for nothing.
+	// Ended is called with each prompt whose turn succeeded, after its answer is printed. It may be nil.
 	Ended func(prompt string)
 }
 
-// Run runs the program to its end, and returns its exit code. What it started ends with ctx, which its caller ends after that,
-// or before to kill the program.
+// Run runs the program to its end and returns its exit code. The caller then cancels ctx, which ends all that the
+// program started. Cancelling ctx earlier kills the program.
 func (o Program) Run(ctx context.Context) int {
 	p, args := newProcess(ctx, o), o.Args
 	if len(args) == 0 {
@@ -109,7 +109,7 @@ func (p *process) asked(what string, allowed bool) {
 	}
 }
 
-// ended hands on that the turn of a prompt ended well, if it did.
+// ended reports a successful turn to Program.Ended.
 func (p *process) ended(prompt string, err error) {
 	if err == nil && p.program.Ended != nil && p.life.Err() == nil {
 		p.program.Ended(newestText(prompt))

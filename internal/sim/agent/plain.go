@@ -34,11 +34,11 @@ type PlainLine struct {
 // plainAgent is the scripted agent that speaks in PlainLines.
 type plainAgent struct {
 	*process
-	cancel context.CancelCauseFunc // of the turn that runs; nil between turns
+	cancel context.CancelCauseFunc // of the running turn, or nil
 	over   chan error
 
 	mu      sync.Mutex
-	waiting map[string]chan bool // answers that tools wait for
+	waiting map[string]chan bool // answers to waiting tools
 	block   int
 }
 

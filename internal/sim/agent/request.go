@@ -60,7 +60,7 @@ func (s *liveSink) request(ctx context.Context, method string, params json.RawMe
 		Decision, Action string
 		Permissions      map[string]json.RawMessage
 	}
-	_ = json.Unmarshal(s.threads.ask(ctx, method, params, s.thread.id), &answer) // anything else is a no
+	_ = json.Unmarshal(s.threads.ask(ctx, method, params, s.thread.id), &answer) // an invalid answer denies
 	return answer.Decision == "accept" || answer.Action == "accept" || len(answer.Permissions) > 0
 }
 
@@ -89,6 +89,6 @@ func (k *acpSink) request(call json.RawMessage) string {
 	}
 	_ = json.Unmarshal(bytes.TrimSpace(k.s.ask("session/request_permission",
 		obj("sessionId", k.session, "toolCall", call,
-			"options", permitOptions()))), &r) // anything else is a no
+			"options", permitOptions()))), &r) // an invalid answer denies
 	return r.Outcome.OptionID
 }

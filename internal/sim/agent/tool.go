@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// toolRun is how a shell command ended.
+// toolRun is the result of a shell command.
 type toolRun struct {
 	output string
 	code   int
 }
 
-// toolDrain is how long output is waited for when a command left something behind that holds it open.
+// toolDrain is how long to wait for output after a command, if a process that it left behind holds the output open.
 const toolDrain = 500 * time.Millisecond
 
 // signalPatience is how long to wait for the end of the agent after a signal ended its command. A runner that ends an
@@ -30,7 +30,7 @@ func (p *process) runTool(ctx context.Context, command string, kill func(cause e
 	return p.runToolOrSpare(ctx, command, kill, nil)
 }
 
-// runToolOrSpare is runTool that hands on how to kill a command that runs on.
+// runToolOrSpare is like runTool, and passes on a function that kills a command which continues.
 func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool,
 	spared func(kill func())) (toolRun, error) {
 	if p.program.Shell != nil {
@@ -72,7 +72,7 @@ func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(
 	}
 }
 
-// runShell is runToolOrSpare with the shell of the program.
+// runShell is like runToolOrSpare, with the shell of the program.
 func (p *process) runShell(ctx context.Context, command string, kill func(cause error) bool,
 	spared func(kill func())) (toolRun, error) {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -122,9 +122,9 @@ func shell() string {
 	return "/bin/sh"
 }
 
-// writeFile writes a file, and the folders in which it is.
+// writeFile writes a file and creates its directory.
 func (p *process) writeFile(path, text string) error {
-	if err := p.life.Err(); err != nil { // a process that is dead writes nothing
+	if err := p.life.Err(); err != nil { // a dead process writes nothing
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -139,7 +139,7 @@ func (p *process) writeFile(path, text string) error {
 	return nil
 }
 
-// abs returns path as seen from the working directory.
+// abs returns an absolute path for a path in the working directory.
 func (p *process) abs(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

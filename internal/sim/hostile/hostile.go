@@ -22,20 +22,20 @@ func All(size int) map[string]string {
 	return all
 }
 
-// Parameters of Linear. Over a text that is factor times as long, a linear parser works factor times as long, and a
+// Parameters of Linear. For a text that is factor times as long, a linear parser works factor times as long, and a
 // quadratic one factor² times.
 const (
 	small  = 40 << 10
 	factor = 4
 	most   = 2 * factor
 	tries  = 5
-	// work over the longer text that counts as none: even if it were quadratic, a megabyte would take a second
+	// work over the longer text that is never too much: even a quadratic parser would handle a megabyte in a second
 	nothing = 20 * time.Millisecond
 )
 
 // Linear fails the test if the work over one of the texts grows faster than its length. work parses a text in this
-// goroutine. Linear measures the CPU time of one thread, which does not depend on the load of the machine. A text
-// fails only if it fails in each of several attempts.
+// goroutine. Linear measures the CPU time of one thread, which does not depend on the load of the machine. It tries
+// several times before it fails a text.
 func Linear(t *testing.T, texts func(size int) map[string]string, work func(text string)) {
 	t.Helper()
 	if raceDetector {

@@ -100,7 +100,7 @@ func (w *geminiWire) fail(e script.APIError) error {
 	if err != nil {
 		return fmt.Errorf("encode error: %w", err)
 	}
-	time.Sleep(cutLinger) // a client that reads the error together with earlier text would take it for text
+	time.Sleep(cutLinger) // a client that reads it together with earlier text takes it for text
 	if _, err := w.w.Write(b); err != nil {
 		return fmt.Errorf("send error: %w", err)
 	}

@@ -208,7 +208,7 @@ func (w *responseWire) search(query string) error {
 		"call_id": newID("call_"), "execution": "client", "arguments": map[string]any{"query": query}})
 }
 
-// jsString returns s as a literal of JavaScript.
+// jsString returns s as a JavaScript literal.
 func jsString(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {

@@ -124,8 +124,8 @@ func drop(c conversation, w wire) error {
 	return errCut
 }
 
-// retryText breaks the connection once after its text. The next request gets the following steps, or the same text
-// again.
+// retryText breaks the connection once after its text. The next request gets the following steps. Without following
+// steps it gets the same text again.
 func (s *Server) retryText(ctx context.Context, c conversation, i int, st script.RetryText, rest []script.Step,
 	w wire) error {
 	if c.stream && !s.wearsOff(c.key(i), 1) {

@@ -37,19 +37,19 @@ type Request struct {
 // Image is a picture in a request. Data is the unchanged base64 text.
 type Image struct{ MIME, Data string }
 
-// Requests returns the requests so far, oldest first.
+// Requests returns all requests, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Prompts are the model requests so far, without probes.
+// Prompts returns all requests to a model, without probes.
 func (s *Server) Prompts() []Request {
 	return slices.DeleteFunc(s.Requests(), func(r Request) bool { return r.API == Other })
 }
 
-// Asked is all that a model was asked so far: the bodies of Prompts.
+// Asked returns the joined bodies of Prompts.
 func (s *Server) Asked() string {
 	var b strings.Builder
 	for _, r := range s.Prompts() {
@@ -58,7 +58,7 @@ func (s *Server) Asked() string {
 	return b.String()
 }
 
-// Await waits until enough says yes to the requests so far, or ctx ends.
+// Await waits until enough accepts the requests so far, or ctx ends.
 func (s *Server) Await(ctx context.Context, enough func([]Request) bool) error {
 	for {
 		s.mu.Lock()

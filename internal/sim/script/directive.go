@@ -20,11 +20,11 @@ type directive struct {
 
 // kind describes the directives of one name.
 type kind struct {
-	bare string // the name of a value without a name
+	bare string // the option that a value without a name sets
 	make func(*directive) Step
 }
 
-// kindOf finds a kind by name. Its maker reads values with the methods of directive, which keep the first error.
+// kindOf returns a kind by name. Its maker reads values with the methods of directive, which keep the first error.
 func kindOf(name string) (kind, bool) {
 	switch name {
 	case "text":
@@ -71,7 +71,7 @@ func kindOf(name string) (kind, bool) {
 	return brokenKindOf(name)
 }
 
-// brokenKindOf finds the kinds of directives that make an agent misbehave.
+// brokenKindOf returns the kinds of directives that make an agent misbehave.
 func brokenKindOf(name string) (kind, bool) {
 	switch name {
 	case "hang":
@@ -299,7 +299,7 @@ func Generated(n, size int) []string {
 	return chunks
 }
 
-// cut splits text every size characters.
+// cut splits text into parts of size characters.
 func cut(text string, size int) []string {
 	var chunks []string
 	count, start := 0, 0

@@ -61,10 +61,10 @@ type Background struct {
 // Sleep is a pause.
 type Sleep struct{ For time.Duration }
 
-// Hang is endless silence.
+// Hang is a pause without an end.
 type Hang struct{}
 
-// Drop breaks the connection to the model within a text. A scripted agent dies of it.
+// Drop breaks the connection to the model within a text. A scripted agent then ends.
 type Drop struct {
 	Times int // number of breaks; 0 to break always
 }

@@ -16,7 +16,7 @@ type View struct {
 	Drafts   []Draft
 }
 
-// View returns the present view of the chat.
+// View returns the current view of the chat.
 func (c *Chat) View() View {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -34,10 +34,10 @@ func (c *Chat) view() View {
 	return v
 }
 
-// Messages returns the messages the chat shows now, oldest first.
+// Messages returns the messages that the chat shows, oldest first.
 func (c *Chat) Messages() []Message { return c.View().Messages }
 
-// History returns all messages, including deleted ones, oldest first, each with all its states.
+// History returns all messages with all their states, oldest first. It includes deleted messages.
 func (c *Chat) History() []Message {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *Chat) AwaitText(ctx context.Context, part string) (Message, error) {
 	return c.AwaitMessage(ctx, func(m Message) bool { return strings.Contains(m.Text, part) })
 }
 
-// AwaitMessage waits until a message of the bot is as ok wants it, and returns the newest such message.
+// AwaitMessage waits until ok accepts a message of the bot, and returns the newest such message.
 func (c *Chat) AwaitMessage(ctx context.Context, ok func(Message) bool) (Message, error) {
 	var found Message
 	_, err := c.Await(ctx, func(v View) bool {

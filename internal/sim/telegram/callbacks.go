@@ -15,7 +15,7 @@ type Answer struct {
 	URL   string
 }
 
-// Tap is one press of a button that may have been answered or not.
+// Tap is one press of a button.
 type Tap struct {
 	ID     string
 	srv    *Server
@@ -34,7 +34,7 @@ var (
 	ErrNoButton = errors.New("the message shows no such button")
 	// ErrNoAnswer is returned when the bot did not answer a press in time.
 	ErrNoAnswer = errors.New("the bot did not answer the button")
-	// ErrClosed is returned by everything that waits when the server is closed.
+	// ErrClosed is returned by all waits when the server is closed.
 	ErrClosed = errors.New("the simulated Telegram is closed")
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Call is one request the server got, recorded when its outcome was known.
+// Call is one request to the server.
 type Call struct {
-	Seq         int // order of completion, from 1
+	Seq         int // counts completed calls from 1
 	At          time.Time
 	Done        time.Time
 	Method      string // as the Bot API spells it; downloads are "file"
@@ -19,7 +19,7 @@ type Call struct {
 	Files       map[string]int // uploaded files: field and size in bytes
 	Chat        ChatID
 	Message     MessageID // edited or sent; zero for none
-	OK          bool      // it was carried out, even if a fault then spoilt the answer
+	OK          bool      // the call took effect; a fault may still have changed the response
 	Code        int       // of the error; zero if OK or without a response
 	Description string
 	RetryAfter  int // seconds
@@ -40,7 +40,7 @@ func InChat(id ChatID) CallFilter { return func(c Call) bool { return c.Chat == 
 // Succeeded picks calls that were answered with a result.
 func Succeeded(c Call) bool { return c.OK }
 
-// Failed picks calls that were not.
+// Failed picks calls that were not answered with a result.
 func Failed(c Call) bool { return !c.OK }
 
 // Writes selects calls that change the view of a chat: sends, edits, deletes, reactions, typing.
@@ -110,7 +110,7 @@ func (l *callLog) add(c Call) {
 	}
 }
 
-// Calls returns the calls so far that pass every filter, in the order they were completed.
+// Calls returns the calls so far that pass every filter, in the order of completion.
 func (s *Server) Calls(filters ...CallFilter) []Call {
 	s.calls.mu.Lock()
 	defer s.calls.mu.Unlock()

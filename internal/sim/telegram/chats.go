@@ -32,7 +32,7 @@ const (
 	Administrator Membership = "administrator"
 	Left          Membership = "left"
 	Kicked        Membership = "kicked"
-	Restricted    Membership = "restricted" // may read, and not write
+	Restricted    Membership = "restricted" // may only read
 )
 
 // Chat is one conversation on the server. The fields are guarded by the server's lock.
@@ -90,7 +90,7 @@ func (s *Server) Forum(id ChatID, title string) *Chat {
 	return c
 }
 
-// chat finds or makes a chat. The caller holds mu.
+// chat returns a chat, and creates it if necessary. The caller holds mu.
 func (s *Server) chat(id ChatID, kind ChatKind, title string) *Chat {
 	if c := s.chats[id]; c != nil {
 		return c
@@ -141,7 +141,7 @@ func (c *Chat) Upgrade(to ChatID, by *Person) *Chat {
 	return now
 }
 
-// touch wakes everyone who awaits this chat. The caller holds mu.
+// touch wakes all that await this chat. The caller holds mu.
 func (c *Chat) touch() {
 	c.changed.broadcast()
 	c.srv.changed.broadcast()

@@ -70,7 +70,7 @@ func (s *Server) deleteMyCommands(q *request) (any, *Error) {
 	return true, nil
 }
 
-// scope names the menu a call is about: the scope, its chat and member, and after the slash the language.
+// scope returns the name of the menu of a call: the scope, its chat and member, and after a slash the language.
 func (s *Server) scope(q *request) (string, *Error) {
 	scope := struct {
 		Type string      `json:"type"`

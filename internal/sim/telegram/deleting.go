@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// deleteAge is how old a message may be that a bot deletes.
+// deleteAge is the highest age of a message that a bot may delete.
 const deleteAge = 48 * time.Hour
 
 func (s *Server) deleteMessage(q *request) (any, *Error) {
@@ -94,7 +94,7 @@ func (s *Server) unpinChatMessage(q *request) (any, *Error) {
 	return true, nil
 }
 
-// pinTarget returns the named message, or the last pinned one if the call names none.
+// pinTarget returns the message that the call names. Without a name, it returns the last pinned message.
 func (s *Server) pinTarget(q *request) (*message, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	if err != nil {

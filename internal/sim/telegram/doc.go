@@ -1,9 +1,9 @@
 // Package telegram simulates a Bot API server: the HTTP interface for bots, the original's rules and exact error
 // texts, and users who write to the bot. Tests, benchmarks and the demo run against it.
 //
-// It knows nothing of ductor, and does not model the display of a phone: only which calls the server accepted, and
-// when. It follows the public sources of the Bot API server (telegram-bot-api and TDLib), and users' reports about
-// the closed servers behind them. It omits on purpose:
+// The package knows nothing of ductor. It records which calls the server accepted and when, and does not model the
+// display of a phone. It follows the public sources of the Bot API server (telegram-bot-api and TDLib), and users'
+// reports about the closed servers behind them. It omits on purpose:
 //
 //   - parse modes (HTML, Markdown): calls with them fail; entities are the only way to format;
 //   - entities that Telegram finds in messages of the bot (links, mentions); it finds commands, mentions and links in messages of

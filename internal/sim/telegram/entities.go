@@ -81,7 +81,7 @@ func sortEntities(list []Entity) {
 	})
 }
 
-// wireEntity is an entity as it comes in; pointers tell a missing field from a zero.
+// wireEntity is an entity in a call. A nil pointer marks a missing field.
 type wireEntity struct {
 	Type          *string  `json:"type"`
 	Offset        *int     `json:"offset"`
@@ -146,7 +146,7 @@ func parseEntity(raw json.RawMessage) (Entity, bool, *Error) {
 	}
 	link, ok := checkLink(*w.URL)
 	e.URL = link
-	return e, !ok, nil // a link Telegram cannot follow is dropped, its text stays
+	return e, !ok, nil // Telegram drops a bad link and keeps its text
 }
 
 func (w wireEntity) missing() string {

@@ -18,27 +18,27 @@ type FaultKind string
 // cannot know that.
 const (
 	NoFault         FaultKind = ""               // only the delay, if any
-	DropBefore      FaultKind = "drop before"    // the connection breaks, nothing was done
-	DropAfter       FaultKind = "drop after"     // done, then the connection breaks
-	BadGateway      FaultKind = "502"            // an HTML page with status 502, nothing was done
-	BadGatewayAfter FaultKind = "502 after"      // done, then the same page
-	ServerError     FaultKind = "500"            // an HTML page with status 500, nothing was done
+	DropBefore      FaultKind = "drop before"    // no effect, then the connection breaks
+	DropAfter       FaultKind = "drop after"     // takes effect, then the connection breaks
+	BadGateway      FaultKind = "502"            // no effect, and an HTML page with status 502
+	BadGatewayAfter FaultKind = "502 after"      // takes effect, then the same page
+	ServerError     FaultKind = "500"            // no effect, and an HTML page with status 500
 	TooMany         FaultKind = "429"            // Too Many Requests with RetryAfter
-	BadJSON         FaultKind = "malformed JSON" // done, and the answer breaks off in the middle
+	BadJSON         FaultKind = "malformed JSON" // takes effect, and the response ends in the middle
 	Hang            FaultKind = "hang"           // no response and no effect
 )
 
-// Always is for Fault.Times: until removed.
+// Always is a value of Fault.Times. The fault then lasts until Remove.
 const Always = -1
 
-// Fault makes calls go wrong.
+// Fault makes calls fail or wait.
 type Fault struct {
-	Method     string          // as the Bot API spells it; empty for any. Downloads are "file".
+	Method     string          // in the spelling of the Bot API, "file" for downloads, or "" for all
 	When       func(Call) bool // additional condition, or nil; it gets the method, parameters, chat and time
-	Times      int             // how many calls it strikes: zero is once, Always until removed
-	Skip       int             // matching calls that pass before the first one struck
-	Delay      time.Duration   // wait before anything else
-	Late       time.Duration   // wait before the answer of a call that was carried out: its effect is there before
+	Times      int             // number of calls that it affects; 0 means 1
+	Skip       int             // number of matching calls that pass before the first affected one
+	Delay      time.Duration   // wait before the call has an effect
+	Late       time.Duration   // wait between the effect and the response
 	Kind       FaultKind
 	RetryAfter int       // seconds, for TooMany; at least 1
 	Until      time.Time // if set, the fault hits all calls until then, and TooMany returns the remaining time
@@ -46,14 +46,14 @@ type Fault struct {
 	removed chan struct{} // closed by Remove
 }
 
-// Injected is a fault at work.
+// Injected is an active fault.
 type Injected struct {
 	list  *faultList
 	fault Fault
 	hits  int
 }
 
-// Inject lets a fault strike. Faults are tried in the order they were injected; the first that fits strikes alone.
+// Inject adds a fault. If several faults match a call, only the one that was added first affects it.
 func (s *Server) Inject(f Fault) *Injected {
 	if f.Times == 0 {
 		f.Times = 1
@@ -66,14 +66,14 @@ func (s *Server) Inject(f Fault) *Injected {
 	return i
 }
 
-// Hits is how many calls the fault has struck.
+// Hits returns the number of affected calls.
 func (i *Injected) Hits() int {
 	i.list.mu.Lock()
 	defer i.list.mu.Unlock()
 	return i.hits
 }
 
-// Remove ends the fault, and with it the delay of the calls that it holds up.
+// Remove ends the fault and its current delays.
 func (i *Injected) Remove() {
 	i.list.mu.Lock()
 	defer i.list.mu.Unlock()
@@ -141,8 +141,8 @@ func (f Fault) before(client, server context.Context) (drop bool) {
 	return f.Kind == DropBefore
 }
 
-// wait waits until d has passed, the fault is removed, or the client or the server is gone. A request that has arrived is
-// carried out although its client is gone.
+// wait waits until d has passed, the fault is removed, the client is gone, or the server ends. A request that arrived
+// takes effect even if its client is gone.
 func (f Fault) wait(d time.Duration, client, server context.Context) {
 	if d <= 0 {
 		return
@@ -164,7 +164,7 @@ type page struct {
 	retryAfter int
 }
 
-// instead returns the response of a call that is not carried out.
+// instead returns the response of a call that has no effect.
 func (f Fault) instead() (page, bool) {
 	switch f.Kind {
 	case BadGateway, ServerError:
@@ -192,10 +192,10 @@ func (p page) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", p.kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(p.body)))
 	w.WriteHeader(p.status)
-	_, _ = w.Write([]byte(p.body)) // a client that went away is its own business
+	_, _ = w.Write([]byte(p.body)) // fails only if the client is gone
 }
 
-// after spoils the response of a call that was carried out. It returns false if it left the response unchanged.
+// after changes the response of a call that took effect. It returns false if it left the response unchanged.
 func (f Fault) after(w http.ResponseWriter, body []byte) (spoilt bool) {
 	switch f.Kind {
 	case DropAfter:

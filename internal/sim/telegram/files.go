@@ -16,7 +16,7 @@ type File struct {
 	Name string
 	MIME string
 	Data []byte
-	// Size is claimed instead of the length of Data, to act a file too large to hold; zero for the truth.
+	// Size is the size that Telegram reports, to simulate large files. Zero means the length of Data.
 	Size int64
 }
 
@@ -35,7 +35,7 @@ type storedFile struct {
 	path       string
 }
 
-// fileStore stores files by id. If it has a limit, it removes the oldest first.
+// fileStore stores files by id. If it has a limit, it removes the oldest files.
 type fileStore struct {
 	byID   map[string]*storedFile
 	order  []string
@@ -106,8 +106,8 @@ func (s *Server) getFile(q *request) (any, *Error) {
 	}, nil
 }
 
-// KeepLocally makes the server store files below dir, as with --local: it returns their paths, serves none, and has
-// no size limit.
+// KeepLocally makes the server behave as with --local: it stores files below dir, returns their paths, serves no
+// downloads, and has no size limit.
 func (s *Server) KeepLocally(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,11 +143,11 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		breakOff(w, data[:len(data)/2])
 	}
 	if !fault.after(w, data) {
-		_, _ = w.Write(data) // a client that went away is its own business
+		_, _ = w.Write(data) // fails only if the client is gone
 	}
 }
 
-// breakOff sends a part of the announced response and drops the connection.
+// breakOff sends a part of the response and drops the connection.
 func breakOff(w http.ResponseWriter, part []byte) {
 	_, _ = w.Write(part)
 	if f, ok := w.(http.Flusher); ok {

@@ -13,8 +13,8 @@ var (
 	linkPattern    = regexp.MustCompile(`(?:^|\s)(https?://[^\s<>"]+[^\s<>".,!?;:)])`)
 )
 
-// findEntities detects commands, mentions and links in a text. The original knows hundreds of top-level domains; this
-// is enough for bots.
+// findEntities detects commands, mentions and links in a text. The original knows hundreds of top-level domains. This
+// function knows a few.
 func findEntities(text string) []Entity {
 	list := findAll(nil, "bot_command", commandPattern, text)
 	list = findAll(list, "mention", mentionPattern, text)

@@ -23,7 +23,7 @@ func wireKeyboard(rows [][]Button) *wireMarkup {
 	return &wireMarkup{rows}
 }
 
-// maxButtons is how many buttons a message may have before the markup is "too long".
+// maxButtons is the highest number of buttons of a message. Telegram rejects more as "too long".
 const maxButtons = 100
 
 // keyboard parses reply_markup. It returns inline keyboards, and accepts but ignores the reply keyboards of older

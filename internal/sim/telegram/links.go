@@ -32,7 +32,7 @@ func checkLink(raw string) (string, bool) {
 	return u.String(), true
 }
 
-// validHost wants a dot in the name unless the scheme was spelled out.
+// validHost reports whether a link may name a host. Without a scheme, the name must contain a dot.
 func validHost(host string, spelledOut bool) bool {
 	if strings.HasPrefix(host, ".") || strings.HasSuffix(host, ".") || strings.Contains(host, "..") {
 		return false

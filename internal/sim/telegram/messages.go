@@ -15,7 +15,7 @@ type Sender struct {
 	Bot  bool
 }
 
-// Version is one state a message was in.
+// Version is one state of a message.
 type Version struct {
 	At       time.Time
 	Text     string
@@ -24,7 +24,7 @@ type Version struct {
 	Rich     []Block
 }
 
-// Message is the visible content of one message at one moment. Its slices are shared: don't write to them.
+// Message is the visible content of a message at one moment. Its slices are shared and must not be changed.
 type Message struct {
 	ID       MessageID
 	Chat     ChatID
@@ -32,9 +32,9 @@ type Message struct {
 	From     Sender
 	Date     time.Time
 	Edited   time.Time // zero if never
-	Text     string    // the caption when Media is there; of a rich message the texts of its blocks
+	Text     string    // or the caption of Media, or the texts of Rich
 	Entities []Entity
-	Rich     []Block // of a rich message; nil for any other
+	Rich     []Block // nil unless it is a rich message
 	Caption  bool
 	Keyboard [][]Button // inline buttons
 	ReplyTo  MessageID
@@ -58,7 +58,7 @@ type message struct {
 	via     string         // username of the inline bot that wrote it
 	extra   map[string]any // fields of a service message
 	rich    *rich          // nil unless it is a rich message
-	joined  bool           // it was sent in one go with the one before it
+	joined  bool           // it directly follows the previous one, see InOneGo
 	// lastCaption is the caption of the last file of the album that begins with this message.
 	lastCaption string
 }

@@ -58,7 +58,7 @@ type span struct{ begin, end int }
 
 // splitter cuts formatting at the edges of other entities.
 type splitter struct {
-	rest []Entity // sorted formats not looked at yet
+	rest []Entity // sorted formats that are not handled yet
 	open map[string]*span
 	out  []Entity
 }

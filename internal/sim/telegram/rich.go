@@ -11,11 +11,11 @@ import (
 const (
 	MaxRichText    = 32768 // UTF-16 units of all texts
 	MaxRichBlocks  = 500
-	MaxRichDepth   = 16 // of blocks and formatting inside each other
+	MaxRichDepth   = 16 // levels of nested blocks and formatting
 	MaxRichColumns = 20 // of a table
 )
 
-// Block is a block of a rich message. Text is of the kinds that have one, and the summary of details.
+// Block is a block of a rich message. Text is set if the kind has one, and is the summary of details.
 type Block struct {
 	// as the Bot API calls it: paragraph, heading, pre, footer, divider, list, blockquote, table, details, thinking
 	Kind     string     `json:"kind"`
@@ -26,7 +26,7 @@ type Block struct {
 	Blocks   []Block    `json:"blocks,omitempty"` // inside a quotation or details
 	Items    []ListItem `json:"items,omitempty"`
 	Rows     [][]Cell   `json:"rows,omitempty"`
-	Open     bool       `json:"open,omitempty"` // details show their inside
+	Open     bool       `json:"open,omitempty"` // details are open
 }
 
 // ListItem is an item of a list. Label is "1." or "•". A checkbox has no label.
@@ -47,7 +47,7 @@ type Cell struct {
 	Rowspan  int      `json:"rowspan,omitempty"`
 }
 
-// rich is the content of a rich message, with its blocks as they came.
+// rich is the content of a rich message. The blocks are as in the call.
 type rich struct {
 	blocks []Block
 	raw    json.RawMessage
@@ -126,7 +126,7 @@ func (q *request) richParam() (*rich, *Error) {
 	case r.deepest > MaxRichDepth:
 		return nil, badRequest("rich message is nested too deep")
 	}
-	raw, _ := json.Marshal(in.Blocks) // which came as JSON
+	raw, _ := json.Marshal(in.Blocks) // cannot fail, since the blocks were parsed from JSON
 	return &rich{blocks: blocks, raw: raw}, nil
 }
 

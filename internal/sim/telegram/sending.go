@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 )
 
-// outgoing contains the parameters that all sending methods share.
+// outgoing contains the parameters that all sending methods have.
 type outgoing struct {
 	chat *Chat
 	base message
 }
 
-// outgoing checks where a message goes: chat, topic, reply and keyboard. The caller holds mu.
+// outgoing parses and checks chat, topic, reply and keyboard. The caller holds mu.
 func (s *Server) outgoing(q *request) (outgoing, *Error) {
 	keyboard, err := q.keyboard()
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Server) copied(q *request, missing string) (outgoing, *message, *Error)
 	return o, source, err
 }
 
-// ownMessage finds the message a call edits. The caller holds mu.
+// ownMessage returns the message that a call edits. The caller holds mu.
 func (s *Server) ownMessage(q *request) (*message, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	if err != nil {

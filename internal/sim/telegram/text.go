@@ -23,7 +23,7 @@ func runeUnits(r rune) int {
 	return 1
 }
 
-// Slice returns the part of text from UTF-16 unit offset on, length units long, clamped to the text.
+// Slice returns length UTF-16 units of text from an offset, limited to the text.
 func Slice(text string, offset, length int) string {
 	units := utf16.Encode([]rune(text))
 	from := min(max(offset, 0), len(units))
@@ -31,7 +31,7 @@ func Slice(text string, offset, length int) string {
 	return string(utf16.Decode(units[from:to]))
 }
 
-// formatted is a text in the server's form.
+// formatted is a text with its entities, as the server stores it.
 type formatted struct {
 	text     string
 	entities []Entity
@@ -42,7 +42,7 @@ func (f formatted) equal(g formatted) bool {
 	return f.text == g.text && slices.Equal(f.entities, g.entities) && f.rich.equal(g.rich)
 }
 
-// formattedParam reads a text and its entities from a call and normalises them. An empty result is not an error.
+// formattedParam parses and normalizes the text and entities of a call. An empty result is not an error.
 func (q *request) formattedParam(textName, entitiesName string) (formatted, *Error) {
 	text := q.params[textName]
 	if len(text) > maxRawText {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// TopicID is the message_thread_id of a topic: the id of the message that created it.
+// TopicID is the message_thread_id of a topic, which is the id of its first message.
 type TopicID int64
 
 // GeneralTopic is the topic that every forum has. A message must not name it; typing may.
@@ -31,7 +31,7 @@ func (p *Person) Topic(c *Chat, name string) Topic {
 
 func (s *Server) makeTopic(c *Chat, by *Person, name string) *Topic {
 	if c.kind == Supergroup && c.lastID < 1 {
-		c.lastID = 1 // number 1 belongs to General
+		c.lastID = 1 // id 1 belongs to General
 	}
 	id := c.peekID()
 	t := &Topic{ID: TopicID(id), Name: name, byBot: by == nil}
@@ -87,7 +87,7 @@ func (c *Chat) changeTopic(id TopicID, change func(*Topic)) {
 	}
 }
 
-// Topics returns the topics of the chat by number.
+// Topics returns the topics of the chat by id.
 func (c *Chat) Topics() map[TopicID]Topic {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *Chat) Topics() map[TopicID]Topic {
 	return all
 }
 
-// topic finds a topic a message may go to. The caller holds mu.
+// topic returns the topic for a new message. The caller holds mu.
 func (c *Chat) topic(id TopicID) (*Topic, *Error) {
 	t := c.topics[id]
 	if !c.forum || t == nil {
@@ -181,7 +181,7 @@ func (s *Server) forumTarget(q *request) (*Chat, *Error) {
 	return c, nil
 }
 
-// managesTopics reports whether the bot may manage topics that it did not make. The caller holds mu.
+// managesTopics reports whether the bot may manage topics of others. The caller holds mu.
 func (c *Chat) managesTopics() bool {
 	return c.kind == PrivateChat || c.bot == Administrator && !c.noTopics
 }
@@ -193,7 +193,7 @@ func (c *Chat) ForbidTopics() {
 	c.noTopics = true
 }
 
-// managed finds the topic a call changes. forbidden is the answer where the bot may not.
+// managed returns the topic that a call changes. It fails with the error forbidden if the bot may not change it.
 func (s *Server) managed(q *request, forbidden string) (*Chat, *Topic, *Error) {
 	c, err := s.forumTarget(q)
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *Server) editForumTopic(q *request) (any, *Error) {
 		return nil, err
 	}
 	now, changes := *t, map[string]any{}
-	if q.params["name"] != "" { // an empty one leaves the name alone
+	if q.params["name"] != "" { // an empty name changes nothing
 		if now.Name, err = topicName(q); err != nil {
 			return nil, err
 		}
@@ -242,8 +242,7 @@ func (s *Server) editForumTopic(q *request) (any, *Error) {
 	return true, nil
 }
 
-// topicIcons maps custom emoji that all users and bots may use for topics to their emoji. It contains a few of the
-// original's.
+// topicIcons maps some custom emoji that everyone may use for topics to their emoji.
 func topicIcons() map[string]string {
 	return map[string]string{
 		"5312536423851630001": "💡", "5312016608254762256": "⚡️", "5417915203100613993": "💬", "5377316857231450742": "❓",
@@ -251,7 +250,7 @@ func topicIcons() map[string]string {
 	}
 }
 
-// TopicEmoji returns the emoji that an icon of a topic shows, or "".
+// TopicEmoji returns the emoji of a topic's icon, or "".
 func TopicEmoji(icon string) string { return topicIcons()[icon] }
 
 func (s *Server) getForumTopicIconStickers(*request) (any, *Error) {
@@ -267,7 +266,7 @@ func (s *Server) getForumTopicIconStickers(*request) (any, *Error) {
 	return all, nil
 }
 
-// notToggled refuses to close or to open a topic.
+// notToggled is the error for a topic that cannot be closed or opened.
 const notToggled = "not enough rights to close or open the topic"
 
 func (s *Server) closeForumTopic(q *request) (any, *Error) {

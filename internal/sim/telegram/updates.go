@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// UpdateID numbers updates, rising by one.
+// UpdateID numbers updates. Each is one higher than the one before.
 type UpdateID int64
 
 const (
@@ -18,25 +18,25 @@ const (
 	firstUpdate        = UpdateID(700000001)
 )
 
-// update waits for the bot to fetch and then to acknowledge it.
+// update is an update that the bot has not acknowledged.
 type update struct {
 	id      UpdateID
 	body    string
 	expires time.Time
-	again   bool // it is delivered once more after it was acknowledged
+	again   bool // deliver it again after the acknowledgement
 }
 
 // updateQueue contains the updates that the bot has not acknowledged.
 type updateQueue struct {
 	next      UpdateID
 	waiting   []update
-	allowed   []string // nil is the default set
+	allowed   []string // nil means the default set
 	webhook   string
 	poll      *poll
 	lastStart time.Time
 	lastOff   int64
 	arrived   signal
-	upTo      UpdateID // polls get no updates behind this one; 0 for all
+	upTo      UpdateID // polls get no later updates; 0 means no limit
 	repeat    int      // number of next updates to deliver twice
 	reverse   int      // number of next responses with several updates to reverse
 }
