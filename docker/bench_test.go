@@ -26,7 +26,8 @@ func BenchmarkSandbox(b *testing.B) {
 		}
 	})
 	for name, l := range map[string]cli.Launcher{"container": inside, "host": outside} {
-		cmd := cli.Command{Path: "sh", Args: []string{"-c", "echo; exec cat"}, Dir: o.Projects[0], Env: []string{"PATH=/usr/bin:/bin"}}
+		cmd := cli.Command{Path: "sh", Args: []string{"-c", "echo; exec cat"}, Dir: o.Projects[0],
+			Env: []string{"PATH=/usr/bin:/bin"}}
 		b.Run(name+"/start", func(b *testing.B) { benchStart(b, l, cmd) })
 		b.Run(name+"/line", func(b *testing.B) { benchLine(b, l, cmd) })
 	}
@@ -66,7 +67,8 @@ func benchLine(b *testing.B, l cli.Launcher, cmd cli.Command) {
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		if _, err := io.WriteString(p.Stdin(), "a line of some length, as agents print them all day long\n"); err != nil {
+		if _, err := io.WriteString(p.Stdin(),
+			"a line of some length, as agents print them all day long\n"); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := out.ReadString('\n'); err != nil {

@@ -102,7 +102,8 @@ func (b Build) filesError(err error) error {
 }
 
 func addFile(t *tar.Writer, name string, mode fs.FileMode, content []byte) error {
-	if err := t.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: int64(mode), Size: int64(len(content))}); err != nil {
+	if err := t.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: int64(mode),
+		Size: int64(len(content))}); err != nil {
 		return err
 	}
 	_, err := t.Write(content)

@@ -12,7 +12,8 @@ import (
 // instructions returns the lines of a Dockerfile, with continued lines joined and without comments.
 func instructions(raw string) []string {
 	var all []string
-	joined := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(raw, ""), "")
+	joined := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(raw, ""),
+		"")
 	for line := range strings.Lines(joined) {
 		if line = strings.TrimSpace(line); line != "" {
 			all = append(all, line)
@@ -101,7 +102,8 @@ func TestTagOfABuild(t *testing.T) {
 		return tag
 	}
 	one := tag(Build{Dir: dir})
-	all := []string{one, tag(Build{Dir: dir, Args: map[string]string{"A": "1"}}), tag(Build{Dir: dir, Args: map[string]string{"A": "2"}}), tag(Build{})}
+	all := []string{one, tag(Build{Dir: dir, Args: map[string]string{"A": "1"}}),
+		tag(Build{Dir: dir, Args: map[string]string{"A": "2"}}), tag(Build{})}
 	if slices.Sort(all); len(slices.Compact(all)) != 4 {
 		t.Errorf("the tags are %q", all)
 	}

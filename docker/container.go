@@ -164,14 +164,14 @@ func (e *Engine) startContainer(ctx context.Context, c container.InspectResponse
 		return &Error{
 			Reason: fmt.Sprintf("the sandbox's container cannot be started: %s",
 				cli.Shorten(lastLine(err.Error()), 200)),
-			Fix: "it is made anew for the next message", Err: err, gone: true,
+			Fix: "your next message creates it again", Err: err, gone: true,
 		}
 	}
 	return e.describe("start the sandbox's container", err)
 }
 
 // remove removes a container with all its processes and anonymous volumes. It returns nil if the container does not
-// exist. It unpauses a paused container first, because some engines wait for ever for frozen processes to exit.
+// exist. It unpauses a paused container first, because some engines wait forever for frozen processes to exit.
 func (e *Engine) remove(ctx context.Context, id string) error {
 	ctx, cancel := e.workContext(ctx)
 	defer cancel()
@@ -212,15 +212,15 @@ const removedPoll = 50 * time.Millisecond
 func stoppedError(c container.InspectResponse, there bool) *Error {
 	switch {
 	case !there:
-		return &Error{Reason: "the sandbox's container was removed", Fix: "it is made anew for the next message",
+		return &Error{Reason: "the sandbox's container was removed", Fix: "your next message creates it again",
 			gone: true}
 	case c.State.Paused:
-		return &Error{Reason: "the sandbox's container was paused", Fix: "it is woken for the next message"}
+		return &Error{Reason: "the sandbox's container was paused", Fix: "your next message resumes it"}
 	case c.State.OOMKilled && !c.State.Running:
 		return &Error{Reason: "the sandbox ran out of memory and was ended", Fix: "give it a higher memory limit",
 			gone: true}
 	case !c.State.Running:
-		return &Error{Reason: "the sandbox's container was stopped", Fix: "it is started for the next message",
+		return &Error{Reason: "the sandbox's container was stopped", Fix: "your next message starts it",
 			gone: true}
 	}
 	return nil

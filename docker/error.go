@@ -64,15 +64,16 @@ func (e *Engine) describe(what string, err error) error {
 		return nil
 	case errors.As(err, &own):
 		return own
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, os.ErrDeadlineExceeded):
 		return &Error{Reason: fmt.Sprintf("Docker at %s did not %s in time", e.host, what),
-			Fix: "look whether it works: `docker info`", Err: err}
+			Fix: "check that it works: `docker info`", Err: err}
 	case errors.Is(err, syscall.EACCES):
 		return &Error{Reason: fmt.Sprintf("ductor may not use Docker at %s", e.host),
-			Fix: "add its user to the group docker, and start ductor anew", Err: err}
+			Fix: "add its user to the group docker, and restart ductor", Err: err}
 	case isConnectionError(err):
 		return &Error{Reason: fmt.Sprintf("Docker at %s cannot be reached (%s)", e.host, lastCause(err)),
-			Fix: "start it, or correct where it is in the configuration", Err: err}
+			Fix: "start it, or fix its address in the configuration", Err: err}
 	}
 	if isFull(err) {
 		return e.diskFullError(err)
@@ -94,12 +95,12 @@ func containsText(err, other error) bool {
 
 func (e *Engine) diskFullError(err error) *Error {
 	return &Error{Reason: fmt.Sprintf("the disk of the sandbox is full (Docker at %s)", e.host),
-		Fix: "make room there", Err: err}
+		Fix: "free some space there", Err: err}
 }
 
 func noProcessSlot(err error) *Error {
 	return &Error{Reason: "there is no room for another process in the sandbox's container",
-		Fix: "raise the sandbox's `pids`, or end what runs there", Err: err}
+		Fix: "raise the sandbox's `pids`, or stop something that runs there", Err: err}
 }
 
 // isConnectionError reports whether the connection to the engine failed. It returns false for an error with which the

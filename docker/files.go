@@ -34,7 +34,7 @@ func (l *Launcher) WriteFile(ctx context.Context, dir, below string, content []b
 // maxRealBytes limits a list of resolved paths.
 const maxRealBytes = 16 << 20
 
-// RealPaths resolves links inside the container; see rooted.RealPaths. It returns the errors of ReadFile.
+// RealPaths returns the errors of ReadFile; see rooted.RealPaths.
 func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string, err error) {
 	in, err := json.Marshal(paths)
 	if err != nil {

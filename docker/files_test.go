@@ -18,7 +18,8 @@ func TestFilesOfAContainer(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	dir := o.Projects[0]
 	over := t.TempDir() // hides a directory of the project
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "out"), 0o777), os.Chmod(dir, 0o777), os.Symlink("/etc/passwd", filepath.Join(dir, "link")), os.Chmod(over, 0o755)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "out"), 0o777), os.Chmod(dir, 0o777),
+		os.Symlink("/etc/passwd", filepath.Join(dir, "link")), os.Chmod(over, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	dockertest.Write(t, filepath.Join(dir, "out", "a.txt"), "of this machine", 0o644)
@@ -35,17 +36,21 @@ func TestFilesOfAContainer(t *testing.T) {
 	if got, err := s.ReadFile(t.Context(), dir, "out/large", 1<<20); err != nil || string(got) != large {
 		t.Errorf("of %d bytes it reads %d, %v", len(large), len(got), err)
 	}
-	for below, want := range map[string]rooted.Refusal{"link": rooted.Link, "none": rooted.NotThere, "out": rooted.Directory, "private": rooted.Failed, "../x": rooted.NotThere} {
+	for below, want := range map[string]rooted.Refusal{"link": rooted.Link, "none": rooted.NotThere,
+		"out": rooted.Directory, "private": rooted.Failed, "../x": rooted.NotThere} {
 		_, err := s.ReadFile(t.Context(), dir, below, 100)
 		if own := (*rooted.Error)(nil); !errors.As(err, &own) || own.Refusal != want {
 			t.Errorf("%s: %v, want %s", below, err, want)
 		}
 	}
-	if all, err := s.ListFiles(t.Context(), dir, "out"); err != nil || len(all) != 2 || all[0] != (rooted.Entry{Name: "a.txt", Size: 18}) {
+	if all, err := s.ListFiles(t.Context(), dir, "out"); err != nil || len(all) != 2 ||
+		all[0] != (rooted.Entry{Name: "a.txt", Size: 18}) {
 		t.Errorf("it lists %+v, %v", all, err)
 	}
-	named := []string{filepath.Join(dir, "link"), filepath.Join(dir, "out/a.txt"), filepath.Join(dir, "none"), "/proc/self/cwd"}
-	if got, err := s.RealPaths(t.Context(), named); err != nil || !slices.Equal(got[:3], []string{"/etc/passwd", named[1], named[2]}) || got[3] == named[3] {
+	named := []string{filepath.Join(dir, "link"), filepath.Join(dir, "out/a.txt"), filepath.Join(dir, "none"),
+		"/proc/self/cwd"}
+	if got, err := s.RealPaths(t.Context(), named); err != nil ||
+		!slices.Equal(got[:3], []string{"/etc/passwd", named[1], named[2]}) || got[3] == named[3] {
 		t.Errorf("it resolves %v, %v", got, err)
 	}
 	if err := s.WriteFile(t.Context(), dir, "made.txt", []byte("made")); err != nil {

@@ -190,7 +190,7 @@ const maxAnswer = 4 << 20
 func (p *remote) callHomes(ctx context.Context, in *bytes.Buffer, dir string, args ...string) ([]homes.Home, error) {
 	answer, err := p.callRunner(ctx, in, nil, append([]string{homes.Verb, dir}, args...)...)
 	if err == nil && answer.Error != "" {
-		err = &Error{Reason: "a home in the sandbox cannot be kept (" + answer.Error + ")"}
+		err = &Error{Reason: "a home in the sandbox cannot be stored (" + answer.Error + ")"}
 		if isFull(err) {
 			err = p.engine.diskFullError(err)
 		}
@@ -244,7 +244,7 @@ func (p *remote) runProgram(ctx context.Context, in *bytes.Buffer, env, args []s
 		return p.engine.describe("see to files in the sandbox", context.Cause(ctx))
 	case errors.Is(err, errVersion):
 		return &Error{
-			Reason: "the sandbox's container holds another version of ductor-runner",
+			Reason: "the sandbox's container contains another version of ductor-runner",
 			Fix:    "it is replaced as soon as nothing runs in it", Err: err,
 		}
 	case err != nil:

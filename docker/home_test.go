@@ -63,14 +63,17 @@ func TestHomesOfSessions(t *testing.T) {
 	}
 	dockertest.Write(t, filepath.Join(skills, "deep", "one"), "skill", 0o644)
 	o.ReadOnlyRoot, o.User = true, "1234:1235"
-	o.HomeSeeds = []Seed{{From: key, To: ".agent/key"}, {From: skills, To: ".agent/skills"}, {From: from + "/none", To: "none", Optional: true}}
+	o.HomeSeeds = []Seed{{From: key, To: ".agent/key"}, {From: skills, To: ".agent/skills"}, {From: from + "/none",
+		To: "none", Optional: true}}
 	s := newSandbox(t, o)
 
 	one, two := s.home("s-1"), s.home("../a name/that is none")
 	if one != "/ductor/home/sessions/s-1" || strings.Contains(two, "..") || filepath.Dir(two) != filepath.Dir(one) {
 		t.Fatalf("the homes are %s and %s", one, two)
 	}
-	if got := s.output(one, `cat ~/.agent/key ~/.agent/skills/deep/one; ls -a ~; stat -c %a ~ ~/.agent/key; echo mine >~/mine; echo $HOME`); got !=
+	if got := s.output(one,
+		`cat ~/.agent/key ~/.agent/skills/deep/one; ls -a ~
+		stat -c %a ~ ~/.agent/key; echo mine >~/mine; echo $HOME`); got !=
 		"oldskill.\n..\n.agent\n700\n600\n/ductor/home/sessions/s-1\n" {
 		t.Errorf("the first home: %q", got)
 	}
@@ -186,7 +189,8 @@ func TestSharedFiles(t *testing.T) {
 			o.Shared, o.ReadOnlyRoot = []string{shared}, true
 			s := newSandbox(t, o)
 			file := filepath.Join(shared, "chat", "picture")
-			if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.Mkdir(filepath.Join(shared, "other chat"), 0o755)); err != nil {
+			if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.Mkdir(filepath.Join(shared, "other chat"),
+				0o755)); err != nil {
 				t.Fatal(err)
 			}
 			dockertest.Write(t, file, "first", 0o644)
@@ -216,7 +220,8 @@ func TestSharedFiles(t *testing.T) {
 			if got := s.output(homeDir, `cat `+own, own); got != "be brief" {
 				t.Errorf("a program that is told to read a file reads %q", got)
 			}
-			dockertest.Docker(t, "exec", "-u", "0", o.containerName(), "sh", "-c", "chmod u+w "+own+" && echo be rude >"+own)
+			dockertest.Docker(t, "exec", "-u", "0", o.containerName(), "sh", "-c",
+				"chmod u+w "+own+" && echo be rude >"+own)
 			if got := s.output(homeDir, `cat `+own, own); got != "be brief" {
 				t.Errorf("after another program changed the file, it reads %q", got)
 			}
@@ -265,16 +270,21 @@ func (s *sandbox) expectDirectories(shared string) {
 func (s *sandbox) expectNothingElse(shared, outside string) {
 	link, dirLink, big := filepath.Join(shared, "link"), filepath.Join(shared, "up"), filepath.Join(shared, "big")
 	chatLink := filepath.Join(shared, "chat link")
-	err := errors.Join(os.Symlink(outside, link), os.Symlink(filepath.Dir(outside), dirLink), os.Symlink("other chat", chatLink),
+	err := errors.Join(os.Symlink(outside, link), os.Symlink(filepath.Dir(outside), dirLink),
+		os.Symlink("other chat", chatLink),
 		os.WriteFile(big, nil, 0o644), os.Truncate(big, maxBringBytes+1))
 	if err != nil {
 		s.Fatal(err)
 	}
 	for _, c := range []struct{ file, word string }{
-		{outside, "not in a directory of ductor's"}, {"/etc/passwd", "not in a directory"}, {"picture", "not in a directory"},
-		{shared, "not in a directory"}, {filepath.Join(shared, "..", filepath.Base(filepath.Dir(outside)), "secret"), "not in a directory"},
-		{link, "a link is on the way"}, {filepath.Join(dirLink, "secret"), "a link is on the way"}, {filepath.Join(shared, "none"), "is not there"},
-		{chatLink, "a link is on the way"}, {filepath.Join(chatLink, "secret"), "a link is on the way"}, {big, "more than"},
+		{outside, "not in a directory of ductor's"}, {"/etc/passwd", "not in a directory"},
+		{"picture", "not in a directory"},
+		{shared, "not in a directory"}, {filepath.Join(shared, "..", filepath.Base(filepath.Dir(outside)), "secret"),
+			"not in a directory"},
+		{link, "a link is on the way"}, {filepath.Join(dirLink, "secret"), "a link is on the way"},
+		{filepath.Join(shared, "none"), "is not there"},
+		{chatLink, "a link is on the way"}, {filepath.Join(chatLink, "secret"), "a link is on the way"},
+		{big, "more than"},
 	} {
 		s.expectFailure(s.Bring(s.Context(), []string{c.file}), c.word)
 	}
@@ -300,23 +310,28 @@ func TestHelp(t *testing.T) {
 	if _, err := s.Help(t.Context(), env(home), geminiguard.Verb, id); err != nil {
 		t.Error(err)
 	}
-	if got := s.output(home, `cd $HOME/.gemini/tmp/p/chats; echo *; cat *`); strings.HasPrefix(got, filepath.Base(file)) || !strings.Contains(got, id) {
+	got := s.output(home, `cd $HOME/.gemini/tmp/p/chats; echo *; cat *`)
+	if strings.HasPrefix(got, filepath.Base(file)) || !strings.Contains(got, id) {
 		t.Errorf("afterwards there is %q", got)
 	}
 	query, found := `{"Homes":["HOME/.gemini"],"Globs":["tmp/*/chats/*"],"Has":"`+id+`","Most":5}`, []files.File(nil)
-	if raw, err := s.Help(t.Context(), env(home), files.Verb, query); err != nil || json.Unmarshal(raw, &found) != nil || len(found) != 1 || !bytes.Contains(found[0].Head, []byte(id)) {
+	if raw, err := s.Help(t.Context(), env(home), files.Verb, query); err != nil ||
+		json.Unmarshal(raw, &found) != nil || len(found) != 1 || !bytes.Contains(found[0].Head, []byte(id)) {
 		t.Errorf("the files there are %+v, %v", found, err)
 	}
 	s.output(home, `mkdir -p $HOME/.claude/skills/deploy; echo there >$HOME/.claude/skills/deploy/SKILL.md`)
 	var skill []skills.File
-	if raw, err := s.Help(t.Context(), env(home), skills.Verb, o.Projects[0], "deploy"); err != nil || json.Unmarshal(raw, &skill) != nil || len(skill) != 1 || skill[0].Text != "there\n" {
+	if raw, err := s.Help(t.Context(), env(home), skills.Verb, o.Projects[0], "deploy"); err != nil ||
+		json.Unmarshal(raw, &skill) != nil || len(skill) != 1 || skill[0].Text != "there\n" {
 		t.Errorf("the skill there is %+v, %v", skill, err)
 	}
 	var own *Error
-	if _, err := s.Help(t.Context(), env(home), geminiguard.Verb); !errors.As(err, &own) || !strings.Contains(own.Reason, "want one argument: a session") {
+	if _, err := s.Help(t.Context(), env(home), geminiguard.Verb); !errors.As(err, &own) ||
+		!strings.Contains(own.Reason, "want one argument: a session") {
 		t.Errorf("one that fails: %v", err)
 	}
-	if _, err := s.Help(t.Context(), env(home), "what-a-later-ductor-asks"); !errors.As(err, &own) || !strings.Contains(own.Reason, "another version") {
+	if _, err := s.Help(t.Context(), env(home), "what-a-later-ductor-asks"); !errors.As(err, &own) ||
+		!strings.Contains(own.Reason, "another version") {
 		t.Errorf("one that the program there does not know: %v", err)
 	}
 }

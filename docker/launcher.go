@@ -106,12 +106,12 @@ func (l *Launcher) earlyExitError(ctx context.Context, err error) error {
 		return why
 	}
 	return &Error{
-		Reason: "what was started in the sandbox's container ended at once",
-		Fix:    "see that its limits of memory and processes leave room for it", Err: err,
+		Reason: "the program in the sandbox's container ended immediately",
+		Fix:    "raise its limits of memory and processes", Err: err,
 	}
 }
 
-// Help runs a helper of ductor-runner in the container (see its main), with the environment that a program would get.
+// Help implements cli.Helper.
 func (l *Launcher) Help(ctx context.Context, env []string, args ...string) (files []byte, err error) {
 	l.touch()
 	if err := l.remote.ensure(ctx); err != nil {
@@ -119,7 +119,7 @@ func (l *Launcher) Help(ctx context.Context, env []string, args ...string) (file
 	}
 	answer, err := l.remote.callRunner(ctx, nil, l.opts.environment(env, l.remote.getPath()), args...)
 	if err == nil && answer.Error != "" {
-		err = &Error{Reason: "files of an agent in the sandbox cannot be looked after (" + answer.Error + ")"}
+		err = &Error{Reason: "ductor cannot access an agent's files in the sandbox (" + answer.Error + ")"}
 	}
 	return answer.Files, err
 }
@@ -281,7 +281,7 @@ func (l *Launcher) Close() error {
 	return err
 }
 
-// Enter returns a command line that runs a program in a directory of the container; see cli.Enterer.
+// Enter implements cli.Enterer.
 func (l *Launcher) Enter(dir, home string) []string {
 	words := []string{"docker"}
 	if host := l.opts.Engine.Host(); host != "" {

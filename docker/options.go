@@ -179,7 +179,8 @@ func (o Options) check() error {
 // reserved reports whether a mount would hide ductor's directories or expose the engine itself.
 func reserved(target string) bool {
 	target = filepath.Clean(target)
-	for _, own := range []string{"/", stateDir, runsDir, programDir, "/proc", "/sys", "/dev", "/var/run/docker.sock", "/run/docker.sock"} {
+	for _, own := range []string{"/", stateDir, runsDir, programDir, "/proc", "/sys", "/dev", "/var/run/docker.sock",
+		"/run/docker.sock"} {
 		if target == own || strings.HasPrefix(target, programDir+"/") || strings.HasPrefix(target, runsDir+"/") {
 			return true
 		}

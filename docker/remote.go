@@ -100,16 +100,16 @@ func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 // isOurs reports whether a container has ductor-runner in it.
 func isOurs(c container.InspectResponse) bool { return c.Config.Labels[labelRunner] != "" }
 
-// Restart kills all processes in the container and starts it again.
+// Restart implements runner.Remote.
 func (p *remote) Restart(ctx context.Context) error {
-	p.log.Warn("restart a sandbox in which nothing can be started any more", "sandbox", p.opts.Name)
+	p.log.Warn("restart a sandbox that cannot start processes", "sandbox", p.opts.Name)
 	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
-	return p.engine.describe("start the sandbox's container anew",
+	return p.engine.describe("restart the sandbox's container",
 		p.engine.api.ContainerRestart(ctx, p.name, container.StopOptions{Timeout: new(int)}))
 }
 
-// Program returns the digest and the path of the runner that the container should have.
+// Program implements runner.Remote. The identity is a digest.
 func (p *remote) Program() (id, path string) {
 	id, _ = p.sources.runner(p.opts, "") // if it cannot be read, any runner in the container will do
 	return id, p.opts.Runner
@@ -281,7 +281,7 @@ func (p *remote) createError(err error) error {
 		return &Error{
 			Reason: fmt.Sprintf("a directory of the sandbox is not on the machine of Docker at %s (%s)",
 				p.engine.host, lastCause(err)),
-			Fix: "make it there, at the same path", Err: err,
+			Fix: "create it there, at the same path", Err: err,
 		}
 	}
 	return p.engine.describe("make the sandbox's container", err)

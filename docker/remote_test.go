@@ -45,11 +45,11 @@ func TestSecondEngine(t *testing.T) {
 	here := newSandbox(t, testOptions(t, first))
 	here.runTurn()
 	certs := dockertest.Certs(t)
-	port := dockertest.FreePort(t)
-	own := startEngine(t, "--host", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--tlsverify",
+	host := fmt.Sprintf("tcp://127.0.0.1:%d", dockertest.FreePort(t))
+	own := startEngine(t, "--host", host, "--tlsverify",
 		"--tlscacert", certs+"/ca.pem", "--tlscert", certs+"/server.pem", "--tlskey", certs+"/server-key.pem")
 	tlsOptions := EngineOptions{
-		Host: fmt.Sprintf("tcp://127.0.0.1:%d", port), CA: certs + "/ca.pem", Cert: certs + "/client.pem", Key: certs + "/client-key.pem",
+		Host: host, CA: certs + "/ca.pem", Cert: certs + "/client.pem", Key: certs + "/client-key.pem",
 	}
 	t.Run("tls", func(t *testing.T) {
 		second := connectTo(t, tlsOptions)
@@ -120,7 +120,8 @@ func TestSecondEngine(t *testing.T) {
 // still report how it ended.
 func (s *sandbox) awaitEngineEnd(p cli.Process) {
 	s.Helper()
-	if _, err := io.ReadAll(p.Stdout()); err != nil && !strings.Contains(err.Error(), "the sandbox's container was stopped") {
+	if _, err := io.ReadAll(p.Stdout()); err != nil &&
+		!strings.Contains(err.Error(), "the sandbox's container was stopped") {
 		s.expectFailure(err, "cannot be reached")
 	}
 	<-p.Done()

@@ -104,7 +104,8 @@ func TestRunOfAKilledDuctorContinues(t *testing.T) {
 	began := time.Now()
 	s.stop(p)
 	t.Logf("ended in %s", time.Since(began).Round(time.Millisecond))
-	if bridges := strings.Count(dockertest.Docker(t, "top", o.containerName(), "-eo", "pid,args"), "ductor-runner connect"); bridges > 1 {
+	if bridges := strings.Count(dockertest.Docker(t, "top", o.containerName(), "-eo", "pid,args"),
+		"ductor-runner connect"); bridges > 1 {
 		t.Errorf("%d bridges are left, some of them the killed ductor's", bridges)
 	}
 	s.runTurn()
@@ -166,7 +167,8 @@ func TestChangedSettingsReplaceTheContainer(t *testing.T) {
 		t.Errorf("in the new container %q, %v", out, err)
 	}
 	next.stop(q)
-	if again := dockertest.Docker(t, "inspect", "-f", "{{.Id}} {{.HostConfig.Memory}}", o.containerName()); again == id || !strings.HasSuffix(again, " 209715200") {
+	if again := dockertest.Docker(t, "inspect", "-f", "{{.Id}} {{.HostConfig.Memory}}",
+		o.containerName()); again == id || !strings.HasSuffix(again, " 209715200") {
 		t.Errorf("the container is %s", again)
 	}
 	if out, err := io.ReadAll(p.Stdout()); err != nil {
@@ -192,7 +194,8 @@ func TestIdleContainerIsRetired(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if _, used, err := l.Size(t.Context()); err != nil || time.Since(used) > time.Minute || !used.Equal(usedAt(o.Dir, o.containerName())) {
+	if _, used, err := l.Size(t.Context()); err != nil || time.Since(used) > time.Minute ||
+		!used.Equal(usedAt(o.Dir, o.containerName())) {
 		t.Errorf("the next ductor thinks that it was used %s, %v", used, err)
 	}
 	if done, err := s.Retire(t.Context(), 0); !done || err != nil {
@@ -215,9 +218,11 @@ func TestConfinement(t *testing.T) {
 	o.Mounts = []Mount{{Source: "/etc/hostname", Target: homeDir + "/.config/name"}}
 	s := newSandbox(t, o)
 	s.env = []string{"SSH_AUTH_SOCK=/run/agent"}
-	p := s.start(`id -u; id -g; cat ~/.agent/key; echo; touch ~/x ~/.config/y /tmp/z && echo home; touch /usr/x 2>/dev/null || echo read-only
+	p := s.start(`id -u; id -g; cat ~/.agent/key; echo; touch ~/x ~/.config/y /tmp/z && echo home
+touch /usr/x 2>/dev/null || echo read-only
 touch ~/.config/name 2>/dev/null || echo ro-mount
-grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr '\t\n' '  '; echo; echo "[$SSH_AUTH_SOCK]$HOME"; ls /sys/class/net; ls /var/run/docker.sock 2>/dev/null`)
+grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr '\t\n' '  '; echo
+echo "[$SSH_AUTH_SOCK]$HOME"; ls /sys/class/net; ls /var/run/docker.sock 2>/dev/null`)
 	out, err := io.ReadAll(p.Stdout())
 	want := "1234\n1235\nk3y\nhome\nread-only\nro-mount\nCapEff: 0000000000000000 NoNewPrivs: 1 \n[]/ductor/home\nlo\n"
 	if err != nil || string(out) != want {
@@ -237,7 +242,8 @@ func TestContainerOfAnOlderDuctorIsRemoved(t *testing.T) {
 	s := newSandbox(t, o)
 	s.runTurn()
 	dockertest.Docker(t, "rm", "-f", o.containerName())
-	dockertest.Docker(t, "run", "-d", "--network", "none", "--name", o.containerName(), "--label", labelOwner+"="+o.Owner, "--label", "ductor.supervisor=old", o.Image, "sleep", "600")
+	dockertest.Docker(t, "run", "-d", "--network", "none", "--name", o.containerName(), "--label",
+		labelOwner+"="+o.Owner, "--label", "ductor.supervisor=old", o.Image, "sleep", "600")
 	next := newSandbox(t, o)
 	if left, err := next.Left(t.Context()); err != nil || len(left) > 0 {
 		t.Errorf("left is %+v, %v", left, err)

@@ -218,7 +218,7 @@ type bundle struct {
 
 type item struct {
 	below   string
-	version // zero for a directory
+	version version // zero for a directory
 }
 
 func (i item) isDir() bool { return i.version == version{} }
@@ -243,7 +243,7 @@ func (b *bundle) addPath(below string) error {
 			b.found = append(b.found, item{path.Join(below, e.Name()), version{info.Size(), info.ModTime()}})
 		}
 	}
-	slices.SortStableFunc(b.found, func(x, y item) int { return y.when.Compare(x.when) })
+	slices.SortStableFunc(b.found, func(x, y item) int { return y.version.when.Compare(x.version.when) })
 	return nil
 }
 
@@ -279,15 +279,15 @@ func (b *bundle) selectMissing(known func(below string, v version) bool, left *i
 		if known(i.below, i.version) {
 			continue
 		}
-		if *left -= i.size; *left < 0 {
+		if *left -= i.version.size; *left < 0 {
 			return bringError(filepath.Join(b.dir, i.below),
 				fmt.Sprintf("more than %d MB at a time", maxBringBytes>>20), nil)
 		}
 		b.selected = append(b.selected, i)
 	}
 	for _, i := range b.found {
-		if !slices.Contains(b.named, i) && !known(i.below, i.version) && i.size <= *left {
-			*left -= i.size
+		if !slices.Contains(b.named, i) && !known(i.below, i.version) && i.version.size <= *left {
+			*left -= i.version.size
 			b.selected = append(b.selected, i)
 		}
 	}
@@ -334,12 +334,13 @@ func (b *bundle) writeItem(archive *tree, c item) error {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // it was replaced in the meantime
 		return bringError(filepath.Join(b.dir, c.below), "it is no file", err)
 	}
-	h := &tar.Header{Name: c.below, Typeflag: tar.TypeReg, Mode: 0o444, Size: c.size, ModTime: c.when}
+	h := &tar.Header{Name: c.below, Typeflag: tar.TypeReg, Mode: 0o444, Size: c.version.size,
+		ModTime: c.version.when}
 	if err := archive.WriteHeader(h); err != nil {
 		return err
 	}
-	n, err := io.Copy(archive, io.LimitReader(f, c.size))
-	if err == nil && n < c.size {
+	n, err := io.Copy(archive, io.LimitReader(f, c.version.size))
+	if err == nil && n < c.version.size {
 		err = bringError(filepath.Join(b.dir, c.below), "it changed while it was read", nil)
 	}
 	return err

@@ -63,8 +63,8 @@ func silentOn(t testing.TB, word string) *Engine {
 	return filteredEngine(t, func(request []byte) (pass bool) { return !bytes.Contains(request, []byte(word)) })
 }
 
-// filteredEngine is the machine's engine, with a function that checks each request first. After it rejects one, the connection
-// stays silent.
+// filteredEngine is the machine's engine, with a function that checks each request first. After it rejects one, the
+// connection stays silent.
 func filteredEngine(t testing.TB, look func(request []byte) (pass bool)) *Engine {
 	t.Helper()
 	return relay(t, time.Second, func(conn net.Conn) {
@@ -109,7 +109,8 @@ func TestAnImageThatIsRemovedInBetweenIsMadeAgain(t *testing.T) {
 	o.Engine = filteredEngine(t, func(request []byte) bool {
 		if removed == 0 && bytes.Contains(request, []byte("/containers/create?name=")) {
 			removed++
-			if out, err := exec.Command("docker", "-H", dockertest.Host(), "rmi", images[len(images)-1]).CombinedOutput(); err != nil {
+			if out, err := exec.Command("docker", "-H", dockertest.Host(), "rmi",
+				images[len(images)-1]).CombinedOutput(); err != nil {
 				t.Errorf("%s, %v", out, err)
 			}
 		}
@@ -120,7 +121,7 @@ func TestAnImageThatIsRemovedInBetweenIsMadeAgain(t *testing.T) {
 	}
 }
 
-// withDeadline returns the error of a function that must not block for ever.
+// withDeadline returns the error of a function that must not block forever.
 func withDeadline(t testing.TB, do func(ctx context.Context) error) error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -134,14 +135,15 @@ func withDeadline(t testing.TB, do func(ctx context.Context) error) error {
 	}
 }
 
-// An engine that accepts every request and answers none blocks no caller for ever.
+// An engine that accepts every request and answers none blocks no caller forever.
 func TestEngineThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {
 		e := silentEngine(t)
 		e.remote = remote
 		o := Options{
-			Engine: e, Owner: "me", Name: "x", Dir: t.TempDir(), Runner: dockertest.Tool(t, dockertest.Runner), Image: "any",
+			Engine: e, Owner: "me", Name: "x", Dir: t.TempDir(), Image: "any",
+			Runner:   dockertest.Tool(t, dockertest.Runner),
 			Projects: []string{t.TempDir()}, Shared: []string{t.TempDir()},
 		}
 		file := filepath.Join(o.Shared[0], "file")
@@ -157,7 +159,10 @@ func TestEngineThatNeverAnswers(t *testing.T) {
 			return err
 		})
 		fails("left", func(ctx context.Context) error { _, err := s.Left(ctx); return err })
-		fails("attach", func(ctx context.Context) error { _, err := s.Attach(ctx, cli.LeftRun{Run: "RUN"}, 0); return err })
+		fails("attach", func(ctx context.Context) error {
+			_, err := s.Attach(ctx, cli.LeftRun{Run: "RUN"}, 0)
+			return err
+		})
 		fails("prepare", s.Prepare)
 		fails("retire", func(ctx context.Context) error { _, err := s.Retire(ctx, 0); return err })
 		fails("home", func(ctx context.Context) error { _, err := s.Home(ctx, "one"); return err })
@@ -180,7 +185,8 @@ func TestEngineThatNeverAnswers(t *testing.T) {
 func TestEngineThatStopsAnswering(t *testing.T) {
 	t.Parallel()
 	machine := needEngine(t)
-	for _, word := range []string{"/_ping", "/images/", "/containers/create", "/archive", "/start HTTP", "/exec HTTP", "/exec/"} {
+	for _, word := range []string{"/_ping", "/images/", "/containers/create", "/archive", "/start HTTP",
+		"/exec HTTP", "/exec/"} {
 		t.Run(strings.Trim(word, "/"), func(t *testing.T) {
 			t.Parallel()
 			o := testOptions(t, machine)
@@ -206,7 +212,8 @@ func TestTimeoutsAreReportedAsTimeouts(t *testing.T) {
 		context.DeadlineExceeded, fmt.Errorf("exec: %w", context.Canceled),
 		fmt.Errorf("exec: %w", &net.OpError{Op: "read", Net: "unix", Err: os.ErrDeadlineExceeded}),
 	} {
-		if err := e.describe("start a program", late); !strings.Contains(err.Error(), "did not start a program in time") {
+		if err := e.describe("start a program",
+			late); !strings.Contains(err.Error(), "did not start a program in time") {
 			t.Errorf("%v is told as %v", late, err)
 		}
 	}

@@ -92,7 +92,7 @@ func (b Build) state() (string, error) {
 }
 
 var errNoRunner = &Error{
-	Reason: "the program ductor-runner is not there, which runs in every container",
+	Reason: "the program ductor-runner, which runs in every container, is missing",
 	Fix:    "install it beside ductor, or build it: CGO_ENABLED=0 go build ./cmd/ductor-runner",
 }
 
@@ -129,8 +129,8 @@ func machines() map[string]elf.Machine {
 func checkRunner(program *os.File, architecture string) error {
 	f, err := elf.NewFile(program)
 	if err != nil {
-		return &Error{Reason: "ductor-runner is no program for Linux",
-			Fix: "build it anew: CGO_ENABLED=0 go build ./cmd/ductor-runner", Err: err}
+		return &Error{Reason: "ductor-runner is not a program for Linux",
+			Fix: "rebuild it: CGO_ENABLED=0 go build ./cmd/ductor-runner", Err: err}
 	}
 	if want, known := machines()[architecture]; known && want != f.Machine {
 		return &Error{

@@ -20,7 +20,8 @@ func TestStatus(t *testing.T) {
 	is := func(image, state State) {
 		t.Helper()
 		got, err := s.Status(t.Context())
-		if err != nil || got.ImageIs != image || got.Is != state || got.Version == "" || got.OS != "linux" || got.Arch == "" || got.Image == "" {
+		if err != nil || got.ImageIs != image || got.Is != state || got.Version == "" || got.OS != "linux" ||
+			got.Arch == "" || got.Image == "" {
 			t.Errorf("the status is %+v, %v", got, err)
 		}
 	}
@@ -38,7 +39,8 @@ func TestStatus(t *testing.T) {
 		image  State
 	}{
 		{"to fetch", func(o *Options) { o.Image, o.Pull = "no-such-image:1", true }, StateToFetch},
-		{"to build", func(o *Options) { o.Image, o.Build = "", &Build{Args: map[string]string{"NOBODY": "ever"}} }, StateToBuild},
+		{"to build", func(o *Options) { o.Image, o.Build = "", &Build{Args: map[string]string{"NOBODY": "ever"}} },
+			StateToBuild},
 	} {
 		o := o
 		c.change(&o)
@@ -82,7 +84,8 @@ func TestOldImagesGo(t *testing.T) {
 	o := testOptions(t, e)
 	o.Image, o.Build = "", &Build{Dir: t.TempDir(), Network: NetworkNone}
 	dockerfileOf := func(text string) {
-		dockertest.Write(t, filepath.Join(o.Build.Dir, "Dockerfile"), "FROM "+machineImage(t, e)+"\nENV OLD="+text+o.Owner+"\n", 0o644)
+		dockertest.Write(t, filepath.Join(o.Build.Dir, "Dockerfile"),
+			"FROM "+machineImage(t, e)+"\nENV OLD="+text+o.Owner+"\n", 0o644)
 	}
 	dockerfileOf("one")
 	other := o
@@ -130,7 +133,8 @@ func TestOldImagesGo(t *testing.T) {
 func (s *sandbox) images() []string {
 	s.Helper()
 	all, err := s.Images(s.Context())
-	if err != nil || len(all) != 2 || !strings.HasPrefix(all[0], builtImages) || !strings.HasPrefix(all[1], fittedImages) {
+	if err != nil || len(all) != 2 || !strings.HasPrefix(all[0], builtImages) ||
+		!strings.HasPrefix(all[1], fittedImages) {
 		s.Fatalf("it wants %v, %v", all, err)
 	}
 	return all

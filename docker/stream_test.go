@@ -23,15 +23,18 @@ func TestStreamOfAContainer(t *testing.T) {
 		{"cut in a head", piece(1, "one") + "\x01\x00", "one", "unexpected EOF"},
 		{"cut in a piece", piece(1, "one")[:9], "o", ""},
 		{"no stream at all", "OCI runtime exec failed: no such file", "", "OCI runtime exec failed"},
-		{"an engine that starts nothing", piece(1, "OCI runtime exec failed: exec failed: no room\r\n"), "", "no program can be started in the sandbox's container: OCI runtime exec failed: exec failed: no room"},
-		{"an engine whose container ends", piece(1, "cannot exec in a stopped state: unknown\r\n"), "", "no program can be started in the sandbox's container: cannot exec in a stopped state: unknown"},
+		{"an engine that starts nothing", piece(1, "OCI runtime exec failed: exec failed: no room\r\n"), "",
+			"no program can be started in the sandbox's container: OCI runtime exec failed: exec failed: no room"},
+		{"an engine whose container ends", piece(1, "cannot exec in a stopped state: unknown\r\n"), "",
+			"no program can be started in the sandbox's container: cannot exec in a stopped state: unknown"},
 		{"a line of a program's", piece(1, "{}\n"), "{}\n", ""},
 		{"a frame that ends like a line", piece(1, "b\x00\x00\x00\x02\r\n"), "b\x00\x00\x00\x02\r\n", ""},
 		{"an unknown stream", piece(7, "x"), "", "the engine says"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := io.ReadAll(&execConn{r: bufio.NewReader(strings.NewReader(c.stream))})
-			if string(got) != c.want || (err != nil) != (c.wrong != "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			if string(got) != c.want || (err != nil) != (c.wrong != "") || err != nil &&
+				!strings.Contains(err.Error(), c.wrong) {
 				t.Errorf("%q, %v", got, err)
 			}
 		})

@@ -78,7 +78,8 @@ func (s *sandbox) stop(p cli.Process) {
 	s.expectNoProcesses(p.Run())
 }
 
-// expectNoProcesses expects that no process of a run exists on this machine, where a container's processes are visible too.
+// expectNoProcesses expects that no process of a run exists on this machine, where a container's processes are visible
+// too.
 func (s *sandbox) expectNoProcesses(run cli.RunID) {
 	s.Helper()
 	dockertest.Eventually(s, "nothing is left of the run", func() bool {
@@ -121,7 +122,8 @@ func (s *sandbox) startReady(script string) cli.Process {
 	return p
 }
 
-const deaf = `trap '' TERM HUP; setsid sh -c "trap '' TERM HUP; while :; do sleep 600; done" & while :; do sleep 600; done`
+const deaf = `trap '' TERM HUP
+setsid sh -c "trap '' TERM HUP; while :; do sleep 600; done" & while :; do sleep 600; done`
 
 func TestContainerTroubleInMidTurn(t *testing.T) {
 	t.Parallel()
@@ -213,7 +215,8 @@ func TestContainerWithoutRoomForAProcess(t *testing.T) {
 		s.expectFailure(err, "in the sandbox's container")
 		before := life()
 		if cut {
-			dockertest.Docker(t, "update", "--pids-limit", "40", o.containerName()) // so that there is no room then either
+			// the restarted container has no room either
+			dockertest.Docker(t, "update", "--pids-limit", "40", o.containerName())
 			killIn(t, o.containerName(), "ductor-runner connect")
 		}
 		s.stop(p)
@@ -250,14 +253,18 @@ func TestUnavailableSandboxes(t *testing.T) {
 			[]string{"cannot be reached", "start it"}},
 		{"no engine listens", func(o *Options) { o.Engine = engineAt(t, "tcp://127.0.0.1:1") },
 			[]string{"tcp://127.0.0.1:1 cannot be reached"}},
-		{"no image", func(o *Options) { o.Image = "no-such-image:1" }, []string{"has no image no-such-image:1", "docker pull"}},
-		{"no directory", func(o *Options) { o.Projects = append(o.Projects, "/no/such/directory") }, []string{"/no/such/directory", "make it there"}},
+		{"no image", func(o *Options) { o.Image = "no-such-image:1" }, []string{"has no image no-such-image:1",
+			"docker pull"}},
+		{"no directory", func(o *Options) { o.Projects = append(o.Projects, "/no/such/directory") },
+			[]string{"/no/such/directory", "create it there"}},
 		{"no runner", func(o *Options) { o.Runner = "/no/such/file" }, []string{"ductor-runner", "CGO_ENABLED=0"}},
-		{"a runner that is none", func(o *Options) { o.Runner = "/etc/passwd" }, []string{"no program for Linux"}},
+		{"a runner that is none", func(o *Options) { o.Runner = "/etc/passwd" }, []string{"not a program for Linux"}},
 		{"a runner that needs libraries", func(o *Options) { o.Runner = "/bin/ls" }, []string{"needs libraries"}},
 		{"no network", func(o *Options) { o.Network = "no-such-network" }, []string{"no-such-network"}},
-		{"no room for a process", func(o *Options) { o.PIDs = 9 }, []string{"the sandbox's container"}}, // which may end for lack of it
-		{"a seed that is not there", func(o *Options) { o.Seeds = []Seed{{From: "/no/such/seed", To: "x"}} }, []string{"/no/such/seed"}},
+		// the container may end because of the limit
+		{"no room for a process", func(o *Options) { o.PIDs = 9 }, []string{"the sandbox's container"}},
+		{"a seed that is not there", func(o *Options) { o.Seeds = []Seed{{From: "/no/such/seed", To: "x"}} },
+			[]string{"/no/such/seed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -323,7 +330,8 @@ func TestDiskFull(t *testing.T) {
 	o.StateSize, o.ReadOnlyRoot = 8<<20, true
 	s := newSandbox(t, o)
 	s.runTurn()
-	p := s.startReady(`head -c 20000000 /dev/zero >/ductor/runs/big 2>/dev/null; echo full; read go; head -c 300000 /dev/zero | tr '\0' x; echo; echo end`)
+	p := s.startReady(`head -c 20000000 /dev/zero >/ductor/runs/big 2>/dev/null; echo full; read go
+		head -c 300000 /dev/zero | tr '\0' x; echo; echo end`)
 	line := make([]byte, 5)
 	if _, err := io.ReadFull(p.Stdout(), line); err != nil {
 		t.Fatal(err)

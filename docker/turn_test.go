@@ -38,9 +38,10 @@ func TestScriptedAgentInAContainer(t *testing.T) {
 	cannot := clitest.Cannot{}
 	cannot.Leave(adopts, clitest.AdoptText, clitest.AdoptTool, clitest.AdoptEnded, clitest.AdoptUnsent,
 		clitest.DetachThenAbort, clitest.AbortAway)
-	cannot[clitest.AbortTool] = "its process ids are the container's own; trees are held by what every launcher is held to"
+	cannot[clitest.AbortTool] = "its process IDs are the container's own; the launcher's conformance tests cover process trees"
 	oneShot := maps.Clone(cannot)
-	oneShot.Leave("as live", clitest.Thinking, clitest.FailingTool, clitest.LongLine, clitest.ModelError, clitest.SecondTurn,
+	oneShot.Leave("as live", clitest.Thinking, clitest.FailingTool, clitest.LongLine, clitest.ModelError,
+		clitest.SecondTurn,
 		clitest.CrashInText, clitest.SilentExit, clitest.AbortDeaf, clitest.AbortBefore, clitest.CloseUnused)
 	for mode, cannot := range map[cli.Mode]clitest.Cannot{cli.Live: cannot, cli.OneShot: oneShot} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -91,12 +92,14 @@ func TestRealCodexInAContainer(t *testing.T) {
 	startModel(t, l)
 	p := codex.New(codex.Options{
 		ProviderOptions: cli.ProviderOptions{
-			Launcher: l, Path: "/opt/codex/codex", Env: func() []string { return real.Environ() }, AllowEnv: []string{"CODEX_*", "OPENAI_*"},
+			Launcher: l, Path: "/opt/codex/codex", Env: func() []string { return real.Environ() },
+			AllowEnv: []string{"CODEX_*", "OPENAI_*"},
 		},
 	})
 	ask := func(resume cli.AgentSessionID, prompt string) cli.Result {
 		t.Helper()
-		req := cli.Request{Dir: o.Projects[0], Permission: cli.Bypass, Prompt: prompt, Resume: resume, Turn: cli.TurnID(prompt)}
+		req := cli.Request{Dir: o.Projects[0], Permission: cli.Bypass, Prompt: prompt, Resume: resume,
+			Turn: cli.TurnID(prompt)}
 		session, err := p.Open(t.Context(), cli.OneShot, req)
 		if err != nil {
 			t.Fatal(err)
@@ -136,14 +139,16 @@ func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	modules := resolved(t, filepath.Join(filepath.Dir(real.Path), ".."))
-	for source, target := range map[string]string{program: "/opt/gemini", resolved(t, node): "/opt/node", resolved(t, "/lib"): "/lib", resolved(t, "/lib64"): "/lib64", modules: modules} {
+	for source, target := range map[string]string{program: "/opt/gemini", resolved(t, node): "/opt/node",
+		resolved(t, "/lib"): "/lib", resolved(t, "/lib64"): "/lib64", modules: modules} {
 		o.Mounts = append(o.Mounts, Mount{Source: source, Target: target})
 	}
 	o.Seeds = []Seed{{From: filepath.Join(real.Home, ".gemini"), To: ".gemini"}}
 	l := open(t, o)
 	startModel(t, l)
 	p := gemini.New(gemini.Options{
-		ProviderOptions: cli.ProviderOptions{Launcher: l, Path: "/opt/gemini", Env: real.Environ}, StateDir: filepath.Join(t.TempDir(), "state"),
+		ProviderOptions: cli.ProviderOptions{Launcher: l, Path: "/opt/gemini", Env: real.Environ},
+		StateDir:        filepath.Join(t.TempDir(), "state"),
 	})
 	ask := func(resume cli.AgentSessionID, prompt, want string) cli.AgentSessionID {
 		t.Helper()

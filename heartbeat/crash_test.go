@@ -23,8 +23,14 @@ func TestNothingTwiceAndNothingLost(t *testing.T) {
 		h.wall = day
 		st, err := h.Add(context.Background(), orchestrator.Job{
 			Conversation: here, Prompt: "look",
-			JobTiming: orchestrator.JobTiming{Schedule: rapid.SampledFrom([]string{"0 * * * *", "*/7 * * * *", "every 25m", "30 2 * * *"}).Draw(t, "schedule"), Zone: rapid.SampledFrom([]string{"UTC", "Europe/Paris"}).Draw(t, "zone"), Missed: rapid.SampledFrom([]string{orchestrator.MissedSkip, orchestrator.MissedOnce, orchestrator.MissedAll}).Draw(t, "missed"), Overlap: rapid.SampledFrom([]string{orchestrator.OverlapSkip, orchestrator.OverlapQueue}).Draw(t, "overlap")},
-			JobTurn:   orchestrator.JobTurn{Retries: rapid.IntRange(0, 2).Draw(t, "retries")},
+			JobTiming: orchestrator.JobTiming{Schedule: rapid.SampledFrom([]string{"0 * * * *", "*/7 * * * *",
+				"every 25m", "30 2 * * *"}).Draw(t, "schedule"),
+				Zone: rapid.SampledFrom([]string{"UTC", "Europe/Paris"}).Draw(t, "zone"),
+				Missed: rapid.SampledFrom([]string{orchestrator.MissedSkip, orchestrator.MissedOnce,
+					orchestrator.MissedAll}).Draw(t, "missed"),
+				Overlap: rapid.SampledFrom([]string{orchestrator.OverlapSkip,
+					orchestrator.OverlapQueue}).Draw(t, "overlap")},
+			JobTurn: orchestrator.JobTurn{Retries: rapid.IntRange(0, 2).Draw(t, "retries")},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -110,8 +116,10 @@ func validate(t *rapid.T, h *rig, st orchestrator.JobStatus) {
 	if stood != moments {
 		t.Fatalf("%d moments were due, and the runs stand for %d", moments, stood)
 	}
-	if len(h.runner.asked) != asked || len(h.runner.turns) != asked || cost != float64(asked) || now.Job.ID != st.Job.ID || now.CostUSD != cost {
-		t.Fatalf("%d turns were asked for by %d attempts; they cost %v by the runs and %v by the job", len(h.runner.asked), asked, cost, now.CostUSD)
+	if len(h.runner.asked) != asked || len(h.runner.turns) != asked || cost != float64(asked) ||
+		now.Job.ID != st.Job.ID || now.CostUSD != cost {
+		t.Fatalf("%d turns were asked for by %d attempts; they cost %v by the runs and %v by the job",
+			len(h.runner.asked), asked, cost, now.CostUSD)
 	}
 	if len(h.chat.reports) != told {
 		t.Fatalf("%d runs ended and the chat knows of %d", told, len(h.chat.reports))

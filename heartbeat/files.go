@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 )
 
-// Files returns a Shelf of the regular files in a directory and its subdirectories. It neither follows nor removes
+// Files returns a Dataset of the regular files in a directory and its subdirectories. It neither follows nor removes
 // links.
-func Files(dir string) Things {
-	return Things{List: func(ctx context.Context) ([]Thing, error) { return listFiles(ctx, dir) }}
+func Files(dir string) Items {
+	return Items{List: func(ctx context.Context) ([]Item, error) { return listFiles(ctx, dir) }}
 }
 
-func listFiles(ctx context.Context, dir string) ([]Thing, error) {
-	var all []Thing
+func listFiles(ctx context.Context, dir string) ([]Item, error) {
+	var all []Item
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -35,7 +35,7 @@ func listFiles(ctx context.Context, dir string) ([]Thing, error) {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
-		all = append(all, Thing{info.ModTime(), info.Size(),
+		all = append(all, Item{info.ModTime(), info.Size(),
 			func(context.Context) error { return removeFile(dir, rel) }})
 		return err
 	})

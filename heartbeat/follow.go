@@ -223,7 +223,7 @@ func (s *Scheduler) retry(ctx context.Context, j orchestrator.Job, r orchestrato
 
 // backoff returns the pause after a failed attempt.
 func backoff(j orchestrator.Job, r orchestrator.JobRun) time.Duration {
-	return min(j.Backoff<<(r.Attempt-1), MostBackoff)
+	return min(j.Backoff<<(r.Attempt-1), MaxBackoff)
 }
 
 func (s *Scheduler) finishRun(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun,

@@ -66,7 +66,9 @@ func (h *rig) newID() string {
 
 // newRig returns a rig whose clock shows start. Its scheduler is not running.
 func newRig(t testing.TB, start time.Time, change ...func(*heartbeat.Options)) *rig {
-	h := &rig{store: &memory{runs: map[orchestrator.JobRunID]*orchestrator.JobRun{}}, chat: &chat{known: map[orchestrator.JobRunID]bool{}}, runner: &runner{turns: map[cli.TurnID]*orchestrator.Turn{}}}
+	h := &rig{store: &memory{runs: map[orchestrator.JobRunID]*orchestrator.JobRun{}},
+		chat:   &chat{known: map[orchestrator.JobRunID]bool{}},
+		runner: &runner{turns: map[cli.TurnID]*orchestrator.Turn{}}}
 	h.skew = time.Until(start)
 	h.runner.now = h.now
 	h.replaceScheduler(change...)

@@ -18,10 +18,10 @@ import (
 
 // Limits of a job.
 const (
-	// MostMissed limits the missed runs of a job with MissedAll. If there are more, only the latest times get a run.
+	// MostMissed limits the missed runs of a job with MissedAll. Only the latest ones get a run.
 	MostMissed = 100
-	// MostBackoff limits the pause before a retry.
-	MostBackoff = 6 * time.Hour
+	// MaxBackoff limits the pause before a retry.
+	MaxBackoff = 6 * time.Hour
 	// MostJobs limits the jobs that users add in one conversation.
 	MostJobs = 50
 	// MostJobsOfUser limits the jobs that a user adds in all conversations.
@@ -74,8 +74,8 @@ func validate(j orchestrator.Job) error {
 		return fmt.Errorf("a directory is for a session of the job's own: the chat's session has one already")
 	case j.Retries < 0 || j.Retries > 10:
 		return fmt.Errorf("retries are 0 to 10, not %d", j.Retries)
-	case j.Backoff < time.Second || j.Backoff > MostBackoff:
-		return fmt.Errorf("the wait before a retry is 1s to %s, not %s", MostBackoff, j.Backoff)
+	case j.Backoff < time.Second || j.Backoff > MaxBackoff:
+		return fmt.Errorf("the wait before a retry is 1s to %s, not %s", MaxBackoff, j.Backoff)
 	case j.Kind == orchestrator.JobHook && j.QuietPolicy == orchestrator.QuietSkip:
 		return fmt.Errorf("what a webhook starts in quiet hours waits for their end; it is not skipped")
 	case j.Timeout < 0:

@@ -14,7 +14,29 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestADraftIsAddedOnce under its ID. An invalid one changes nothing, and its error is a sentence.
+// invalidEdits are edits that make a job invalid, with the sentence that explains each to the user.
+var invalidEdits = []struct {
+	edit func(*orchestrator.Job)
+	why  string
+}{
+	{func(j *orchestrator.Job) { j.Session = "shared" },
+		"A directory is for a session of the job's own: the chat's session has one already."},
+	{func(j *orchestrator.Job) { j.Dir = "/out" },
+		"ductor may not work in /out: it is outside projects.roots in config.toml."},
+	{func(j *orchestrator.Job) { j.Timeout = time.Hour },
+		"A time limit must be shorter than 1 h, which is agents.stale_after in config.toml."},
+	{func(j *orchestrator.Job) { j.Prompt = " " }, "A job needs a prompt."},
+	{func(j *orchestrator.Job) { j.Name = "\x07" }, "A name is one line of at most 64 bytes."},
+	{func(j *orchestrator.Job) { j.QuietFrom, j.QuietTo = "22:00", "22:00" },
+		"Quiet hours from 22:00 to 22:00 leave no time to run."},
+	{func(j *orchestrator.Job) { j.QuietFrom = "now" },
+		`Quiet hours are two times of day such as 22:00 and 07:00, not "now" and "".`},
+	{func(j *orchestrator.Job) { j.Sandbox = "other" }, `Sandbox is "off" or "docker", not "other".`},
+	{func(j *orchestrator.Job) { j.Schedule = "soon" },
+		`"soon" is no cron line: expected 5 to 6 fields, found 1: [soon].`},
+}
+
+// TestADraftIsAddedOnce also tests that an invalid edit changes nothing.
 func TestADraftIsAddedOnce(t *testing.T) {
 	var audited []string
 	d := newRig(t, day, func(o *heartbeat.Options) {
@@ -34,7 +56,8 @@ func TestADraftIsAddedOnce(t *testing.T) {
 	})
 	ctx := t.Context()
 	j, err := d.ReadJob(orchestrator.ConversationID{Chat: 42}, "CRON_TZ=Asia/Tokyo 0 9 * * * look\nat it")
-	if err != nil || j.Schedule != "0 9 * * *" || j.Zone != "Asia/Tokyo" || j.Prompt != "look\nat it" || j.When != "every day at 9:00 Asia/Tokyo" {
+	if err != nil || j.Schedule != "0 9 * * *" || j.Zone != "Asia/Tokyo" || j.Prompt != "look\nat it" ||
+		j.When != "every day at 9:00 Asia/Tokyo" {
 		t.Fatalf("it is read as %+v, %v", j, err)
 	}
 	j.ID, j.Conversation = "chat/1", here
@@ -46,27 +69,21 @@ func TestADraftIsAddedOnce(t *testing.T) {
 	if all, err := d.Jobs(ctx, here); err != nil || len(all) != 1 {
 		t.Errorf("there are %+v, %v", all, err)
 	}
-	if st, err := d.EditJob(ctx, "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser}, func(j *orchestrator.Job) error { j.Dir, j.Timeout = "/src", time.Minute; return nil }); err != nil || st.Job.Dir != "/real/src" {
+	if st, err := d.EditJob(ctx, "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser},
+		func(j *orchestrator.Job) error { j.Dir, j.Timeout = "/src", time.Minute; return nil }); err != nil ||
+		st.Job.Dir != "/real/src" {
 		t.Errorf("edited: %+v, %v", st, err)
 	}
-	for what, change := range map[string]func(*orchestrator.Job){
-		"A directory is for a session of the job's own: the chat's session has one already.": func(j *orchestrator.Job) { j.Session = "shared" },
-		"ductor may not work in /out: it is outside projects.roots in config.toml.":          func(j *orchestrator.Job) { j.Dir = "/out" },
-		"A time limit must be shorter than 1 h, which is agents.stale_after in config.toml.": func(j *orchestrator.Job) { j.Timeout = time.Hour },
-		"A job needs a prompt.":                                                       func(j *orchestrator.Job) { j.Prompt = " " },
-		"A name is one line of at most 64 bytes.":                                     func(j *orchestrator.Job) { j.Name = "\x07" },
-		"Quiet hours from 22:00 to 22:00 leave no time to run.":                       func(j *orchestrator.Job) { j.QuietFrom, j.QuietTo = "22:00", "22:00" },
-		`Quiet hours are two times of day such as 22:00 and 07:00, not "now" and "".`: func(j *orchestrator.Job) { j.QuietFrom = "now" },
-		`Sandbox is "off" or "docker", not "other".`:                                  func(j *orchestrator.Job) { j.Sandbox = "other" },
-		`"soon" is no cron line: expected 5 to 6 fields, found 1: [soon].`:            func(j *orchestrator.Job) { j.Schedule = "soon" },
-	} {
-		_, err := d.EditJob(ctx, "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser}, func(j *orchestrator.Job) error { change(j); return nil })
-		if bad := (*orchestrator.BadJob)(nil); !errors.As(err, &bad) || bad.Why != what {
-			t.Errorf("%q: %v", what, err)
+	for _, invalid := range invalidEdits {
+		_, err := d.EditJob(ctx, "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser},
+			func(j *orchestrator.Job) error { invalid.edit(j); return nil })
+		if bad := (*orchestrator.BadJob)(nil); !errors.As(err, &bad) || bad.Why != invalid.why {
+			t.Errorf("%v, want %q", err, invalid.why)
 		}
 	}
 	st, err := d.Job(ctx, "chat/1", here)
-	if err != nil || st.Job.Dir != "/real/src" || st.Job.Session != "own" || st.Job.Timeout != time.Minute || st.Job.Prompt != "look\nat it" {
+	if err != nil || st.Job.Dir != "/real/src" || st.Job.Session != "own" || st.Job.Timeout != time.Minute ||
+		st.Job.Prompt != "look\nat it" {
 		t.Errorf("it is %+v, %v", st, err)
 	}
 	want := []string{
@@ -87,7 +104,8 @@ func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_, err := d.PauseJob(context.Background(), "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser})
+				_, err := d.PauseJob(context.Background(), "chat/1", orchestrator.Press{Conversation: here,
+					Role: orchestrator.RoleUser})
 				paused <- err
 			}()
 			select {
@@ -103,7 +121,8 @@ func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.EditJob(t.Context(), "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser}, func(j *orchestrator.Job) error { j.Dir = "/src"; return nil }); err != nil {
+	if _, err := d.EditJob(t.Context(), "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser},
+		func(j *orchestrator.Job) error { j.Dir = "/src"; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-paused; err != nil {
@@ -123,7 +142,9 @@ func TestAnUnclearScheduleIsSaidInTheChatsLanguage(t *testing.T) {
 	h := newRig(t, day, func(o *heartbeat.Options) { o.Lang = choices })
 	_, err = h.ReadJob(orchestrator.ConversationID{Chat: 42}, "bald mal")
 	var bad *orchestrator.BadJob
-	if !errors.As(err, &bad) || !strings.HasPrefix(bad.Why, "Ich verstehe nicht, wann das sein soll. Schreib es auf Englisch:\n") || !strings.Contains(bad.Why, "every weekday at 8:30") {
+	if !errors.As(err, &bad) ||
+		!strings.HasPrefix(bad.Why, "Ich verstehe nicht, wann das sein soll. Schreib es auf Englisch:\n") ||
+		!strings.Contains(bad.Why, "every weekday at 8:30") {
 		t.Errorf("the answer is %v", err)
 	}
 }
@@ -140,7 +161,8 @@ func TestAUsersJobsAreBounded(t *testing.T) {
 	jobs := newRig(t, day)
 	add := func(person orchestrator.PersonID, n int) error {
 		_, err := jobs.AddJob(t.Context(), orchestrator.Job{
-			ID: orchestrator.JobID(fmt.Sprint(person, "/", n)), Conversation: orchestrator.ConversationID{Chat: -1, Topic: n / 10}, Person: person, Prompt: "look",
+			ID:           orchestrator.JobID(fmt.Sprint(person, "/", n)),
+			Conversation: orchestrator.ConversationID{Chat: -1, Topic: n / 10}, Person: person, Prompt: "look",
 			JobTiming: orchestrator.JobTiming{Schedule: "0 1 * * *"},
 		})
 		return err

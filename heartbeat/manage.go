@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Add validates and stores a job. It sets the creation time, and an ID if there is none. It returns an
+// Add validates and stores a job. It sets the creation time and a missing ID. It returns an
 // *orchestrator.BadJob if the job is invalid.
 func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
@@ -124,7 +124,7 @@ func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orches
 	return r, err
 }
 
-// lastCall returns the prompt of a webhook's last delivery, or ErrNotCalled if there was none.
+// lastCall returns the prompt of a webhook's last delivery, or ErrNotCalled.
 func (s *Scheduler) lastCall(ctx context.Context, id orchestrator.JobID) (string, error) {
 	runs, err := s.opts.Store.Runs(ctx, id, orchestrator.MostQueuedRuns)
 	if err != nil {
@@ -254,7 +254,7 @@ func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	return plan.Next(s.now()), nil
 }
 
-// Get returns a job of a conversation. It returns orchestrator.ErrNoJob if there is none, and orchestrator.ErrElsewhere
+// Get returns a job of a conversation. It returns orchestrator.ErrNoJob for an unknown ID, and orchestrator.ErrElsewhere
 // if it belongs to another conversation.
 func (s *Scheduler) Get(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {

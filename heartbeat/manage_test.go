@@ -41,10 +41,14 @@ func TestJobActionsOfTheChat(t *testing.T) {
 		if st, err := h.Resume(ctx, id, here); err != nil || st.Next != day.Add(49*time.Hour) {
 			t.Errorf("resumed, it is due at %s, %v", st.Next, err)
 		}
-		if st, err := h.Edit(ctx, id, here, func(j *orchestrator.Job) error { j.Schedule, j.Prompt = "0 2 * * *", "see"; return nil }); err != nil || st.Next != day.Add(50*time.Hour) {
+		if st, err := h.Edit(ctx, id, here, func(j *orchestrator.Job) error {
+			j.Schedule, j.Prompt = "0 2 * * *", "see"
+			return nil
+		}); err != nil || st.Next != day.Add(50*time.Hour) {
 			t.Errorf("edited, it is due at %s, %v", st.Next, err)
 		}
-		if _, err := h.Edit(ctx, id, here, func(j *orchestrator.Job) error { j.Schedule = "soon"; return nil }); err == nil {
+		if _, err := h.Edit(ctx, id, here,
+			func(j *orchestrator.Job) error { j.Schedule = "soon"; return nil }); err == nil {
 			t.Error("a schedule that is none was taken")
 		}
 		for what, err := range map[string]error{
@@ -59,13 +63,15 @@ func TestJobActionsOfTheChat(t *testing.T) {
 			}
 		}
 		time.Sleep(24 * time.Hour)
-		if list, err := h.List(ctx, here); err != nil || len(list) != 1 || list[0].Runs != 2 || list[0].Last.Prompt != "see" {
+		if list, err := h.List(ctx, here); err != nil || len(list) != 1 || list[0].Runs != 2 ||
+			list[0].Last.Prompt != "see" {
 			t.Errorf("the list is %+v, %v", list, err)
 		}
 		if list, err := h.List(ctx, there); err != nil || len(list) != 0 {
 			t.Errorf("another chat sees %+v, %v", list, err)
 		}
-		if err := errors.Join(h.Delete(ctx, id, here), h.Delete(ctx, id, here)); !errors.Is(err, orchestrator.ErrNoJob) {
+		if err := errors.Join(h.Delete(ctx, id, here),
+			h.Delete(ctx, id, here)); !errors.Is(err, orchestrator.ErrNoJob) {
 			t.Errorf("deleted twice: %v", err)
 		}
 	})
@@ -80,10 +86,8 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 		h := newRig(t, day)
 		ctx := t.Context()
 		job := func(name, schedule string) orchestrator.Job {
-			return orchestrator.Job{
-				Name: name, Conversation: here, Prompt: name,
-				JobTiming: orchestrator.JobTiming{Schedule: schedule},
-			}
+			timing := orchestrator.JobTiming{Schedule: schedule}
+			return orchestrator.Job{Name: name, Conversation: here, Prompt: name, JobTiming: timing}
 		}
 		sync := func(jobs ...orchestrator.Job) {
 			t.Helper()
@@ -113,7 +117,8 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 		if err := h.Delete(ctx, a, here); !errors.Is(err, orchestrator.ErrJobConfigured) {
 			t.Errorf("delete: %v", err)
 		}
-		if _, err := h.Edit(ctx, a, here, func(*orchestrator.Job) error { return nil }); !errors.Is(err, orchestrator.ErrJobConfigured) {
+		if _, err := h.Edit(ctx, a, here,
+			func(*orchestrator.Job) error { return nil }); !errors.Is(err, orchestrator.ErrJobConfigured) {
 			t.Errorf("edit: %v", err)
 		}
 		h.moveClock(5 * time.Hour) // ductor was not running at 1, 2 and 3
@@ -151,10 +156,12 @@ func TestAManualRunHasTheRightsOfTheChat(t *testing.T) {
 			j.Rights = orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: cli.AcceptEdits}
 		}
 		kept, edited := h.add(t, "0 1 * * *", pressed).Job.ID, h.add(t, "0 2 * * *", pressed).Job.ID
-		if _, err := h.Edit(t.Context(), kept, here, func(j *orchestrator.Job) error { j.Name = "other"; return nil }); err != nil {
+		if _, err := h.Edit(t.Context(), kept, here,
+			func(j *orchestrator.Job) error { j.Name = "other"; return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Edit(t.Context(), edited, here, func(j *orchestrator.Job) error { j.Prompt = "delete all"; return nil }); err != nil {
+		if _, err := h.Edit(t.Context(), edited, here,
+			func(j *orchestrator.Job) error { j.Prompt = "delete all"; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Hour)
@@ -164,7 +171,8 @@ func TestAManualRunHasTheRightsOfTheChat(t *testing.T) {
 			rights[o.Prompt.Text] = o.Prompt.Rights
 		}
 		h.runner.mu.Unlock()
-		if got := rights["look"]; !got.Equal(orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: cli.AcceptEdits}) {
+		if got := rights["look"]; !got.Equal(orchestrator.Rights{Of: orchestrator.RightsOfPress,
+			Mode: cli.AcceptEdits}) {
 			t.Errorf("pressed for, it has %+v", got)
 		}
 		if got := rights["delete all"]; !got.Equal(orchestrator.Rights{Of: orchestrator.RightsOfJob}) {

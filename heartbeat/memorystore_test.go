@@ -107,7 +107,9 @@ func (m *memory) Jobs(context.Context) (all []orchestrator.JobStatus, err error)
 	return all, err
 }
 
-func (m *memory) RecordRuns(_ context.Context, job orchestrator.JobID, runs []orchestrator.JobRun, next, planned time.Time) (fresh []orchestrator.JobRun, err error) {
+func (m *memory) RecordRuns(
+	_ context.Context, job orchestrator.JobID, runs []orchestrator.JobRun, next, planned time.Time,
+) (fresh []orchestrator.JobRun, err error) {
 	err = m.do("record", func() error {
 		st := m.job(job)
 		if st == nil {

@@ -70,10 +70,14 @@ func TestABusyConversationQueues(t *testing.T) {
 		if got := h.get(t, st.Job.ID); got.Open != 0 || got.Last == nil || got.Last.State != orchestrator.RunDone {
 			t.Errorf("it stands at %+v", got)
 		}
-		h.runner.set(func() { h.runner.refuse = fmt.Errorf("Docker is wanted and not there: %w", orchestrator.ErrBadChoice) })
+		h.runner.set(func() {
+			h.runner.refuse = fmt.Errorf("Docker is wanted and not there: %w",
+				orchestrator.ErrBadChoice)
+		})
 		time.Sleep(24 * time.Hour)
 		h.stop()
-		if got := h.get(t, st.Job.ID); got.Last.State != orchestrator.RunFailed || got.Last.Result.Reason != "It did not run. Docker is wanted and not there: "+orchestrator.ErrBadChoice.Error() {
+		if got := h.get(t, st.Job.ID); got.Last.State != orchestrator.RunFailed ||
+			got.Last.Result.Reason != "It did not run. Docker is wanted and not there: "+orchestrator.ErrBadChoice.Error() {
 			t.Errorf("it ended as %+v", got.Last)
 		}
 		if shown := h.chat.shown(); len(shown) != 2 || shown[1].Silent {
@@ -126,7 +130,8 @@ func TestHeldDeliveryDelaysNoManualRun(t *testing.T) {
 		}
 		id := orchestrator.ConfiguredJob(orchestrator.JobHook, "build")
 		called := orchestrator.JobRun{
-			ID: "delivery", Job: id, Cause: orchestrator.CauseHook, Due: day, StandsFor: 1, Prompt: "it broke", Attempt: 1, State: orchestrator.RunWaiting,
+			ID: "delivery", Job: id, Cause: orchestrator.CauseHook, Due: day, StandsFor: 1, Prompt: "it broke",
+			Attempt: 1, State: orchestrator.RunWaiting,
 		}
 		if _, err := h.store.RecordRuns(t.Context(), id, []orchestrator.JobRun{called}, time.Time{}, day); err != nil {
 			t.Fatal(err)

@@ -58,7 +58,7 @@ type Report struct {
 	Run  orchestrator.JobRun
 	Turn cli.TurnID
 	// Silent means that the result is the same as before. Report then adds Note to the message of Result.Shown by
-	// editing it, so that nobody gets a notification. Otherwise Report sends a new message with a notification: the
+	// editing it, so that no user gets a notification. Otherwise Report sends a new message with a notification: the
 	// card of Turn, or else Note.
 	Silent bool
 	Result orchestrator.JobResult

@@ -81,7 +81,8 @@ func TestAnUnchangedResultIsSilent(t *testing.T) {
 		for _, r := range h.chat.shown() {
 			got = append(got, fmt.Sprintf("%s%s silent=%v", r.Run.Result.Text, r.Run.Result.Reason, r.Silent))
 		}
-		want := []string{"all green silent=false", "all  green\n silent=true", "red silent=false", "It broke. silent=false",
+		want := []string{"all green silent=false", "all  green\n silent=true", "red silent=false",
+			"It broke. silent=false",
 			"red silent=false", "red silent=true"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
@@ -91,7 +92,8 @@ func TestAnUnchangedResultIsSilent(t *testing.T) {
 
 // TestAFailedReportIsRetried. ErrLater is not logged as a failure.
 func TestAFailedReportIsRetried(t *testing.T) {
-	for trouble, want := range map[error]bool{errors.New("the disk is full"): true, fmt.Errorf("still: %w", heartbeat.ErrLater): false} {
+	for trouble, want := range map[error]bool{errors.New("the disk is full"): true,
+		fmt.Errorf("still: %w", heartbeat.ErrLater): false} {
 		synctest.Test(t, func(t *testing.T) {
 			var log strings.Builder
 			h := newRig(t, day, func(o *heartbeat.Options) {
@@ -168,7 +170,8 @@ func TestReportOfARun(t *testing.T) {
 		green := orchestrator.Digest("green")
 		var got []string
 		for _, o := range h.runner.asked {
-			got = append(got, fmt.Sprintf("%s known=%v word=%q then=%q", o.Wants.Title, o.Wants.Known == green, o.Wants.Silence, o.Wants.Card.Then))
+			got = append(got, fmt.Sprintf("%s known=%v word=%q then=%q", o.Wants.Title, o.Wants.Known == green,
+				o.Wants.Silence, o.Wants.Card.Then))
 		}
 		const then = "It is tried again in 1 min: try 2 of 2."
 		want := []string{

@@ -15,75 +15,76 @@ type Limits struct {
 	Bytes int64
 }
 
-// Cut contains Limits for a certain time. It removes the data older than Before, and then the oldest data until at most
-// Bytes are left. A zero Before or 0 Bytes means no limit.
-type Cut struct {
+// Cutoff is Limits at a certain time. Data older than Before is removed, and then the oldest data until at most Bytes
+// are left. A zero Before or 0 Bytes means no limit.
+type Cutoff struct {
 	Before time.Time
 	Bytes  int64
 }
 
-// Trimmed counts the data that a cut removes or would remove, and the data that is left.
-type Trimmed struct {
+// TrimStats counts the data that a Trim removes, and the data that is left.
+type TrimStats struct {
 	Items, Bytes         int64
 	LeftItems, LeftBytes int64
 }
 
-// Take counts items as removed instead of left. Negative numbers undo that.
-func (t *Trimmed) Take(items, bytes int64) {
+// CountRemoved counts items as removed instead of left. Negative numbers undo that.
+func (t *TrimStats) CountRemoved(items, bytes int64) {
 	t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+items, t.Bytes+bytes, t.LeftItems-items, t.LeftBytes-bytes
 }
 
-// Goes reports whether the cut removes an item that was last used at this time, after it has already removed the items
-// that t counts.
-func (c Cut) Goes(t Trimmed, used time.Time) bool {
+// Removes reports whether an item that was last used at this time must be removed, after the items that t counts were.
+func (c Cutoff) Removes(t TrimStats, used time.Time) bool {
 	return !c.Before.IsZero() && used.Before(c.Before) || c.Bytes != 0 && t.LeftBytes > c.Bytes
 }
 
-// Shelf stores data that grows until Retention trims it, such as uploads. Safe for concurrent use.
-type Shelf interface {
+// Dataset stores data that grows until Retention trims it, such as uploads. Safe for concurrent use.
+type Dataset interface {
 	// Plan returns the result of Trim without removing anything.
-	Plan(ctx context.Context, c Cut) (Trimmed, error)
+	Plan(ctx context.Context, c Cutoff) (TrimStats, error)
 	// Trim removes the data. If it fails, it returns the count of what it removed until then.
-	Trim(ctx context.Context, c Cut) (Trimmed, error)
+	Trim(ctx context.Context, c Cutoff) (TrimStats, error)
 }
 
-// Kept is a Shelf with its name and limits.
-type Kept struct {
-	Name   string // "uploads", "transcripts", "audit", "runs"
-	Shelf  Shelf
-	Limits Limits
+// RetentionRule limits a Dataset.
+type RetentionRule struct {
+	Name    string // "uploads", "transcripts", "audit", "runs"
+	Dataset Dataset
+	Limits  Limits
 }
 
 // Retention removes data that is too old or too large. All fields are required.
 type Retention struct {
-	Shelves func() []Kept // returns the current shelves
-	Now     func() time.Time
-	Logger  *slog.Logger
-	Every   time.Duration // interval between rounds
+	Rules  func() []RetentionRule // returns the current rules
+	Now    func() time.Time
+	Logger *slog.Logger
+	Every  time.Duration // interval between rounds
 }
 
-// Forgot is the result of one Shelf.
-type Forgot struct {
+// RetentionResult is the result of one Dataset.
+type RetentionResult struct {
 	Name string
-	Trimmed
-	Err error // the failure of this shelf, which does not affect the others
+	TrimStats
+	Err error // the failure of this dataset, which does not affect the others
 }
 
 // DryRun returns what Trim would remove now, so that users can check it. It changes nothing.
-func (r Retention) DryRun(ctx context.Context) []Forgot {
-	return r.round(ctx, Shelf.Plan)
+func (r Retention) DryRun(ctx context.Context) []RetentionResult {
+	return r.round(ctx, Dataset.Plan)
 }
 
 // Trim runs one round now.
-func (r Retention) Trim(ctx context.Context) []Forgot {
-	return r.round(ctx, Shelf.Trim)
+func (r Retention) Trim(ctx context.Context) []RetentionResult {
+	return r.round(ctx, Dataset.Trim)
 }
 
-func (r Retention) round(ctx context.Context, f func(Shelf, context.Context, Cut) (Trimmed, error)) []Forgot {
-	var all []Forgot
-	for _, k := range r.Shelves() {
-		line := Forgot{Name: k.Name}
-		line.Trimmed, line.Err = f(k.Shelf, ctx, k.Limits.cutAt(r.Now()))
+func (r Retention) round(
+	ctx context.Context, f func(Dataset, context.Context, Cutoff) (TrimStats, error),
+) []RetentionResult {
+	var all []RetentionResult
+	for _, k := range r.Rules() {
+		line := RetentionResult{Name: k.Name}
+		line.TrimStats, line.Err = f(k.Dataset, ctx, k.Limits.cutoffAt(r.Now()))
 		if line.Err != nil {
 			line.Err = fmt.Errorf("%s: %w", k.Name, line.Err)
 		}
@@ -92,8 +93,8 @@ func (r Retention) round(ctx context.Context, f func(Shelf, context.Context, Cut
 	return all
 }
 
-func (l Limits) cutAt(now time.Time) Cut {
-	c := Cut{Bytes: l.Bytes}
+func (l Limits) cutoffAt(now time.Time) Cutoff {
+	c := Cutoff{Bytes: l.Bytes}
 	if l.Age > 0 {
 		c.Before = now.Add(-l.Age)
 	}

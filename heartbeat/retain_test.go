@@ -31,7 +31,8 @@ func TestForgettingByAgeAndSize(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "precious")
-			for name, age := range map[string]time.Duration{"a/1": 30 * h, "a/2": 40 * h, "b/3": 20 * h, "b/4": 10 * h} {
+			for name, age := range map[string]time.Duration{"a/1": 30 * h, "a/2": 40 * h, "b/3": 20 * h,
+				"b/4": 10 * h} {
 				write(t, filepath.Join(dir, name), friday.Add(-age))
 			}
 			write(t, outside, friday.Add(-1000*h))
@@ -39,8 +40,8 @@ func TestForgettingByAgeAndSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := heartbeat.Retention{
-				Shelves: func() []heartbeat.Kept {
-					return []heartbeat.Kept{{Name: "uploads", Shelf: heartbeat.Files(dir), Limits: c.limits}}
+				Rules: func() []heartbeat.RetentionRule {
+					return []heartbeat.RetentionRule{{Name: "uploads", Dataset: heartbeat.Files(dir), Limits: c.limits}}
 				},
 				Now: func() time.Time { return friday }, Logger: slog.New(slog.DiscardHandler),
 			}
@@ -56,9 +57,9 @@ func TestForgettingByAgeAndSize(t *testing.T) {
 				t.Error(diff)
 			}
 			n := int64(len(c.left))
-			want := heartbeat.Trimmed{Items: 4 - n, Bytes: 100 * (4 - n), LeftItems: n, LeftBytes: 100 * n}
-			if did[0].Trimmed != want || did[0].Err != nil {
-				t.Errorf("it says %+v, %v", did[0].Trimmed, did[0].Err)
+			want := heartbeat.TrimStats{Items: 4 - n, Bytes: 100 * (4 - n), LeftItems: n, LeftBytes: 100 * n}
+			if did[0].TrimStats != want || did[0].Err != nil {
+				t.Errorf("it says %+v, %v", did[0].TrimStats, did[0].Err)
 			}
 			if _, err := os.Stat(outside); err != nil {
 				t.Error(err)
@@ -69,14 +70,15 @@ func TestForgettingByAgeAndSize(t *testing.T) {
 		})
 	}
 	gone := heartbeat.Files(filepath.Join(t.TempDir(), "none"))
-	if got, err := gone.Trim(t.Context(), heartbeat.Cut{Bytes: 1}); err != nil || got != (heartbeat.Trimmed{}) {
+	if got, err := gone.Trim(t.Context(), heartbeat.Cutoff{Bytes: 1}); err != nil || got != (heartbeat.TrimStats{}) {
 		t.Errorf("a directory that is not there: %+v, %v", got, err)
 	}
 }
 
 func write(t *testing.T, path string, at time.Time) {
 	t.Helper()
-	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, make([]byte, 100), 0o600), os.Chtimes(path, at, at))
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, make([]byte, 100), 0o600),
+		os.Chtimes(path, at, at))
 	if err != nil {
 		t.Fatal(err)
 	}

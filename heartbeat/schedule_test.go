@@ -16,7 +16,8 @@ func TestAddRefusesSchedules(t *testing.T) {
 		"at 2020-01-01 08:00": "No such time comes any more.",
 		"* * * * * *":         "It would run again after 1s; leave at least 10s.",
 	} {
-		_, err := h.Add(t.Context(), orchestrator.Job{Conversation: here, Prompt: "x", JobTiming: orchestrator.JobTiming{Schedule: line}})
+		_, err := h.Add(t.Context(), orchestrator.Job{Conversation: here, Prompt: "x",
+			JobTiming: orchestrator.JobTiming{Schedule: line}})
 		if bad := (*orchestrator.BadJob)(nil); !errors.As(err, &bad) || bad.Why != why {
 			t.Errorf("%q: %v", line, err)
 		}

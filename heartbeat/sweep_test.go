@@ -42,7 +42,8 @@ func TestTheSweepEndsWhatIsFarTooOld(t *testing.T) {
 		var mu sync.Mutex
 		start, skew, log := time.Now(), time.Duration(0), &strings.Builder{}
 		a := &agents{ended: map[cli.TurnID]int{}, runs: []cli.RunInfo{{Turn: "asked", Started: start},
-			{Turn: orchestrator.JobRun{ID: "nightly"}.Turn(), Started: start.Add(4 * time.Hour)}, {Turn: "young", Started: start.Add(7 * time.Hour)}}}
+			{Turn: orchestrator.JobRun{ID: "nightly"}.Turn(), Started: start.Add(4 * time.Hour)},
+			{Turn: "young", Started: start.Add(7 * time.Hour)}}}
 		s := heartbeat.Sweep{
 			Runs: a, Logger: slog.New(slog.NewTextHandler(log, nil)), Every: time.Minute, Age: 2 * time.Hour,
 			Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return time.Now().Add(skew) },
@@ -57,7 +58,8 @@ func TestTheSweepEndsWhatIsFarTooOld(t *testing.T) {
 			// its lock orders this read before the next write
 			logged, runs := strings.Count(log.String(), "far too old"), len(a.List())
 			if runs != left || logged != lines {
-				t.Errorf("after %s: %d runs are left, want %d; %d lines, want %d", time.Since(start)+skew, runs, left, logged, lines)
+				t.Errorf("after %s: %d runs are left, want %d; %d lines, want %d", time.Since(start)+skew, runs, left,
+					logged, lines)
 			}
 		}
 		after(2*time.Hour, 3, 0)

@@ -41,14 +41,16 @@ func TestAYear(t *testing.T) {
 			got[orchestrator.JobID(o.Wants.Own)]++
 			if at := h.runner.at[i].In(paris); o.Prompt.Text == "30 2 * * *" {
 				nights[at.Format(time.DateOnly)]++
-				if clock := at.Format(time.TimeOnly); clock != "02:30:00" && at.Format(time.DateTime) != "2026-03-29 03:00:00" {
+				if clock := at.Format(time.TimeOnly); clock != "02:30:00" &&
+					at.Format(time.DateTime) != "2026-03-29 03:00:00" {
 					t.Errorf("the night's job ran at %s", at)
 				}
 			}
 		}
 		for id, want := range counts {
 			if st := h.get(t, id); got[id] != want || st.Runs != want || st.CostUSD != float64(want)*0.25 {
-				t.Errorf("%q was asked for %d times and ended %d for %v; want %d", st.Job.Schedule, got[id], st.Runs, st.CostUSD, want)
+				t.Errorf("%q was asked for %d times and ended %d for %v; want %d", st.Job.Schedule, got[id], st.Runs,
+					st.CostUSD, want)
 			}
 		}
 		if len(nights) != 365 {
@@ -66,7 +68,8 @@ func TestAYearOfADay(t *testing.T) {
 				loc := zone(t, name)
 				start := time.Date(2026, 1, 1, 0, 0, 0, 0, loc)
 				h := newRig(t, start.Add(-time.Minute), withSlowPoll, withZone(name))
-				jobs := map[string]string{"10 15 0 * * *": "00:15:10", "20 15 2 * * *": "02:15:20", "0 12 * * *": "12:00:00"}
+				jobs := map[string]string{"10 15 0 * * *": "00:15:10", "20 15 2 * * *": "02:15:20",
+					"0 12 * * *": "12:00:00"}
 				for schedule := range jobs {
 					h.add(t, schedule, func(j *orchestrator.Job) { j.Prompt = schedule })
 				}

@@ -9,16 +9,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
-	"ductor/cli/turn"
 )
-
-// adopted is a turn that the previous process started.
-type adopted struct {
-	mark  cli.Mark
-	note  note
-	fails *cli.Failure // why it cannot be resumed
-	send  bool         // its prompt has not reached the agent
-}
 
 // Adopt implements cli.Provider. It resumes a turn that the previous process started. The session accepts no further
 // turn.
@@ -29,26 +20,10 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	}
 	s := kept.(*session)
 	s.workspace = newWorkspace(s.process, req)
-	return s, nil
+	return live{s.live}, nil
 }
 
-// adoption determines whether the prompt reached the agent. Nothing is written between a mark and its prompt.
-func adoption(left cli.LeftRun, mark cli.Mark, n note, agent cli.Agent) *adopted {
-	a := &adopted{mark: mark, note: n}
-	reached := left.InputEnd - mark.Input
-	switch {
-	case n.Sent || reached >= int64(n.Length):
-	case reached > 0:
-		a.fails = cli.Failf(cli.BadOutput, agent, "only a part of the message had reached it when ductor was stopped")
-	case !left.Alive || left.InputClosed:
-		a.fails = cli.Failf(cli.Crashed, agent, "it ended before the message reached it")
-	default:
-		a.send = true
-	}
-	return a
-}
-
-// Await implements shared.Server. It creates the session of a turn that may be resumed.
+// Await implements shared.Server. Nothing is written between a mark and its prompt.
 func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Session == "" {
@@ -56,43 +31,23 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	}
 	proc.become(n.Name)
 	s := &session{
-		process: proc, id: cli.AgentSessionID(n.Session), inbox: turn.NewQueue[item](0), phase: phaseRunning,
-		offers: offers{model: n.Model}, past: past{totals: n.Totals}, adopted: adoption(left, m, n, proc.options().Agent),
+		process: proc, id: cli.AgentSessionID(n.Session), adopted: n, offers: offers{model: n.Model}, past: past{totals: n.Totals},
 	}
+	reached := left.InputEnd - m.Input
+	sent := n.Sent || reached >= int64(n.Length)
+	s.live = shared.Adopt(&proc.provider.live, s, m, sent)
 	proc.sessions.Set(s.id, s)
-	_ = proc.Peer().Expect(s.promptID(m.Turn), s.replied) // fails only with too many turns
+	fail := func(kind cli.FailureKind, why string) {
+		s.live.Deliver(shared.Item[news]{Unsent: cli.Failf(kind, proc.options().Agent, "%s", why)}, 0)
+	}
+	switch {
+	case sent:
+	case reached > 0:
+		fail(cli.BadOutput, "only a part of the message had reached it when ductor was stopped")
+	case !left.Alive || left.InputClosed:
+		fail(cli.Crashed, "it ended before the message reached it")
+	}
 	return s, func() { proc.sessions.Remove(s.id, s) }
-}
-
-// resume continues an adopted turn to its end.
-func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter) {
-	a := s.adopted
-	s.adopted = nil
-	t := s.newTurn(req, out, a, nil)
-	s.name(out)
-	s.marked(a.mark, a.note)
-	if a.fails != nil {
-		out.Pass(cli.CaughtUp{})
-		s.stopListening(phaseBroken, false)
-		s.process.TurnEnded(ctx, shared.EndOver)
-		out.Finish(cli.Result{Err: a.fails})
-		return
-	}
-	t.finish(ctx, t.loop.Run(ctx))
-}
-
-// goLive repeats each unanswered question, and sends a prompt that the previous process did not send.
-func (t *liveTurn) goLive() {
-	t.approvals.Release()
-	if !t.resumed.send {
-		return
-	}
-	blocks, err := t.s.blocks(t.req)
-	if err != nil {
-		t.unsent = err
-		return
-	}
-	t.s.sendPrompt(t.req, blocks, t.resumed.note)
 }
 
 // note has the data that the next process needs to resume a turn. It is stored as Mark.Note.
@@ -122,33 +77,18 @@ func (n note) String() string {
 
 const markWait = 5 * time.Second
 
-// promptID returns the id of the request with a turn's prompt. It is the same after a restart. A turn without a name
-// gets an id from its session.
-func (s *session) promptID(turn cli.TurnID) string {
-	if turn == "" {
-		return "turn-of-" + string(s.id)
-	}
-	return "turn-" + string(turn)
-}
-
-// marked records where the turn starts.
-func (s *session) marked(m cli.Mark, n note) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.turn.marked, s.turn.note = m, n
-}
-
 // noteAnswered records that a user's answer was written, so that the next process does not ask again. Without that
 // record it asks once more, and the agent ignores a second answer.
-func (s *session) noteAnswered(d decided) {
+func (t *liveTurn) noteAnswered(d decided) {
+	s := t.s
 	s.mu.Lock()
-	m := s.turn.marked
-	s.turn.note.Answered = append(s.turn.note.Answered, rpc.Text(d.ask.id))
+	m := t.marked
+	t.note.Answered = append(t.note.Answered, rpc.Text(d.ask.id))
 	if !d.allow {
-		s.turn.note.Denied = append(s.turn.note.Denied, rpc.Text(d.ask.id))
+		t.note.Denied = append(t.note.Denied, rpc.Text(d.ask.id))
 	}
-	s.turn.note.Sent = true
-	m.Note = s.turn.note.String()
+	t.note.Sent = true
+	m.Note = t.note.String()
 	s.mu.Unlock()
 	if m.Turn == "" {
 		return

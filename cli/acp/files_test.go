@@ -115,7 +115,7 @@ func TestWritingFiles(t *testing.T) {
 	if left, err := os.ReadDir(outside); err != nil || len(left) != 1 {
 		t.Errorf("outside there is %v", left)
 	}
-	s.workspace.allow(cli.Plan)
+	s.Agent().(*session).workspace.allow(cli.Plan)
 	for _, method := range []string{`fs/write_text_file","params":{"content":"x","path":"` + req.Dir + `/plan"`, `terminal/create","params":{"command":"true"`} {
 		p.say(`{"id":1,"method":"%s,"sessionId":"s1"}}`, method)
 		if answer := p.hear(""); answer.Error == nil {
@@ -128,9 +128,9 @@ func TestWritingFiles(t *testing.T) {
 func TestTerminals(t *testing.T) {
 	p, dir := scripted(t, nil)
 	s := open(t, p, cli.Request{Dir: dir})
-	ctx := t.Context()
+	ctx, w := t.Context(), s.Agent().(*session).workspace
 	create := func(params string) (string, error) {
-		made, err := serving((*workspace).createTerminal)(ctx, s.workspace, json.RawMessage(params))
+		made, err := serving((*workspace).createTerminal)(ctx, w, json.RawMessage(params))
 		if err != nil {
 			return "", err
 		}
@@ -141,17 +141,17 @@ func TestTerminals(t *testing.T) {
 		t.Fatal(err)
 	}
 	it := terminalParams{id}
-	if exit, err := onTerminal((*terminal).wait)(s.workspace, ctx, it); err != nil || *exit.(*exitStatus).Code != 3 {
+	if exit, err := onTerminal((*terminal).wait)(w, ctx, it); err != nil || *exit.(*exitStatus).Code != 3 {
 		t.Errorf("ended %+v, %v", exit, err)
 	}
-	if out, err := onTerminal((*terminal).said)(s.workspace, ctx, it); err != nil || !strings.Contains(out.(outputResult).Output, "wrong") ||
+	if out, err := onTerminal((*terminal).said)(w, ctx, it); err != nil || !strings.Contains(out.(outputResult).Output, "wrong") ||
 		!strings.Contains(out.(outputResult).Output, filepath.Base(dir)) {
 		t.Errorf("said %+v, %v", out, err)
 	}
-	if _, err := s.workspace.releaseTerminal(ctx, it); err != nil {
+	if _, err := w.releaseTerminal(ctx, it); err != nil {
 		t.Error(err)
 	}
-	if _, err := onTerminal((*terminal).said)(s.workspace, ctx, it); err == nil {
+	if _, err := onTerminal((*terminal).said)(w, ctx, it); err == nil {
 		t.Error("a terminal that was released is there")
 	}
 	if _, err := create(`{"command":"true","cwd":"/"}`); err == nil {
@@ -163,7 +163,7 @@ func TestTerminals(t *testing.T) {
 	}
 	it = terminalParams{long}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		out, err := onTerminal((*terminal).said)(s.workspace, ctx, it)
+		out, err := onTerminal((*terminal).said)(w, ctx, it)
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("%+v, %v", out, err)
 		}
@@ -171,7 +171,7 @@ func TestTerminals(t *testing.T) {
 			break
 		}
 	}
-	if _, err := onTerminal((*terminal).kill)(s.workspace, ctx, it); err != nil {
+	if _, err := onTerminal((*terminal).kill)(w, ctx, it); err != nil {
 		t.Error(err)
 	}
 	if _, err := create(`{"command":"sleep","args":["300"]}`); err != nil { // Close ends it, or the Host reports it

@@ -24,18 +24,22 @@ type late struct {
 	timer        *time.Timer
 }
 
-// expectLate starts to accept text after the end of a turn. The caller holds s.mu.
+// expectLate starts to accept text after the end of a turn.
 func (s *session) expectLate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.past.late.expected, s.past.late.last = true, s.process.options().Now()
 }
 
-// takeLate records text between two turns. It is shown once the agent has been quiet. The caller holds s.mu.
+// takeLate records text between two turns. It is shown once the agent has been quiet.
 func (s *session) takeLate(u *update) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	text := u.Content.text()
 	if !s.past.late.expected || u.Kind != updateMessage || text == "" || len(s.past.late.text) > lateBytes {
 		return
 	}
-	s.process.late.Store(true)
+	s.process.provider.late.Store(true)
 	s.past.late.text = append(s.past.late.text, text...)
 	s.past.late.last = s.process.options().Now()
 	if s.past.late.timer != nil {
@@ -68,7 +72,7 @@ func (s *session) awaitLate(ctx context.Context) {
 		left := lateQuiet - s.process.options().Now().Sub(s.past.late.last)
 		expected := s.past.late.expected
 		s.mu.Unlock()
-		if !expected || left <= 0 || !s.process.late.Load() {
+		if !expected || left <= 0 || !s.process.provider.late.Load() {
 			return
 		}
 		wait := time.NewTimer(left)

@@ -34,7 +34,7 @@ func over(p cli.Provider, l cli.Launcher) cli.Provider {
 }
 
 // open opens a session and closes it when the test ends.
-func open(t *testing.T, p *Provider, req cli.Request) *session {
+func open(t *testing.T, p *Provider, req cli.Request) live {
 	t.Helper()
-	return clitest.Open(t, p, cli.Live, req).(*session)
+	return clitest.Open(t, p, cli.Live, req).(live)
 }

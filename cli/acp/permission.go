@@ -83,34 +83,33 @@ func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
 	return nil
 }
 
-var _ cli.PermissionSetter = (*session)(nil)
-
 // SetPermission implements cli.PermissionSetter. The agent uses the mode from its next tool on, and ductor decides
 // about its requests by the mode. An agent whose modes are unknown, or that has none for this, may act without asking
 // as far as it can.
-func (s *session) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
-	s.mu.Lock()
-	running, known := s.phase == phaseRunning, oneOf(agentModes(mode), s.offers.modes) != ""
-	s.mu.Unlock()
-	switch {
-	case !running:
+func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
+	t, ok := s.Running().(*liveTurn)
+	if !ok {
 		return cli.ErrNoTurn
-	case !known:
+	}
+	t.s.mu.Lock()
+	known := oneOf(agentModes(mode), t.s.offers.modes) != ""
+	t.s.mu.Unlock()
+	if !known {
 		return fmt.Errorf("change to the mode %q: %w", mode, errors.ErrUnsupported)
 	}
-	if err := s.setMode(ctx, mode); err != nil {
+	if err := t.s.setMode(ctx, mode); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.permit(mode)
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.permit(mode)
 	return nil
 }
 
-// permit sets the permission mode for the rest of the turn. The caller holds mu.
-func (s *session) permit(mode cli.PermissionMode) {
-	s.turn.permission = mode
-	s.workspace.allow(mode)
+// permit sets the permission mode for the rest of the turn. The caller holds s.mu.
+func (t *liveTurn) permit(mode cli.PermissionMode) {
+	t.permission = mode
+	t.s.workspace.allow(mode)
 }
 
 // verdict is the decision about a permission request.
@@ -148,13 +147,11 @@ func (t tool) names(files []string, dir string) bool {
 }
 
 // Decide implements cli.Decider. The agent gets no reason, because the protocol has no place for one; event says so.
-func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
-	s.mu.Lock()
-	approvals := s.turn.approvals
-	s.mu.Unlock()
+func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
+	s := t.s
 	var result askResult
 	var runs bool
-	a, err := approvals.TakeIf(id, func(a *ask) (err error) {
+	a, err := t.approvals.TakeIf(id, func(a *ask) (err error) {
 		if result, runs, err = a.replyTo(d); err != nil {
 			return cli.Failf(cli.Refused, s.process.options().Agent, "%v", err)
 		}
@@ -165,16 +162,16 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	}
 	if d.Allow && a.plans {
 		s.mu.Lock()
-		s.permit(cli.Ask)
+		t.permit(cli.Ask)
 		s.offers.mode = "" // the agent leaves the mode itself, and chooses another
 		s.mu.Unlock()
 	}
 	written := make(chan error, 1)
 	said := decided{ask: a, allow: runs}
-	put(s.inbox, item{decided: &said}) // before the agent's reaction to it
+	s.deliver(news{decided: &said}, 0, 0) // before the agent's reaction to it
 	err = s.process.Peer().Reply(a.id, result, func(err error) {
 		if err == nil {
-			s.noteAnswered(said)
+			t.noteAnswered(said)
 		}
 		written <- err
 	})
@@ -192,10 +189,11 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	}
 }
 
-// permitted returns the request of the running turn with the current permission mode.
-func (s *session) permitted(req cli.Request) cli.Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	req.Permission = cmp.Or(s.turn.permission, req.Permission)
+// permitted returns the request with the current permission mode.
+func (t *liveTurn) permitted() cli.Request {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	req := t.Req
+	req.Permission = cmp.Or(t.permission, req.Permission)
 	return req
 }

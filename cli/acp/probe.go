@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"errors"
 	"os"
 	"slices"
 
@@ -32,7 +31,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 		return auth
 	}
 	auth.Version = s.process.hello.AgentInfo.Version
-	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
+	if err := s.live.Close(context.WithoutCancel(ctx)); err != nil {
 		p.opts.Logger.Error("end an agent that was asked for its log-in", "agent", string(p.opts.Agent), "err", err)
 	}
 	return auth
@@ -56,7 +55,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 		})
 	}
 	s.mu.Unlock()
-	if err := s.Close(context.WithoutCancel(ctx)); err != nil {
+	if err := s.live.Close(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
 	if list == nil { // a turn without a model uses the agent's own choice
@@ -67,16 +66,17 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 
 // probe opens a session in a process of its own, for a question.
 func (p *Provider) probe(ctx context.Context) (*session, error) {
-	req := cli.Request{Dir: os.TempDir()}
-	cmd := p.opts.command(req, "")
-	cmd.For.Mode = "" // no process resumes it
-	proc, err := p.pool.Private(ctx, cmd)
-	if err != nil {
-		return nil, p.opts.failure(err)
+	var opened *session
+	join := func(ctx context.Context, s *shared.Session[news], req cli.Request) (shared.AgentSession[news], error) {
+		cmd := p.opts.command(req, "")
+		cmd.For.Mode = "" // no process resumes it
+		proc, err := p.pool.Private(ctx, cmd)
+		if err != nil {
+			return nil, p.opts.failure(err)
+		}
+		opened = newSession(proc, s, req)
+		return opened, nil
 	}
-	s, err := openSession(ctx, proc, req)
-	if err != nil {
-		return nil, errors.Join(err, proc.Leave(context.WithoutCancel(ctx), shared.Broken))
-	}
-	return s, nil
+	err := shared.NewSession(p.pool, &shared.Dialect[news]{Join: join}).Open(ctx, cli.Request{Dir: os.TempDir()})
+	return opened, err
 }

@@ -22,9 +22,8 @@ const (
 // agentProcess is one process of the agent with its sessions. Safe for concurrent use.
 type agentProcess struct {
 	*shared.Process
-	opts     atomic.Pointer[Options]   // with the quirks of the program, once it has answered
-	offered  *atomic.Pointer[[]string] // see Provider
-	late     *atomic.Bool              // see Provider
+	provider *Provider
+	opts     atomic.Pointer[Options] // with the quirks of the program, once it has answered
 	sessions shared.Members[*session]
 	early    sync.Map // offers in sessions that the agent has not named yet: cli.AgentSessionID to *update
 
@@ -92,43 +91,28 @@ func (proc *agentProcess) refuse(id json.RawMessage, code int, why string) {
 	_ = proc.Peer().Refuse(id, code, why)
 }
 
-// item is an event of a session. One field besides at is set.
-type item struct {
-	at   int64 // the offset after its line; 0 if it is not a line
-	size int   // size in bytes
-
+// news is an event of a session. One field is set.
+type news struct {
 	update    *update
 	ask       *ask
-	reply     *rpc.Message // to the prompt
-	withdrawn string       // id of a request that the agent withdrew
+	withdrawn string // id of a request that the agent withdrew
 	decided   *decided
-	turn.Change
-	unsent error // why the prompt was not sent
 }
-
-func put(q *turn.Queue[item], i item) { q.Put(i, i.size) }
 
 // Changed implements rpc.Handler. It notifies every session.
-func (proc *agentProcess) Changed(c turn.Change) {
-	proc.tellAll(item{Change: c})
-}
-
-func (proc *agentProcess) tellAll(i item) {
-	for _, s := range proc.sessions.All() {
-		s.deliver(i)
-	}
-}
+func (proc *agentProcess) Changed(c turn.Change) { proc.sessions.Changed(c) }
 
 // updated delivers an update to its session. An agent may report its offers before it has answered with the session's
 // id.
-func (proc *agentProcess) updated(id cli.AgentSessionID, i item) {
+func (proc *agentProcess) updated(p updateParams, m rpc.Message) {
+	id := cli.AgentSessionID(p.SessionID)
 	s, ok := proc.sessions.Of(id)
-	if !ok && i.update.Kind == updateOffers {
-		proc.early.Store(id, i.update)
+	if !ok && p.Update.Kind == updateOffers {
+		proc.early.Store(id, &p.Update)
 		s, ok = proc.sessions.Of(id)
 	}
 	if ok {
-		s.deliver(i)
+		s.deliver(news{update: &p.Update}, m.End, len(m.Params))
 	}
 }
 
@@ -140,11 +124,13 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 		if json.Unmarshal(m.Params, &p) != nil {
 			return
 		}
-		proc.updated(cli.AgentSessionID(p.SessionID), item{at: m.End, size: len(m.Params), update: &p.Update})
+		proc.updated(p, m)
 	case methodCancelRequest:
 		var p cancelRequestParams
 		if json.Unmarshal(m.Params, &p) == nil {
-			proc.tellAll(item{at: m.End, withdrawn: rpc.Text(p.RequestID)})
+			for _, s := range proc.sessions.All() {
+				s.deliver(news{withdrawn: rpc.Text(p.RequestID)}, m.End, 0)
+			}
 		}
 	}
 }
@@ -173,7 +159,7 @@ func (proc *agentProcess) asked(m rpc.Message) {
 		return
 	}
 	s, ok := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
-	if !ok || !s.deliver(item{at: m.End, ask: &ask{id: m.ID, params: p, raw: m.Params}}) {
+	if !ok || !s.deliver(news{ask: &ask{id: m.ID, params: p, raw: m.Params}}, m.End, 0) {
 		proc.respond(m.ID, cancelled())
 	}
 }

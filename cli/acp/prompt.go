@@ -116,7 +116,6 @@ func (s *session) compaction() string {
 	return ""
 }
 
-// Commands implements cli.Commander.
 func (s *session) Commands(context.Context) ([]cli.AgentCommand, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

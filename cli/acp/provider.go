@@ -14,6 +14,7 @@ type Provider struct {
 	opts Options
 
 	pool *shared.Pool[*agentProcess]
+	live shared.Dialect[news]
 	// offered are the modes of the last opened session; nil before the first.
 	offered atomic.Pointer[[]string]
 	// late reports that the agent has sent text after the reply that ends a turn.
@@ -35,10 +36,11 @@ func New(o Options) *Provider {
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Version: "2.0", StartLimit: o.StartLimit, Goodbye: leaveWait,
 	}, func(process *shared.Process) *agentProcess {
-		proc := &agentProcess{Process: process, offered: &p.offered, late: &p.late}
+		proc := &agentProcess{Process: process, provider: p}
 		proc.opts.Store(&p.opts)
 		return proc
 	})
+	p.live = shared.Dialect[news]{Join: p.join, Prompt: "turn-", Interrupt: interruptWait}
 	return p
 }
 
@@ -56,19 +58,8 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	if err := checkDirs(req); err != nil {
 		return nil, cli.Failf(cli.Refused, p.opts.Agent, "%v", err)
 	}
-	if p.opts.Resuming != nil && req.Resume != "" {
-		if err := p.opts.Resuming(ctx, p.opts.env(req), req.Resume); err != nil {
-			return nil, cli.AsFailure(p.opts.Agent, err)
-		}
-	}
-	key := p.opts.key(req)
-	proc, err := p.pool.Join(ctx, key, p.opts.command(req, key))
-	if err != nil {
-		return nil, cli.AsFailure(p.opts.Agent, err)
-	}
-	s, err := openSession(ctx, proc, req)
-	if err != nil {
-		_ = proc.Leave(context.WithoutCancel(ctx), shared.Broken) // the open error is more useful
+	s := live{shared.NewSession(p.pool, &p.live)}
+	if err := s.Open(ctx, req); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -45,7 +45,7 @@ func (a *ask) replyTo(d cli.Decision) (result askResult, runs bool, err error) {
 
 // askQuestions asks the user the questions. No permission mode answers them.
 func (t *liveTurn) askQuestions(a *ask, questions []cli.Question) {
-	if !t.req.Attended {
+	if !t.Req.Attended {
 		result, _, err := a.replyTo(cli.Decision{Reason: cli.NoUserAnswers})
 		if err != nil {
 			result = cancelled()

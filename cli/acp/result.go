@@ -10,16 +10,13 @@ import (
 
 // outcome returns the result of the turn: the agent's own, unless ductor interrupted the turn.
 func (t *liveTurn) outcome(end turn.End) cli.Result {
-	agent, r := t.s.process.options().Agent, cli.Result{}
-	switch {
-	case t.reply != nil:
-		if r = t.replied(); r.Err == nil || !t.loop.Cut() {
+	var r cli.Result
+	if t.reply != nil {
+		if r = t.replied(); r.Err == nil || !t.Loop.Cut() {
 			return r
 		}
-	case t.unsent != nil && !t.loop.Cut():
-		return cli.Result{Err: &cli.Failure{Kind: cli.Crashed, Agent: agent, Reason: "it did not take the message", Cause: t.unsent}}
 	}
-	cut := t.loop.Outcome(end, agent, t.s.process.Failure)
+	cut := t.Outcome(end)
 	cut.Usage, cut.ByModel = r.Usage, r.ByModel
 	return cut
 }
@@ -41,10 +38,10 @@ func (t *liveTurn) replied() cli.Result {
 	case "end_turn":
 		if text, ok := t.reporter.failed(r.Usage); ok {
 			r.Err = o.meaning(0, text, "")
-		} else if t.req.Task == cli.TaskCompact {
-			t.out.Pass(cli.CompactBoundary{})
-		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && len(t.reporter.denials) == 0 && t.req.Task == cli.TaskPrompt {
-			r.Err = hiddenTrouble(o.Agent, t.out.Answer(), r)
+		} else if t.Req.Task == cli.TaskCompact {
+			t.Out.Pass(cli.CompactBoundary{})
+		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && len(t.reporter.denials) == 0 && t.Req.Task == cli.TaskPrompt {
+			r.Err = hiddenTrouble(o.Agent, t.Out.Answer(), r)
 		}
 	case "cancelled":
 		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "it cancelled the turn, and no user asked for that")

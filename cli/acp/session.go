@@ -19,36 +19,27 @@ const (
 	byeWait      = 500 * time.Millisecond // for the answer to session/close
 )
 
-// phase is the state of a session, which also determines whether it accepts a turn.
-type phase string
+// live is a session for its user.
+type live struct{ *shared.Session[news] }
 
-// Phases of a session.
-const (
-	phaseOpening  phase = "opening"  // events wait in its inbox
-	phaseNew      phase = "new"      // created, and without a turn so far
-	phaseIdle     phase = "idle"     // accepts a turn
-	phaseRunning  phase = "running"  // a turn handles events
-	phaseBroken   phase = "broken"   // accepts no turn: its processes may still run, or the agent's offers are unknown
-	phaseLeft     phase = "left"     // its turn was detached: the next process reads the events
-	phaseDetached phase = "detached" // the session was detached too
-	phaseClosed   phase = "closed"
-)
+var _ interface {
+	cli.Session
+	cli.Decider
+	cli.PermissionSetter
+	cli.Commander
+} = live{}
 
-// session is one of the agent's sessions.
-//
-// Turn and Fits are for one goroutine at a time, as cli.Session requires; everything else is safe at any time.
+// session is one of the agent's sessions in a process. It implements shared.AgentSession.
 type session struct {
+	live      *shared.Session[news]
 	process   *agentProcess
 	id        cli.AgentSessionID
 	settings  string
 	workspace *workspace // serves files and commands to the agent
-	inbox     *turn.Queue[item]
-	adopted   *adopted // the turn to resume; nil once it started, and for new sessions
+	adopted   note       // of the turn to resume
 
 	mu     sync.Mutex
-	phase  phase
 	offers offers
-	turn   turnState
 	past   past
 }
 
@@ -69,60 +60,63 @@ type offers struct {
 	commands []cli.AgentCommand
 }
 
-// turnState is the state of the running turn.
-type turnState struct {
-	permission cli.PermissionMode    // the current one
-	approvals  *turn.Approvals[*ask] // nil before the turn starts, and once it has ended
-	marked     cli.Mark
-	note       note
-}
-
-var (
-	_ cli.Session = (*session)(nil)
-	_ cli.Decider = (*session)(nil)
-)
-
-func newSession(proc *agentProcess, req cli.Request) *session {
-	return &session{
-		process: proc, settings: proc.options().settings(req), workspace: newWorkspace(proc, req), phase: phaseOpening,
-		inbox: turn.NewQueue[item](0),
+// join joins a suitable process.
+func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
+	shared.AgentSession[news], error) {
+	if p.opts.Resuming != nil && req.Resume != "" {
+		if err := p.opts.Resuming(ctx, p.opts.env(req), req.Resume); err != nil {
+			return nil, err
+		}
 	}
-}
-
-// openSession creates or loads a session. Errors are *cli.Failure.
-func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*session, error) {
-	s := newSession(proc, req)
-	params := sessionParams{Dir: req.Dir, MCP: mcpServers(req.Servers)}
-	if proc.hello.Capabilities.Session.Dirs != nil {
-		params.Dirs = req.AddDirs
-	}
-	begin := s.make
-	if req.Resume != "" {
-		begin = s.load
-	}
-	if err := begin(ctx, params, req); err != nil {
-		proc.sessions.Remove(s.id, s)
-		_ = s.workspace.close() // the open error is more useful
+	key := p.opts.key(req)
+	proc, err := p.pool.Join(ctx, key, p.opts.command(req, key))
+	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return newSession(proc, s, req), nil
+}
+
+func newSession(proc *agentProcess, s *shared.Session[news], req cli.Request) *session {
+	return &session{live: s, process: proc, settings: proc.options().settings(req), workspace: newWorkspace(proc, req)}
+}
+
+func (s *session) ID() cli.AgentSessionID { return s.id }
+
+func (s *session) Host() *shared.Process { return s.process.Process }
+
+func (s *session) Stop(ctx context.Context, grace time.Duration) error {
+	return s.process.StopAlone(ctx, grace)
+}
+
+func (s *session) Failure(err error) *cli.Failure { return s.process.options().failure(err) }
+
+// Open creates or loads the session.
+func (s *session) Open(ctx context.Context, req cli.Request) error {
+	params := sessionParams{Dir: req.Dir, MCP: mcpServers(req.Servers)}
+	if s.process.hello.Capabilities.Session.Dirs != nil {
+		params.Dirs = req.AddDirs
+	}
+	if req.Resume != "" {
+		return s.load(ctx, params, req)
+	}
+	return s.make(ctx, params, req)
 }
 
 func (s *session) make(ctx context.Context, params sessionParams, req cli.Request) error {
 	made, err := s.request(ctx, methodNew, params, req)
 	if err != nil {
-		return s.process.options().failure(err)
+		return err
 	}
 	if made.SessionID == "" {
 		return cli.Failf(cli.BadOutput, s.process.options().Agent, "it gave a session without an id")
 	}
-	s.opened(made, phaseNew)
-	s.process.offered.Store(&s.offers.modes)
+	s.offered(made)
+	s.process.provider.offered.Store(&s.offers.modes)
 	if err := s.register(cli.AgentSessionID(made.SessionID)); err != nil {
 		return err
 	}
 	if early, ok := s.process.early.LoadAndDelete(s.id); ok {
-		s.deliver(item{update: early.(*update)})
+		s.observe(early.(*update))
 	}
 	return nil
 }
@@ -167,9 +161,9 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 	if method == methodLoad {
 		s.passHistory(ctx)
 	}
-	s.opened(loaded, phaseIdle)
+	s.offered(loaded)
 	if loaded.Modes != nil { // some agents report them only for new sessions
-		s.process.offered.Store(&s.offers.modes)
+		s.process.provider.offered.Store(&s.offers.modes)
 	}
 	return nil
 }
@@ -178,14 +172,16 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 func (s *session) passHistory(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, historyWait)
 	defer cancel()
-	quiet := time.NewTimer(historyQuiet)
+	inbox, quiet := s.live.Inbox(), time.NewTimer(historyQuiet)
 	defer quiet.Stop()
 	for {
 		select {
-		case <-s.inbox.Ready():
+		case <-inbox.Ready():
 			quiet.Reset(historyQuiet)
-			items, _ := s.inbox.Take()
-			ends := func(i item) bool { return i.update != nil && i.update.Kind == updateOffers }
+			items, _ := inbox.Take()
+			ends := func(i shared.Item[news]) bool {
+				return i.Message.update != nil && i.Message.update.Kind == updateOffers
+			}
 			if s.process.options().quirks.LateHistory && slices.ContainsFunc(items, ends) {
 				return
 			}
@@ -199,12 +195,11 @@ func (s *session) passHistory(ctx context.Context) {
 	}
 }
 
-// opened records the agent's offers, and drops its output so far.
-func (s *session) opened(got gotSession, to phase) {
+// offered records the agent's offers.
+func (s *session) offered(got gotSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.phase, s.offers.modes = to, []string{}
-	_, _ = s.inbox.Take()
+	s.offers.modes = []string{}
 	if got.Modes != nil {
 		s.offers.mode = got.Modes.Current
 		for _, m := range got.Modes.Available {
@@ -225,82 +220,53 @@ func (s *session) register(id cli.AgentSessionID) error {
 	return nil
 }
 
-// deliver passes an item to the running turn. It returns false for a question that no turn can answer.
-func (s *session) deliver(i item) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.phase == phaseLeft || s.phase == phaseDetached { // the next process reads it
+// deliver passes a message with a size in bytes to the running turn. It returns false if there is none.
+func (s *session) deliver(n news, end int64, size int) bool {
+	if n.update != nil && s.observe(n.update) {
 		return true
 	}
-	if i.update != nil && i.update.Kind == updateMode {
-		s.offers.mode = i.update.ModeID
+	taken := s.live.Deliver(shared.Item[news]{Message: n, End: end}, size)
+	if !taken && n.update != nil {
+		s.takeLate(n.update)
 	}
-	if i.update != nil && s.process.options().quirks.changesMode(i.update) {
-		s.offers.mode = "" // a model can write such a chunk, so the named mode is not trusted
-		return true
-	}
-	if i.update != nil && i.update.Kind == updateOffers {
-		s.offers.commands = i.update.commands()
-	}
-	switch {
-	case s.phase == phaseRunning || s.phase == phaseOpening:
-		put(s.inbox, i)
-	case s.phase == phaseIdle && i.update != nil:
-		s.takeLate(i.update)
-	}
-	return i.ask == nil || s.phase == phaseRunning
+	return taken
 }
 
-// Fits reports whether the session can handle req unchanged.
-func (s *session) Fits(req cli.Request) bool {
-	want := s.process.options().settings(req)
+// observe records the offers and the mode of which an update informs. It reports whether that is all of the update.
+func (s *session) observe(u *update) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch s.phase {
-	case phaseNew:
-		return s.settings == want && (req.Resume == "" || req.Resume == s.id)
-	case phaseIdle, phaseRunning:
-		return s.settings == want && req.Resume == s.id
+	switch {
+	case u.Kind == updateMode:
+		s.offers.mode = u.ModeID
+	case s.process.options().quirks.changesMode(u):
+		s.offers.mode = "" // a model can write such a chunk, so the named mode is not trusted
+		return true
+	case u.Kind == updateOffers:
+		s.offers.commands = u.commands()
 	}
 	return false
 }
 
-// Info describes the running process.
-func (s *session) Info() cli.SessionInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	info := cli.SessionInfo{Agent: s.process.options().Agent, Mode: cli.Live, AgentSessionID: s.id}
-	switch s.phase {
-	case phaseNew, phaseIdle:
-		info.Alive = s.process.Alive()
-	case phaseDetached, phaseClosed:
-		return info
-	}
-	info.PID = s.process.Program().PID()
-	return info
-}
+// Changed delivers a change of the process's output.
+func (s *session) Changed(c turn.Change) { s.live.Changed(c) }
 
-// Close ends the session. The last session ends the process and everything it started.
-func (s *session) Close(ctx context.Context) error {
-	s.mu.Lock()
-	was := s.phase
-	if was != phaseDetached {
-		s.phase = phaseClosed
-	}
-	s.mu.Unlock()
+func (s *session) Fits(req cli.Request) bool { return s.settings == s.process.options().settings(req) }
+
+// Goodbye implements shared.AgentSession. The processes of an interrupted turn cannot be told from those of other
+// sessions.
+func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving, error) {
 	s.showLate()
-	how := shared.Closed
-	switch was {
-	case phaseClosed, phaseDetached:
-		return nil
-	case phaseRunning, phaseBroken:
-		how = shared.Broken
-	default:
+	s.mu.Lock()
+	s.past.late.expected = false
+	s.mu.Unlock()
+	how := shared.Broken
+	if was == shared.PhaseNew || was == shared.PhaseIdle {
 		s.sayGoodbye(ctx)
+		how = shared.Closed
 	}
-	err := errors.Join(s.workspace.close(), s.process.Leave(ctx, how))
 	s.process.sessions.Remove(s.id, s)
-	return err
+	return how, s.workspace.close()
 }
 
 // sayGoodbye makes an agent that also serves other sessions close this one.
@@ -314,19 +280,4 @@ func (s *session) sayGoodbye(ctx context.Context) {
 		o := s.process.options()
 		o.Logger.Debug("a session was not closed by its agent", "agent", string(o.Agent), "err", err)
 	}
-}
-
-// Detach leaves the session to the next process, and the last session also the agent's process.
-func (s *session) Detach() {
-	s.mu.Lock()
-	was := s.phase
-	if was != phaseClosed {
-		s.phase = phaseDetached
-	}
-	s.mu.Unlock()
-	if was == phaseClosed || was == phaseDetached {
-		return
-	}
-	// The agentProcess keeps the session registered: the next process answers the agent's current questions in it.
-	_ = s.process.Leave(context.Background(), shared.Detaches) // detaching never fails
 }

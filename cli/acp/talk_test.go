@@ -298,7 +298,7 @@ func TestADeadProcessIsSeenByAll(t *testing.T) {
 	p.hear(methodPrompt)
 	p.ask(5, "s1", "rm", "execute")
 	until[cli.ApprovalAsked](turn)
-	_ = s.process.Program().Stop(t.Context(), 0)
+	_ = s.Agent().Host().Program().Stop(t.Context(), 0)
 	r := until[cli.Result](turn)
 	if kindOfResult(r) != cli.Crashed || r.Err.Code != 3 || !strings.Contains(r.Err.Reason, "last words") {
 		t.Errorf("%+v", r.Err)

@@ -1,9 +1,7 @@
 package acp
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -16,47 +14,29 @@ import (
 // interruptWait is how soon session/cancel must show any effect.
 const interruptWait = 100 * time.Millisecond
 
-// liveTurn is a running turn.
+// liveTurn is a turn. It implements shared.AgentTurn.
 type liveTurn struct {
+	*shared.Turn[news]
 	s         *session
-	req       cli.Request
-	out       *turn.Emitter
 	reporter  *reporter
 	approvals *turn.Approvals[*ask]
-	loop      *turn.Turn[item]
-	resumed   *adopted     // the state of a resumed turn; nil for a new one
+	blocks    []block
+	warning   cli.Event    // about pictures; nil for none
 	reply     *rpc.Message // the reply that ended it
-	unsent    error        // why its prompt was not sent
 	inTool    bool         // when the turn was interrupted, a tool ran or waited for permission
+
+	// s.mu guards these.
+	permission cli.PermissionMode // since it was changed; empty before
+	marked     cli.Mark
+	note       note
 }
 
-// Turn implements cli.Session.
-func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	o := s.process.options()
-	out := turn.NewEmitter(o.Agent, o.Now, emit)
-	if s.adopted != nil {
-		s.resume(ctx, req, out)
-		return
+func (s *session) Check(t *shared.Turn[news]) error {
+	if t.Req.Task != cli.TaskCompact || s.compaction() != "" {
+		return nil
 	}
-	if ctx.Err() != nil {
-		out.Finish(cli.Cut(ctx, o.Agent))
-		return
-	}
-	s.awaitLate(ctx)
-	req, warning := s.withoutUnread(ctx, req)
-	blocks, n, err := s.prepare(ctx, req)
-	s.name(out)
-	if err != nil {
-		out.Finish(cli.StartResult(ctx, o.Agent, o.failure(err)))
-		return
-	}
-	if warning != nil {
-		out.Pass(warning)
-	}
-	s.listen()
-	s.process.TurnStarted() // if the process is about to end, its end ends the turn
-	t := s.newTurn(req, out, nil, func() { s.sendPrompt(req, blocks, n) })
-	t.finish(ctx, t.loop.Run(ctx))
+	s.name(t.Out)
+	return cli.CannotCompact(s.process.options().Agent)
 }
 
 // name emits the id of the session.
@@ -64,103 +44,105 @@ func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	quirks := s.process.options().quirks
-	out.Started(cli.SessionStarted{AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: quirks.Forgets, Mute: !quirks.Notices})
-}
-
-// newTurn creates a turn for events from now on. begin sends the prompt; it is nil for a resumed turn.
-func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, begin func()) *liveTurn {
-	s.workspace.allow(req.Permission)
-	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.options().quirks), resumed: resumed}
-	t.approvals = turn.NewApprovals[*ask](out, nil)
-	s.mu.Lock()
-	s.turn.approvals, s.past.late.conversation, s.past.late.turn = t.approvals, req.Conversation, req.Turn
-	s.mu.Unlock()
-	loop := turn.Loop[item]{
-		Source: turn.Source[item]{
-			In: s.inbox, Gone: s.process.Gone(), Stop: s.process.StopAlone, Limits: turn.LimitsOf(s.process.options().ProviderOptions),
-			End: func(i item) int64 { return i.at },
-		},
-		Begin: begin, Handle: t.handle, Interrupt: t.cancel, Waiting: t.approvals.Waiting, Out: out,
-	}
-	loop.Source.Limits.Interrupt = interruptWait
-	if resumed != nil {
-		t.approvals.Hold()
-		loop.Source.Resumed = &turn.Resumed{From: resumed.mark.Output, When: s.process.Program().When}
-	}
-	t.loop = turn.New(loop)
-	return t
-}
-
-// listen passes events to the turn from now on.
-func (s *session) listen() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.phase, s.inbox = phaseRunning, turn.NewQueue[item](0)
-	s.turn, s.past.late.expected = turnState{}, false
-}
-
-// replied handles the answer to a prompt.
-func (s *session) replied(m rpc.Message) { s.deliver(item{at: m.End, reply: &m}) }
-
-func (s *session) sendPrompt(req cli.Request, blocks []block, n note) {
-	inbox := s.inbox
-	s.process.Peer().Ask(s.process.Life(), rpc.Prompt{
-		ID: s.promptID(req.Turn), Method: methodPrompt, Params: sessionParams{SessionID: string(s.id), Prompt: blocks},
-		Mark: func(size int) cli.Mark {
-			n.Length = size
-			return cli.Mark{Turn: req.Turn, Note: n.String()}
-		},
-		Marked:   func(m cli.Mark) { s.marked(m, n) },
-		Answered: s.replied,
-		Unsent: func(err error) {
-			if !errors.Is(err, rpc.ErrEnded) { // Gone reports that
-				put(inbox, item{unsent: err})
-			}
-		},
+	out.Started(cli.SessionStarted{
+		AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: quirks.Forgets, Mute: !quirks.Notices,
 	})
 }
 
-// handle handles one item. It reports whether that ended the turn.
-func (t *liveTurn) handle(i item) (end bool) {
+func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.AgentTurn[news], err error) {
+	l := &liveTurn{
+		Turn: t, s: s, reporter: newReporter(t.Out, t.Req.Dir, s.process.options().quirks),
+		approvals: turn.NewApprovals[*ask](t.Out, nil), note: s.adopted,
+	}
+	if t.Adopted != nil {
+		l.marked = *t.Adopted
+		return l, nil
+	}
+	s.awaitLate(ctx)
+	req, warning := s.withoutUnread(ctx, t.Req)
+	l.warning = warning
+	if l.blocks, l.note, err = s.prepare(ctx, req); err != nil && !s.process.GivenUp() {
+		s.name(t.Out)
+	}
+	return l, err
+}
+
+func (t *liveTurn) Approvals() shared.Approvals { return t.approvals }
+
+func (t *liveTurn) Start() {
+	t.s.workspace.allow(t.Req.Permission)
+	t.s.mu.Lock()
+	late := &t.s.past.late
+	late.conversation, late.turn, late.expected = t.Req.Conversation, t.Req.Turn, false
+	t.s.mu.Unlock()
+	t.s.name(t.Out)
+	if t.warning != nil {
+		t.Out.Pass(t.warning)
+	}
+}
+
+func (t *liveTurn) Prompt(context.Context) (p rpc.Prompt, err error) {
+	if t.Adopted != nil {
+		if t.blocks, err = t.s.blocks(t.Req); err != nil {
+			return p, err
+		}
+	}
+	return rpc.Prompt{
+		Method: methodPrompt, Params: sessionParams{SessionID: string(t.s.id), Prompt: t.blocks},
+		Mark: func(size int) cli.Mark {
+			t.s.mu.Lock()
+			defer t.s.mu.Unlock()
+			t.note.Length = size
+			return cli.Mark{Turn: t.Req.Turn, Note: t.note.String()}
+		},
+		Marked: func(m cli.Mark) {
+			t.s.mu.Lock()
+			defer t.s.mu.Unlock()
+			t.marked = m
+		},
+	}, nil
+}
+
+// Replied handles the reply, which ends the turn.
+func (t *liveTurn) Replied(m rpc.Message) error {
+	if t.reply = &m; m.Error == nil && !t.s.process.options().quirks.Forgets {
+		t.Accepted()
+	}
+	return nil
+}
+
+func (t *liveTurn) Over() bool { return t.reply != nil }
+
+func (t *liveTurn) Handle(n news) {
 	switch {
-	case i.update != nil:
-		t.reporter.update(i.update)
-	case i.ask != nil:
-		t.asked(i.ask)
-	case i.decided != nil:
-		t.decided(i.decided)
-	case i.withdrawn != "":
-		for _, a := range t.approvals.Withdraw(func(a *ask) bool { return rpc.Text(a.id) == i.withdrawn }) {
+	case n.update != nil:
+		t.reporter.update(n.update)
+	case n.ask != nil:
+		t.asked(n.ask)
+	case n.decided != nil:
+		t.decided(n.decided)
+	case n.withdrawn != "":
+		for _, a := range t.approvals.Withdraw(func(a *ask) bool { return rpc.Text(a.id) == n.withdrawn }) {
 			t.s.process.respond(a.id, cancelled())
 		}
-	case i.Any():
-		t.loop.Changed(i.Change)
-		if i.CaughtUp {
-			t.goLive()
-		}
 	}
-	if i.reply != nil && i.reply.Error == nil && !t.s.process.options().quirks.Forgets {
-		t.out.Accepted()
-	}
-	t.reply, t.unsent = cmp.Or(i.reply, t.reply), cmp.Or(i.unsent, t.unsent)
 	t.approvals.Withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
-	return t.reply != nil || t.unsent != nil
 }
 
 // asked decides about a permission request, or asks a user.
 func (t *liveTurn) asked(a *ask) {
 	a.tool = t.reporter.call(a.params.ToolCall)
-	if t.resumed != nil && t.resumed.note.answered(a) {
-		t.decided(&decided{ask: a, allow: !slices.Contains(t.resumed.note.Denied, rpc.Text(a.id))})
+	if t.s.adopted.answered(a) {
+		t.decided(&decided{ask: a, allow: !slices.Contains(t.s.adopted.Denied, rpc.Text(a.id))})
 		return
 	}
-	v, why := verdictOn(t.s.permitted(t.req), *a.tool, t.s.process.options().Protected)
+	v, why := verdictOn(t.permitted(), *a.tool, t.s.process.options().Protected)
 	result, err := a.choose(v == verdictAllow)
 	questions := a.questions()
 	switch {
-	case t.loop.Cut():
+	case t.Loop.Cut():
 		t.s.process.respond(a.id, cancelled())
-	case questions != nil && t.req.Tools.Permits(a.tool.name):
+	case questions != nil && t.Req.Tools.Permits(a.tool.name):
 		t.askQuestions(a, questions)
 	case v == verdictDeny:
 		t.s.process.respond(a.id, result)
@@ -171,8 +153,8 @@ func (t *liveTurn) asked(a *ask) {
 	default: // the card explains why the request cannot be allowed: only permanent options exist
 		t.reporter.showTool(a.tool)
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
-			a.plans = a.tool.ToolKind == kindSwitch && t.s.permitted(t.req).Permission == cli.Plan
-			return a.event(t.req.Dir, t.s.process.options().quirks.Tools.InputOf)
+			a.plans = a.tool.ToolKind == kindSwitch && t.permitted().Permission == cli.Plan
+			return a.event(t.Req.Dir, t.s.process.options().quirks.Tools.InputOf)
 		}})
 	}
 }
@@ -185,54 +167,53 @@ func (t *liveTurn) decided(d *decided) {
 	t.reporter.deny(d.ask.tool, "")
 }
 
-// cancel asks the agent to end the turn. If the agent waits for permission, cancel answers that too, because the agent
-// ends the turn only then.
-func (t *liveTurn) cancel() error {
+// Interrupt asks the agent to end the turn. If the agent waits for permission, Interrupt answers that too, because the
+// agent ends the turn only then.
+func (t *liveTurn) Interrupt() error {
 	t.reporter.cut = true
 	err := t.s.process.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
 	open := t.approvals.Withdraw(func(*ask) bool { return true })
-	t.inTool = len(open) > 0 || t.out.OpenTools() > 0
+	t.inTool = len(open) > 0 || t.Out.OpenTools() > 0
 	for _, a := range open {
 		t.s.process.respond(a.id, cancelled())
 	}
 	return err
 }
 
-// finish emits the result, and updates the session.
-func (t *liveTurn) finish(ctx context.Context, end turn.End) {
-	s := t.s
-	s.process.Peer().Forget(s.promptID(t.req.Turn))
+// End implements shared.AgentTurn. The protocol has no environment per session that would distinguish the processes of
+// its tools from those of other sessions. So a process with an interrupted turn that ran tools does not outlive its
+// turns; their sessions are resumed in another process by their ids.
+func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	// The session of a replaced turn can continue if the agent ended the turn and no tool is still running: Gemini's
 	// model rejects messages after a call without a result.
-	replaced := cli.Replaced(ctx) && t.reply != nil && t.out.OpenTools() == 0
-	after, leaves := phaseBroken, shared.EndOver
+	replaced := cli.Replaced(t.Context()) && t.reply != nil && t.Out.OpenTools() == 0
+	switch cut := t.Loop.Cut() && !replaced; {
+	case cut && (t.reporter.ran || t.reply == nil && t.PromptState() != shared.PromptFailed):
+		return shared.PhaseSpent, shared.EndLeftovers
+	case cut, t.reply == nil, t.Adopted != nil: // a resumed session's offers are unknown
+		return shared.PhaseSpent, shared.EndOver
+	}
+	if t.whole() {
+		t.s.expectLate()
+	}
+	return shared.PhaseIdle, shared.EndOver
+}
+
+// whole reports whether the agent ended the turn by itself. It may send the last text of the answer afterwards.
+func (t *liveTurn) whole() bool { return t.reply != nil && !t.Loop.Cut() }
+
+// Late implements shared.AgentTurn. It handles text that came with the end of the turn, or after it.
+func (t *liveTurn) Late(n news) {
 	switch {
-	case end == turn.EndDetached:
-		after, leaves = phaseLeft, shared.EndDetached
-	case t.loop.Cut() && !replaced:
-		// The protocol has no environment per session that would distinguish the processes of its tools from those of
-		// other sessions. So a process with an interrupted turn that ran tools does not outlive its turns; their
-		// sessions are resumed in another process by their ids.
-		if t.reporter.ran || t.reply == nil && t.unsent == nil {
-			leaves = shared.EndLeftovers
-		}
-	case t.reply != nil && t.resumed == nil: // a resumed session's offers are unknown
-		after = phaseIdle
+	case n.ask != nil:
+		t.s.process.respond(n.ask.id, cancelled())
+	case n.update != nil && n.update.Kind == updateMessage && t.whole():
+		t.s.process.provider.late.Store(true)
+		t.reporter.update(n.update)
 	}
-	whole := t.reply != nil && !t.loop.Cut()
-	for _, i := range append(t.loop.Rest(), s.stopListening(after, whole)...) {
-		switch { // text came with the end of the turn, or after it
-		case i.ask != nil && after != phaseLeft:
-			s.process.respond(i.ask.id, cancelled())
-		case i.update != nil && i.update.Kind == updateMessage && whole:
-			s.process.late.Store(true)
-			t.reporter.update(i.update)
-		}
-	}
-	if err := t.loop.StopErr(); err != nil {
-		s.process.options().Logger.Error("an agent did not end", "agent", string(s.process.options().Agent), "err", err)
-	}
-	t.approvals.Close(end == turn.EndDetached)
+}
+
+func (t *liveTurn) Result(end turn.End) cli.Result {
 	r := t.outcome(end)
 	t.reporter.sayHeld()
 	if r.Err == nil {
@@ -240,8 +221,7 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	}
 	r.Denials, r.Fill = t.reporter.denials, t.reporter.fill
 	t.remember(r)
-	t.out.Finish(r)
-	s.process.TurnEnded(ctx, leaves)
+	return r
 }
 
 // remember emits PromptAccepted for an agent with Forgets, if it accepted the prompt and keeps it. Such an agent
@@ -249,27 +229,11 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
 	case !t.s.process.options().quirks.Forgets:
-	case t.reply != nil && (t.loop.Cut() && !t.inTool || !t.loop.Cut() && r.Err != nil && !t.reporter.ran):
+	case t.reply != nil && (t.Loop.Cut() && !t.inTool || !t.Loop.Cut() && r.Err != nil && !t.reporter.ran):
 		t.s.mu.Lock()
 		t.s.past.instructed = "" // the agent forgot them with the prompt
 		t.s.mu.Unlock()
-	case t.reply != nil, t.reporter.ran, t.out.Answer() != "":
-		t.out.Accepted()
+	case t.reply != nil, t.reporter.ran, t.Out.Answer() != "":
+		t.Out.Accepted()
 	}
-}
-
-// stopListening ends listen, and returns the items that no turn handled. Text about a complete turn is late from now
-// on.
-func (s *session) stopListening(to phase, whole bool) []item {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.phase == phaseRunning {
-		s.phase = to
-	}
-	if whole {
-		s.expectLate()
-	}
-	s.turn = turnState{}
-	rest, _ := s.inbox.Take()
-	return rest
 }

@@ -14,12 +14,12 @@ import (
 func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	p := a.params
 	ev := cli.ApprovalAsked{ID: a.id, Reason: cli.OwnWords(p.Reason), Input: a.m.Params, Started: t.parser.tool(p.Item)}
-	read := readingOf(p, t.req.Dir)
+	read := readingOf(p, t.Req.Dir)
 	switch a.m.Method {
 	case askCommand:
 		askForCommand(&ev, p, &read)
 	case askFiles:
-		askForFiles(&ev, t.parser.changes[p.Item], t.req.Dir)
+		askForFiles(&ev, t.parser.changes[p.Item], t.Req.Dir)
 	case askPermissions:
 		ev.Tool, ev.Title, ev.Detail = "permissions", titleOf(cmp.Or(p.Reason, "more permissions")), "More permissions until this turn ends."
 	case askServer:

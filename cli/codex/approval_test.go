@@ -12,13 +12,17 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 	"ductor/cli/turn"
 )
 
 // asked returns the approval for a request. changes are those of the item i1, if any.
 func asked(method string, params json.RawMessage, changes string) cli.ApprovalAsked {
 	req := cli.Request{Dir: "/srv/proj"}
-	turn := &liveTurn{req: req, parser: newLiveParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), req)}
+	turn := &liveTurn{
+		Turn:   &shared.Turn[news]{Req: req},
+		parser: newLiveParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), req),
+	}
 	if changes != "" {
 		var n notice
 		if err := json.Unmarshal([]byte(`{"item":{"id":"i1","type":"fileChange","changes":`+changes+`}}`), &n); err != nil {

@@ -2,6 +2,7 @@ package codex
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 	"ductor/cli/turn"
 )
 
@@ -117,8 +119,8 @@ func (a *inquiry) answers(d cli.Decision) any {
 func (t *liveTurn) ask(a *inquiry) {
 	p := a.params
 	// a request that names no turn belongs to this one
-	if p.Thread == t.s.thread && p.Turn != "" && p.Turn != t.parser.turn {
-		if !t.loop.Past() {
+	if p.Thread == t.s.id && p.Turn != "" && p.Turn != t.parser.turn {
+		if !t.Loop.Past() {
 			t.s.server.decline(a) // a finished turn waits for no answer
 		}
 		return
@@ -131,7 +133,7 @@ func (t *liveTurn) present(a *inquiry) cli.Event {
 	switch {
 	case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
 		t.deny(a, "it is a form, which cannot be filled in from the chat")
-	case !t.req.Attended || t.loop.Cut():
+	case !t.Req.Attended || t.Loop.Cut():
 		t.deny(a, "no user could be asked")
 	case a.m.Method == askQuestions:
 		return cli.QuestionAsked{ID: a.id, Questions: questionsOf(a.params.Questions)}
@@ -149,16 +151,16 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 	t.s.server.decline(a)
 }
 
-// decide answers a request with a user's decision. The reason is a message of its own, because Codex's answer has no
+// Decide answers a request with a user's decision. The reason is a message of its own, because Codex's answer has no
 // place for it.
-func (t *liveTurn) decide(id cli.ApprovalID, d cli.Decision) error {
+func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	a, ok := t.approvals.Take(id)
 	if !ok {
 		return cli.ErrNotAsked
 	}
-	t.in.Wake()
+	t.Check()
 	if !d.Allow && a.m.Method != askQuestions {
-		t.in.Put(news{denied: a, reason: d.Reason}, 0)
+		t.s.live.Deliver(shared.Item[news]{Message: news{denied: a, reason: d.Reason}}, 0)
 		if d.Reason != "" {
 			if err := t.explain(d.Reason); err != nil {
 				return fmt.Errorf("answer codex: %w", err)
@@ -174,7 +176,7 @@ func (t *liveTurn) decide(id cli.ApprovalID, d cli.Decision) error {
 // explain sends the reason of a denial before the answer itself, because the turn may end soon after the answer.
 func (t *liveTurn) explain(reason string) error {
 	return t.s.server.Peer().Send("turn/steer", map[string]any{
-		"threadId": t.s.thread, "expectedTurnId": *t.name.Load(), "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
+		"threadId": t.s.id, "expectedTurnId": *t.name.Load(), "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
 	})
 }
 

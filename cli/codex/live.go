@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
@@ -14,68 +14,54 @@ import (
 	"ductor/cli/turn"
 )
 
-// live is a thread in an app server that it may share with other conversations.
-type live struct {
+// live is a thread for its user.
+type live struct{ *shared.Session[news] }
+
+var _ interface {
+	cli.Session
+	cli.Decider
+	cli.Steerer
+	cli.Commander
+} = live{}
+
+// thread is a thread in an app server that it may share with other conversations. It implements shared.AgentSession.
+type thread struct {
 	server *server
+	live   *shared.Session[news]
 	bound  binding
 	marker string // value of threadVar in the environment of everything that the thread's tools start
-	thread cli.AgentSessionID
+	id     cli.AgentSessionID
 	dir    string
 	model  string // the default model; empty if unknown
-
-	mu    sync.Mutex
-	phase livePhase
-	turn  *liveTurn // the running turn
-	left  *awaitedTurn
-	over  chan struct{} // closed when Close is done
-	err   error         // the error of Close
 }
 
-// livePhase is the state of a session.
-type livePhase string
-
-const (
-	liveOpen   livePhase = "open"
-	liveSpent  livePhase = "spent" // takes no further turn: one was interrupted, and processes of it may still run
-	liveClosed livePhase = "closed"
-)
-
-func (s *live) opts() Options { return s.server.provider.opts }
-
-var (
-	_ cli.Session = (*live)(nil)
-	_ cli.Decider = (*live)(nil)
-	_ cli.Steerer = (*live)(nil)
-)
+func (s *thread) opts() Options { return s.server.provider.opts }
 
 // threadVar marks all processes that the tools of one thread start. An interrupted turn leaves them running, and the
 // processes of other threads must not be ended.
 const threadVar = "DUCTOR_THREAD"
 
-// openLive returns a session in a suitable server, with its thread started or resumed.
-func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error) {
+func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
+	shared.AgentSession[news], error) {
 	setting, command := p.settingOf(req)
 	h, err := p.pool.Join(ctx, setting, command)
 	if err != nil {
-		return nil, cli.AsFailure(Agent, err)
+		return nil, err
 	}
-	s := &live{server: h, phase: liveOpen, dir: req.Dir, bound: bindingOf(req), marker: string(h.Program().Run()) + "-" + h.Peer().NextID()}
-	if err := s.begin(ctx, req); err != nil {
-		return nil, s.unusable(ctx, err)
-	}
-	return s, nil
+	marker := string(h.Program().Run()) + "-" + h.Peer().NextID()
+	return &thread{server: h, live: s, dir: req.Dir, bound: bindingOf(req), marker: marker}, nil
 }
 
-// unusable closes a session that could not be opened, and returns the reason.
-func (s *live) unusable(ctx context.Context, err error) *cli.Failure {
-	f := s.server.broken(err)
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts().Grace+stopWait)
-	defer cancel()
-	if err := s.Close(stop); err != nil {
-		f.Cause = errors.Join(f.Cause, err)
-	}
-	return f
+func (s *thread) ID() cli.AgentSessionID { return s.id }
+
+func (s *thread) Host() *shared.Process { return s.server.Process }
+
+// Stop ends the server with all threads: a turn that ignores an interrupt would start more tools.
+func (s *thread) Stop(ctx context.Context, grace time.Duration) error {
+	return s.server.Stop(ctx, grace)
 }
+
+func (s *thread) Failure(err error) *cli.Failure { return s.server.broken(err) }
 
 // threadReply is the reply to thread/start and thread/resume.
 type threadReply struct {
@@ -85,8 +71,8 @@ type threadReply struct {
 	Model string `json:"model"`
 }
 
-// begin starts or resumes the thread. The model and the permissions are set with its turns.
-func (s *live) begin(ctx context.Context, req cli.Request) error {
+// Open starts or resumes the thread. The model and the permissions are set with its turns.
+func (s *thread) Open(ctx context.Context, req cli.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
 	// With another sandbox Codex would permanently store in the user's configuration that it trusts the project.
@@ -110,13 +96,14 @@ func (s *live) begin(ctx context.Context, req cli.Request) error {
 		return cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
 	}
 	defaults, err := s.server.configured(ctx)
-	s.thread, s.model = reply.Thread.ID, cmp.Or(defaults.Model, reply.Model)
+	s.id, s.model = reply.Thread.ID, cmp.Or(defaults.Model, reply.Model)
+	s.server.Set(s.id, s.live)
 	return err
 }
 
 // config returns the thread's differences from the process's configuration. The keys are dotted, so that the rest of
 // their tables stays as configured.
-func (s *live) config(req cli.Request) map[string]any {
+func (s *thread) config(req cli.Request) map[string]any {
 	config := map[string]any{
 		"shell_environment_policy.set." + threadVar: s.marker,
 		"features.default_mode_request_user_input":  true,
@@ -164,77 +151,37 @@ func serverTable(s cli.ToolServer) map[string]any {
 	return table
 }
 
-// Fits returns true if thread, chat, tool servers and process are the same. Model, effort, permissions, directories and
+// Fits returns true if chat, tool servers and process are the same. Model, effort, permissions, directories and
 // instructions are set with the turns.
-func (s *live) Fits(req cli.Request) bool {
-	s.mu.Lock()
-	thread, usable := s.thread, s.phase == liveOpen
-	s.mu.Unlock()
+func (s *thread) Fits(req cli.Request) bool {
 	setting, _ := s.server.provider.settingOf(req)
-	return usable && req.Resume == thread && bindingOf(req) == s.bound && setting == s.server.Key() && s.server.Alive()
+	return bindingOf(req) == s.bound && setting == s.server.Key()
 }
 
-// Info describes the thread and the process, which others may share.
-func (s *live) Info() cli.SessionInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	alive := s.phase == liveOpen && s.server.Alive()
-	info := cli.SessionInfo{Agent: Agent, Mode: cli.Live, AgentSessionID: s.thread, Alive: alive}
-	info.PID = s.server.PID()
-	return info
-}
-
-// Close ends the processes of the thread's tools. It ends the server's process if no other session uses it.
-func (s *live) Close(ctx context.Context) error {
-	s.mu.Lock()
-	first, turn := s.over == nil, s.turn
-	if first {
-		s.phase, s.over = liveClosed, make(chan struct{})
-	}
-	over := s.over
-	s.mu.Unlock()
-	if !first {
-		select {
-		case <-over:
-			return s.err
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	defer close(over)
-	if turn != nil {
-		turn.stop(cli.ErrClosing)
-		select {
-		case <-turn.done:
-		case <-ctx.Done():
-		}
-	}
-	s.err = s.release(ctx)
-	return s.err
-}
-
-// release leaves the server. The last session ends the process, which ends everything it ever started. Another session
-// ends only the rest of its own processes.
-func (s *live) release(ctx context.Context) error {
-	p, h := s.server.provider, s.server
+// Goodbye ends the rest of the thread's processes in a server that goes on. The last session ends the server, which
+// ends everything it ever started.
+func (s *thread) Goodbye(ctx context.Context, _ shared.Phase) (shared.Leaving, error) {
+	h := s.server
+	h.Remove(s.id, s.live)
 	if h.PID() != 0 && !h.Alone() {
 		if err := s.clean(ctx); err != nil && h.PID() != 0 {
-			p.opts.Logger.Warn("what a thread's tools started may still run", "agent", string(Agent), "thread", string(s.thread), "err", err)
+			s.opts().Logger.Warn("what a thread's tools started may still run", "agent", string(Agent),
+				"thread", string(s.id), "err", err)
 		}
 	}
-	return h.Leave(ctx, shared.Closed)
+	return shared.Closed, nil
 }
 
 // clean ends all processes of the thread's tools, and removes the thread.
-func (s *live) clean(ctx context.Context) error {
+func (s *thread) clean(ctx context.Context) error {
 	err := s.endTools(ctx)
-	if s.thread == "" {
+	if s.id == "" {
 		return err
 	}
-	s.server.forgetTerms(s.thread)
+	s.server.forgetTerms(s.id)
 	ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 	defer cancel()
-	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.thread}, nil)))
+	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.id}, nil)))
 }
 
 // notRefused returns err, unless it says that the thread or method does not exist.
@@ -247,65 +194,25 @@ func notRefused(err error) error {
 }
 
 // endTools ends all processes of the thread's tools.
-func (s *live) endTools(ctx context.Context) error {
+func (s *thread) endTools(ctx context.Context) error {
 	var err error
-	if s.thread != "" {
+	if s.id != "" {
 		ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 		defer cancel()
 		// If Codex rejects this, sweep still ends the processes.
-		params := map[string]any{"threadId": s.thread}
+		params := map[string]any{"threadId": s.id}
 		err = notRefused(s.server.Peer().Call(ask, "thread/backgroundTerminals/clean", params, nil))
 	}
 	return errors.Join(err, s.server.provider.sweep(ctx, threadVar+"="+s.marker))
 }
 
-// Detach detaches from the thread, and from the process if no other session uses it.
-func (s *live) Detach() {
-	s.mu.Lock()
-	first := s.over == nil
-	if first {
-		s.phase, s.over = liveClosed, make(chan struct{})
-		close(s.over)
-	}
-	s.mu.Unlock()
-	if !first {
-		return
-	}
-	_ = s.server.Leave(context.Background(), shared.Detaches) // detaching never fails
-}
-
-// spend makes the session accept no further turn.
-func (s *live) spend() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.phase == liveOpen {
-		s.phase = liveSpent
-	}
-}
-
-// running returns the running turn, or nil.
-func (s *live) running() *liveTurn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.turn
-}
-
-// Decide implements cli.Decider.
-func (s *live) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
-	turn := s.running()
-	if turn == nil {
-		return cli.ErrNotAsked
-	}
-	return turn.decide(id, d)
-}
-
 // Steer implements cli.Steerer.
-func (s *live) Steer(ctx context.Context, req cli.Request) error {
-	turn := s.running()
-	if turn == nil {
+func (s live) Steer(ctx context.Context, req cli.Request) error {
+	t, ok := s.Running().(*liveTurn)
+	if !ok {
 		return cli.ErrNoTurn
 	}
-	return turn.steer(ctx, req)
+	return t.steer(ctx, req)
 }
 
 // sweepScript ends every process that has $1 in its environment: TERM, a second, KILL, until none is left. It runs

@@ -11,8 +11,8 @@ import (
 
 // turnParams returns the parameters of turn/start. They are the same for the same request, except that the terms are
 // omitted if the thread already has them.
-func (s *live) turnParams(req cli.Request, terms map[string]any) map[string]any {
-	params := map[string]any{"threadId": s.thread, "input": inputOf(req)}
+func (s *thread) turnParams(req cli.Request, terms map[string]any) map[string]any {
+	params := map[string]any{"threadId": s.id, "input": inputOf(req)}
 	maps.Copy(params, terms)
 	if context := instructionsOf(req); context != nil {
 		params["additionalContext"] = context
@@ -21,7 +21,7 @@ func (s *live) turnParams(req cli.Request, terms map[string]any) map[string]any 
 }
 
 // termsOf returns the permissions, directory and model of a turn. Codex keeps them for later turns.
-func (s *live) termsOf(req cli.Request, defaults settings) map[string]any {
+func (s *thread) termsOf(req cli.Request, defaults settings) map[string]any {
 	m := permissionsFor(req, req.Attended, s.opts().Sandbox)
 	terms := map[string]any{"approvalPolicy": m.approval, "sandboxPolicy": policyOf(m.sandbox, req.AddDirs, defaults)}
 	if req.Dir != "" {

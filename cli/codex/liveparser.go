@@ -48,7 +48,6 @@ func (n *network) down(message string) bool {
 type verdict struct {
 	status   string // how it ended
 	failure  *cli.Failure
-	refused  *cli.Failure // the turn could not be started
 	hopeless *cli.Failure // Codex keeps retrying this in vain
 	compacts bool         // the turn only shortens the context
 }
@@ -363,8 +362,6 @@ func (p *liveParser) denied(a cli.ApprovalAsked, reason string) {
 // result returns the Result of a turn that Codex ended.
 func (p *liveParser) result() cli.Result {
 	switch {
-	case p.refused != nil:
-		return cli.Result{Err: p.refused}
 	case p.status == turnCompleted:
 		return cli.Result{}
 	case p.failure == nil && p.status == turnInterrupted:

@@ -9,6 +9,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/rpc"
+	"ductor/cli/shared"
 	"ductor/cli/turn"
 	"ductor/internal/sim/hostile"
 )
@@ -54,7 +55,7 @@ func liveTranscript(t *testing.T, raw []byte) string {
 		case r.From == "us":
 		case r.Msg.Method == "" && asking[string(r.Msg.ID)] != nil:
 			turn := asking[string(r.Msg.ID)]
-			turns[string(turn.s.thread)] = turn
+			turns[string(turn.s.id)] = turn
 			turn.answered(r.Msg)
 		case turns[string(a.ThreadID)] != nil:
 			turns[string(a.ThreadID)].hears(r.Msg)
@@ -68,15 +69,16 @@ func liveTranscript(t *testing.T, raw []byte) string {
 	return all
 }
 
-func newStagedTurn(thread cli.AgentSessionID) *stagedTurn {
+func newStagedTurn(id cli.AgentSessionID) *stagedTurn {
 	rec := &clitest.Recorder{}
 	rec.Turn()
 	req := cli.Request{Dir: "/srv/proj", Attended: true}
 	zero := func() time.Time { return time.Unix(0, 0) }
 	parser := newLiveParser(turn.NewEmitter(Agent, zero, rec.Event), req)
 	parser.now = zero
-	parser.out.Session(thread, "gpt-test")
-	return &stagedTurn{&liveTurn{s: &live{thread: thread}, req: req, parser: parser, out: parser.out}, rec}
+	parser.out.Session(id, "gpt-test")
+	turn := &liveTurn{Turn: &shared.Turn[news]{Req: req, Out: parser.out}, s: &thread{id: id}, parser: parser}
+	return &stagedTurn{turn, rec}
 }
 
 func (s *stagedTurn) answered(m rpc.Message) {
@@ -88,7 +90,7 @@ func (s *stagedTurn) answered(m rpc.Message) {
 }
 
 func (s *stagedTurn) hears(m rpc.Message) {
-	if s.out.Finished() {
+	if s.Out.Finished() {
 		return
 	}
 	if len(m.ID) > 0 {
@@ -96,11 +98,11 @@ func (s *stagedTurn) hears(m rpc.Message) {
 		if !askable(m.Method) {
 			s.rec.Add("an unknown request: %s", m.Method)
 		} else if m.Method == askQuestions {
-			s.out.Pass(cli.QuestionAsked{ID: a.id, Questions: questionsOf(a.params.Questions)})
+			s.Out.Pass(cli.QuestionAsked{ID: a.id, Questions: questionsOf(a.params.Questions)})
 		} else {
 			ev := s.approvalOf(a)
 			ev.Input = nil
-			s.out.Pass(ev)
+			s.Out.Pass(ev)
 		}
 		return
 	}
@@ -116,12 +118,12 @@ func tell(p *liveParser, m rpc.Message) (over bool) {
 }
 
 func (s *stagedTurn) finish() {
-	if s.out.Finished() {
+	if s.Out.Finished() {
 		return
 	}
 	r := s.parser.result()
 	r.Usage = s.parser.used()
-	s.out.Finish(r)
+	s.Out.Finish(r)
 }
 
 // FuzzLiveParser passes any notifications to the parser: it does not panic, and the events fulfil their contract.

@@ -14,244 +14,129 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a thread. Everything except decide, steer and stop belongs to the goroutine of Turn.
+// liveTurn is one turn of a thread. Everything except Decide and steer belongs to the goroutine of Turn. It implements
+// shared.AgentTurn.
 type liveTurn struct {
-	s         *live
-	req       cli.Request
-	out       *turn.Emitter
+	*shared.Turn[news]
+	s         *thread
 	parser    *liveParser
-	in        *inbox
 	approvals *turn.Approvals[*inquiry]
-	loop      *turn.Turn[news]
-	ctx       context.Context
-	stop      context.CancelCauseFunc
-	done      chan struct{}
-	prompt    prompt
-	steering
-}
+	held      []news // messages before the answer to the prompt: only the answer shows whose they are
 
-// steering is the state of messages sent into the turn. Safe for concurrent use.
-type steering struct {
 	name  atomic.Pointer[string] // Codex's id of the turn, once it is known
 	added turn.Added
 }
 
-// prompt is the request that starts a turn.
-type prompt struct {
-	id    string // the next process recognizes the answer by it
-	state promptState
-	held  []news // news before the answer: only the answer shows whose they are
-}
-
-// promptState is the state of a prompt.
-type promptState string
-
-const (
-	promptUnsent    promptState = "unsent" // the previous process did not send it: send it when everything else is known
-	promptSent      promptState = "sent"
-	promptAccepted  promptState = "accepted"
-	promptUnwritten promptState = "unwritten" // it did not reach Codex
-)
-
 // startWait is how long Codex may take to answer turn/start.
 const startWait = time.Minute
 
-// Turn runs one prompt in the thread, or resumes the adopted turn.
-func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := turn.NewEmitter(Agent, s.opts().Now, emit)
-	left := s.takeLeft()
-	if ctx.Err() != nil && left == nil {
-		out.Finish(cli.Cut(ctx, Agent))
-		return
-	}
-	t := s.newTurn(ctx, req, out, left)
-	if left == nil {
-		s.server.TurnStarted() // if the process is about to end, its end ends the turn
-	}
-	end := t.loop.Run(t.ctx)
-	r := t.result(end)
-	t.close(end, &r)
-	out.Finish(r)
-	t.end(end)
+func (s *thread) Check(*shared.Turn[news]) error { return nil }
+
+// Begin implements shared.AgentSession. What a turn needs is a part of its prompt.
+func (s *thread) Begin(_ context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
+	parser := newLiveParser(t.Out, t.Req)
+	parser.patience = s.opts().Patience
+	return &liveTurn{Turn: t, s: s, parser: parser, approvals: turn.NewApprovals[*inquiry](t.Out, nil)}, nil
 }
 
-func (s *live) takeLeft() *awaitedTurn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	left := s.left
-	s.left = nil
-	return left
+func (t *liveTurn) Start() {
+	t.Out.Session(t.s.id, cli.ModelID(cmp.Or(string(t.Req.Model), t.s.model)))
 }
 
-// startName returns the id of the request that starts a turn.
-func startName(turn cli.TurnID) string { return "turn." + string(turn) }
+func (t *liveTurn) Approvals() shared.Approvals { return t.approvals }
 
-func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, left *awaitedTurn) *liveTurn {
-	t := &liveTurn{s: s, req: req, out: out, approvals: turn.NewApprovals[*inquiry](out, nil), in: turn.NewQueue[news](0), done: make(chan struct{})}
-	t.ctx, t.stop = context.WithCancelCause(ctx)
-	t.prompt = prompt{id: startName(req.Turn), state: promptSent}
-	if req.Turn == "" {
-		t.prompt.id = s.server.Peer().NextID()
-	}
-	source := turn.Source[news]{Gone: s.server.Gone(), Limits: turn.LimitsOf(s.opts().ProviderOptions), Stop: s.server.Stop}
-	source.Limits.Start = startWait
-	// an interrupt may take until the end of the turn, and others share the process
-	source.Limits.Interrupt = source.Limits.Grace
-	begin := t.begin
-	if left != nil {
-		t.in, begin = left.in, nil
-		t.approvals.Hold()
-		if left.unsent {
-			t.prompt.state = promptUnsent
-		}
-		source.Resumed = &turn.Resumed{From: left.mark.Output, Began: req.Began, When: s.server.Program().When}
-		source.End = func(n news) int64 { return n.end }
-	}
-	source.In = t.in
-	t.parser = newLiveParser(out, req)
-	t.parser.patience = s.opts().Patience
-	t.loop = turn.New(turn.Loop[news]{
-		Source: source, Begin: begin, Handle: t.take, Interrupt: t.interrupt, Waiting: t.approvals.Waiting, Out: out,
-		Hopeless: func() bool { return t.parser.hopeless != nil },
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.turn = t
-	out.Session(s.thread, cli.ModelID(cmp.Or(string(req.Model), s.model)))
-	return t
-}
+func (t *liveTurn) Hopeless() bool { return t.parser.hopeless != nil }
 
-// begin directs the thread's messages to this turn, and sends the prompt.
-func (t *liveTurn) begin() {
-	t.s.server.turns.Set(t.s.thread, t.in)
-	t.send()
-}
+func (t *liveTurn) Over() bool { return t.parser.status != "" }
 
-// send sends the prompt. It first records the start of the turn.
-func (t *liveTurn) send() {
-	t.prompt.state = promptSent
-	ctx, cancel := context.WithTimeout(t.ctx, helloWait)
+// Prompt implements shared.AgentTurn. Messages so far are about earlier turns.
+func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
+	t.held = nil
+	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
-	unsent := func(err error) { t.in.Put(news{unsent: err}, 0) }
 	defaults, err := t.s.server.configured(ctx)
 	if err != nil {
-		unsent(err)
-		return
+		return p, err
 	}
-	mark := cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
-	start := rpc.Prompt{
-		ID: t.prompt.id, Method: "turn/start", Answered: replies(t.in), Unsent: unsent, Mark: func(int) cli.Mark { return mark },
+	mark := cli.Mark{Turn: t.Req.Turn, Note: t.s.note()}
+	p.Mark = func(int) cli.Mark { return mark }
+	if t.Req.Task == cli.TaskCompact {
+		p.Method, p.Params = "thread/compact/start", map[string]any{"threadId": t.s.id}
+		return p, nil
 	}
-	if t.req.Task == cli.TaskCompact {
-		start.Method, start.Params = "thread/compact/start", map[string]any{"threadId": t.s.thread}
-	} else {
-		terms := t.s.termsOf(t.req, defaults)
-		if !t.s.server.agree(t.s.thread, t.prompt.id, terms) {
-			terms = nil
-		}
-		start.Params = t.s.turnParams(t.req, terms)
+	terms := t.s.termsOf(t.Req, defaults)
+	if !t.s.server.agree(t.s.id, t.PromptID(), terms) {
+		terms = nil
 	}
-	t.s.server.Peer().Ask(t.ctx, start)
+	p.Method, p.Params = "turn/start", t.s.turnParams(t.Req, terms)
+	return p, nil
 }
 
-// take handles one piece of news. It reports whether the turn is over.
-func (t *liveTurn) take(n news) (over bool) {
+func (t *liveTurn) Handle(n news) {
 	switch {
-	case n.CaughtUp:
-		return t.caughtUp(n.Change)
-	case n.Any():
-		t.loop.Changed(n.Change)
-		return false
-	case n.unsent != nil:
-		t.prompt.state, t.parser.refused = promptUnwritten, t.s.server.broken(n.unsent)
-		return true
 	case n.denied != nil:
 		t.parser.denied(t.approvalOf(n.denied), cli.ShortLine(n.reason))
-		return false
-	case n.reply != nil:
-		return t.started(*n.reply)
-	case t.prompt.state != promptAccepted:
-		t.prompt.held = append(t.prompt.held, n)
-		return false
+	case n.method == "" && n.ask == nil: // only to check whether the turn is over
+	case t.PromptState() != shared.PromptAccepted:
+		t.held = append(t.held, n)
 	case n.ask != nil:
 		t.ask(n.ask)
-		return false
 	case n.method == serversLate:
 		t.nameServers()
-		return false
 	case n.method == "serverRequest/resolved":
 		t.resolved(n.notice)
-		return false
 	case n.notice.helper:
 		t.parser.subAgentItem(n.method, n.notice.Item)
-		return false
+	default:
+		if it := n.notice.Item; it != nil && it.Type == "userMessage" {
+			t.added.Taken(it.ClientID)
+			t.nameServers()
+		}
+		t.parser.notification(n.method, n.notice)
 	}
-	if it := n.notice.Item; it != nil && it.Type == "userMessage" {
-		t.added.Taken(it.ClientID)
-		t.nameServers()
-	}
-	return t.parser.notification(n.method, n.notice)
 }
 
 // nameServers warns about missing MCP servers.
 func (t *liveTurn) nameServers() {
-	for _, what := range t.s.server.missingServers(t.s.thread) {
-		t.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: what})
+	for _, what := range t.s.server.missingServers(t.s.id) {
+		t.Out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: what})
 	}
 }
 
-// started handles the answer to the request that starts the turn, and then the news before it.
-func (t *liveTurn) started(m rpc.Message) (over bool) {
+// Replied handles the answer to the request that starts the turn, and then the messages before it.
+func (t *liveTurn) Replied(m rpc.Message) error {
 	var reply struct {
 		Turn struct {
 			ID string `json:"id"`
 		} `json:"turn"`
 	}
 	err := m.Read(Agent, "turn/start", &reply)
-	if err == nil && reply.Turn.ID == "" && t.req.Task != cli.TaskCompact {
+	if err == nil && reply.Turn.ID == "" && t.Req.Task != cli.TaskCompact {
 		err = cli.Failf(cli.BadOutput, Agent, "it started a turn without a name")
 	}
 	if err != nil {
-		t.parser.refused = t.s.server.broken(err)
-		return true
+		return err
 	}
-	t.s.server.accepted(t.s.thread, t.prompt.id)
-	t.prompt.state, t.parser.turn = promptAccepted, reply.Turn.ID
-	t.out.Accepted()
+	t.s.server.accepted(t.s.id, t.PromptID())
+	t.parser.turn = reply.Turn.ID
+	t.Accepted()
 	if reply.Turn.ID != "" { // otherwise the turn accepts no messages
 		t.name.Store(&reply.Turn.ID)
 	}
-	held := t.prompt.held
-	t.prompt.held = nil
+	held := t.held
+	t.held = nil
 	for _, n := range held {
-		if t.take(n) {
-			return true
+		if !t.Over() {
+			t.Handle(n)
 		}
 	}
-	t.loop.Accepted()
-	return false
+	return nil
 }
 
-// caughtUp handles the end of the replay. It emits the requests that wait for users, and sends an unsent prompt.
-func (t *liveTurn) caughtUp(c turn.Change) (over bool) {
-	if t.prompt.state != promptAccepted { // no news are about this turn then
-		t.prompt.held = nil
-	}
-	t.approvals.Release()
-	t.loop.Changed(c)
-	if t.prompt.state != promptUnsent {
-		return false
-	}
-	if t.loop.Cut() {
-		return true
-	}
-	t.send()
-	return false
-}
-
-func (t *liveTurn) interrupt() error {
-	params := map[string]any{"threadId": t.s.thread, "turnId": t.parser.turn}
-	return t.s.server.Peer().Send("turn/interrupt", params) // the end of the turn answers it
+// Interrupt implements shared.AgentTurn. The end of the turn answers it.
+func (t *liveTurn) Interrupt() error {
+	params := map[string]any{"threadId": t.s.id, "turnId": t.parser.turn}
+	return t.s.server.Peer().Send("turn/interrupt", params)
 }
 
 // steer adds req's prompt to the turn.
@@ -260,7 +145,7 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	if id == nil {
 		return cli.ErrNoTurn
 	}
-	params := map[string]any{"threadId": t.s.thread, "expectedTurnId": *id, "input": inputOf(req)}
+	params := map[string]any{"threadId": t.s.id, "expectedTurnId": *id, "input": inputOf(req)}
 	if req.Turn != "" { // Codex repeats it when its model gets the message
 		params["clientUserMessageId"] = string(req.Turn)
 		t.added.Add(string(req.Turn), req.Turn)
@@ -276,79 +161,62 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	return err
 }
 
-// result returns the result of the turn: Codex's own, unless the turn was interrupted before.
-func (t *liveTurn) result(end turn.End) cli.Result {
+// Result returns the result of the turn: Codex's own, unless the turn was interrupted before.
+func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	switch {
-	case t.prompt.state == promptUnwritten && t.ctx.Err() != nil:
-		return cli.Cut(t.ctx, Agent)
 	case end == turn.EndTurn, t.parser.status == turnCompleted:
-		return t.parser.result()
+		r = t.parser.result()
 	case end == turn.EndHopeless:
-		return cli.Result{Err: t.parser.hopeless}
-	case end == turn.EndStalled && t.prompt.state == promptSent && !t.loop.Past():
-		return cli.Result{Err: cli.Failf(cli.BadOutput, Agent, "its app server did not answer for %s", startWait)}
-	}
-	return t.loop.Outcome(end, Agent, t.s.server.exit)
-}
-
-// close withdraws open requests, completes the Result, and updates the session.
-func (t *liveTurn) close(end turn.End, r *cli.Result) {
-	if err := t.loop.StopErr(); err != nil {
-		t.s.opts().Logger.Error("a codex that does not answer did not end", "pid", t.s.server.Program().PID(), "err", err)
+		r.Err = t.parser.hopeless
+	case end == turn.EndStalled && t.PromptState() == shared.PromptSent && !t.Loop.Past():
+		r.Err = cli.Failf(cli.BadOutput, Agent, "its app server did not answer for %s", startWait)
+	default:
+		r = t.Loop.Outcome(end, Agent, t.s.server.exit)
 	}
 	r.Usage, r.Fill, r.Denials = t.parser.used(), t.parser.fill(), append(r.Denials, t.parser.denials...)
-	t.approvals.Close(end == turn.EndDetached)
-	if end == turn.EndDetached || !t.loop.Cut() {
-		return
+	if end != turn.EndDetached && t.Loop.Cut() {
+		r.Unread = t.added.Unread()
 	}
-	for _, id := range t.added.Waiting() { // Codex forgets them
+	return r
+}
+
+// End implements shared.AgentTurn. Codex forgets the messages that its model has not read.
+func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
+	if !t.Loop.Cut() {
+		return shared.PhaseIdle, shared.EndOver
+	}
+	for _, id := range t.added.Waiting() {
 		t.added.GiveBack(id)
 	}
-	if r.Unread = t.added.Unread(); !t.sessionGoesOn() {
-		t.s.spend()
+	if t.sessionGoesOn() {
+		return shared.PhaseIdle, shared.EndOver
+	}
+	return shared.PhaseSpent, shared.EndOver
+}
+
+// Late implements shared.AgentTurn. No turn is left to ask the user.
+func (t *liveTurn) Late(n news) {
+	if n.ask != nil && !t.Loop.Past() {
+		t.s.server.decline(n.ask)
 	}
 }
 
 // sessionGoesOn reports whether Codex ended the turn for the user's next message, and no process of the turn is left.
 // Codex does not end a running command, so sessionGoesOn ends it.
 func (t *liveTurn) sessionGoesOn() bool {
-	if !cli.Replaced(t.ctx) || t.parser.status == "" {
+	if !cli.Replaced(t.Context()) || t.parser.status == "" {
 		return false
 	}
-	if t.out.OpenTools() == 0 {
+	if t.Out.OpenTools() == 0 {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.opts().Grace+stopWait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), t.s.opts().Grace+stopWait)
 	defer cancel()
 	err := t.s.endTools(ctx)
 	if err != nil {
-		t.s.opts().Logger.Warn("end what an interrupted turn runs", "agent", string(Agent), "thread", string(t.s.thread), "err", err)
+		t.s.opts().Logger.Warn("end what an interrupted turn runs", "agent", string(Agent), "thread", string(t.s.id), "err", err)
 	}
 	return err == nil
-}
-
-// end detaches from the thread's messages, and removes the turn from its process's count.
-func (t *liveTurn) end(end turn.End) {
-	h := t.s.server
-	detached := end == turn.EndDetached
-	if detached { // from now on the next process answers Codex's requests
-		h.TurnEnded(t.ctx, shared.EndDetached)
-	}
-	h.Peer().Forget(t.prompt.id)
-	h.turns.Remove(t.s.thread, t.in)
-	for _, n := range append(t.loop.Rest(), t.in.Close()...) {
-		if n.ask != nil && !detached && !t.loop.Past() {
-			h.decline(n.ask) // no turn is left to ask the user
-		}
-	}
-	t.s.mu.Lock()
-	t.s.turn = nil
-	t.s.mu.Unlock()
-	t.stop(nil)
-	if !detached {
-		h.TurnEnded(t.ctx, shared.EndOver)
-	}
-	close(t.done)
 }
 
 // note is stored for the next process, which needs it to resume a turn of this thread.
@@ -359,8 +227,8 @@ type note struct {
 	Model string `json:"model,omitempty"`
 }
 
-func (s *live) note() string {
-	raw, err := json.Marshal(note{s.thread, s.marker, s.bound, s.model})
+func (s *thread) note() string {
+	raw, err := json.Marshal(note{s.id, s.marker, s.bound, s.model})
 	if err != nil { // strings can always be encoded
 		return ""
 	}

@@ -67,9 +67,9 @@ func (page modelPage) models() []cli.Model {
 	return models
 }
 
-// Commands implements cli.Commander. It lists Codex's skills in the directory of the thread. A prompt names them with a
+// Commands lists Codex's skills in the directory of the thread. A prompt names them with a
 // dollar sign.
-func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
+func (s *thread) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	params := map[string]any{}
 	if dir := s.dir; dir != "" {
 		params["cwds"] = []string{dir}
@@ -96,5 +96,3 @@ func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 	}
 	return list, nil
 }
-
-var _ cli.Commander = (*live)(nil)

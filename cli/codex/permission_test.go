@@ -53,7 +53,7 @@ func TestAThreadKnowsWhetherToTrustItsProject(t *testing.T) {
 		cli.WithProject:    `{"/":{"trust_level":"trusted"},"/a":{"trust_level":"trusted"}}`,
 		cli.EmptyProject:   `null`,
 	} {
-		config := (&live{}).config(cli.Request{Dir: "/a", Project: settings})
+		config := (&thread{}).config(cli.Request{Dir: "/a", Project: settings})
 		if got := string(jsonOf(config["projects"])); got != want {
 			t.Errorf("%q: %s, want %s", settings, got, want)
 		}

@@ -30,6 +30,7 @@ type Options struct {
 type Provider struct {
 	opts Options
 	pool *shared.Pool[*server]
+	live shared.Dialect[news]
 
 	mu sync.Mutex
 	// totals is the usage of each thread so far, because Codex reports a resumed thread's running total.
@@ -45,6 +46,8 @@ func New(opts Options) *Provider {
 	opts.Patience = cmp.Or(opts.Patience, time.Minute)
 	p := &Provider{opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}}
 	p.pool = shared.NewPool(shared.Options{ProviderOptions: opts.ProviderOptions, Agent: Agent}, p.newServer)
+	// An interrupt may take until the end of the turn, and others share the process.
+	p.live = shared.Dialect[news]{Join: p.join, Prompt: "turn.", Start: startWait, Interrupt: opts.Grace}
 	return p
 }
 
@@ -57,11 +60,11 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	case cli.OneShot:
 		return p.once().Session(req), nil
 	case cli.Live:
-		s, err := p.openLive(ctx, req)
-		if err != nil {
+		s := shared.NewSession(p.pool, &p.live)
+		if err := s.Open(ctx, req); err != nil {
 			return nil, err
 		}
-		return s, nil
+		return live{s}, nil
 	}
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
 }

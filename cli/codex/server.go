@@ -11,14 +11,13 @@ import (
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
-	"ductor/cli/turn"
 )
 
 // server is one `codex app-server` and the threads of all conversations that share it. Safe for concurrent use.
 type server struct {
 	*shared.Process
-	provider *Provider
-	turns    shared.Members[*inbox] // running ones, and those to be resumed
+	shared.Members[*shared.Session[news]] // by thread
+	provider                              *Provider
 
 	mu       sync.Mutex
 	parents  map[cli.AgentSessionID]cli.AgentSessionID
@@ -27,25 +26,13 @@ type server struct {
 	agreed   map[cli.AgentSessionID]agreed
 }
 
-// inbox delivers news to one turn.
-type inbox = turn.Queue[news]
-
-// news is something that a turn must handle: a decoded message, or a change of the connection or its prompt.
+// news is something that a turn must handle. All fields are zero if it should only check its state.
 type news struct {
-	end    int64 // the offset after the message
 	method string
-	notice *notice      // a notification
-	ask    *inquiry     // a request
-	reply  *rpc.Message // the answer to the request that starts the turn
-	turn.Change
+	notice *notice  // a notification
+	ask    *inquiry // a request
 	denied *inquiry // the request that the user denied for this reason
 	reason string
-	unsent error // why the prompt did not reach Codex
-}
-
-// replies returns a function that delivers the answer to the request that starts a turn.
-func replies(b *inbox) func(rpc.Message) {
-	return func(m rpc.Message) { b.Put(news{end: m.End, reply: &m}, len(m.Result)) }
 }
 
 func (p *Provider) newServer(process *shared.Process) *server {
@@ -112,13 +99,6 @@ func (h *server) broken(err error) *cli.Failure {
 	return cli.AsFailure(Agent, err)
 }
 
-// Changed implements rpc.Handler. It notifies every turn.
-func (h *server) Changed(c turn.Change) {
-	for _, b := range h.turns.All() {
-		b.Put(news{Change: c}, 0)
-	}
-}
-
 // Notified delivers a notification.
 func (h *server) Notified(m rpc.Message) {
 	var n notice
@@ -130,7 +110,7 @@ func (h *server) Notified(m rpc.Message) {
 			h.born(threadInfo{ID: helper, Parent: n.ThreadID})
 		}
 	}
-	to := h.turns.All() // a notification without a thread concerns every turn, or none
+	to := h.All() // a notification without a thread concerns every turn, or none
 	switch {
 	case m.Method == "thread/started":
 		h.born(n.Thread)
@@ -139,17 +119,17 @@ func (h *server) Notified(m rpc.Message) {
 		h.serverStarts(n.ThreadID, m.Params)
 		return
 	case m.Method != "account/rateLimits/updated":
-		b, ok := h.turns.Of(n.ThreadID)
+		s, ok := h.Of(n.ThreadID)
 		if n.helper = !ok && n.Item != nil; n.helper {
-			b = h.asking(n.ThreadID)
+			s = h.asking(n.ThreadID)
 		}
-		if b == nil {
+		if s == nil {
 			return
 		}
-		to = []*inbox{b}
+		to = []*shared.Session[news]{s}
 	}
-	for _, b := range to {
-		b.Put(news{end: m.End, method: m.Method, notice: &n}, len(m.Params))
+	for _, s := range to {
+		s.Deliver(shared.Item[news]{End: m.End, Message: news{method: m.Method, notice: &n}}, len(m.Params))
 	}
 }
 
@@ -213,8 +193,8 @@ func (h *server) serverLate(of mcpServer) {
 
 // tellServers makes the running turn of a thread, if there is one, call missingServers.
 func (h *server) tellServers(thread cli.AgentSessionID) {
-	if b, ok := h.turns.Of(thread); ok {
-		b.Put(news{method: serversLate, notice: &notice{ThreadID: thread}}, 0)
+	if s, ok := h.Of(thread); ok {
+		s.Deliver(shared.Item[news]{Message: news{method: serversLate, notice: &notice{ThreadID: thread}}}, 0)
 	}
 }
 
@@ -239,9 +219,9 @@ func (h *server) Requested(m rpc.Message) bool {
 		return false
 	}
 	a := newInquiry(m)
-	switch b := h.asking(a.params.Thread); { // a request without a thread is declined below
-	case b != nil:
-		b.Put(news{end: m.End, ask: a}, len(m.Params))
+	s := h.asking(a.params.Thread) // nil for a request without a thread
+	switch {
+	case s != nil && s.Deliver(shared.Item[news]{End: m.End, Message: news{ask: a}}, len(m.Params)):
 	case h.Peer().Past(): // it was handled already
 	case h.State() == shared.Detached: // the next process answers it
 	default:
@@ -255,13 +235,13 @@ func (h *server) decline(a *inquiry) {
 	_ = h.Peer().Reply(a.m.ID, a.answer(cli.Decision{Reason: "No user can be asked now. Decide yourself."}), nil)
 }
 
-// asking returns the turn in which a thread asks: its own, or its parent thread's.
-func (h *server) asking(thread cli.AgentSessionID) *inbox {
+// asking returns the session in whose turn a thread asks: its own, or its parent thread's.
+func (h *server) asking(thread cli.AgentSessionID) *shared.Session[news] {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for range 8 { // generations
-		if b, ok := h.turns.Of(thread); ok {
-			return b
+		if s, ok := h.Of(thread); ok {
+			return s
 		}
 		parent, known := h.parents[thread]
 		if !known {
@@ -272,37 +252,23 @@ func (h *server) asking(thread cli.AgentSessionID) *inbox {
 	return nil
 }
 
-// awaitedTurn is a turn of an adopted run, until it is resumed.
-type awaitedTurn struct {
-	server *server
-	mark   cli.Mark
-	note   note
-	in     *inbox
-	unsent bool // its prompt never reached Codex
-}
-
 // adoptLive returns a session for a turn in an app server that the previous process left.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	kept, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {
 		return nil, err
 	}
-	w := kept.(*awaitedTurn)
-	return &live{
-		server: w.server, phase: liveOpen, bound: w.note.binding, marker: w.note.Marker, thread: w.note.Thread, model: w.note.Model, left: w,
-	}, nil
+	return live{kept.(*shared.Session[news])}, nil
 }
 
-// Await implements shared.Server. It keeps the messages of a turn for the session that resumes it.
+// Await implements shared.Server. Of two turns of a thread the later one is open.
 func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
-	w := &awaitedTurn{server: h, mark: m, in: turn.NewQueue[news](0), unsent: left.InputEnd == m.Input}
-	if json.Unmarshal([]byte(m.Note), &w.note) != nil || w.note.Thread == "" {
+	var n note
+	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Thread == "" {
 		return nil, nil
 	}
-	h.turns.Set(w.note.Thread, w.in)                      // of two turns of a thread the later one is open
-	_ = h.Peer().Expect(startName(m.Turn), replies(w.in)) // fails only with too many turns
-	return w, func() {
-		h.turns.Remove(w.note.Thread, w.in)
-		w.in.Close()
-	}
+	s := &thread{server: h, bound: n.binding, marker: n.Marker, id: n.Thread, model: n.Model}
+	s.live = shared.Adopt(&h.provider.live, s, m, left.InputEnd > m.Input || !left.Alive)
+	h.Set(n.Thread, s.live)
+	return s.live, func() { h.Remove(n.Thread, s.live) }
 }

@@ -145,13 +145,8 @@ func (a *asks) add(o *ask, asked func() cli.Event) {
 	}})
 }
 
-// Decide implements cli.Decider.
-func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
-	t := s.running()
-	if t == nil {
-		return cli.ErrNotAsked
-	}
-	defer t.in.Wake()
+func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
+	defer t.Check()
 	return t.p.asks.decide(ctx, id, d)
 }
 

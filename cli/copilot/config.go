@@ -7,18 +7,13 @@ import (
 	"ductor/cli"
 )
 
-// setting has the values that a session cannot change: a request with others needs another session. Model, effort and
-// permission mode are not among them, because they can change during the session.
-type setting struct {
-	digest string
-	begin  cli.AgentSessionID // the id with which the session began, until its first turn
-}
-
-func (p *Provider) settingOf(req cli.Request) setting {
+// settingOf returns a digest of the values that a session cannot change: a request with others needs another session.
+// Model, effort and permission mode are not among them, because they can change during the session.
+func (p *Provider) settingOf(req cli.Request) string {
 	process, _ := p.serverFor(req)
-	return setting{begin: req.Resume, digest: cli.Digest(process, req.Dir, req.Project, append([]string{}, req.AddDirs...),
+	return cli.Digest(process, req.Dir, req.Project, append([]string{}, req.AddDirs...),
 		append([]string{}, req.Tools.Only...), append([]string{}, req.AllowedTools...), append([]string{}, req.Tools.Denied...),
-		req.SystemPrompt, req.AppendPrompt, mcpServers(req.Servers, direct))}
+		req.SystemPrompt, req.AppendPrompt, mcpServers(req.Servers, direct))
 }
 
 // sessionParams returns the parameters of session.create and session.resume for req. Their type is SessionConfig of the

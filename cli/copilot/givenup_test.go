@@ -8,6 +8,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/cli/shared"
 )
 
 // launchers starts one peer after the other.
@@ -40,7 +41,7 @@ func TestATurnThatBeginsAsItsProcessIsGivenUp(t *testing.T) {
 				one := clitest.Open(t, p, cli.Live, req)
 				two := clitest.Open(t, p, cli.Live, req)
 				if asks == "session.create" {
-					two = newLive(p, req)
+					two = live{shared.NewSession(p.pool, &p.live)}
 					t.Cleanup(func() { _ = two.Close(context.Background()) })
 				}
 				deaf.answer = func(p *peer, m message) bool { return never(p, m) || m.Method == asks }

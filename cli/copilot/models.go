@@ -96,15 +96,9 @@ func (h *server) listed(ctx context.Context, id cli.AgentSessionID) ([]command, 
 	}), nil
 }
 
-// Commands implements cli.Commander. It lists the commands and skills of the session that make prompts.
-func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
-	s.mu.Lock()
-	h, id := s.server, s.id
-	s.mu.Unlock()
-	if h == nil {
-		return nil, cli.ErrClosing
-	}
-	all, err := h.listed(ctx, id)
+// Commands lists the commands and skills of the session that make prompts.
+func (s *session) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
+	all, err := s.server.listed(ctx, s.id)
 	if err != nil {
 		return nil, callFailure(err)
 	}
@@ -138,5 +132,3 @@ func (h *server) expand(ctx context.Context, id cli.AgentSessionID, line string)
 	}
 	return reply.Prompt, nil
 }
-
-var _ cli.Commander = (*live)(nil)

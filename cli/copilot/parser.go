@@ -27,13 +27,14 @@ type parser struct {
 
 	session cli.SessionStarted
 	phase   phase
-	known   cli.Result // its failure, usage and denials, as far as known
-	message string     // the id of the message that is streaming
-	finish  string     // why the model ended its last text
-	thought bool       // reasoning was streamed since the last request to the model
-	waitingFor
-	tools map[string]cli.ToolStarted // by call, for data that their ends lack
-	seen  map[string]bool            // the user's messages that reached the model's conversation
+	known   cli.Result                 // its failure, usage and denials, as far as known
+	message string                     // the id of the message that is streaming
+	finish  string                     // why the model ended its last text
+	thought bool                       // reasoning was streamed since the last request to the model
+	waiting bool                       // a status is shown that ends with the next text
+	servers []string                   // MCP servers that are starting; Copilot waits a minute for them
+	tools   map[string]cli.ToolStarted // by call, for data that their ends lack
+	seen    map[string]bool            // the user's messages that reached the model's conversation
 }
 
 func newParser(out *turn.Emitter, req cli.Request) *parser {
@@ -45,12 +46,6 @@ func newParser(out *turn.Emitter, req cli.Request) *parser {
 		out: out, dir: req.Dir, session: cli.SessionStarted{Model: req.Model}, phase: phase,
 		tools: map[string]cli.ToolStarted{}, seen: map[string]bool{},
 	}
-}
-
-// waitingFor is the shown reason of a wait.
-type waitingFor struct {
-	waiting bool     // a status is shown that ends with the next text
-	servers []string // MCP servers that are starting; Copilot waits a minute for them
 }
 
 // name emits the session, as far as known.

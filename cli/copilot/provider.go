@@ -18,6 +18,7 @@ type Options struct{ cli.ProviderOptions }
 type Provider struct {
 	opts Options
 	pool *shared.Pool[*server]
+	live shared.Dialect[news]
 }
 
 var (
@@ -30,7 +31,9 @@ var (
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault("copilot")
 	p := &Provider{opts: o}
-	p.pool = shared.NewPool(shared.Options{ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: frames.ContentLength, Version: "2.0"}, newServer)
+	p.pool = shared.NewPool(shared.Options{ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: frames.ContentLength, Version: "2.0"}, p.newServer)
+	// An abort may take until the end of the turn.
+	p.live = shared.Dialect[news]{Join: p.join, Prompt: "send-", Interrupt: o.Grace}
 	return p
 }
 
@@ -46,11 +49,11 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	case cli.OneShot:
 		return p.once().Session(req), nil
 	case cli.Live:
-		s := newLive(p, req)
-		if err := s.open(ctx, req); err != nil {
-			return nil, cli.AsFailure(Agent, err)
+		s := shared.NewSession(p.pool, &p.live)
+		if err := s.Open(ctx, req); err != nil {
+			return nil, err
 		}
-		return s, nil
+		return live{s}, nil
 	}
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
 }

@@ -11,36 +11,31 @@ import (
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
-	"ductor/cli/turn"
 )
 
 const (
 	callWait     = time.Minute // for the answer to a request that needs no model, on a small busy machine
 	protocolWant = 3           // the supported version of the protocol
-	sendPrefix   = "send-"
 	eventMethod  = "session.event"
 )
 
 // server is one live process with its sessions. Safe for concurrent use.
 type server struct {
 	*shared.Process
-	turns shared.Members[*inbox] // running ones, and those to be resumed
+	shared.Members[*shared.Session[news]]
+	provider *Provider
 }
 
-// inbox holds the events of a session for its turn. Complete messages follow their deltas, so a turn that lost some
-// deltas ends with the right text.
-type inbox = turn.Queue[item]
-
-// item is an event of a session. One of the fields is set; an item without any makes the turn check whether it is over.
-type item struct {
+// news is an event of a session, or a request of the process. It is empty if a turn should check whether it is over.
+// Complete messages follow their deltas, so a turn that lost some deltas ends with the right text.
+type news struct {
 	event   event
-	request *rpc.Message // a request of the process
-	refused *cli.Failure // session.send was rejected, or could not be sent
-	turn.Change
-	end int64 // offset after it, to detect the end of the replay
+	request *rpc.Message
 }
 
-func newServer(process *shared.Process) *server { return &server{Process: process} }
+func (p *Provider) newServer(process *shared.Process) *server {
+	return &server{Process: process, provider: p}
+}
 
 // Greet implements shared.Server. It performs the handshake. A program without the protocol is an error.
 func (h *server) Greet(ctx context.Context) error {
@@ -78,8 +73,8 @@ func (h *server) Requested(m rpc.Message) bool {
 		SessionID cli.AgentSessionID `json:"sessionId"`
 	}
 	_ = json.Unmarshal(m.Params, &params) // without a readable id it belongs to no session
-	b, ok := h.turns.Of(params.SessionID)
-	return ok && forUser(m.Method) && b.Put(item{request: &m, end: m.End}, 0)
+	s, ok := h.Of(params.SessionID)
+	return ok && forUser(m.Method) && s.Deliver(shared.Item[news]{Message: news{request: &m}, End: m.End}, 0)
 }
 
 // Notified delivers an event to its session.
@@ -95,8 +90,8 @@ func (h *server) Notified(m rpc.Message) {
 		h.Peer().Garbage(m.Params)
 		return
 	}
-	b, runs := h.turns.Of(params.SessionID)
-	if !runs || !b.Put(item{event: params.Event, end: m.End}, len(m.Params)) {
+	s, ok := h.Of(params.SessionID)
+	if !ok || !s.Deliver(shared.Item[news]{Message: news{event: params.Event}, End: m.End}, len(m.Params)) {
 		h.betweenTurns(params.SessionID, params.Event)
 	}
 }
@@ -108,40 +103,6 @@ func (h *server) betweenTurns(id cli.AgentSessionID, e event) {
 	}
 	if f, err := e.fields(); err == nil && !f.ResolvedByHook {
 		_ = h.Peer().Send(methodAllow, denial(id, f.RequestID, noUserAllows))
-	}
-}
-
-// Changed implements rpc.Handler. It notifies every turn.
-func (h *server) Changed(c turn.Change) {
-	it := item{Change: c}
-	if c.Lost != nil {
-		it.end = h.Peer().Handled()
-	}
-	for _, b := range h.turns.All() {
-		b.Put(it, 0)
-	}
-}
-
-// replies returns a function that handles two kinds of answers: the rejection of a turn's request, and the answer that
-// ends a turn which only shortens the context.
-func replies(b *inbox) func(rpc.Message) {
-	return func(m rpc.Message) {
-		var done struct {
-			Success *bool           `json:"success"`
-			Window  json.RawMessage `json:"contextWindow"`
-		}
-		switch {
-		case m.Error != nil:
-			b.Put(item{refused: cli.AsFailure(Agent, callFailure(m.Error)), end: m.End}, 0)
-		case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // a message that was sent
-		case !*done.Success:
-			b.Put(item{refused: cli.Failf(cli.UnknownFailure, Agent, "it did not shorten its context"), end: m.End}, 0)
-		default:
-			if len(done.Window) > 0 {
-				b.Put(item{event: event{Type: "session.usage_info", Data: done.Window}, end: m.End}, 0)
-			}
-			b.Put(item{event: event{Type: "session.idle"}, end: m.End}, 0)
-		}
 	}
 }
 

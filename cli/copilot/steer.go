@@ -10,12 +10,13 @@ import (
 
 // Steer adds a message to the running turn. Copilot passes it to its model after the running tools or, if none runs,
 // after the current answer. The turn continues until that is done.
-func (s *live) Steer(ctx context.Context, req cli.Request) error {
+func (s live) Steer(ctx context.Context, req cli.Request) error {
 	if f := refused(req); f != nil {
 		return f
 	}
-	t, id := s.running(), uuid.NewString()
-	if t == nil {
+	t, ok := s.Running().(*liveTurn)
+	id := uuid.NewString()
+	if !ok {
 		return cli.ErrNoTurn
 	}
 	if _, over := t.added.Add(id, req.Turn); over {
@@ -24,9 +25,9 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	var reply struct {
 		ID string `json:"messageId"`
 	}
-	err := t.server.call(ctx, "session.send", promptParams(t.p.session.AgentSessionID, req, "immediate"), &reply)
+	err := t.s.server.call(ctx, "session.send", promptParams(t.s.id, req, "immediate"), &reply)
 	t.added.Sent(id, reply.ID)
-	t.in.Put(item{}, 0) // the turn may be waiting only for this message
+	t.Check() // the turn may be waiting only for this message
 	if err != nil {
 		return callFailure(err)
 	}

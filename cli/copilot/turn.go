@@ -3,9 +3,8 @@ package copilot
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"strings"
-
-	"github.com/google/uuid"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
@@ -13,150 +12,85 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a live session, from the sending of its prompt to its end. The goroutine of Turn owns
-// everything but the steering.
+// liveTurn is one turn of a live session. The goroutine of Turn owns everything but the steering. It implements
+// shared.AgentTurn.
 type liveTurn struct {
-	s      *live
-	server *server
-	in     *inbox
-	p      *parser
-	loop   *turn.Turn[item]
-	id     string // of the request with the prompt
-	added  turn.Added
+	*shared.Turn[news]
+	s     *session
+	p     *parser
+	added turn.Added
 }
 
-// Turn implements cli.Session.
-func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := turn.NewEmitter(Agent, s.provider.opts.Now, emit)
-	t, err := s.prepare(ctx, req, out)
-	if err != nil {
-		out.Finish(cli.StartResult(ctx, Agent, err))
-		return
+func (s *session) Check(t *shared.Turn[news]) error {
+	if f := refused(t.Req); f != nil {
+		return f
 	}
-	t.p.name()
-	end := t.loop.Run(ctx)
-	t.added.Close()
-	t.server.Peer().Forget(t.id)
-	t.p.asks.Close(end == turn.EndDetached)
-	r := t.p.outcome(end, func() cli.Result { return t.loop.Outcome(end, Agent, t.server.Failure) })
-	if end == turn.EndExit && r.Err == nil { // an added message was not answered
-		r.Err = exitFailure(t.server.Failure())
-	}
-	out.Finish(r)
-	s.end(t, end)
-	t.server.TurnEnded(ctx, t.left(ctx, end))
+	return nil
 }
 
-// prepare returns the turn for a prompt, or the adopted turn, in a process that is ready for it.
-func (s *live) prepare(ctx context.Context, req cli.Request, out *turn.Emitter) (*liveTurn, error) {
-	adopted := s.takeAdopted()
-	t := &liveTurn{s: s, p: newParser(out, req), id: sendPrefix + cmp.Or(string(req.Turn), uuid.NewString())}
-	if adopted == nil {
-		f := refused(req)
-		switch {
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case f != nil:
-			return nil, f
-		}
-		h, err := s.ready(ctx, req)
-		if err != nil {
+func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
+	if t.Adopted == nil {
+		if err := s.adjust(ctx, t.Req); err != nil {
 			return nil, err
 		}
-		t.server = h
 	}
-	if !t.bind(req, adopted) {
-		if t.server != nil {
-			t.server.TurnEnded(ctx, shared.EndOver)
-		}
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "the session is closed")
-	}
-	t.loop = turn.New(t.taking(ctx, req, adopted))
-	return t, nil
-}
-
-// bind connects the turn to the session. It returns false if the session was closed before.
-func (t *liveTurn) bind(req cli.Request, adopted *adopted) bool {
-	p, _ := permissionOf(req.Permission) // validated when the session was opened or adjusted
-	s := t.s
+	mode, _ := permissionOf(t.Req.Permission) // validated when the session was opened or adjusted
+	p := newParser(t.Out, t.Req)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state == closed {
-		return false
-	}
-	t.server = s.server
-	if adopted != nil {
-		t.in = adopted.in
-	} else {
-		t.in = turn.NewQueue[item](0)
-		t.server.turns.Set(s.id, t.in)
-	}
-	t.p.session = cli.SessionStarted{AgentSessionID: s.id, Model: cmp.Or(s.model, t.p.session.Model)}
-	t.p.asks = newAsks(t.p.out, t.server, s.id, policy{attended: req.Attended, judged: p.judged, protected: s.provider.opts.Protected, servers: req.Servers})
-	if adopted != nil && adopted.asked {
-		t.p.asks.Hold()
-	}
-	return true
+	p.session = cli.SessionStarted{AgentSessionID: s.id, Model: cmp.Or(s.model, p.session.Model)}
+	s.mu.Unlock()
+	p.asks = newAsks(t.Out, s.server, s.id, policy{
+		attended: t.Req.Attended, judged: mode.judged, protected: s.provider().opts.Protected, servers: t.Req.Servers,
+	})
+	return &liveTurn{Turn: t, s: s, p: p}, nil
 }
 
-// taking returns the dialect's part of the turn.
-func (t *liveTurn) taking(ctx context.Context, req cli.Request, adopted *adopted) turn.Loop[item] {
-	limits := turn.LimitsOf(t.s.provider.opts.ProviderOptions)
-	limits.Interrupt = limits.Grace // an abort may take until the end of the turn
-	source := turn.Source[item]{
-		In: t.in, Gone: t.server.Gone(), Stop: t.server.StopAlone, Limits: limits, End: func(it item) int64 { return it.end },
+func (t *liveTurn) Start() { t.p.name() }
+
+func (t *liveTurn) Approvals() shared.Approvals { return t.p.asks }
+
+func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
+	req := t.Req
+	mark := cli.Mark{Turn: req.Turn, Note: string(t.s.id)}
+	p.Mark = func(int) cli.Mark { return mark }
+	switch req.Task {
+	case cli.TaskCompact:
+		p.Method, p.Params = "session.history.compact", compactParams(t.s.id, req)
+		return p, nil
+	case cli.TaskCommand:
+		if req.Prompt, err = t.s.server.expand(ctx, t.s.id, req.Prompt); err != nil {
+			return p, err
+		}
 	}
-	if adopted != nil {
-		source.Resumed = &turn.Resumed{From: adopted.mark.Output, Began: req.Began, When: t.server.Program().When}
-	}
-	return turn.Loop[item]{
-		Source: source,
-		Begin: func() {
-			if adopted == nil || !adopted.asked {
-				t.send(context.WithoutCancel(ctx), req, adopted != nil)
-			}
-			t.s.begin(t) // steered messages must come after the prompt
-		},
-		Handle: t.take,
-		Interrupt: func() error {
-			if req.Task == cli.TaskCompact {
-				return t.server.Peer().Send("session.history.abortManualCompaction", map[string]any{"sessionId": t.p.session.AgentSessionID})
-			}
-			return t.server.Peer().Send("session.abort", map[string]any{"sessionId": t.p.session.AgentSessionID, "reason": "user_initiated"})
-		},
-		Waiting: t.p.asks.Waiting,
-		Out:     t.p.out,
-	}
+	p.Method, p.Params = "session.send", promptParams(t.s.id, req, "enqueue")
+	return p, nil
 }
 
-// send sends the prompt. It records the mark right before writing; an adopted turn has a mark already.
-func (t *liveTurn) send(ctx context.Context, req cli.Request, marked bool) {
-	mark := cli.Mark{Turn: req.Turn, Note: string(t.p.session.AgentSessionID)}
-	if marked {
-		mark.Turn = ""
+// Replied handles the answer to the prompt: a rejection, or the end of a turn that only shortens the context.
+func (t *liveTurn) Replied(m rpc.Message) error {
+	var done struct {
+		Success *bool           `json:"success"`
+		Window  json.RawMessage `json:"contextWindow"`
 	}
-	unsent := func(err error) {
-		f := cli.AsFailure(Agent, err)
-		if f.Kind == cli.UnknownFailure {
-			f.Reason = "it could not be asked: " + f.Reason
-		}
-		t.in.Put(item{refused: f}, 0)
+	switch {
+	case m.Error != nil:
+		return m.Error
+	case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // a message that was sent
+		return nil
+	case !*done.Success:
+		return &cli.Failure{Kind: cli.UnknownFailure, Agent: Agent, Reason: "it did not shorten its context"}
+	case len(done.Window) > 0:
+		t.event(event{Type: "session.usage_info", Data: done.Window})
 	}
-	if req.Task == cli.TaskCommand {
-		var err error
-		if req.Prompt, err = t.server.expand(ctx, t.p.session.AgentSessionID, req.Prompt); err != nil {
-			unsent(err)
-			return
-		}
+	t.event(event{Type: "session.idle"})
+	return nil
+}
+
+func (t *liveTurn) Interrupt() error {
+	if t.Req.Task == cli.TaskCompact {
+		return t.s.server.Peer().Send("session.history.abortManualCompaction", map[string]any{"sessionId": t.s.id})
 	}
-	prompt := rpc.Prompt{
-		ID: t.id, Method: "session.send", Params: promptParams(t.p.session.AgentSessionID, req, "enqueue"),
-		Mark: func(int) cli.Mark { return mark }, Answered: replies(t.in), Unsent: unsent,
-	}
-	if req.Task == cli.TaskCompact {
-		prompt.Method, prompt.Params = "session.history.compact", compactParams(t.p.session.AgentSessionID, req)
-	}
-	t.server.Peer().Ask(ctx, prompt)
+	return t.s.server.Peer().Send("session.abort", map[string]any{"sessionId": t.s.id, "reason": "user_initiated"})
 }
 
 // compactParams returns the parameters for shortening the context. It cuts a hint that is too long for Copilot.
@@ -179,38 +113,51 @@ func promptParams(id cli.AgentSessionID, req cli.Request, mode string) map[strin
 	return params
 }
 
-// take handles one item. It reports whether the turn has ended. A replay is read to its end, because an added message
-// may have started the turn again.
-func (t *liveTurn) take(it item) (end bool) {
-	switch {
-	case it.event.Type != "":
-		if t.p.event(it.event) != nil {
-			t.server.Peer().Garbage(it.event.Data)
-		}
-	case it.request != nil:
-		t.p.asks.request(it.request)
-	case it.refused != nil:
-		t.p.phase, t.p.known.Err = ended, it.refused
-	case it.Any():
-		t.loop.Changed(it.Change)
-		if it.CaughtUp {
-			t.p.asks.Release()
-		}
+func (t *liveTurn) Handle(n news) {
+	if n.request != nil {
+		t.p.asks.request(n.request)
+	} else if n.event.Type != "" {
+		t.event(n.event)
 	}
-	failed := t.p.phase == awaited && t.p.known.Err != nil
-	return !t.loop.Past() && (failed || t.p.phase == ended && t.heard())
 }
 
-// left determines what the turn leaves in the process. The protocol has no environment per session that would
-// distinguish the processes of its tools from those of other sessions. So the process does not outlive an aborted turn
-// that ran tools.
-func (t *liveTurn) left(ctx context.Context, end turn.End) shared.TurnEnd {
-	replaced := cli.Replaced(ctx) && t.p.phase == ended && !t.loop.Killed() // Copilot ended the running tools, too
-	switch {
-	case end == turn.EndDetached:
-		return shared.EndDetached
-	case t.loop.Cut() && len(t.p.tools) > 0 && !replaced:
-		return shared.EndLeftovers
+func (t *liveTurn) event(e event) {
+	if t.p.event(e) != nil {
+		t.s.server.Peer().Garbage(e.Data)
 	}
-	return shared.EndOver
+}
+
+// Over implements shared.AgentTurn. A replay is read to its end, because an added message may have started the turn
+// again.
+func (t *liveTurn) Over() bool {
+	failed := t.p.phase == awaited && t.p.known.Err != nil
+	return !t.Loop.Past() && (failed || t.p.phase == ended && t.heard())
+}
+
+func (t *liveTurn) Late(n news) { t.s.server.betweenTurns(t.s.id, n.event) }
+
+func (t *liveTurn) Result(end turn.End) cli.Result {
+	r := t.p.outcome(end, func() cli.Result { return t.Loop.Outcome(end, Agent, t.s.server.Failure) })
+	if end == turn.EndExit && r.Err == nil { // an added message was not answered
+		r.Err = exitFailure(t.s.server.Failure())
+	}
+	return r
+}
+
+// End implements shared.AgentTurn. The protocol has no environment per session that would distinguish the processes of
+// its tools from those of other sessions. So the process does not outlive an aborted turn that ran tools.
+func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
+	t.added.Close()
+	t.s.mu.Lock()
+	t.s.model = t.p.session.Model
+	t.s.mu.Unlock()
+	phase, leaves := shared.PhaseIdle, shared.EndOver
+	if t.Loop.Cut() && t.p.phase != ended {
+		phase = shared.PhaseSpent
+	}
+	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed() // Copilot ended the running tools, too
+	if t.Loop.Cut() && len(t.p.tools) > 0 && !replaced {
+		leaves = shared.EndLeftovers
+	}
+	return phase, leaves
 }

@@ -78,7 +78,7 @@ func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	named := *f
 	named.Sandbox = at.sandbox
 	if f.Kind == cli.Crashed && errors.Is(f, cli.ErrFromOutside) {
-		named.Kind, named.Reason = cli.NoSandbox, "the sandbox's container was stopped; it is started for the next message"
+		named.Kind, named.Reason = cli.NoSandbox, "the sandbox's container was stopped; your next message starts it"
 	}
 	return &named
 }

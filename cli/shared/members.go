@@ -4,12 +4,25 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // Members maps the names of agent sessions to their receivers. The zero value is empty. Safe for concurrent use.
-type Members[M comparable] struct {
+type Members[M receiver] struct {
 	mu  sync.Mutex
 	all map[cli.AgentSessionID]M
+}
+
+type receiver interface {
+	comparable
+	Changed(c turn.Change)
+}
+
+// Changed implements rpc.Handler. It notifies every session.
+func (ms *Members[M]) Changed(c turn.Change) {
+	for _, m := range ms.All() {
+		m.Changed(c)
+	}
 }
 
 // Add adds m. It returns false if the session already has a different one.

@@ -24,7 +24,7 @@ func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
 
 // make creates a process with a number of sessions.
 func (p *Pool[S]) make(key string, sessions int) *Process {
-	proc := &Process{pool: &p.base, key: key, census: census{state: Starting, sessions: sessions}}
+	proc := &Process{pool: &p.base, key: key, state: Starting, sessions: sessions}
 	proc.ready, proc.gone = make(chan struct{}), make(chan struct{})
 	proc.life, proc.end = context.WithCancel(context.Background())
 	proc.server = p.server(proc)

@@ -50,30 +50,19 @@ type Process struct {
 	server Server
 	run    cli.RunID // of a process that ductor attached to; empty for a process that was started here
 
-	lifetime
-	connection
-	census
-}
-
-// lifetime has the signals for the start and the end of a process.
-type lifetime struct {
 	ready chan struct{} // closed when the process has started or failed to start
 	life  context.Context
 	end   context.CancelFunc
 	owned sync.WaitGroup // goroutines
 	gone  chan struct{}  // closed when the process has ended, or ductor detached from it
-}
 
-// connection is valid once ready is closed, and failure once gone is.
-type connection struct {
+	// These are valid once ready is closed, and failure once gone is.
 	err     error // why there is no connection
 	prog    cli.Process
 	peer    *rpc.Peer
 	failure *cli.Failure
-}
 
-// census counts the users of a process, under pool.mu.
-type census struct {
+	// pool.mu guards these.
 	state    State
 	givenUp  bool                   // it was draining or ending before it died
 	sessions int                    // sessions that joined, and turns that no request has resumed yet

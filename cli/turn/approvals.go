@@ -149,19 +149,19 @@ func (a *Approvals[A]) Withdraw(gone func(A) bool) []A {
 }
 
 // Close withdraws all requests, unless the turn continues without ductor. Afterwards Take finds none.
-func (a *Approvals[A]) Close(detached bool) []A {
+func (a *Approvals[A]) Close(detached bool) {
 	if a == nil {
-		return nil
+		return
 	}
 	a.mu.Lock()
 	a.phase = closed
 	a.mu.Unlock()
 	all := func(A) bool { return true }
 	if detached {
-		removed, _ := a.remove(all)
-		return removed
+		a.remove(all)
+		return
 	}
-	return a.Withdraw(all)
+	a.Withdraw(all)
 }
 
 // remove removes the requests that match gone. told lists the removed ones that the user had been asked.

@@ -1,7 +1,7 @@
-// Command ductor-runner owns the agents inside containers, and stores the homes of sessions and the files of agents
-// and projects there. ductor copies it into each container. Build it with CGO_ENABLED=0, so that it runs in any
-// image. If it lies beside ductor, it also owns the agents of this machine and relays their calls to ductor's tools,
-// with a sixth of ductor's size. Users do not run it.
+// Command ductor-runner runs agents inside containers, and manages the homes of sessions and the files of agents and
+// projects there. ductor copies it into each container. Build it with CGO_ENABLED=0, so that it runs in every
+// container. If it lies beside ductor, ductor also uses it to run the agents of this machine and to connect them to its
+// tools, because it needs a sixth of the memory. Users do not run it.
 package main
 
 import (
@@ -42,8 +42,8 @@ func main() {
 	}
 }
 
-// relayTools relays an agent's calls to ductor's tools. In a container, args contain the runner's directory. On this
-// machine they are empty, and the environment names ductor's directory.
+// relayTools connects an agent to the tools of ductor. In a container, args has the directory of the runner. On this
+// machine args is empty, and the environment names the directory of ductor.
 func relayTools(args []string) int {
 	dir, dial := os.Getenv(relay.DirVar), relay.Dial
 	if len(args) == 1 {
@@ -53,9 +53,8 @@ func relayTools(args []string) int {
 		fmt.Fprintln(os.Stderr, "usage: ductor-runner "+relay.Verb+" [DIR]; agents start it")
 		return 2
 	}
-	r := relay.Relay{Token: os.Getenv(relay.TokenVar), Dial: func(ctx context.Context) (net.Conn, error) {
-		return dial(ctx, dir)
-	}}
+	r := relay.Relay{Token: os.Getenv(relay.TokenVar),
+		Dial: func(ctx context.Context) (net.Conn, error) { return dial(ctx, dir) }}
 	if err := r.Run(context.Background(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, relay.Verb+":", err)
 		return 1

@@ -172,7 +172,7 @@ func (p *sandboxedDaemon) checkForgetsConversations(t *testing.T) {
 	defer envs.Close()
 	homes := envs.HomeShelf()
 	homes.InUse = func() time.Time { return time.Now().Add(24 * time.Hour) }
-	gone, err := homes.Trim(p.soon(), heartbeat.Cut{Before: homes.InUse()})
+	gone, err := homes.Trim(p.soon(), heartbeat.Cutoff{Before: homes.InUse()})
 	if err != nil || gone.Items != 2 {
 		t.Errorf("of the homes %+v went, %v; want those of two conversations", gone, err)
 	}

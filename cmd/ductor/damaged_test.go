@@ -132,7 +132,7 @@ func (w *damagedTown) damage(how func(path string) error) {
 // checkMovedAside checks that the damaged files were moved unchanged.
 func (w *damagedTown) checkMovedAside() {
 	w.t.Helper()
-	asides := store.Asides(w.cfg.Storage.Dir)
+	asides := store.DamagedDirs(w.cfg.Storage.Dir)
 	if len(asides) != 1 {
 		w.t.Fatalf("moved aside: %q", asides)
 	}
@@ -281,7 +281,7 @@ func TestADamagedRowIsPassedOver(t *testing.T) {
 	w.releaseTurn()
 	checkShownOnce(w.town, w.chat, "answer three")
 	w.runPrompt("five")
-	if len(store.Asides(w.cfg.Storage.Dir)) > 0 {
+	if len(store.DamagedDirs(w.cfg.Storage.Dir)) > 0 {
 		t.Error("the database was moved aside")
 	}
 }

@@ -101,7 +101,7 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 
 // forgets prunes a shelf to almost nothing, as if hours later, and checks the number and the bytes of the removed
 // things against the plan.
-func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Environments) heartbeat.Things, items,
+func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Environments) heartbeat.Items, items,
 	bytes int64) {
 	t.Helper()
 	cfg := town.cfg
@@ -111,7 +111,7 @@ func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Env
 		t.Fatal(err)
 	}
 	defer envs.Close()
-	s, all := shelf(&envs), heartbeat.Cut{Bytes: 1}
+	s, all := shelf(&envs), heartbeat.Cutoff{Bytes: 1}
 	if early, err := s.Plan(town.soon(), all); what != "containers" && (err != nil || early.Items != 0) {
 		t.Errorf("%s: what was used just now would go: %+v, %v", what, early, err)
 	}

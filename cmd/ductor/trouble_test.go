@@ -93,7 +93,7 @@ func (c *cell) inMidTurn() {
 func paused(c *cell) {
 	c.inMidTurn()
 	dockertest.Pause(c.t, c.host, c.container())
-	c.awaitRefusal("the sandbox's container was paused", "it is woken for the next message")
+	c.awaitRefusal("the sandbox's container was paused", "your next message resumes it")
 	c.runTurn()
 }
 
@@ -110,7 +110,7 @@ func removed(c *cell) {
 func stopped(c *cell) {
 	c.inMidTurn()
 	c.engine("kill", c.container())
-	c.awaitRefusal("the sandbox's container was stopped", "it is started for the next message")
+	c.awaitRefusal("the sandbox's container was stopped", "your next message starts it")
 	c.runTurn()
 }
 
@@ -146,7 +146,7 @@ func diskFull(c, late *cell) {
 	awaitFile(c.t, filepath.Join(c.dir, "ready"))
 	late.enter()
 	late.ask("and here?")
-	late.awaitRefusal("the disk of the sandbox is full", "make room there")
+	late.awaitRefusal("the disk of the sandbox is full", "free some space there")
 	c.createFile("go")
 	c.answeredBy("that was all")
 	c.awaitAnswered()

@@ -23,7 +23,8 @@ func archive(t testing.TB, files ...file) *bytes.Buffer {
 	var raw bytes.Buffer
 	w := tar.NewWriter(&raw)
 	for _, f := range files {
-		h := &tar.Header{Name: f.name, Typeflag: tar.TypeReg, Mode: 0o640, Size: int64(len(f.text)), ModTime: time.Unix(f.when, 0)}
+		h := &tar.Header{Name: f.name, Typeflag: tar.TypeReg, Mode: 0o640, Size: int64(len(f.text)),
+			ModTime: time.Unix(f.when, 0)}
 		if err := w.WriteHeader(h); err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +81,8 @@ func TestAHome(t *testing.T) {
 	}
 	run(t, archive(t), all, Make, "two")
 	homes := run(t, nil, all, List).Homes
-	if len(homes) != 2 || homes[0].Name != "one" || homes[0].Bytes != 8 || homes[0].Used.IsZero() || homes[1].Bytes != 0 {
+	if len(homes) != 2 || homes[0].Name != "one" || homes[0].Bytes != 8 || homes[0].Used.IsZero() ||
+		homes[1].Bytes != 0 {
 		t.Errorf("listed are %+v", homes)
 	}
 	for range 2 {
@@ -110,7 +112,8 @@ func TestWhatIsRefused(t *testing.T) {
 		{"an unknown verb", []string{all, "sing", "one"}, nil},
 		{"a file outside", []string{all, Make, "one"}, archive(t, file{"../x", "x", 1})},
 		{"a file at a place of its own", []string{all, Make, "one"}, archive(t, file{outside + "/x", "x", 1})},
-		{"a broken archive", []string{all, Make, "one"}, strings.NewReader("no archive at all, and long enough to be read" + strings.Repeat("x", 600))},
+		{"a broken archive", []string{all, Make, "one"},
+			strings.NewReader("no archive at all, and long enough to be read" + strings.Repeat("x", 600))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if a := run(t, c.in, c.args...); a.Error == "" {

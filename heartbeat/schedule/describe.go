@@ -10,7 +10,7 @@ import (
 )
 
 // Describe describes a schedule in words of a language. ParseSentence understands most of the English descriptions. If
-// there are no words for a line, Describe quotes it.
+// it has no words for a line, Describe quotes the line.
 func Describe(p lang.Printer, schedule string) string {
 	line := strings.TrimSpace(schedule)
 	word, rest, _ := strings.Cut(line, " ")
@@ -21,7 +21,8 @@ func Describe(p lang.Printer, schedule string) string {
 		}
 	case "at":
 		if plan, err := parseAt(strings.TrimSpace(rest), time.UTC); err == nil {
-			return p.Text("schedule.once", strings.TrimSuffix(plan.Next(time.Time{}).Format(p.Text("schedule.moment")), ":00"))
+			return p.Text("schedule.once", strings.TrimSuffix(plan.Next(time.Time{}).Format(p.Text("schedule.moment")),
+				":00"))
 		}
 	}
 	if said := cronWords(p, line); said != "" {
@@ -43,7 +44,7 @@ func spanWords(p lang.Printer, d time.Duration) string {
 	return p.Text("schedule.seconds", int(d/time.Second))
 }
 
-// cronWords describes a cron line. It returns "" if there are no words for it.
+// cronWords describes a cron line. It returns "" if it has no words for the line.
 func cronWords(p lang.Printer, line string) string {
 	if known, ok := map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
 		"@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}[strings.ToLower(line)]; ok {

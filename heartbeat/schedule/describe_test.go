@@ -50,10 +50,12 @@ func TestDescribe(t *testing.T) {
 func TestParseSentenceReadsDescriptions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock := fmt.Sprintf("%d:%02d", rapid.IntRange(0, 23).Draw(t, "hour"), rapid.IntRange(0, 59).Draw(t, "minute"))
-		sentence := rapid.SampledFrom([]string{"every day at ", "every weekday at ", "on weekends at ", "on mondays and fridays at ",
+		sentence := rapid.SampledFrom([]string{"every day at ", "every weekday at ", "on weekends at ",
+			"on mondays and fridays at ",
 			"on the 1st and the 15th at ", "on the 3rd at ", "weekly on tuesday at "}).Draw(t, "days") + clock
 		if rapid.Bool().Draw(t, "interval") {
-			sentence = fmt.Sprintf("every %d %s", rapid.IntRange(1, 59).Draw(t, "n"), rapid.SampledFrom([]string{"minutes", "hours"}).Draw(t, "unit"))
+			sentence = fmt.Sprintf("every %d %s", rapid.IntRange(1, 59).Draw(t, "n"),
+				rapid.SampledFrom([]string{"minutes", "hours"}).Draw(t, "unit"))
 		}
 		said, err := schedule.ParseSentence(sentence, friday, time.UTC)
 		if err != nil {
@@ -62,7 +64,8 @@ func TestParseSentenceReadsDescriptions(t *testing.T) {
 		words := schedule.Describe(lang.Printer{}, said.Line)
 		again, err := schedule.ParseSentence(words, friday, time.UTC)
 		if err != nil || again.Line != said.Line {
-			t.Fatalf("%q is %q, which is described as %q and that is %q, %v", sentence, said.Line, words, again.Line, err)
+			t.Fatalf("%q is %q, which is described as %q and that is %q, %v", sentence, said.Line, words,
+				again.Line, err)
 		}
 	})
 }

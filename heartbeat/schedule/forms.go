@@ -24,7 +24,8 @@ var parts = strings.NewReplacer(
 	"NAME", `(?:sun|mon|tues|wednes|thurs|fri|satur)day`,
 	"DATES", `(?:the )?(?P<dates>DATE(?:(?: AND| the)* DATE)*(?: AND| the)*)(?: of (?:EVERY|the) month)?`,
 	"DATE", `(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|\.)`,
-	"SPAN", `(?:(?P<duration>(?:[\d.]+[hms])+)|(?P<number>NUMBER) (?P<unit>second|sec|minute|min|hour|hr|day|week)s?|(?P<half>half(?: an)? hour))`,
+	"SPAN", `(?:(?P<duration>(?:[\d.]+[hms])+)|(?P<number>NUMBER) `+
+		`(?P<unit>second|sec|minute|min|hour|hr|day|week)s?|(?P<half>half(?: an)? hour))`,
 	"NUMBER", `(?:\d{1,6}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)`,
 )
 
@@ -89,7 +90,7 @@ type incomplete struct {
 
 // sentence is a sentence that matches a form.
 type sentence struct {
-	form
+	form  form
 	now   time.Time
 	found map[string]string // the form's groups by name
 }
@@ -176,7 +177,7 @@ func cronLine(s sentence) (string, error) {
 	slices.Sort(dates)
 	slices.Sort(days)
 	return fmt.Sprintf("%d %s %s * %s", times[0].minute, cronList(hours), cronList(dates),
-		cmp.Or(s.weekdays, cronList(days))), nil
+		cmp.Or(s.form.weekdays, cronList(days))), nil
 }
 
 func cronList(numbers []int) string {

@@ -119,7 +119,8 @@ func parseCron(line string, loc *time.Location) (Schedule, error) {
 		}
 		loc, line = zone, rest
 	}
-	parser := cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+	parser := cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
+		cron.Descriptor)
 	if _, _, again := cutZone(line); again || line == "" {
 		return nil, errors.New("a cron line has five or six fields")
 	}

@@ -22,46 +22,51 @@ func zone(t testing.TB, name string) *time.Location {
 
 const stamp = "2006-01-02 15:04:05 -0700"
 
-// TestMomentsOfASchedule: the times of schedules, above all around changes of the clock.
-func TestMomentsOfASchedule(t *testing.T) {
-	for _, c := range []struct {
-		name, line, zone, after string
-		want                    []string
-	}{
-		{"a cron line", "30 8 * * 1-5", "Europe/Paris", "2026-11-20 09:00:00 +0100",
-			[]string{"2026-11-23 08:30:00 +0100", "2026-11-24 08:30:00 +0100"}},
-		{"seconds", "*/30 0 9 * * *", "UTC", "2026-11-20 09:00:00 +0000",
-			[]string{"2026-11-20 09:00:30 +0000", "2026-11-21 09:00:00 +0000"}},
-		{"a zone of its own wins", "CRON_TZ=Asia/Tokyo 0 9 * * *", "Europe/Paris", "2026-06-01 00:00:00 +0000",
-			[]string{"2026-06-02 09:00:00 +0900"}},
-		{"a word", "@daily", "Europe/Paris", "2026-06-01 12:00:00 +0200", []string{"2026-06-02 00:00:00 +0200"}},
-		{"left out when the clock is set forward: made up for right after", "30 2 * * *", "Europe/Paris", "2026-03-28 03:00:00 +0100",
-			[]string{"2026-03-29 03:00:00 +0200", "2026-03-30 02:30:00 +0200"}},
-		{"two that are left out are one", "15,45 2 * * *", "Europe/Paris", "2026-03-28 03:00:00 +0100",
-			[]string{"2026-03-29 03:00:00 +0200", "2026-03-30 02:15:00 +0200"}},
-		{"comes twice when the clock is set back: the first time", "30 2 * * *", "Europe/Paris", "2026-10-24 03:00:00 +0200",
-			[]string{"2026-10-25 02:30:00 +0200", "2026-10-26 02:30:00 +0100"}},
-		{"asked in between the two", "30 2 * * *", "Europe/Paris", "2026-10-25 02:10:00 +0100",
-			[]string{"2026-10-26 02:30:00 +0100"}},
-		{"every hour goes by real hours, back", "0 * * * *", "Europe/Paris", "2026-10-25 01:30:00 +0200",
-			[]string{"2026-10-25 02:00:00 +0200", "2026-10-25 02:00:00 +0100", "2026-10-25 03:00:00 +0100"}},
-		{"every hour goes by real hours, forward", "0 * * * *", "Europe/Paris", "2026-03-29 01:30:00 +0100",
-			[]string{"2026-03-29 03:00:00 +0200", "2026-03-29 04:00:00 +0200"}},
-		{"America", "30 2 * * *", "America/New_York", "2026-03-07 12:00:00 -0500",
-			[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:30:00 -0400"}},
-		{"half an hour is enough", "15 2 * * *", "Australia/Lord_Howe", "2026-10-03 12:00:00 +1030",
-			[]string{"2026-10-04 02:30:00 +1100", "2026-10-05 02:15:00 +1100"}},
-		{"a midnight that is not there", "0 0 * * *", "America/Sao_Paulo", "2018-11-03 12:00:00 -0300",
-			[]string{"2018-11-04 01:00:00 -0200", "2018-11-05 00:00:00 -0200"}},
-		{"a day that is not there", "0 9 * * *", "Pacific/Apia", "2011-12-29 12:00:00 -1000",
-			[]string{"2011-12-31 00:00:00 +1400", "2011-12-31 09:00:00 +1400"}},
-		{"an interval knows no clocks", "every 12h", "Europe/Paris", "2026-10-24 18:00:00 +0200",
-			[]string{"2026-10-25 02:00:00 +0200", "2026-10-25 13:00:00 +0100"}},
-		{"once", "at 2026-11-22 08:00", "Europe/Paris", "2026-11-20 00:00:00 +0100", []string{"2026-11-22 08:00:00 +0100"}},
-		{"once, at a moment that is not there", "at 2026-03-29 02:30", "Europe/Paris", "2026-03-20 00:00:00 +0100",
-			[]string{"2026-03-29 03:00:00 +0200"}},
-		{"a leap day", "0 9 29 2 *", "UTC", "2026-01-01 00:00:00 +0000", []string{"2028-02-29 09:00:00 +0000"}},
-	} {
+// dueTimes lists the next times of schedules, above all around changes of the clock.
+var dueTimes = []struct {
+	name, line, zone, after string
+	want                    []string
+}{
+	{"a cron line", "30 8 * * 1-5", "Europe/Paris", "2026-11-20 09:00:00 +0100",
+		[]string{"2026-11-23 08:30:00 +0100", "2026-11-24 08:30:00 +0100"}},
+	{"seconds", "*/30 0 9 * * *", "UTC", "2026-11-20 09:00:00 +0000",
+		[]string{"2026-11-20 09:00:30 +0000", "2026-11-21 09:00:00 +0000"}},
+	{"a zone of its own wins", "CRON_TZ=Asia/Tokyo 0 9 * * *", "Europe/Paris", "2026-06-01 00:00:00 +0000",
+		[]string{"2026-06-02 09:00:00 +0900"}},
+	{"a word", "@daily", "Europe/Paris", "2026-06-01 12:00:00 +0200", []string{"2026-06-02 00:00:00 +0200"}},
+	{"left out when the clock is set forward: made up for right after", "30 2 * * *", "Europe/Paris",
+		"2026-03-28 03:00:00 +0100",
+		[]string{"2026-03-29 03:00:00 +0200", "2026-03-30 02:30:00 +0200"}},
+	{"two that are left out are one", "15,45 2 * * *", "Europe/Paris", "2026-03-28 03:00:00 +0100",
+		[]string{"2026-03-29 03:00:00 +0200", "2026-03-30 02:15:00 +0200"}},
+	{"comes twice when the clock is set back: the first time", "30 2 * * *", "Europe/Paris",
+		"2026-10-24 03:00:00 +0200",
+		[]string{"2026-10-25 02:30:00 +0200", "2026-10-26 02:30:00 +0100"}},
+	{"asked in between the two", "30 2 * * *", "Europe/Paris", "2026-10-25 02:10:00 +0100",
+		[]string{"2026-10-26 02:30:00 +0100"}},
+	{"every hour goes by real hours, back", "0 * * * *", "Europe/Paris", "2026-10-25 01:30:00 +0200",
+		[]string{"2026-10-25 02:00:00 +0200", "2026-10-25 02:00:00 +0100", "2026-10-25 03:00:00 +0100"}},
+	{"every hour goes by real hours, forward", "0 * * * *", "Europe/Paris", "2026-03-29 01:30:00 +0100",
+		[]string{"2026-03-29 03:00:00 +0200", "2026-03-29 04:00:00 +0200"}},
+	{"America", "30 2 * * *", "America/New_York", "2026-03-07 12:00:00 -0500",
+		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:30:00 -0400"}},
+	{"half an hour is enough", "15 2 * * *", "Australia/Lord_Howe", "2026-10-03 12:00:00 +1030",
+		[]string{"2026-10-04 02:30:00 +1100", "2026-10-05 02:15:00 +1100"}},
+	{"a midnight that is not there", "0 0 * * *", "America/Sao_Paulo", "2018-11-03 12:00:00 -0300",
+		[]string{"2018-11-04 01:00:00 -0200", "2018-11-05 00:00:00 -0200"}},
+	{"a day that is not there", "0 9 * * *", "Pacific/Apia", "2011-12-29 12:00:00 -1000",
+		[]string{"2011-12-31 00:00:00 +1400", "2011-12-31 09:00:00 +1400"}},
+	{"an interval knows no clocks", "every 12h", "Europe/Paris", "2026-10-24 18:00:00 +0200",
+		[]string{"2026-10-25 02:00:00 +0200", "2026-10-25 13:00:00 +0100"}},
+	{"once", "at 2026-11-22 08:00", "Europe/Paris", "2026-11-20 00:00:00 +0100",
+		[]string{"2026-11-22 08:00:00 +0100"}},
+	{"once, at a moment that is not there", "at 2026-03-29 02:30", "Europe/Paris", "2026-03-20 00:00:00 +0100",
+		[]string{"2026-03-29 03:00:00 +0200"}},
+	{"a leap day", "0 9 29 2 *", "UTC", "2026-01-01 00:00:00 +0000", []string{"2028-02-29 09:00:00 +0000"}},
+}
+
+func TestDueTimes(t *testing.T) {
+	for _, c := range dueTimes {
 		t.Run(c.name, func(t *testing.T) {
 			at, err := time.Parse(stamp, c.after)
 			if err != nil {
@@ -88,10 +93,12 @@ func TestMomentsOfASchedule(t *testing.T) {
 }
 
 func TestInvalidSchedules(t *testing.T) {
-	for _, line := range []string{"", "hello", "* * *", "* * * * * * *", "60 * * * *", ", * * * *", "0 , * * *", "*/0 * * * *",
+	for _, line := range []string{"", "hello", "* * *", "* * * * * * *", "60 * * * *", ", * * * *", "0 , * * *",
+		"*/0 * * * *",
 		"TZ=", "TZ=0", "CRON_TZ=Nowhere/Land 0 9 * * *", "CRON_TZ=../../etc/passwd 0 9 * * *", "CRON_TZ= 0 9 * * *",
 		"CRON_TZ=UTC TZ=UTC 0 9 * * *", "CRON_TZ=Local 0 9 * * *", "@never", "@every 2h x",
-		"every", "every 5s", "every -2h", "every 9000h", "every 90.5s", "at noon", "at 2026-13-01 08:00", "at 2026-02-30 08:00"} {
+		"every", "every 5s", "every -2h", "every 9000h", "every 90.5s", "at noon", "at 2026-13-01 08:00",
+		"at 2026-02-30 08:00"} {
 		if _, err := schedule.Parse(line, time.UTC, time.Time{}); err == nil {
 			t.Errorf("%q is taken for a schedule", line)
 		}
@@ -101,7 +108,8 @@ func TestInvalidSchedules(t *testing.T) {
 // TestAYearOfADailyJobHasEachDayOnce in every zone and for every time of day: one run on every day, despite changes of
 // the clock.
 func TestAYearOfADailyJobHasEachDayOnce(t *testing.T) {
-	zones := []string{"Europe/Paris", "America/New_York", "Australia/Lord_Howe", "America/St_Johns", "Africa/Casablanca",
+	zones := []string{"Europe/Paris", "America/New_York", "Australia/Lord_Howe", "America/St_Johns",
+		"Africa/Casablanca",
 		"Asia/Kathmandu", "America/Santiago", "Pacific/Chatham", "UTC"}
 	rapid.Check(t, func(t *rapid.T) {
 		loc, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone"))
@@ -138,7 +146,7 @@ func offset(t time.Time) int {
 
 func itoa(n int) string { return string(rune('0'+n/10)) + string(rune('0'+n%10)) }
 
-// TestMomentsGoForward: for every line and zone, the next time is later, and there is none in between.
+// TestMomentsGoForward: for every line and zone, the next time is later, and no due time lies in between.
 func TestMomentsGoForward(t *testing.T) {
 	field := func(most int) *rapid.Generator[string] {
 		return rapid.OneOf(rapid.Just("*"), rapid.Just("*/7"), rapid.Map(rapid.IntRange(1, most), itoa))
@@ -146,7 +154,8 @@ func TestMomentsGoForward(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := strings.Join([]string{field(59).Draw(t, "minute"), field(23).Draw(t, "hour"), field(28).Draw(t, "day"),
 			field(12).Draw(t, "month"), field(6).Draw(t, "weekday")}, " ")
-		loc, err := time.LoadLocation(rapid.SampledFrom([]string{"Europe/Paris", "America/Sao_Paulo", "Australia/Lord_Howe"}).Draw(t, "zone"))
+		loc, err := time.LoadLocation(rapid.SampledFrom([]string{"Europe/Paris", "America/Sao_Paulo",
+			"Australia/Lord_Howe"}).Draw(t, "zone"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +176,8 @@ func TestMomentsGoForward(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, line := range []string{"30 8 * * 1-5", "CRON_TZ=Asia/Tokyo 0 9 * * *", "@daily", "every 2h", "at 2026-11-22 08:00", "TZ=0",
+	for _, line := range []string{"30 8 * * 1-5", "CRON_TZ=Asia/Tokyo 0 9 * * *", "@daily", "every 2h",
+		"at 2026-11-22 08:00", "TZ=0",
 		"1-5/2,7 */3 ? JAN-MAR sun", "* * * * * *", "0 0 30 2 *"} {
 		f.Add(line, int64(1_790_000_000))
 	}

@@ -25,7 +25,8 @@ func (s Spec) Split() (line, zone string) {
 
 // ErrUnclear means that a sentence is not a schedule, or is ambiguous. Its text contains examples.
 var ErrUnclear = errors.New(`say it like "every weekday at 8:30", "every 2 hours", "on mondays and fridays at 7", ` +
-	`"daily at 07:00 Europe/Paris", "on the 1st at 9:00", "tomorrow at 9", "in 20 minutes", or as a cron line such as "30 8 * * 1-5"`)
+	`"daily at 07:00 Europe/Paris", "on the 1st at 9:00", "tomorrow at 9", "in 20 minutes", ` +
+	`or as a cron line such as "30 8 * * 1-5"`)
 
 // hint is an ErrUnclear that names the missing part of a schedule.
 type hint struct{ error }

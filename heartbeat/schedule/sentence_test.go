@@ -112,7 +112,8 @@ func TestUnclearSentences(t *testing.T) {
 			t.Errorf("%q is %+v, %v", sentence, said, err)
 		}
 	}
-	for _, sentence := range []string{"every 10 seconds", "today at 9", "at 2020-01-01 08:00", "every 99999 days", "0 0 30 2 *"} {
+	for _, sentence := range []string{"every 10 seconds", "today at 9", "at 2020-01-01 08:00", "every 99999 days",
+		"0 0 30 2 *"} {
 		if said, err := schedule.ParseSentence(sentence, friday, time.UTC); err == nil {
 			t.Errorf("%q is %+v", sentence, said)
 		}
@@ -139,14 +140,16 @@ func TestARequestIsWhenAndWhat(t *testing.T) {
 			t.Errorf("%q: %v %s", text, err, diff)
 		}
 	}
-	if _, _, err := schedule.ParseRequest("check src/main.go on friday at 9", friday, time.UTC); !errors.Is(err, schedule.ErrUnclear) {
+	if _, _, err := schedule.ParseRequest("check src/main.go on friday at 9", friday,
+		time.UTC); !errors.Is(err, schedule.ErrUnclear) {
 		t.Errorf("no schedule in front: %v", err)
 	}
 }
 
 // FuzzSentence: a valid sentence has a time to come, and parsing its line again returns the same schedule.
 func FuzzSentence(f *testing.F) {
-	for _, s := range []string{"every weekday at 8:30 check", "in 20 minutes", "on the 1st and 15th at 9", "next fri at 7 pm",
+	for _, s := range []string{"every weekday at 8:30 check", "in 20 minutes", "on the 1st and 15th at 9",
+		"next fri at 7 pm",
 		"daily at 07:00 Europe/Paris\nx", "every half an hour", "30 8 * * 1-5 x", "every 2h:", "at 2026-11-22 08:00"} {
 		f.Add(s)
 	}

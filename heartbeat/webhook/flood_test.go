@@ -51,7 +51,8 @@ func TestAFloodIsRefused(t *testing.T) {
 		t.Errorf("the server ended with %v", err)
 	}
 	if codes[202] != 5 || len(s.runs(t, "github")) != 5 {
-		t.Errorf("%d were taken and %d recorded, want the 5 of a minute; answers: %v", codes[202], len(s.runs(t, "github")), codes)
+		t.Errorf("%d were taken and %d recorded, want the 5 of a minute; answers: %v", codes[202],
+			len(s.runs(t, "github")), codes)
 	}
 	if codes[401] == 0 || codes[413]+codes[0] == 0 || codes[429] == 0 {
 		t.Errorf("answers: %v", codes)
@@ -83,7 +84,8 @@ func TestAHookHasItsRate(t *testing.T) {
 
 func TestWebhooksListenOnThisMachineOnly(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "example.org:0", "192.0.2.1:0"} {
-		if l, err := webhook.Listen(t.Context(), webhook.ServerOptions{Addr: addr}); !errors.Is(err, webhook.ErrNotLoopback) {
+		if l, err := webhook.Listen(t.Context(),
+			webhook.ServerOptions{Addr: addr}); !errors.Is(err, webhook.ErrNotLoopback) {
 			t.Errorf("%s: %v", addr, err)
 			if err == nil {
 				l.Close()

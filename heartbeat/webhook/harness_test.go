@@ -116,7 +116,7 @@ func (s *rig) deliver(path, body string, header ...string) int {
 }
 
 // flood makes the delivery of a number: of four, one is signed and three are not, and some are ten megabytes long. It
-// returns 0 if there is no response because the server closed the connection.
+// returns 0 if the server closed the connection without a response.
 func flood(client *http.Client, base string, i int) int {
 	body := fmt.Sprint("delivery ", i)
 	signature := "sha256=" + mac(secret, body)

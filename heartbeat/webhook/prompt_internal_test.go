@@ -24,7 +24,8 @@ func FuzzCompose(f *testing.F) {
 				payloads++
 			}
 		}
-		if strings.Count(prompt, "\n----- begin "+fence+" -----\n") != payloads || strings.Count(prompt, "\n----- end "+fence+" -----\n") != payloads {
+		if strings.Count(prompt, "\n----- begin "+fence+" -----\n") != payloads ||
+			strings.Count(prompt, "\n----- end "+fence+" -----\n") != payloads {
 			t.Fatalf("%d payloads in %q", payloads, prompt)
 		}
 		if utf8.ValidString(template) && !utf8.ValidString(prompt) {

@@ -19,26 +19,26 @@ import (
 // retention deletes data beyond the configured limits.
 func retention(cfg func() config.Config, db *store.DB, envs *environment.Environments,
 	log *slog.Logger) heartbeat.Retention {
-	shelves := func() []heartbeat.Kept { return shelvesOf(cfg(), db, envs) }
-	return heartbeat.Retention{Shelves: shelves, Now: time.Now, Logger: log, Every: pruneEvery}
+	shelves := func() []heartbeat.RetentionRule { return shelvesOf(cfg(), db, envs) }
+	return heartbeat.Retention{Rules: shelves, Now: time.Now, Logger: log, Every: pruneEvery}
 }
 
-func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) []heartbeat.Kept {
+func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) []heartbeat.RetentionRule {
 	const day = 24 * time.Hour
 	r := cfg.Retention
 	limits := func(days, megabytes int) heartbeat.Limits {
 		return heartbeat.Limits{Age: time.Duration(days) * day, Bytes: int64(megabytes) << 20}
 	}
-	var shelves []heartbeat.Kept
-	for _, k := range []heartbeat.Kept{
-		{Name: "uploads", Shelf: heartbeat.Files(filepath.Join(cfg.Storage.Dir, environment.UploadsDir)),
+	var shelves []heartbeat.RetentionRule
+	for _, k := range []heartbeat.RetentionRule{
+		{Name: "uploads", Dataset: heartbeat.Files(filepath.Join(cfg.Storage.Dir, environment.UploadsDir)),
 			Limits: limits(cfg.Storage.RetentionDays, r.UploadsMB)},
-		{Name: "transcripts", Shelf: db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
-		{Name: "audit", Shelf: db.AuditTrail(), Limits: limits(r.AuditDays, r.AuditMB)},
-		{Name: "steps", Shelf: db.Steps(), Limits: limits(r.StepsDays, r.StepsMB)},
-		{Name: "runs", Shelf: db.JobRuns(), Limits: limits(r.RunsDays, r.RunsMB)},
-		{Name: "homes of sessions", Shelf: envs.HomeShelf(), Limits: limits(r.HomesDays, r.HomesMB)},
-		{Name: "containers", Shelf: envs.ContainerShelf(), Limits: limits(0, r.ContainersMB)},
+		{Name: "transcripts", Dataset: db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
+		{Name: "audit", Dataset: db.AuditTrail(), Limits: limits(r.AuditDays, r.AuditMB)},
+		{Name: "steps", Dataset: db.Steps(), Limits: limits(r.StepsDays, r.StepsMB)},
+		{Name: "runs", Dataset: db.JobRuns(), Limits: limits(r.RunsDays, r.RunsMB)},
+		{Name: "homes of sessions", Dataset: envs.HomeShelf(), Limits: limits(r.HomesDays, r.HomesMB)},
+		{Name: "containers", Dataset: envs.ContainerShelf(), Limits: limits(0, r.ContainersMB)},
 	} {
 		if k.Limits != (heartbeat.Limits{}) {
 			shelves = append(shelves, k)
@@ -49,7 +49,7 @@ func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) 
 
 // PlanRetention returns the data that the next round of retention would delete, and deletes nothing. It returns
 // nothing if the database cannot be read.
-func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.Forgot, err error) {
+func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.RetentionResult, err error) {
 	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, DatabaseFile), store.Options{})
 	if err != nil {
 		return nil, nil // the check of the storage reports the error

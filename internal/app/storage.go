@@ -71,8 +71,8 @@ func (a *App) rescue(ctx context.Context, why error) error {
 	if lost != nil {
 		a.Log.Warn("list runs that are left", "err", lost)
 	}
-	r := &store.Rescue{Path: a.databaseFile(), Why: why, Backups: a.backupsDir(), Now: time.Now,
-		Kept: func(run cli.RunID, output int64) bool {
+	r := &store.Rescue{Path: a.databaseFile(), Cause: why, Backups: a.backupsDir(), Now: time.Now,
+		HasOutput: func(run cli.RunID, output int64) bool {
 			return slices.ContainsFunc(left, func(l cli.LeftRun) bool {
 				return l.Run == run && l.OutputBegin <= output
 			})
@@ -82,8 +82,8 @@ func (a *App) rescue(ctx context.Context, why error) error {
 	if err != nil {
 		return err
 	}
-	a.Log.Error("the damaged database was moved aside", "to", r.Aside, "copied", r.Copied, "log_lost", r.Stale,
-		"backup", r.Backup)
+	a.Log.Error("the damaged database was moved aside", "to", r.Dir, "copied", r.Copied, "log_lost", r.LostWrites,
+		"backup", r.BackupTime)
 	a.db, err = store.Open(ctx, r.Path, a.Options.Store)
 	return err
 }
@@ -102,7 +102,7 @@ func (a *App) rescueNotices(ctx context.Context, db *store.DB, r store.Rescued) 
 		all = append(all, message.Compose(orchestrator.ConversationID{Chat: owner},
 			message.Content{Text: render.Markdown(text)}))
 	}
-	if r.Whole() {
+	if r.Complete() {
 		return all, nil
 	}
 	chats, err := db.RecentChats(ctx, time.Now().Add(-rescuedChats))
@@ -111,7 +111,7 @@ func (a *App) rescueNotices(ctx context.Context, db *store.DB, r store.Rescued) 
 			continue
 		}
 		p := choices.Of(in.Chat)
-		text := p.Text("alert.rescued-chat", p.Clock(r.Last.Local(), time.Now()))
+		text := p.Text("alert.rescued-chat", p.Clock(r.LastWrite.Local(), time.Now()))
 		all = append(all, message.Compose(in, message.Content{Text: render.Markdown(text)}))
 	}
 	return all, err
@@ -121,21 +121,21 @@ func (a *App) rescueNotices(ctx context.Context, db *store.DB, r store.Rescued) 
 func rescueText(p lang.Printer, r store.Rescued) string {
 	now := time.Now()
 	text := p.Text("alert.rescued")
-	if r.Stale {
+	if r.LostWrites {
 		text += " " + p.Text("alert.rescued-log")
 	}
 	switch {
-	case r.Whole():
+	case r.Complete():
 		text += " " + p.Text("alert.rescued-whole")
-	case !r.Backup.IsZero():
-		text += " " + p.Text("alert.rescued-backup", p.Clock(r.Backup.Local(), now))
+	case !r.BackupTime.IsZero():
+		text += " " + p.Text("alert.rescued-backup", p.Clock(r.BackupTime.Local(), now))
 	case !r.Copied:
 		text += " " + p.Text("alert.rescued-nothing")
 	}
-	if !r.Whole() {
-		text += "\n\n" + p.Text("alert.rescued-care", p.Clock(r.Last.Local(), now))
+	if !r.Complete() {
+		text += "\n\n" + p.Text("alert.rescued-care", p.Clock(r.LastWrite.Local(), now))
 	}
-	return text + "\n\n" + p.Text("alert.rescued-aside", r.Aside)
+	return text + "\n\n" + p.Text("alert.rescued-aside", r.Dir)
 }
 
 // keepDatabase checks and backs up the database once a day. Soon after the start it checks a large database, since

@@ -142,7 +142,9 @@ var imports = map[string][]string{
 	"internal/testprogram":           {"internal/proctree"},
 	"internal/roles":                 {"cli", "cli/tools", "orchestrator"},
 	"internal/memory":                {},
-	"internal/runner":                {"internal/memory", "internal/proctree"},
+	"internal/runner/fdstore":        {},
+	"internal/runner/fork":           {"internal/proctree"},
+	"internal/runner/inotify":        {},
 	"internal/rooted":                {},
 	"internal/transcribe":            {},
 	"internal/trace":                 {"cli", "orchestrator"},
@@ -150,6 +152,10 @@ var imports = map[string][]string{
 	"scripts/testlog":                {},
 	"scripts/together":               {},
 
+	"internal/runner": {
+		"internal/memory", "internal/proctree", "internal/runner/fdstore", "internal/runner/fork",
+		"internal/runner/inotify",
+	},
 	"orchestrator/approval": {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
 	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval",
 		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending",
@@ -186,7 +192,7 @@ var modules = map[string][]string{
 	"golang.org/x/time":            {"bot/outbox", "heartbeat/webhook"},
 	"golang.org/x/term":            {"cmd/ductor/sub"},
 	"golang.org/x/sys": {"docker", "internal/doctor", "internal/proctree", "internal/runner",
-		"internal/sim/disk", "internal/sim/hostile", "internal/testprogram", "scripts/loopback", "cmd/ductor-bench"},
+		"internal/runner/fdstore", "internal/runner/fork", "internal/runner/inotify", "internal/sim/disk", "internal/sim/hostile", "internal/testprogram", "scripts/loopback", "cmd/ductor-bench"},
 	"github.com/docker/docker":               {"docker"},
 	"github.com/aymanbagabas/go-udiff":       {"cli/acp", "internal/setup", "internal/terminal"},
 	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client

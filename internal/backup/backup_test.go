@@ -89,7 +89,8 @@ func TestContentsOfAnArchive(t *testing.T) {
 	whole := writeArchive(t, dir, "uploads", "keys", "homes")
 	aside, err := restoreTo(t, whole, to, Aside)
 	must(t, err)
-	if got := strings.ReplaceAll(tree(t, to), filepath.Base(aside), "aside"); got != "aside/uploads/1/note.txt homes/s/tool keys/codex.OPENAI_API_KEY uploads/1/note.txt" {
+	if got := strings.ReplaceAll(tree(t, to), filepath.Base(aside),
+		"aside"); got != "aside/uploads/1/note.txt homes/s/tool keys/codex.OPENAI_API_KEY uploads/1/note.txt" {
 		t.Errorf("restored with more: %s", got)
 	}
 	again, err := store.Open(t.Context(), filepath.Join(to, database), store.Options{})
@@ -122,8 +123,14 @@ func TestRejectedRestores(t *testing.T) {
 		"cut off":             {truncate, ErrDamaged},
 		"a byte is different": {corruptChecksum, ErrDamaged},
 		"no archive":          {func(t *testing.T, _ string) string { return write(t, []byte("text")) }, ErrDamaged},
-		"a file is different": {rewrite(func(name string, text []byte) (string, []byte) { return name, change(name, "note.txt", text) }), ErrDamaged},
-		"a file is not there": {rewrite(func(name string, text []byte) (string, []byte) { return dropFile(name, "note.txt"), text }), ErrDamaged},
+		"a file is different": {rewrite(func(name string, text []byte) (string, []byte) {
+			return name,
+				change(name, "note.txt", text)
+		}), ErrDamaged},
+		"a file is not there": {rewrite(func(name string,
+			text []byte) (string, []byte) {
+			return dropFile(name, "note.txt"), text
+		}), ErrDamaged},
 		"a name that leads out": {rewrite(func(name string, text []byte) (string, []byte) {
 			return strings.Replace(name, "uploads/1", "../../out", 1), text
 		}), ErrDamaged},
@@ -167,7 +174,8 @@ func TestRejectedBackups(t *testing.T) {
 	must(t, db.Close())
 	must(t, os.WriteFile(filepath.Join(dir, database), []byte("SQLite format 3\x00 and nonsense"), 0o600))
 	target := filepath.Join(t.TempDir(), "a")
-	if _, err := Write(t.Context(), target, Contents{State: dir, Database: database}); !errors.Is(err, sqlite.ErrCorrupt) {
+	if _, err := Write(t.Context(), target,
+		Contents{State: dir, Database: database}); !errors.Is(err, sqlite.ErrCorrupt) {
 		t.Errorf("of a damaged database it says %v", err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(target)); err != nil || len(left) != 0 {

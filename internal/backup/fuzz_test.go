@@ -18,7 +18,8 @@ func FuzzArchive(f *testing.F) {
 		var out bytes.Buffer
 		w := tar.NewWriter(&out)
 		for i := 0; i < len(named); i += 2 {
-			if err := w.WriteHeader(&tar.Header{Name: named[i], Size: int64(len(named[i+1])), Mode: 0o600, Typeflag: tar.TypeReg}); err != nil {
+			if err := w.WriteHeader(&tar.Header{Name: named[i], Size: int64(len(named[i+1])), Mode: 0o600,
+				Typeflag: tar.TypeReg}); err != nil {
 				f.Fatal(err)
 			}
 			if _, err := io.WriteString(w, named[i+1]); err != nil {

@@ -108,7 +108,8 @@ func (w *writer) writeContents(ctx context.Context, what Contents) error {
 	if err := store.Copy(ctx, filepath.Join(what.State, what.Database), database); err != nil {
 		return err
 	}
-	if err := w.writeFile(statePrefix+what.Database, func() (*os.File, error) { return os.Open(database) }); err != nil {
+	if err := w.writeFile(statePrefix+what.Database,
+		func() (*os.File, error) { return os.Open(database) }); err != nil {
 		return err
 	}
 	if err := w.writeDirs(ctx, what.Dirs); err != nil {

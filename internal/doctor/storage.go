@@ -20,7 +20,7 @@ import (
 func (d *doctor) checkStorage(ctx context.Context, cfg config.Config) {
 	d.checkDatabase(ctx, filepath.Join(cfg.Storage.Dir, app.DatabaseFile))
 	d.checkBackups(cfg)
-	if err := sqlite.DiskTrouble(cfg.Storage.Dir); err != nil {
+	if err := sqlite.CheckDisk(cfg.Storage.Dir); err != nil {
 		d.fail(disk, "under "+cfg.Storage.Dir+": "+err.Error(),
 			"free space there or replace the disk, or set storage.dir to another")
 	} else {
@@ -41,7 +41,7 @@ func (d *doctor) checkStorage(ctx context.Context, cfg config.Config) {
 func (d *doctor) checkHome() {
 	home, err := os.UserHomeDir()
 	if err == nil {
-		err = sqlite.DiskTrouble(home)
+		err = sqlite.CheckDisk(home)
 	}
 	if err != nil {
 		d.fail(homeDisk, home+": "+err.Error(), "free space there: agents keep their sessions and log-ins in the home")
@@ -80,7 +80,7 @@ func (d *doctor) checkBackups(cfg config.Config) {
 	default:
 		d.ok(backup, "the first is made once ductor runs")
 	}
-	for _, aside := range store.Asides(cfg.Storage.Dir) {
+	for _, aside := range store.DamagedDirs(cfg.Storage.Dir) {
 		d.warn(damaged, aside+" holds a database that was damaged and moved aside", "delete that directory once you miss nothing")
 	}
 }

@@ -78,8 +78,8 @@ func cleanMappings(smaps io.Reader, program string) (clean []mapping, err error)
 }
 
 type heading struct {
-	mapping
-	rights string
+	mapping mapping
+	rights  string
 }
 
 // parseHeading parses the first line of a mapping: "00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/it".

@@ -14,7 +14,8 @@ func TestEndWaitsForAnEmptyControlGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		group := Group{Path: t.TempDir()}
 		tell := func(populated string) {
-			if err := os.WriteFile(filepath.Join(group.Path, "cgroup.events"), []byte("populated "+populated+"\n"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(group.Path, "cgroup.events"), []byte("populated "+populated+"\n"),
+				0o600); err != nil {
 				t.Error(err)
 			}
 		}

@@ -158,8 +158,8 @@ func eachProc(visit func(procStat)) error {
 }
 
 // hasEnviron reports whether a process has any of the entries ("NAME=value") in its environment. known is false if that
-// cannot be determined now, because the process is in the middle of an exec. A process that we may not inspect counts as
-// one without the entries.
+// cannot be determined now, because the process is in the middle of an exec. A process that we may not inspect counts
+// as one without the entries.
 func hasEnviron(pid int, entries ...string) (yes, known bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {

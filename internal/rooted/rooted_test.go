@@ -62,9 +62,12 @@ func refusalOf(err error) Refusal {
 func TestRead(t *testing.T) {
 	dir := tree(t)
 	for below, want := range map[string]Refusal{
-		"out/report.txt": "", "out/../out/report.txt": "", "none.txt": Empty, "large": TooLarge, "out": Directory, "missing": NotThere,
-		"missing/x": NotThere, "large/x": NoFolder, ".env": Hidden, ".git/config": Hidden, "out/.cache/x": Hidden, "link.txt": Link,
-		"linked/report.txt": Link, "escape.txt": Link, "hard.txt": HardLink, "etc/hostname": Link, "pipe": Special, "socket": Special, "../outside.txt": NotThere,
+		"out/report.txt": "", "out/../out/report.txt": "", "none.txt": Empty, "large": TooLarge, "out": Directory,
+		"missing":   NotThere,
+		"missing/x": NotThere, "large/x": NoFolder, ".env": Hidden, ".git/config": Hidden, "out/.cache/x": Hidden,
+		"link.txt":          Link,
+		"linked/report.txt": Link, "escape.txt": Link, "hard.txt": HardLink, "etc/hostname": Link, "pipe": Special,
+		"socket": Special, "../outside.txt": NotThere,
 		"/etc/hostname": NotThere, "": Directory,
 	} {
 		content, err := Read(dir, below, 9)
@@ -128,14 +131,16 @@ func TestAFileThatIsTooLargeKeepsItsLocks(t *testing.T) {
 	}
 	defer f.Close()
 	var stat syscall.Stat_t
-	err = errors.Join(syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK}), syscall.Fstat(int(f.Fd()), &stat))
+	err = errors.Join(syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK}),
+		syscall.Fstat(int(f.Fd()), &stat))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Read(dir, "large", 0); refusalOf(err) != TooLarge {
 		t.Errorf("Read says %v", err)
 	}
-	if locks, err := os.ReadFile("/proc/locks"); err != nil || !strings.Contains(string(locks), fmt.Sprintf(":%d ", stat.Ino)) {
+	if locks, err := os.ReadFile("/proc/locks"); err != nil ||
+		!strings.Contains(string(locks), fmt.Sprintf(":%d ", stat.Ino)) {
 		t.Errorf("the lock is gone, %v", err)
 	}
 }
@@ -150,7 +155,8 @@ func TestList(t *testing.T) {
 	if got := strings.Join(names, " "); err != nil || got != "empty out hard.txt large none.txt" {
 		t.Errorf("%s, %v", got, err)
 	}
-	for below, want := range map[string]Refusal{"out": "", "empty": "", "linked": Link, "etc": Link, ".git": Hidden, "missing": NotThere, "large": NoFolder, "..": NotThere} {
+	for below, want := range map[string]Refusal{"out": "", "empty": "", "linked": Link, "etc": Link, ".git": Hidden,
+		"missing": NotThere, "large": NoFolder, "..": NotThere} {
 		if _, err := List(dir, below); refusalOf(err) != want {
 			t.Errorf("%s: %v, want %q", below, err, want)
 		}
@@ -160,8 +166,10 @@ func TestList(t *testing.T) {
 func TestWrite(t *testing.T) {
 	dir := tree(t)
 	for below, want := range map[string]Refusal{
-		"out/new.txt": "", "new.txt": "", "large": Exists, "link.txt": Exists, "escape.txt": Exists, "out": Directory, ".env": Hidden,
-		"linked/new.txt": Link, "etc/new.txt": Link, "missing/new.txt": NotThere, "../new.txt": NotThere, "pipe": Exists,
+		"out/new.txt": "", "new.txt": "", "large": Exists, "link.txt": Exists, "escape.txt": Exists, "out": Directory,
+		".env":           Hidden,
+		"linked/new.txt": Link, "etc/new.txt": Link, "missing/new.txt": NotThere, "../new.txt": NotThere,
+		"pipe": Exists,
 	} {
 		if err := Write(dir, below, []byte("new")); refusalOf(err) != want {
 			t.Errorf("%s: %v, want %q", below, err, want)
@@ -192,10 +200,12 @@ func TestMainAnswers(t *testing.T) {
 	if a, content := ask("", GetAction, dir, "out/report.txt", "100"); a.Error != nil || content != "42" {
 		t.Errorf("get: %+v %q", a, content)
 	}
-	if a, _ := ask("", GetAction, dir, "large", "9"); a.Error == nil || a.Error.Refusal != TooLarge || a.Error.Size != 10 {
+	if a, _ := ask("", GetAction, dir, "large", "9"); a.Error == nil || a.Error.Refusal != TooLarge ||
+		a.Error.Size != 10 {
 		t.Errorf("a large file: %+v", a)
 	}
-	if a, _ := ask("", ListAction, dir, "out"); a.Error != nil || len(a.Entries) != 1 || a.Entries[0] != (Entry{Name: "report.txt", Size: 2}) {
+	if a, _ := ask("", ListAction, dir, "out"); a.Error != nil || len(a.Entries) != 1 ||
+		a.Entries[0] != (Entry{Name: "report.txt", Size: 2}) {
 		t.Errorf("list: %+v", a)
 	}
 	if a, _ := ask("newer", PutAction, dir, "put.txt", "5"); a.Error != nil {
@@ -207,15 +217,18 @@ func TestMainAnswers(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "torn.txt")); err == nil {
 		t.Error("a torn file was made")
 	}
-	paths, err := json.Marshal([]string{filepath.Join(dir, "linked/new"), filepath.Join(dir, "escape.txt"), filepath.Join(dir, "out"), filepath.Join(dir, "turns")})
+	paths, err := json.Marshal([]string{filepath.Join(dir, "linked/new"), filepath.Join(dir, "escape.txt"),
+		filepath.Join(dir, "out"), filepath.Join(dir, "turns")})
 	if err != nil || os.Symlink("turns", filepath.Join(dir, "turns")) != nil {
 		t.Fatal("no list of paths")
 	}
 	want := fmt.Sprintf(`["%[1]s/out/new","%[2]s/outside.txt","%[1]s/out","%[1]s/turns"]`, dir, filepath.Dir(dir))
-	if a, content := askFor(1000, string(paths), RealAction, "/", ".", strconv.Itoa(len(paths))); a.Error != nil || content != want {
+	if a, content := askFor(1000, string(paths), RealAction, "/", ".", strconv.Itoa(len(paths))); a.Error != nil ||
+		content != want {
 		t.Errorf("real: %+v %s, want %s", a.Error, content, want)
 	}
-	for _, args := range [][]string{{}, {"take", dir, "x", "1"}, {GetAction, dir, "x", "many"}, {RealAction, "/", ".", "1"}} {
+	for _, args := range [][]string{{}, {"take", dir, "x", "1"}, {GetAction, dir, "x", "many"},
+		{RealAction, "/", ".", "1"}} {
 		if a, _ := ask("", args...); a.Error == nil {
 			t.Errorf("%q was done", args)
 		}

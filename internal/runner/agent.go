@@ -13,30 +13,31 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ductor/internal/proctree"
+	"ductor/internal/runner/fork"
 )
 
 const (
-	drainIdle   = 500 * time.Millisecond // silence after an agent's exit that counts as the end of its output
-	drainMost   = 3 * time.Second        // a grandchild that talks on is cut off here
-	drainLook   = 5 * time.Millisecond
-	exitWait    = 5 * time.Second // how long a dead agent may take to be seen as that
-	retryEnd    = 5 * time.Second // after processes that would not die
-	lookEvery   = 30 * time.Second
-	noPidfdLook = 100 * time.Millisecond
+	drainIdle     = 500 * time.Millisecond // silence after an agent's exit that counts as the end of its output
+	drainMax      = 3 * time.Second        // a grandchild's output is cut off here
+	drainInterval = 5 * time.Millisecond
+	exitWait      = 5 * time.Second // how long the exit of a dead agent may take to be noticed
+	retryEnd      = 5 * time.Second // pause before ending processes again that did not die
+	checkEvery    = 30 * time.Second
+	pollExitEvery = 100 * time.Millisecond
 )
 
-// phase is how far the end of an agent has come.
+// phase is the progress of an agent's end.
 type phase int
 
-// The phases, in their order.
+// The phases in order.
 const (
 	running phase = iota
-	exited        // the program itself is gone; its output may not be complete
-	ended         // its output is complete
-	gone          // and nothing that it started runs
+	exited        // the program exited; its output may be incomplete
+	ended         // the output is complete
+	gone          // no process that it started runs
 )
 
-// agent is a run in the runner.
+// agent is the runner's side of a run.
 type agent struct {
 	record
 	s    *server
@@ -44,53 +45,54 @@ type agent struct {
 	in   *input
 	runFiles
 	terminator proctree.Terminator
-	dead       chan struct{} // closed when it leaves the phase running
-	over       chan struct{} // closed when it reaches the phase ended
+	dead       chan struct{} // closed at the end of phase running
+	over       chan struct{} // closed at the start of phase ended
 
 	mu    sync.Mutex
-	life  life
+	state agentState
 	owner *conn
 }
 
-// life is what changes of an agent.
-type life struct {
+// agentState is the changing state of an agent.
+type agentState struct {
 	phase    phase
 	status   Status
-	by       string // who ended it
+	by       string // one of the By constants, if the agent is being ended
 	flow     flow
 	ageFrom  time.Duration
-	idleFrom time.Duration // since when no client owns it
+	idleFrom time.Duration // when the last owner left
 	exitedAt time.Duration
-	retryAt  time.Duration // it would not end, and is to be ended again
-	freed    int64         // of the output, as the log says
+	retryAt  time.Duration // not before: the last attempt to end it failed
+	freed    int64         // bytes of output that the log records as freed
 }
 
-// flow is whether an agent may print.
+// flow is the state of an agent's output.
 type flow int
 
 const (
 	flowing       flow = iota
-	paused             // far ahead of its reader
-	perhapsPaused      // its runner died, and did not record whether it was paused
+	paused             // stopped, because it is far ahead of its reader
+	perhapsPaused      // a runner died, and the log does not record whether the agent was paused
 )
 
-// reattachWithin is how long an agent of a dead runner stays as it is until its client returns. Without a client the journal loses
-// what does not fit, so an agent that was paused stays paused until then.
+// reattachWithin is how long the runner waits for the client of an adopted agent before it changes whether the agent is
+// paused. Without a client, the journal drops output that exceeds its limit.
 const reattachWithin = 10 * time.Second
 
 func (s *server) newAgent(rec record) *agent {
 	now := sinceBoot()
-	a := &agent{record: rec, s: s, in: &input{}, dead: make(chan struct{}), over: make(chan struct{}), life: life{ageFrom: now, idleFrom: now}}
+	a := &agent{record: rec, s: s, in: &input{}, dead: make(chan struct{}), over: make(chan struct{}),
+		state: agentState{ageFrom: now, idleFrom: now}}
 	a.terminator.Tree = func() *proctree.Tree { return proctree.New(a.root, Mark(a.ID)).Within(a.group(s.dir)) }
 	return a
 }
 
-// start starts an agent. A run of its name that is there already gives an error matching fs.ErrExist.
+// start starts an agent. It returns an error matching fs.ErrExist if the ID is in use.
 func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	if spec, err = spec.resolve(); err != nil {
 		return nil, err
 	}
-	files, err := s.next.take(s.dir, spec.ID)
+	files, err := s.prepared.claim(s.dir, spec.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +103,8 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 		}
 	}()
 	a = s.newAgent(record{
-		Version: Version, ID: spec.ID, Boot: proctree.BootID(), Started: time.Now(), Command: spec.shown(), Dir: spec.Dir,
+		Version: Version, ID: spec.ID, Boot: proctree.BootID(), Started: time.Now(), Command: spec.shown(),
+		Dir:    spec.Dir,
 		Labels: spec.Labels, Limits: spec.Limits.withDefaults(), Group: group.Path, OOMKills: proctree.OOMKills(),
 	})
 	a.owner, a.runFiles = owner, files
@@ -114,94 +117,96 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	defer unix.Close(agents[1])
 	a.in, a.Socket = in, inode
 	if err = a.write(s.dir); err == nil {
-		err = s.store.keep(a.ID, in)
+		err = s.store.Put(a.ID, in.end)
 	}
 	if err == nil {
 		err = a.fork(spec, group, agents)
 	}
 	if err != nil {
-		s.store.drop(a.ID)
+		s.store.Delete(a.ID)
 		a.close()
 		return nil, err
 	}
-	a.note(lineAgent, int64(a.root.PID), fmt.Sprint(a.root.Start))
+	a.appendLog(lineAgent, int64(a.root.PID), fmt.Sprint(a.root.Start))
 	s.add(a)
 	return a, nil
 }
 
-// fork starts the program; from then on its exit is taken.
+// fork starts the program and registers it, so that reap collects its exit.
 func (a *agent) fork(spec Spec, group proctree.Group, agents [2]int) error {
 	out, stderr := int(a.out.out.Fd()), int(a.out.err.Fd())
 	a.s.reaping.Lock()
 	defer a.s.reaping.Unlock()
-	pid, err := fork(spec, group, [4]int{agents[0], out, stderr, agents[1]}, a.s.agents)
+	program := fork.Program{Path: spec.Path, Dir: spec.Dir, Args: spec.Args, Env: spec.environment()}
+	pid, err := fork.Start(program, group, [4]int{agents[0], out, stderr, agents[1]}, a.s.agents)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	a.root, _ = proctree.LookUp(pid) // it is not reaped yet
+	a.root, _ = proctree.LookUp(pid) // cannot fail: the process is not reaped yet
 	a.s.byPID[pid] = a
 	return nil
 }
 
 func (a *agent) close() {
 	a.runFiles.close()
-	a.in.release()
+	a.in.close()
 }
 
-// exit takes how the program itself ended, once.
-func (a *agent) exit(e Exit) {
+// recordExit records how the program ended. It is called once.
+func (a *agent) recordExit(e Exit) {
 	a.mu.Lock()
-	a.life.phase, a.life.exitedAt = exited, sinceBoot()
-	e.By = a.life.by
+	a.state.phase, a.state.exitedAt = exited, sinceBoot()
+	e.By = a.state.by
 	killed := !e.Known || e.Signal && e.Code == -int(unix.SIGKILL)
 	if killed && e.By == "" && a.OOMKills != nil {
 		kills := proctree.OOMKills()
 		e.OOM = kills != nil && *kills > *a.OOMKills
 	}
-	a.life.status = Status{Exit: e, Exited: time.Now()}
+	a.state.status = Status{Exit: e, Exited: time.Now()}
 	a.mu.Unlock()
-	a.in.release()
-	a.s.store.drop(a.ID)
+	a.in.close()
+	a.s.store.Delete(a.ID)
 	close(a.dead)
-	a.s.wg.Go(a.drain)
+	a.s.wg.Go(a.awaitOutputEnd)
 }
 
-// drain waits for the end of the output: at once where nothing else runs, and else until that is silent.
-func (a *agent) drain() {
+// awaitOutputEnd waits for the end of the output: immediately if no other process of the agent runs, else until the
+// output is silent.
+func (a *agent) awaitOutputEnd() {
 	began := time.Now()
 	grew, size := began, a.out.end()
 	told := false
 	for a.terminator.Tree().Held() {
 		if !told {
-			a.s.tell(a)
+			a.s.broadcast(a)
 			told = true
 		}
-		time.Sleep(drainLook)
+		time.Sleep(drainInterval)
 		now := time.Now()
 		if s := a.out.end(); s != size {
 			grew, size = now, s
 		}
-		if now.Sub(grew) >= drainIdle || now.Sub(began) >= drainMost {
+		if now.Sub(grew) >= drainIdle || now.Sub(began) >= drainMax {
 			break
 		}
 	}
 	a.mu.Lock()
-	a.life.phase = ended
-	a.life.status.Ended, a.life.status.OutputEnd = true, a.out.end()
-	status := a.life.status
+	a.state.phase = ended
+	a.state.status.Ended, a.state.status.OutputEnd = true, a.out.end()
+	status := a.state.status
 	a.mu.Unlock()
-	a.note(lineStatus, status)
-	a.s.tell(a)
+	a.appendLog(lineStatus, status)
+	a.s.broadcast(a)
 	close(a.over)
 	a.s.wake()
 }
 
-// end ends the agent and everything it started, and says who wanted that.
-func (a *agent) end(by string, grace time.Duration) error {
+// terminate ends the agent and all its descendants. by says on whose behalf.
+func (a *agent) terminate(by string, grace time.Duration) error {
 	a.mu.Lock()
-	if a.life.phase == running && a.life.by == "" {
-		a.life.by = by
-		a.note(lineBy, by)
+	if a.state.phase == running && a.state.by == "" {
+		a.state.by = by
+		a.appendLog(lineBy, by)
 	}
 	a.mu.Unlock()
 	if err := a.terminator.End(grace); err != nil {
@@ -210,10 +215,10 @@ func (a *agent) end(by string, grace time.Duration) error {
 	select {
 	case <-a.over:
 	case <-time.After(exitWait):
-		return errors.New("the agent ended, and nothing was told of its exit")
+		return errors.New("the agent ended, but its exit was not reported")
 	}
 	a.mu.Lock()
-	a.life.phase = gone
+	a.state.phase = gone
 	a.mu.Unlock()
 	a.s.sweep()
 	return nil
@@ -221,7 +226,7 @@ func (a *agent) end(by string, grace time.Duration) error {
 
 // kill signals the agent's process group.
 func (a *agent) kill(sig syscall.Signal) error {
-	a.s.reaping.Lock() // its number is its own until it is reaped
+	a.s.reaping.Lock() // the PID cannot be reused before it is reaped
 	defer a.s.reaping.Unlock()
 	select {
 	case <-a.dead:
@@ -234,28 +239,28 @@ func (a *agent) kill(sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// pause stops an agent that is far ahead of its reader, and lets it continue once the reader has caught up. It pauses no agent
-// without a client: there the bound of the journal holds.
-func (a *agent) pause() {
+// updateFlow stops an agent that is far ahead of its reader, and continues it once the reader has caught up. It does
+// not stop an agent without a client; that agent's journal has a size limit.
+func (a *agent) updateFlow() {
 	lag := a.out.lag()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	was := a.life.flow
+	was := a.state.flow
 	switch {
-	case a.life.phase != running || a.life.by != "":
+	case a.state.phase != running || a.state.by != "":
 		return
 	case a.owner != nil && lag > pauseLag:
-		a.life.flow = paused
-	case a.owner == nil && was == perhapsPaused && sinceBoot()-a.life.idleFrom < reattachWithin:
+		a.state.flow = paused
+	case a.owner == nil && was == perhapsPaused && sinceBoot()-a.state.idleFrom < reattachWithin:
 		return
 	case a.owner == nil || lag < resumeLag || was == perhapsPaused:
-		a.life.flow = flowing
+		a.state.flow = flowing
 	}
-	if a.life.flow == was {
+	if a.state.flow == was {
 		return
 	}
 	sig := unix.SIGCONT
-	if a.life.flow == paused {
+	if a.state.flow == paused {
 		sig = unix.SIGSTOP
 	}
 	live, err := a.terminator.Tree().Members()
@@ -263,69 +268,70 @@ func (a *agent) pause() {
 		live = []proctree.ID{a.root}
 	}
 	for _, p := range live {
-		_ = p.Signal(sig) // one that is gone prints nothing
+		_ = p.Signal(sig) // fails only if the process is gone
 	}
 }
 
-// noteFreed notes how much of the output is freed, if that is more than was noted.
-func (a *agent) noteFreed() {
-	freed := a.out.from()
+// logFreed logs how much of the output is freed, if the log does not have that yet.
+func (a *agent) logFreed() {
+	freed := a.out.freedUpTo()
 	a.mu.Lock()
-	more := freed > a.life.freed
-	a.life.freed = max(a.life.freed, freed)
+	more := freed > a.state.freed
+	a.state.freed = max(a.state.freed, freed)
 	a.mu.Unlock()
 	if more {
-		a.note(lineFreed, freed)
+		a.appendLog(lineFreed, freed)
 	}
 }
 
-// setOwner makes a connection the owner, or none the owner if it is old's.
+// setOwner makes owner the agent's owner if old is nil or the current owner.
 func (a *agent) setOwner(old, owner *conn) {
 	a.mu.Lock()
 	changed := old == nil || a.owner == old
 	if changed {
-		a.owner, a.life.idleFrom = owner, sinceBoot()
+		a.owner, a.state.idleFrom = owner, sinceBoot()
 	}
 	a.mu.Unlock()
 	if changed {
-		a.pause()
+		a.updateFlow()
 		a.s.wake()
 	}
 }
 
-func (a *agent) limit(l Limits) {
+func (a *agent) setLimits(l Limits) {
 	l = l.withDefaults()
 	a.mu.Lock()
-	a.Limits, a.life.ageFrom = l, sinceBoot()
-	from := a.life.ageFrom
+	a.Limits, a.state.ageFrom = l, sinceBoot()
+	from := a.state.ageFrom
 	a.mu.Unlock()
-	a.note(lineAge, int64(from), l)
+	a.appendLog(lineAge, int64(from), l)
 	a.s.wake()
 }
 
 func (a *agent) status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.life.status
+	return a.state.status
 }
 
-// info is what can be told of the run; with its processes if they are wanted.
+// info describes the run. It includes processes only if asked to, because that takes long.
 func (a *agent) info(processes bool) Info {
 	end := a.out.end()
 	a.mu.Lock()
 	i := Info{
-		ID: a.ID, Labels: a.Labels, Runner: os.Getpid(), Command: a.Command, Dir: a.Dir, PID: a.root.PID, Started: a.Started, Limits: a.Limits,
-		Alive: a.life.phase == running, Attached: a.owner != nil, OutputEnd: end, Freed: a.out.from(),
+		ID: a.ID, Labels: a.Labels, Runner: os.Getpid(), Command: a.Command, Dir: a.Dir, PID: a.root.PID,
+		Started: a.Started, Limits: a.Limits,
+		Alive: a.state.phase == running, Attached: a.owner != nil, OutputEnd: end, Freed: a.out.freedUpTo(),
 	}
 	if a.owner != nil {
 		i.AttachedBy = a.owner.pid
 	}
 	if !i.Alive {
-		status := a.life.status
+		status := a.state.status
 		i.Status = &status
 	}
 	a.mu.Unlock()
-	a.in.tell(&i)
+	a.in.fillInfo(&i)
 	if !processes {
 		return i
 	}
@@ -336,33 +342,33 @@ func (a *agent) info(processes bool) Info {
 	for _, p := range live {
 		i.Processes++
 		i.Memory += proctree.Resident(p.PID)
-		if len(i.Members) < mostMembers {
+		if len(i.Members) < maxMembers {
 			i.Members = append(i.Members, Member{PID: p.PID, Name: proctree.Name(p.PID)})
 		}
 	}
 	return i
 }
 
-// collect ends what is left of the run and removes it.
+// collect ends the remaining processes of the run and deletes it.
 func (a *agent) collect() error {
-	if err := a.end(ByStop, 0); err != nil {
+	if err := a.terminate(ByStop, 0); err != nil {
 		return err
 	}
 	a.s.remove(a)
 	a.close()
-	_ = a.group(a.s.dir).Remove() // one that stays is swept at the next start
+	_ = a.group(a.s.dir).Remove() // if this fails, the next runner removes it
 	return os.RemoveAll(filepath.Join(a.s.dir, a.ID))
 }
 
-// watchExit waits for the end of an agent that is no child of ours, until ctx is done.
+// watchExit waits for the end of an agent that is not our child, until ctx is done.
 func (a *agent) watchExit(ctx context.Context) {
-	if err := awaitExit(ctx, a.root.PID); err != nil { // a kernel without pidfd
+	if err := awaitExit(ctx, a.root.PID); err != nil { // the kernel has no pidfd
 		for a.root.Running() && ctx.Err() == nil {
-			time.Sleep(noPidfdLook)
+			time.Sleep(pollExitEvery)
 		}
 	}
 	if ctx.Err() == nil {
-		a.exit(Exit{})
+		a.recordExit(Exit{})
 	}
 }
 

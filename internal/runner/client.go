@@ -16,74 +16,71 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"ductor/internal/runner/inotify"
 )
 
-// Options of a Client. The zero value is good.
+// Options configures a Client. The zero value is valid.
 type Options struct {
-	// Command starts a runner: a program that calls Main, and its arguments. Default: this very program, also when its file
-	// was replaced after the start, with the argument "runner". root=DIR is added.
+	// Command starts a runner: a program that calls Main, and its arguments. The client adds root=DIR. Default: the
+	// running program, even if its file was replaced since, with the argument "runner".
 	Command []string
-	// Program is the file by which a runner of an earlier build is told from one of this build. Default: the command's program.
+	// Program is a file that identifies this build, so that the client recognizes a runner of another build. Default:
+	// the program of Command.
 	Program string
-	// Upgrade has a runner of another build replaced by one of this build, in place, at the first connection.
+	// Upgrade makes the client upgrade a runner of another build in place when it connects.
 	Upgrade bool
 
-	file *os.File // of the command's program; see Small
+	file *os.File // the open program of Command; see Small
 }
 
 const (
-	connectWait = 10 * time.Second
-	connectLook = time.Millisecond
-	relinkPause = 100 * time.Millisecond
+	connectWait  = 10 * time.Second
+	connectRetry = time.Millisecond
+	relinkPause  = 100 * time.Millisecond
 )
 
 var (
-	// ErrGone says that the connection to the runner broke, and it is unknown whether it did what it was asked.
+	// ErrGone means that the connection to the runner broke, and that it is unknown whether the runner handled the
+	// request.
 	ErrGone     = errors.New("the connection to the runner is lost")
-	errClosed   = errors.New("the runs were closed")
-	errNoRunner = errors.New("no runner runs")
+	errClosed   = errors.New("the client is closed")
+	errNoRunner = errors.New("no runner is running")
 )
 
-// VersionError says that the runner speaks another version of the protocol.
+// VersionError means that the runner speaks another version of the protocol.
 type VersionError struct{ Client, Runner int }
 
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("the runner speaks protocol version %d, ductor speaks %d", e.Runner, e.Client)
 }
 
-// Client starts and finds the runs of a directory, by the runner that it starts at need. Safe for concurrent use.
+// Client starts and finds the runs of a directory. It starts a runner if needed. Safe for concurrent use.
 type Client struct {
-	local         // on this machine
-	remote Remote // elsewhere; nil on this machine
-	tools  toolRelays
-	lifetime
-
-	linking sync.Mutex // held while a connection is made
-	mu      sync.Mutex
-	link    *link
-	runs    map[*Run]bool
-	early   map[string]reply // of runs that are about to be held: how they ended
-}
-
-// local is what a client of this machine has.
-type local struct {
-	dir   string
+	dir   string // on this machine
 	opts  Options
-	files announcer
-	pids  []int // runners of ours that are not reaped; under mu of the client
+	files writeWatch
+	pids  []int // runners that we started and did not reap; guarded by mu
+
+	remote Remote // nil for a runner on this machine
+	tools  toolRelays
+
+	startCtx     context.Context // done when Close begins
+	cancelStarts context.CancelFunc
+	starts       sync.WaitGroup  // running starts and their cleanup; Add needs mu
+	ctx          context.Context // done when Close has waited for starts
+	cancel       context.CancelFunc
+	wg           sync.WaitGroup
+
+	linking   sync.Mutex // held while connecting
+	mu        sync.Mutex
+	link      *link
+	runs      map[*Run]bool
+	earlyEnds map[string]reply // ends that the runner reported before the client has a Run for them
 }
 
-// lifetime is how far the end of a client has come.
-type lifetime struct {
-	open   context.Context // over when Close begins
-	shut   context.CancelFunc
-	starts sync.WaitGroup  // of starts, and of what gives them up; entered with the client's mu held
-	life   context.Context // over when no start is under way after that
-	stop   context.CancelFunc
-	wg     sync.WaitGroup
-}
-
-// Open makes dir if it is not there, readable by its user only. It starts nothing. The caller must Close the client.
+// Open returns a client of the runs in dir. It creates a missing dir, accessible only to this user, and starts no
+// runner. The caller must Close the client.
 func Open(dir string, opts Options) (*Client, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -100,117 +97,118 @@ func Open(dir string, opts Options) (*Client, error) {
 	}
 	c := newClient()
 	c.dir, c.opts = dir, opts
-	if c.files.watcher, err = newWatcher(); err == nil { // else this user has no more instances
-		c.wg.Go(c.files.watcher.serve)
+	if c.files.watcher, err = inotify.New(); err == nil { // fails if the user has too many inotify instances
+		c.wg.Go(c.files.watcher.Serve)
 	}
 	return c, nil
 }
 
 func newClient() *Client {
-	c := &Client{runs: map[*Run]bool{}, early: map[string]reply{}}
-	c.open, c.shut = context.WithCancel(context.Background())
-	c.life, c.stop = context.WithCancel(context.Background())
+	c := &Client{runs: map[*Run]bool{}, earlyEnds: map[string]reply{}}
+	c.startCtx, c.cancelStarts = context.WithCancel(context.Background())
+	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
-// Close detaches from every run. The runs and the runner go on. A start that is under way is given up: Close waits until
-// the runner has ended its agent, 10 seconds at most. It also waits, for leaveWait at most, until the runner has done what it
-// was asked: then a runner without another client makes no files any more. Idempotent.
+// Close detaches from every run; the runs and the runner continue. It cancels a start in progress and waits, for at
+// most 10 seconds, until the runner has ended its agent. It also waits for at most leaveWait until the runner has
+// handled all requests: afterwards a runner without another client creates no more files. A second Close has no effect.
 func (c *Client) Close() error {
 	c.mu.Lock()
-	c.shut()
+	c.cancelStarts()
 	c.mu.Unlock()
 	c.starts.Wait()
-	c.stop()
-	for _, r := range c.held() {
+	c.cancel()
+	for _, r := range c.heldRuns() {
 		r.Detach()
 	}
-	if l := c.alive(); l != nil {
+	if l := c.currentLink(); l != nil {
 		l.leave()
 	}
 	if c.files.watcher != nil {
-		c.files.watcher.close()
+		c.files.watcher.Close()
 	}
 	c.wg.Wait()
 	c.reap()
 	return nil
 }
 
-func (c *Client) held() []*Run {
+func (c *Client) heldRuns() []*Run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Keys(c.runs))
 }
 
-// Prepare starts the runner if none runs, and makes its environment if need be.
+// Prepare starts the runner if none runs, and creates its environment if needed.
 func (c *Client) Prepare(ctx context.Context) error {
 	_, err := c.connect(ctx, Make)
 	return err
 }
 
-// takeBack attaches to the held runs anew, over a new connection.
-func (c *Client) takeBack(ctx context.Context, l *link) error {
-	for _, r := range c.held() {
-		if r.at() == runEnded {
+// reattach attaches to the held runs again after the connection was renewed.
+func (c *Client) reattach(ctx context.Context, l *link) error {
+	for _, r := range c.heldRuns() {
+		if r.end.hasEnded() {
 			continue
 		}
 		answer, err := l.ask(ctx, request{Op: opAttach, Run: r.ID(), Offset: r.Offset()}, nil)
 		switch {
-		case errors.Is(err, syscall.ENOENT): // collected, or removed by hand
-			r.finish(Status{Ended: true, OutputEnd: math.MaxInt64}, "")
+		case errors.Is(err, syscall.ENOENT): // collected, or deleted by a user
+			r.end.finish(Status{Ended: true, OutputEnd: math.MaxInt64}, "")
 		case err != nil:
 			return err
 		case answer.Info.Status != nil:
-			r.finish(*answer.Info.Status, answer.Stderr)
+			r.end.finish(*answer.Info.Status, answer.Stderr)
 		}
 	}
 	return nil
 }
 
-// ended takes what the runner tells of a run's end.
-func (c *Client) ended(r reply) {
+// handleEnd handles the runner's report that a run ended.
+func (c *Client) handleEnd(r reply) {
 	c.mu.Lock()
-	if _, expected := c.early[r.Run]; expected {
-		c.early[r.Run] = r
+	if _, expected := c.earlyEnds[r.Run]; expected {
+		c.earlyEnds[r.Run] = r
 	}
 	c.mu.Unlock()
-	for _, run := range c.held() {
+	for _, run := range c.heldRuns() {
 		if run.ID() == r.Run {
-			run.finish(*r.Status, r.Stderr)
+			run.end.finish(*r.Status, r.Stderr)
 		}
 	}
 }
 
-// expect keeps what the runner says of a run's end before the run is held. Call the function it returns afterwards.
-func (c *Client) expect(id string) (held func()) {
+// expectEnd collects reports about the end of a run that arrive before the client has a Run for it. The caller calls
+// held afterwards.
+func (c *Client) expectEnd(id string) (held func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.early[id] = reply{}
+	c.earlyEnds[id] = reply{}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.early, id)
+		delete(c.earlyEnds, id)
 	}
 }
 
-// Attach makes this client the owner of a run, from the offset up to which it has processed the output. A run that is not
-// there gives an error matching fs.ErrNotExist.
+// Attach makes this client the owner of a run. offset is the position up to which it has processed the output. It
+// returns an error matching fs.ErrNotExist if there is no such run.
 func (c *Client) Attach(ctx context.Context, id string, offset int64) (*Run, error) {
 	return c.join(ctx, request{Op: opAttach, Run: id, Offset: offset})
 }
 
-// Follow reads along without owning: the run does not wait for this client and does not live for it.
+// Follow reads a run's output without owning the run: the run does not pause or end because of this client.
 func (c *Client) Follow(ctx context.Context, id string, offset int64) (*Run, error) {
 	return c.join(ctx, request{Op: opLookUp, Run: id, Offset: offset})
 }
 
 func (c *Client) join(ctx context.Context, q request) (*Run, error) {
-	if err := c.there(q.Run); err != nil {
+	if err := c.checkExists(q.Run); err != nil {
 		return nil, fmt.Errorf("%s run %s: %w", q.Op, q.Run, err)
 	}
-	defer c.expect(q.Run)()
+	defer c.expectEnd(q.Run)()
 	run, err := c.joinOnce(ctx, q)
-	for errors.Is(err, ErrGone) && ctx.Err() == nil && c.life.Err() == nil {
+	for errors.Is(err, ErrGone) && ctx.Err() == nil && c.ctx.Err() == nil {
 		run, err = c.joinOnce(ctx, q)
 	}
 	if err != nil {
@@ -228,42 +226,43 @@ func (c *Client) joinOnce(ctx context.Context, q request) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.hold(l, r, q.Offset)
+	return c.newHeldRun(l, r, q.Offset)
 }
 
-// there says whether a run has a directory; no runner is started for one that has none.
-func (c *Client) there(id string) error {
+// checkExists returns an error if a run has no directory. So no runner is started for an unknown run.
+func (c *Client) checkExists(id string) error {
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("%w: %w", err, fs.ErrNotExist)
 	}
 	if c.remote != nil {
-		return nil // who knows?
+		return nil // only the runner there knows
 	}
 	_, err := os.Lstat(c.pathOf(id))
 	return err
 }
 
-// pathOf is a file of a run, on this machine.
+// pathOf returns the path of a run's file on this machine.
 func (c *Client) pathOf(id string, name ...string) string {
 	return filepath.Join(append([]string{c.dir, id}, name...)...)
 }
 
-// hold makes a Run of what a connection told. It gives ErrGone if that is lost by now: then the run has no owner.
-func (c *Client) hold(l *link, answer reply, offset int64) (*Run, error) {
+// newHeldRun returns a Run for a reply of the runner. If the connection broke meanwhile, it returns ErrGone, because
+// the run has no owner then.
+func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	r, err := newRun(c, *answer.Info, offset)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	c.runs[r] = true
-	early := c.early[r.ID()]
-	closed := c.open.Err() != nil
+	early := c.earlyEnds[r.ID()]
+	closed := c.startCtx.Err() != nil
 	c.mu.Unlock()
 	if r.info.Status != nil {
-		r.finish(*r.info.Status, answer.Stderr)
+		r.end.finish(*r.info.Status, answer.Stderr)
 	}
 	if early.Status != nil {
-		r.finish(*early.Status, early.Stderr)
+		r.end.finish(*early.Status, early.Stderr)
 	}
 	if closed {
 		r.Detach()
@@ -273,12 +272,12 @@ func (c *Client) hold(l *link, answer reply, offset int64) (*Run, error) {
 	case <-l.lost:
 		r.Detach()
 		return nil, ErrGone
-	default: // from now on the runs that are held are taken back
+	default: // a later connection takes the run back
 		return r, nil
 	}
 }
 
-// List tells what runs there are, ended ones that were not collected included.
+// List lists all runs, including ended ones that were not collected.
 func (c *Client) List(ctx context.Context) ([]Info, error) {
 	none, err := c.isEmpty()
 	if err != nil {
@@ -294,7 +293,7 @@ func (c *Client) List(ctx context.Context) ([]Info, error) {
 	return r.List, nil
 }
 
-// isEmpty says whether it is known without a runner that there is no run.
+// isEmpty reports whether there are certainly no runs, without asking a runner.
 func (c *Client) isEmpty() (bool, error) {
 	if c.remote != nil {
 		return false, nil
@@ -303,18 +302,18 @@ func (c *Client) isEmpty() (bool, error) {
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.IsDir() && checkID(e.Name()) == nil }), err
 }
 
-// Kill ends a run's agent and every descendant: TERM, the run's own grace, KILL. What it printed stays to be collected. A
-// run that is not there has ended, so that is no error.
+// Kill ends a run's agent and all its descendants: SIGTERM, the run's own grace period, SIGKILL. The output stays until
+// Collect. It returns nil if there is no such run.
 func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, id, opStop) }
 
-// Collect ends what is left of a run and removes it from the disk. No client needs to be attached.
+// Collect ends the remaining processes of a run and deletes the run. It needs no attached client.
 func (c *Client) Collect(ctx context.Context, id string) error { return c.end(ctx, id, opCollect) }
 
-// ownGrace has a run stopped with the grace of its limits.
+// ownGrace requests the grace period in the run's limits.
 const ownGrace = -1
 
 func (c *Client) end(ctx context.Context, id string, op op) error {
-	if c.there(id) != nil {
+	if c.checkExists(id) != nil {
 		return nil
 	}
 	_, err := c.askToEnd(ctx, request{Op: op, Run: id, Grace: ownGrace})
@@ -325,28 +324,29 @@ func (c *Client) end(ctx context.Context, id string, op op) error {
 }
 
 const (
-	// versionVerb has a program of Inside print its version of the protocol.
+	// versionVerb makes a program that calls Inside print its version of the protocol.
 	versionVerb = "version"
 	versionWait = 5 * time.Second
 )
 
-// Small gives the options that start runners of this machine by the small program in a file, which takes a quarter of the
-// memory that ductor's own does. They name it by a descriptor that stays open, so that they start that very program also
-// when the file was replaced. A file that is not there or speaks another version gives an error.
+// Small returns options that start runners on this machine with the small program at path, which needs a quarter of the
+// memory of ductor. The options name it by an open descriptor, so that they start the same program even if the file is
+// replaced. It returns an error if the file is missing or speaks another version.
 func Small(ctx context.Context, path string) (Options, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Options{}, err
 	}
 	program := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())
-	if err := Speaks(ctx, program); err != nil {
+	if err := CheckVersion(ctx, program); err != nil {
 		return Options{}, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
 	return Options{Command: []string{program, run}, file: f}, nil
 }
 
-// Speaks says why a program of Inside does not speak Version: with a *VersionError if it speaks another, nil if it does.
-func Speaks(ctx context.Context, program string) error {
+// CheckVersion returns an error if a program that calls Inside does not speak Version: a *VersionError if it speaks
+// another version.
+func CheckVersion(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, versionVerb)
@@ -362,7 +362,7 @@ func Speaks(ctx context.Context, program string) error {
 	return err
 }
 
-// SmallProgram is the path of the file that Small was given; empty for other options.
+// SmallProgram returns the path that Small was called with, or "" for other options.
 func (o Options) SmallProgram() string {
 	if o.file == nil {
 		return ""
@@ -370,8 +370,8 @@ func (o Options) SmallProgram() string {
 	return o.file.Name()
 }
 
-// titled puts the name of a runner's program before its arguments, for users who list processes.
-func titled(args []string) []string {
+// commandLine returns a runner's command line with a readable program name, for users who list processes.
+func commandLine(args []string) []string {
 	name := "ductor"
 	if len(args) > 0 && args[0] == run {
 		name = "ductor-runner"

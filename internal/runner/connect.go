@@ -21,28 +21,29 @@ type link struct {
 	mu      sync.Mutex
 	seq     uint64
 	pending map[uint64]chan reply
-	lost    chan struct{} // closed when nothing more is received
-	why     error         // then
+	lost    chan struct{} // closed when the connection broke
+	cause   error         // the cause; valid after lost
 }
 
-// connect gives the connection to the runner. On this machine AsIs gives errNoRunner where none runs.
+// connect returns the connection to the runner, and connects if needed. For a runner on this machine, AsIs returns
+// errNoRunner if none runs.
 func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
-	if l := c.alive(); l != nil {
+	if l := c.currentLink(); l != nil {
 		return l, nil
 	}
 	var conn net.Conn
 	var err error
-	if c.remote != nil { // it may take minutes to make what is not there, for which no held run waits
+	if c.remote != nil { // creating an environment may take minutes; do not hold linking meanwhile
 		if conn, err = c.remote.Dial(ctx, effort); err != nil {
 			return nil, fmt.Errorf("connect to the runner: %w", err)
 		}
 	}
 	c.linking.Lock()
 	defer c.linking.Unlock()
-	l := c.alive()
-	if l != nil || c.life.Err() != nil {
+	l := c.currentLink()
+	if l != nil || c.ctx.Err() != nil {
 		if conn != nil {
-			_ = conn.Close() // another was quicker
+			_ = conn.Close() // another goroutine was faster
 		}
 		if l == nil {
 			return nil, errClosed
@@ -57,7 +58,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.takeBack(ctx, l), c.offerTools(ctx, l)); err != nil {
+	if err := errors.Join(c.reattach(ctx, l), c.offerTools(ctx, l)); err != nil {
 		_ = l.conn.Close() // the next connection takes the runs back
 		return nil, err
 	}
@@ -67,8 +68,8 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	return l, nil
 }
 
-// alive is the connection, if it has not broken.
-func (c *Client) alive() *link {
+// currentLink returns the connection, or nil if there is none or it broke.
+func (c *Client) currentLink() *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.link == nil {
@@ -82,14 +83,14 @@ func (c *Client) alive() *link {
 	}
 }
 
-// newLink receives over a connection.
+// newLink returns a link and starts to receive on it.
 func (c *Client) newLink(conn net.Conn) *link {
 	l := &link{frames: frames{conn: conn}, pending: map[uint64]chan reply{}, lost: make(chan struct{})}
 	c.wg.Go(func() { c.receive(l) })
 	return l
 }
 
-// greet connects to a runner of this machine, and says hello. It has one of another build replaced.
+// greet connects to a runner on this machine and exchanges hello. If configured, it upgrades a runner of another build.
 func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
@@ -104,21 +105,22 @@ func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 		}
 		l := c.newLink(conn)
 		r, err := l.ask(ctx, request{Op: opHello, Version: Version, Program: program}, nil)
-		if errors.Is(err, ErrGone) && ctx.Err() == nil { // it was about to leave
+		if errors.Is(err, ErrGone) && ctx.Err() == nil { // the runner was about to leave
 			continue
 		}
 		if err == nil && r.Program != program && !upgraded {
 			_, err = l.ask(ctx, request{Op: opUpgrade, Path: c.path(), Args: c.opts.Command[1:]}, nil)
-			if errors.Is(err, ErrGone) { // it is another program now
+			if errors.Is(err, ErrGone) { // the runner upgraded
 				continue
 			}
-			err = nil // it is busy: the next start of ductor tries again
+			err = nil // the runner is busy; the next start of ductor tries again
 		}
 		return l.accept(r, err)
 	}
 }
 
-// accept gives the connection to a runner that answered hello, if it speaks our protocol, and else closes it.
+// accept returns the connection if the runner answered hello and speaks our version. Otherwise it closes the
+// connection.
 func (l *link) accept(r reply, err error) (*link, error) {
 	if err == nil && r.Version != Version {
 		err = &VersionError{Client: Version, Runner: r.Version}
@@ -130,7 +132,7 @@ func (l *link) accept(r reply, err error) (*link, error) {
 	return l, nil
 }
 
-// path is our command's program as another process finds it.
+// path returns the path of our command's program for another process.
 func (c *Client) path() string {
 	if path := c.opts.Command[0]; path != "/proc/self/exe" {
 		return path
@@ -138,7 +140,7 @@ func (c *Client) path() string {
 	return fmt.Sprintf("/proc/%d/exe", os.Getpid())
 }
 
-// dial connects to the socket, and starts a runner where none answers.
+// dial connects to the socket. It starts a runner if none answers.
 func (c *Client) dial(ctx context.Context, effort Effort) (net.Conn, error) {
 	for {
 		conn, err := dialSocket(ctx, c.dir)
@@ -157,7 +159,7 @@ func (c *Client) dial(ctx context.Context, effort Effort) (net.Conn, error) {
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("connect to the runner: %w", context.Cause(ctx))
-		case <-time.After(connectLook):
+		case <-time.After(connectRetry):
 		}
 	}
 }
@@ -173,8 +175,8 @@ func dialSocket(ctx context.Context, dir string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// spawn starts a runner in a session of its own, with no word of our environment but where to find things, and returns
-// when its socket is there, or when it leaves because another runner has the directory.
+// spawn starts a runner in a session of its own, with a minimal environment. It returns when the runner's socket
+// exists, or when the runner exits because another one serves the directory.
 func (c *Client) spawn(ctx context.Context) error {
 	c.reap()
 	ready, theirs, err := os.Pipe()
@@ -187,9 +189,10 @@ func (c *Client) spawn(ctx context.Context) error {
 		return errors.Join(err, theirs.Close())
 	}
 	defer null.Close()
-	args := append(titled(c.opts.Command[1:]), "root="+c.dir)
+	args := append(commandLine(c.opts.Command[1:]), "root="+c.dir)
 	pid, err := syscall.ForkExec(c.opts.Command[0], args, &syscall.ProcAttr{
-		Dir: "/", Env: runnerEnv(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: "/", Env: runnerEnv(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd()},
+		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err = errors.Join(err, theirs.Close()); err != nil {
 		return fmt.Errorf("start %s: %w", c.opts.Command[0], err)
@@ -198,11 +201,11 @@ func (c *Client) spawn(ctx context.Context) error {
 	c.pids = append(c.pids, pid)
 	c.mu.Unlock()
 	defer context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Unix(1, 0)) })()
-	_, _ = ready.Read(make([]byte, 1)) // one that has no socket closes it
+	_, _ = ready.Read(make([]byte, 1)) // a runner without a socket closes the pipe
 	return nil
 }
 
-// reap takes the exit of runners that we started and that are dead.
+// reap collects the exits of runners that we started.
 func (c *Client) reap() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +215,7 @@ func (c *Client) reap() {
 	})
 }
 
-// runnerEnv holds no secret, and keeps the runtime small.
+// runnerEnv returns an environment without secrets, with settings that reduce the memory of a Go program.
 func runnerEnv() []string {
 	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE"} {
@@ -223,22 +226,22 @@ func runnerEnv() []string {
 	return env
 }
 
-// receive takes what the runner sends, until the connection breaks. Then it makes another for the runs that are held.
+// receive receives messages until the connection breaks. Then it reconnects if runs are held.
 func (c *Client) receive(l *link) {
 	for {
 		var r reply
 		body, err := l.receive(&r)
 		if err != nil {
-			l.why = err
+			l.cause = err
 			break
 		}
 		r.body = body
 		switch {
 		case r.Seq == 0 && r.Status != nil:
-			c.ended(r)
+			c.handleEnd(r)
 			continue
 		case r.Seq == 0 && r.Relay != "":
-			c.tools.take(c, l, r)
+			c.tools.forward(c, l, r)
 			continue
 		}
 		l.mu.Lock()
@@ -251,27 +254,29 @@ func (c *Client) receive(l *link) {
 	}
 	_ = l.conn.Close()
 	close(l.lost)
-	c.tools.lose(l)
-	for broke := time.Now(); c.uses(l) && c.life.Err() == nil && slices.ContainsFunc(c.held(), func(r *Run) bool { return r.at() < runEnded }); {
-		_, err := c.connect(c.life, c.least())
+	c.tools.endAll(l)
+	for broke := time.Now(); c.isCurrent(l) && c.ctx.Err() == nil &&
+		slices.ContainsFunc(c.heldRuns(), func(r *Run) bool { return !r.end.hasEnded() }); {
+		_, err := c.connect(c.ctx, c.minEffort())
 		switch {
 		case err == nil:
 			return
-		case c.remote != nil && c.givesUp(err, broke):
-			c.lose(err)
+		case c.remote != nil && c.shouldGiveUp(err, broke):
+			c.giveUpRuns(err)
 			return
 		}
 		select {
-		case <-c.life.Done():
+		case <-c.ctx.Done():
 		case <-time.After(relinkPause):
 		}
 	}
 }
 
-// leaveWait is how long a client that leaves waits for what the runner is still doing for it.
+// leaveWait limits how long a leaving client waits until the runner has handled its requests.
 const leaveWait = 500 * time.Millisecond
 
-// leave says that nothing is asked any more, waits for the runner to say the same, and closes the connection.
+// leave tells the runner that no more requests follow, waits until the runner closes its side too, and closes the
+// connection.
 func (l *link) leave() {
 	if half, ok := l.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		wait := time.NewTimer(leaveWait)
@@ -284,8 +289,8 @@ func (l *link) leave() {
 	_ = l.conn.Close()
 }
 
-// uses says whether a connection is the client's, once it is decided whether it becomes that.
-func (c *Client) uses(l *link) bool {
+// isCurrent reports whether the link is the client's connection. It waits while the client connects.
+func (c *Client) isCurrent(l *link) bool {
 	c.linking.Lock()
 	defer c.linking.Unlock()
 	c.mu.Lock()
@@ -293,9 +298,9 @@ func (c *Client) uses(l *link) bool {
 	return c.link == l
 }
 
-// await waits for the end of the connection to a runner that said it leaves; not long, as one that tries to become another
-// program may stay.
-func (l *link) await(ctx context.Context) {
+// awaitClose waits until the connection to a leaving runner breaks. It does not wait long: a runner that fails to
+// upgrade stays.
+func (l *link) awaitClose(ctx context.Context) {
 	select {
 	case <-l.lost:
 	case <-ctx.Done():
@@ -303,16 +308,16 @@ func (l *link) await(ctx context.Context) {
 	}
 }
 
-// posted is a request that was sent, whose reply is waited for by one goroutine.
-type posted struct {
+// pendingReply is a request that was sent. One goroutine waits for its reply.
+type pendingReply struct {
 	l      *link
 	seq    uint64
 	answer chan reply
 }
 
 // post sends a request.
-func (l *link) post(q request, body []byte) posted {
-	p := posted{l: l, answer: make(chan reply, 1)}
+func (l *link) post(q request, body []byte) pendingReply {
+	p := pendingReply{l: l, answer: make(chan reply, 1)}
 	l.mu.Lock()
 	l.seq++
 	p.seq = l.seq
@@ -320,14 +325,14 @@ func (l *link) post(q request, body []byte) posted {
 	l.mu.Unlock()
 	q.Seq = p.seq
 	if l.send(q, body) != nil {
-		_ = l.conn.Close() // that of a part would spoil the next
+		_ = l.conn.Close() // a partly sent request would corrupt the next
 		<-l.lost
 	}
 	return p
 }
 
-// reply waits for the reply. It gives ErrGone when the connection breaks before.
-func (p posted) reply(ctx context.Context) (reply, error) {
+// reply waits for the reply. It returns ErrGone if the connection breaks first.
+func (p pendingReply) reply(ctx context.Context) (reply, error) {
 	l := p.l
 	defer func() {
 		l.mu.Lock()
@@ -342,10 +347,10 @@ func (p posted) reply(ctx context.Context) (reply, error) {
 	case <-l.lost:
 	}
 	select {
-	case r := <-p.answer: // the last that was received
+	case r := <-p.answer: // it arrived before the connection broke
 		return r, r.err()
 	default:
-		return reply{}, fmt.Errorf("%w: %w", ErrGone, l.why)
+		return reply{}, fmt.Errorf("%w: %w", ErrGone, l.cause)
 	}
 }
 
@@ -354,7 +359,7 @@ func (l *link) ask(ctx context.Context, q request, body []byte) (reply, error) {
 	return l.post(q, body).reply(ctx)
 }
 
-// ask does a request that may be done twice: after a broken connection it is made again.
+// ask is link.ask for an idempotent request: it repeats the request if the connection breaks.
 func (c *Client) ask(ctx context.Context, q request, effort Effort) (reply, error) {
 	for {
 		l, err := c.reach(ctx, effort)
@@ -362,7 +367,7 @@ func (c *Client) ask(ctx context.Context, q request, effort Effort) (reply, erro
 			return reply{}, err
 		}
 		r, err := l.ask(ctx, q, nil)
-		if !errors.Is(err, ErrGone) || ctx.Err() != nil || c.life.Err() != nil {
+		if !errors.Is(err, ErrGone) || ctx.Err() != nil || c.ctx.Err() != nil {
 			return r, err
 		}
 	}

@@ -23,10 +23,10 @@ func blocks(t testing.TB, r *Run) int64 {
 	return st.Blocks * 512
 }
 
-// With no reader the oldest is freed; what is lost is told, and the end is there.
-func TestAJournalIsBounded(t *testing.T) {
+// Without a reader the oldest output is freed. A later reader gets *LostError and the end of the output.
+func TestJournalLimit(t *testing.T) {
 	size := int64(256 << 20)
-	if os.Getenv("RUNNER_TEST_10GB") != "" { // minutes on a busy machine
+	if os.Getenv("RUNNER_TEST_10GB") != "" { // takes minutes on a busy machine
 		size = 10 << 30
 	}
 	c := open(t)
@@ -52,13 +52,13 @@ func TestAJournalIsBounded(t *testing.T) {
 	if _, err := q.Stdout().Read(make([]byte, 10)); !errors.As(err, &lost) || lost.From != 0 || lost.To < size-8<<20 {
 		t.Errorf("%v", err)
 	}
-	if got := rest(t, q); !strings.HasSuffix(got, "abcde\nthe end\n") || int64(len(got))+lost.To != size+8 {
+	if got := readRest(t, q); !strings.HasSuffix(got, "abcde\nthe end\n") || int64(len(got))+lost.To != size+8 {
 		t.Errorf("%d bytes are there", len(got))
 	}
 }
 
-// An agent that is far ahead of its reader waits for it, and nothing is lost.
-func TestAnAgentWaitsForItsReader(t *testing.T) {
+// An agent that is far ahead of its reader is paused, and no output is lost.
+func TestAgentIsPausedForItsReader(t *testing.T) {
 	const size = 512 << 20
 	r := start(t, open(t), sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
 	awaitPause(t, r, size)
@@ -68,7 +68,7 @@ func TestAnAgentWaitsForItsReader(t *testing.T) {
 	}
 }
 
-// awaitPause waits until the output of a run grows no more, before it has its whole size.
+// awaitPause waits until the output of a run stops growing before it is complete.
 func awaitPause(t *testing.T, r *Run, whole int64) {
 	t.Helper()
 	var before int64
@@ -87,13 +87,13 @@ func awaitPause(t *testing.T, r *Run, whole int64) {
 	}
 }
 
-// An agent that was paused when its runner died goes on.
+// An agent that was paused when its runner died continues.
 func TestAPausedAgentOutlivesItsRunner(t *testing.T) {
 	const size = 256 << 20
 	c := open(t)
 	r := start(t, c, sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
 	awaitPause(t, r, size)
-	kill9(t, c)
+	killRunner(t, c)
 	got, err := io.Copy(io.Discard, r.Stdout())
 	if err != nil || got != size+8 {
 		t.Errorf("%d bytes, %v", got, err)
@@ -102,18 +102,19 @@ func TestAPausedAgentOutlivesItsRunner(t *testing.T) {
 
 // A paused agent whose runner died stays paused until its client returns, and continues without one after a while.
 func TestAPausedAgentContinuesWithoutItsClient(t *testing.T) {
-	t.Parallel() // it only waits
+	t.Parallel() // it mostly waits
 	const size = 256 << 20
 	c := open(t)
 	r := start(t, c, sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
 	awaitPause(t, r, size)
-	kill9(t, c)
+	killRunner(t, c)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	at := sizeOf(r)
 	began := time.Now()
-	if _, err := reopen(t, c.dir, Options{}).List(t.Context()); err != nil { // which starts a runner, and attaches to nothing
+	// starts a runner without attaching
+	if _, err := reopen(t, c.dir, Options{}).List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "it continues", func() bool { return sizeOf(r) > at+resumeLag })
@@ -122,37 +123,39 @@ func TestAPausedAgentContinuesWithoutItsClient(t *testing.T) {
 	}
 }
 
-func TestAProgramCutsItsOutputShort(t *testing.T) {
+func TestTruncatedOutput(t *testing.T) {
 	r := start(t, open(t), sh(`echo before; read go; : >/proc/self/fd/1; echo after; read go; echo end`))
-	line(t, r)
+	readLine(t, r)
 	write(t, r, "go\n")
 	var lost *LostError
 	if _, err := r.Stdout().Read(make([]byte, 1)); !errors.As(err, &lost) || !lost.Damaged {
 		t.Fatalf("%v", err)
 	}
 	write(t, r, "go\n")
-	if got := rest(t, r); !strings.HasSuffix(got, "end\n") {
+	if got := readRest(t, r); !strings.HasSuffix(got, "end\n") {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestStandardErrorIsBounded(t *testing.T) {
+func TestStandardErrorLimit(t *testing.T) {
 	c := open(t)
-	r := start(t, c, sh(`for i in 1 2 3 4; do yes 0123456789abcde | head -c 4000000 >&2; sleep 0.3; done; echo the end >&2; echo ready; sleep 600`))
-	line(t, r)
+	r := start(t, c,
+		sh(`for i in 1 2 3 4; do yes 0123456789abcde | head -c 4000000 >&2; sleep 0.3; done
+		echo the end >&2; echo ready; sleep 600`))
+	readLine(t, r)
 	var st unix.Stat_t
 	eventually(t, "its head is freed", func() bool {
 		if err := unix.Stat(strings.TrimSuffix(r.c.pathOf(r.ID(), outFile), outFile)+errFile, &st); err != nil {
 			t.Fatal(err)
 		}
-		return st.Blocks*512 <= 2*stderrMost
+		return st.Blocks*512 <= 2*maxStderr
 	})
 	if got := r.StderrTail(); !strings.HasSuffix(got, "abcde\nthe end\n") || len(got) != stderrTail {
 		t.Errorf("%d bytes", len(got))
 	}
 }
 
-// mount gives a directory of a small file system.
+// mount mounts a small file system and returns its directory.
 func mount(t *testing.T, size string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -170,8 +173,8 @@ func mount(t *testing.T, size string) string {
 	return dir
 }
 
-// What was read is freed when the disk is full; an agent whose output has no room at all is ended.
-func TestAFullDisk(t *testing.T) {
+// If the disk is full, output that was read is freed. If nothing can be freed, the agent is ended.
+func TestFullDisk(t *testing.T) {
 	t.Run("something can be freed", func(t *testing.T) {
 		c := reopen(t, mount(t, "24m"), Options{})
 		r := start(t, c, sh(`while read go; do yes 0123456789abcde | head -c 1048576; done; echo the end`))
@@ -196,8 +199,9 @@ func TestAFullDisk(t *testing.T) {
 		dir := mount(t, "24m")
 		c := reopen(t, dir, Options{})
 		r := start(t, c, sh(`echo before; read go; yes 0123456789abcde | head -c 8388608; sleep 600`))
-		line(t, r)
-		if out, err := exec.Command("sh", "-c", "yes | dd bs=65536 of="+dir+"/filler 2>/dev/null; true").CombinedOutput(); err != nil {
+		readLine(t, r)
+		if out, err := exec.Command("sh", "-c",
+			"yes | dd bs=65536 of="+dir+"/filler 2>/dev/null; true").CombinedOutput(); err != nil {
 			t.Fatal(string(out), err)
 		}
 		_, err := io.WriteString(r.Stdin(), "go\n")
@@ -214,19 +218,22 @@ func TestAFullDisk(t *testing.T) {
 	})
 }
 
-// An agent of which it is unknown how much of a write it has gets no more, and ends.
-func TestInputIsTorn(t *testing.T) {
+// If a runner died during a write to an agent, the agent gets no more input and is ended.
+func TestInterruptedWrite(t *testing.T) {
 	c := open(t)
 	r := start(t, c, sh(`echo ready; sleep 600`))
-	line(t, r)
+	readLine(t, r)
 	var sent sync.WaitGroup
 	sent.Go(func() {
 		if n, err := r.Stdin().Write(make([]byte, 1<<20)); err == nil {
 			t.Errorf("%d bytes were written", n)
 		}
 	})
-	eventually(t, "the write began", func() bool { return strings.Contains(readFile(t, c.dir, r.ID(), logFile), lineBegin) })
-	kill9(t, c)
+	eventually(t, "the write began", func() bool {
+		return strings.Contains(readFile(t, c.dir, r.ID(), logFile),
+			lineBegin)
+	})
+	killRunner(t, c)
 	await(t, "its end", r.Done())
 	sent.Wait()
 	if got := r.Exit(); got.By != ByTornInput {
@@ -234,7 +241,8 @@ func TestInputIsTorn(t *testing.T) {
 	}
 }
 
-// roomAhead is how much the output of a run can grow in what is allocated for it, or less, if its head is freed meanwhile.
+// roomAhead returns the reserved space beyond the end of a run's output. The result is too small if the head is freed
+// meanwhile.
 func roomAhead(t *testing.T, r *Run) int64 {
 	t.Helper()
 	f, err := os.Open(r.c.pathOf(r.ID(), outFile))
@@ -243,7 +251,7 @@ func roomAhead(t *testing.T, r *Run) int64 {
 	}
 	defer f.Close()
 	kept, err := unix.Seek(int(f.Fd()), 0, unix.SEEK_DATA)
-	if errors.Is(err, unix.ENXIO) { // there is nothing
+	if errors.Is(err, unix.ENXIO) { // no data
 		return blocks(t, r)
 	}
 	if err != nil {
@@ -252,7 +260,7 @@ func roomAhead(t *testing.T, r *Run) int64 {
 	return blocks(t, r) - (sizeOf(r) - kept)
 }
 
-// sizeOf is how long a run's output is.
+// sizeOf returns the size of a run's output.
 func sizeOf(r *Run) int64 {
 	info, err := os.Stat(r.c.pathOf(r.ID(), outFile))
 	if err != nil {

@@ -16,11 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ductor/internal/proctree"
+	"ductor/internal/runner/fork"
 )
 
-func TestTheAgentIsToldToEndFirst(t *testing.T) {
+func TestAgentIsSignalledBeforeItsTools(t *testing.T) {
 	r := start(t, open(t), sh(`setsid sleep 600 & sleep 600 & sleep 600 & echo ready; wait`))
-	line(t, r)
+	readLine(t, r)
 	agent, _ := proctree.LookUp(r.PID())
 	for range 20 {
 		members, err := proctree.New(agent, Mark(r.ID())).Members()
@@ -31,8 +32,8 @@ func TestTheAgentIsToldToEndFirst(t *testing.T) {
 	stop(t, r, time.Second)
 }
 
-// One that takes its time to end is ahead of its tools all the same.
-func TestTheAgentHasAHeadStart(t *testing.T) {
+// An agent that ends slowly still gets its signal before its tools.
+func TestSlowAgentIsSignalledBeforeItsTools(t *testing.T) {
 	r := start(t, open(t), sh(`trap : TERM
 		setsid sh -c 'trap "date +%s%N; exit" TERM; echo ready; while :; do sleep 0.01; done' &
 		while :; do sleep 0.01; done`))
@@ -51,16 +52,17 @@ func TestTheAgentHasAHeadStart(t *testing.T) {
 
 func TestForkBombEnds(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("this needs root") // to give the bomb a user and a limit of processes of its own
+		t.Skip("this needs root") // to run the bomb as another user with a limit of processes
 	}
-	needs(t, "perl", "setpriv", "prlimit")
-	// No shell: one that cannot fork ends, and some bombs with it before they have gone off.
+	requirePrograms(t, "perl", "setpriv", "prlimit")
+	// No shell: a shell that cannot fork exits, perhaps before the bomb has exploded.
 	const bomb = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; $| = 1; print "ready\n";
-		while (1) { my $pid = fork; setsid if defined $pid && !$pid; select undef, undef, undef, 0.02 if !defined $pid }'`
+		while (1) { my $pid = fork; setsid if defined $pid && !$pid;
+			select undef, undef, undef, 0.02 if !defined $pid }'`
 	for name, tc := range map[string]struct {
 		options Options
 		script  string
-		killed  bool // its runner
+		killed  bool // kill its runner
 	}{
 		"in a group":                    {Options{}, bomb, false},
 		"without one":                   {withoutGroups(t), bomb, false},
@@ -72,15 +74,16 @@ func TestForkBombEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := reopen(t, t.TempDir(), tc.options)
 			r := start(t, c, Spec{
-				Path: "setpriv", Args: []string{"--reuid=54321", "--clear-groups", "prlimit", "--nproc=150", "sh", "-c", tc.script, bomb}, Env: os.Environ(),
+				Path: "setpriv", Args: []string{"--reuid=54321", "--clear-groups", "prlimit", "--nproc=150", "sh", "-c",
+					tc.script, bomb}, Env: os.Environ(),
 			})
-			line(t, r)
+			readLine(t, r)
 			eventually(t, "the bomb goes off", func() bool {
 				info, err := r.Inspect(t.Context())
 				return err == nil && info.Processes > 100
 			})
 			if tc.killed {
-				kill9(t, c)
+				killRunner(t, c)
 			}
 			began := time.Now()
 			stop(t, r, 100*time.Millisecond)
@@ -106,13 +109,13 @@ func processesOf(t testing.TB, uid int) (n int) {
 	return n
 }
 
-// What an agent left ends with no client.
-func TestLeftoversEndWithNoClient(t *testing.T) {
+// Processes that an agent left are ended even without a client.
+func TestLeftoversAreEndedWithoutAClient(t *testing.T) {
 	c := open(t)
 	spec := sh(`setsid sleep 600 & echo $!`)
 	spec.Limits.LeftoverAfter = 200 * time.Millisecond
 	r := start(t, c, spec)
-	id, ok := proctree.LookUp(number(t, line(t, r)))
+	id, ok := proctree.LookUp(number(t, readLine(t, r)))
 	await(t, "its end", r.Done())
 	if !ok || !id.Running() {
 		t.Fatal("nothing is left: the test proves nothing")
@@ -121,8 +124,9 @@ func TestLeftoversEndWithNoClient(t *testing.T) {
 	eventually(t, "what it left ends", func() bool { return !id.Running() })
 }
 
-// needGroup skips a test where no control group can be made, and gives the one in which they are made.
-func needGroup(t *testing.T) (own string) {
+// requireGroup returns the control group in which groups of agents are created. It skips the test if that is
+// impossible.
+func requireGroup(t *testing.T) (own string) {
 	t.Helper()
 	own, err := proctree.GroupParent("self")
 	if err != nil {
@@ -131,7 +135,7 @@ func needGroup(t *testing.T) (own string) {
 	return own
 }
 
-// groupOf is the control group of a process.
+// groupOf returns the control group of a process.
 func groupOf(t *testing.T, pid int) string {
 	t.Helper()
 	for line := range strings.Lines(readFile(t, "/proc", fmt.Sprint(pid), "cgroup")) {
@@ -160,13 +164,13 @@ func groupsOf(t *testing.T, root string) (names []string) {
 	return names
 }
 
-func TestEveryRunHasACgroupOfItsOwn(t *testing.T) {
-	needGroup(t)
+func TestEveryRunHasItsOwnCgroup(t *testing.T) {
+	requireGroup(t)
 	c := open(t)
 	var groups []string
 	for range 2 {
 		r := start(t, c, sh(`setsid sleep 600 & echo $!; sleep 600`))
-		child := number(t, line(t, r))
+		child := number(t, readLine(t, r))
 		group := groupOf(t, r.PID())
 		id, _ := runnerOf(c)
 		if own := groupOf(t, id.PID); group == own || !strings.HasPrefix(group, own) {
@@ -186,24 +190,24 @@ func TestEveryRunHasACgroupOfItsOwn(t *testing.T) {
 	}
 }
 
-// A runner ends what is left of runs that were removed by hand, and nothing of another directory's.
-func TestCgroupsOfOthersAreLeftAlone(t *testing.T) {
-	needGroup(t)
+// A runner ends the processes of runs whose directories were deleted by a user, but none of another directory's runs.
+func TestSweepKeepsGroupsOfOthers(t *testing.T) {
+	requireGroup(t)
 	mine, others := open(t), open(t)
 	begin := func(c *Client) (*Run, proctree.ID) {
 		r := start(t, c, sh(escape+`echo ready; exec sleep 600`))
-		id, _ := proctree.LookUp(number(t, line(t, r)))
-		line(t, r)
+		id, _ := proctree.LookUp(number(t, readLine(t, r)))
+		readLine(t, r)
 		return r, id
 	}
 	removed, left := begin(others)
 	kept, running := begin(mine)
-	removed.Detach() // so that no runner follows at once
-	kill9(t, others)
+	removed.Detach() // so that no runner starts immediately
+	killRunner(t, others)
 	if err := os.RemoveAll(others.pathOf(removed.ID())); err != nil {
 		t.Fatal(err)
 	}
-	kill9(t, mine)
+	killRunner(t, mine)
 	if err := mine.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -213,24 +217,28 @@ func TestCgroupsOfOthersAreLeftAlone(t *testing.T) {
 	if err := others.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what is left of a run that was removed ends", func() bool { return !left.Running() && len(groupsOf(t, others.dir)) == 0 })
+	eventually(t, "what is left of a run that was removed ends", func() bool {
+		return !left.Running() &&
+			len(groupsOf(t, others.dir)) == 0
+	})
 	if !running.Running() || len(groupsOf(t, mine.dir)) != 1 {
 		t.Error("ours was touched")
 	}
 }
 
-// An agent may divide its group, as tools that make containers do.
-func TestCgroupsThatTheAgentMadeGoToo(t *testing.T) {
-	needGroup(t)
+// An agent may create groups in its group, like tools that create containers.
+func TestNestedCgroupsAreRemoved(t *testing.T) {
+	requireGroup(t)
 	c := open(t)
-	spec := sh(`cd "$CGROUP"/$(basename $(sed -n s/0:://p /proc/self/cgroup)) && { sleep 600 & } && mkdir inner && echo $$ >inner/cgroup.procs && { sleep 600 & } && echo ready; wait`)
+	spec := sh(`cd "$CGROUP"/$(basename $(sed -n s/0:://p /proc/self/cgroup)) && { sleep 600 & } &&
+		mkdir inner && echo $$ >inner/cgroup.procs && { sleep 600 & } && echo ready; wait`)
 	own, err := proctree.OwnGroup()
 	if err != nil {
 		t.Fatal(err)
 	}
 	spec.Env = append(spec.Env, "CGROUP="+own)
 	r := start(t, c, spec)
-	line(t, r)
+	readLine(t, r)
 	if group := groupOf(t, r.PID()); !strings.HasSuffix(group, "/inner") {
 		t.Errorf("the agent is in %s", group)
 	}
@@ -240,8 +248,8 @@ func TestCgroupsThatTheAgentMadeGoToo(t *testing.T) {
 	}
 }
 
-func TestOnlyRecordsOfOursAreTrusted(t *testing.T) {
-	parent := needGroup(t)
+func TestUntrustedGroupsInRecords(t *testing.T) {
+	parent := requireGroup(t)
 	root := t.TempDir()
 	own := makeGroup(parent, root, "x")
 	t.Cleanup(func() {
@@ -275,8 +283,8 @@ func TestOnlyRecordsOfOursAreTrusted(t *testing.T) {
 	}
 }
 
-// forked starts a program in a group.
-func forked(t *testing.T, s Spec, group proctree.Group) (pid int) {
+// forkInGroup starts a program in a group.
+func forkInGroup(t *testing.T, s Spec, group proctree.Group) (pid int) {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -284,28 +292,30 @@ func forked(t *testing.T, s Spec, group proctree.Group) (pid int) {
 	}
 	defer null.Close()
 	fd := int(null.Fd())
-	if pid, err = fork(s, group, [4]int{fd, fd, fd, fd}, kernelLimits{}); err != nil {
+	program := fork.Program{Path: s.Path, Args: s.Args, Env: s.environment()}
+	if pid, err = fork.Start(program, group, [4]int{fd, fd, fd, fd}, fork.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	return pid
 }
 
-func TestAgentIsStartedWhereTheKernelRefusesItsCgroup(t *testing.T) {
-	pid := forked(t, Spec{ID: "x", Path: "/bin/true"}, proctree.Group{Path: t.TempDir()})
+func TestStartWithoutACgroup(t *testing.T) {
+	pid := forkInGroup(t, Spec{ID: "x", Path: "/bin/true"}, proctree.Group{Path: t.TempDir()})
 	if _, err := syscall.Wait4(pid, nil, 0, nil); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestACgroupIsKilledInOneStep(t *testing.T) {
-	group := makeGroup(needGroup(t), t.TempDir(), "x")
+func TestKillCgroup(t *testing.T) {
+	group := makeGroup(requireGroup(t), t.TempDir(), "x")
 	t.Cleanup(func() {
 		if err := group.Remove(); err != nil {
 			t.Error(err)
 		}
 	})
-	pid := forked(t, Spec{ID: "x", Path: "/bin/sleep", Args: []string{"600"}}, group)
-	if got := group.PIDs(); !slices.Equal(got, []int{pid}) || !group.Populated() || !errors.Is(group.Remove(), unix.EBUSY) {
+	pid := forkInGroup(t, Spec{ID: "x", Path: "/bin/sleep", Args: []string{"600"}}, group)
+	if got := group.PIDs(); !slices.Equal(got, []int{pid}) || !group.Populated() ||
+		!errors.Is(group.Remove(), unix.EBUSY) {
 		t.Errorf("%v are in it, and should be %d", got, pid)
 	}
 	if err := group.Kill(); err != nil {
@@ -313,7 +323,8 @@ func TestACgroupIsKilledInOneStep(t *testing.T) {
 		t.Errorf("by the kernel: %v", err)
 	}
 	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || status.Signal() != syscall.SIGKILL || group.Populated() {
+	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || status.Signal() != syscall.SIGKILL ||
+		group.Populated() {
 		t.Errorf("%v, %v", status, err)
 	}
 }

@@ -2,65 +2,59 @@ package runner
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"maps"
-	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
-	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"ductor/internal/runner/inotify"
 )
 
 const (
-	growthEvery = 100 * time.Millisecond // between two looks at journals that grow
-	growthFast  = 10 * time.Millisecond  // if one grows by more than growthMuch between two
-	growthMuch  = 8 << 20
-	scarceEvery = time.Second // while the disk is full
+	growthEvery     = 100 * time.Millisecond // interval of checks while a journal grows
+	fastGrowthEvery = 10 * time.Millisecond  // interval if a journal grows by more than fastGrowth between two checks
+	fastGrowth      = 8 << 20
+	scarceEvery     = time.Second // interval while the disk is full
 )
 
-// growthWatch looks after journals while they grow, and sleeps while none does. Safe for concurrent use.
+// growthWatch checks journals while they grow, and sleeps while none does. Safe for concurrent use.
 type growthWatch struct {
-	watcher *watcher // nil: then all journals are looked at all the time
+	watcher *inotify.Watcher // if nil, all journals are checked all the time
 	dir     string
 	wakes   chan struct{}
 
 	mu      sync.Mutex
-	growing map[*agent]bool // true: it grows; false: it is armed
+	growing map[*agent]bool // true: growing; false: the watcher waits for its next write
 }
 
 func newGrowthWatch(dir string) *growthWatch {
-	w, err := newWatcher()
-	if err != nil { // this user has no more instances
+	w, err := inotify.New()
+	if err != nil { // the user has too many inotify instances
 		w = nil
 	}
 	return &growthWatch{watcher: w, dir: dir, wakes: make(chan struct{}, 1), growing: map[*agent]bool{}}
 }
 
-// set has a journal looked at, and looks after it from now on.
-func (g *growthWatch) set(a *agent) {
+// add starts to check a journal.
+func (g *growthWatch) add(a *agent) {
 	g.mu.Lock()
 	g.growing[a] = true
 	g.mu.Unlock()
-	poke(g.wakes)
+	signalOnce(g.wakes)
 }
 
-func (g *growthWatch) drop(a *agent) {
+func (g *growthWatch) remove(a *agent) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.growing, a)
 }
 
-// serve looks at journals that grow until ctx is done.
+// serve checks growing journals until ctx is done.
 func (g *growthWatch) serve(ctx context.Context) {
 	var served sync.WaitGroup
 	defer served.Wait()
 	if g.watcher != nil {
-		served.Go(g.watcher.serve)
-		defer g.watcher.close()
+		served.Go(g.watcher.Serve)
+		defer g.watcher.Close()
 	}
 	for {
 		select {
@@ -74,13 +68,13 @@ func (g *growthWatch) serve(ctx context.Context) {
 				return
 			case <-time.After(pause):
 			}
-			pause = g.look()
+			pause = g.check()
 		}
 	}
 }
 
-// look looks at every journal that grows, and says when to look again; never if none grows any more.
-func (g *growthWatch) look() (again time.Duration) {
+// check checks every growing journal. It returns the time until the next check, or 0 if none grows any more.
+func (g *growthWatch) check() (again time.Duration) {
 	g.mu.Lock()
 	var growing []*agent
 	for a, grows := range g.growing {
@@ -90,8 +84,8 @@ func (g *growthWatch) look() (again time.Duration) {
 	}
 	g.mu.Unlock()
 	for _, a := range growing {
-		next := a.grow()
-		if next == 0 && g.rest(a) {
+		next := a.enforceJournal()
+		if next == 0 && g.arm(a) {
 			continue
 		}
 		if next == 0 {
@@ -104,8 +98,9 @@ func (g *growthWatch) look() (again time.Duration) {
 	return again
 }
 
-// rest arms the watch of a journal that grows no more. It says whether it is still at rest then.
-func (g *growthWatch) rest(a *agent) bool {
+// arm makes the watcher wait for the next write to a journal that stopped growing. It returns false if the journal
+// grew again meanwhile.
+func (g *growthWatch) arm(a *agent) bool {
 	if g.watcher == nil {
 		return a.status().Ended
 	}
@@ -115,27 +110,27 @@ func (g *growthWatch) rest(a *agent) bool {
 	}
 	g.mu.Unlock()
 	for _, file := range []string{outFile, errFile} {
-		if g.watcher.arm(filepath.Join(g.dir, a.ID, file), a, func() { g.set(a) }) != nil {
+		if g.watcher.Arm(filepath.Join(g.dir, a.ID, file), a, func() { g.add(a) }) != nil {
 			return a.status().Ended
 		}
 	}
-	if a.grow() == 0 {
+	if a.enforceJournal() == 0 {
 		return true
 	}
-	g.set(a)
+	g.add(a)
 	return false
 }
 
-// growth is what a look at a journal found.
+// growth is the result of a check of a journal.
 type growth struct {
-	grew   int64 // bytes since the look before
-	time   bool  // times has one more entry
-	offset int64 // of that
+	grew   int64 // bytes since the last check
+	time   bool  // journal.times got a new entry
+	offset int64 // the offset of that entry
 	at     int64
 }
 
-// look finds what was written since the last look, and notes when: at the time of the file's last write.
-func (j *journal) look() (g growth) {
+// check detects new output since the last check and records when it was written, by the file's modification time.
+func (j *journal) check() (g growth) {
 	out, outErr := j.out.Stat()
 	stderr, errErr := j.err.Stat()
 	j.mu.Lock()
@@ -158,9 +153,9 @@ func (j *journal) look() (g growth) {
 	return g
 }
 
-// thin forgets every second time when there are too many, and has fewer noted from now on.
+// thin drops every second entry of times if there are too many, and doubles the interval of new ones.
 func (j *journal) thin() {
-	if len(j.times) < 2*mostTimes {
+	if len(j.times) < 2*maxTimes {
 		return
 	}
 	kept := j.times[:0]
@@ -170,34 +165,35 @@ func (j *journal) thin() {
 	j.times, j.every = kept, 2*j.every
 }
 
-// look looks at the journal, and notes in the log what that found.
-func (a *agent) look() growth {
-	g := a.out.look()
+// checkJournal checks the journal and logs a new time.
+func (a *agent) checkJournal() growth {
+	g := a.out.check()
 	if g.time {
-		a.note(lineTime, g.offset, g.at)
+		a.appendLog(lineTime, g.offset, g.at)
 	}
 	return g
 }
 
-// grow looks at the journal of an agent, keeps it in its bounds, and says when to look again; 0 if it does not grow.
-func (a *agent) grow() time.Duration {
-	g := a.look()
+// enforceJournal checks the journal of an agent and enforces its limits. It returns the time until the next check, or 0
+// if the journal does not grow.
+func (a *agent) enforceJournal() time.Duration {
+	g := a.checkJournal()
 	if g.grew == 0 && !a.out.isScarce() {
 		return 0
 	}
 	a.mu.Lock()
 	owned, most, grace := a.owner != nil, a.Limits.MaxJournal, a.Limits.Grace
 	a.mu.Unlock()
-	full := a.out.keep(most, owned)
-	a.noteFreed()
+	full := a.out.enforceLimit(most, owned)
+	a.logFreed()
 	if full {
-		a.s.wg.Go(func() { _ = a.end(ByFullDisk, grace) })
+		a.s.wg.Go(func() { _ = a.terminate(ByFullDisk, grace) })
 		return scarceEvery
 	}
-	a.pause()
+	a.updateFlow()
 	switch {
-	case g.grew > growthMuch:
-		return growthFast
+	case g.grew > fastGrowth:
+		return fastGrowthEvery
 	case g.grew == 0:
 		if a.status().Ended {
 			return 0
@@ -206,79 +202,3 @@ func (a *agent) grow() time.Duration {
 	}
 	return growthEvery
 }
-
-// watcher tells of files that grow, over one inotify instance. Safe for concurrent use.
-type watcher struct {
-	file *os.File
-
-	mu    sync.Mutex
-	armed map[int32]map[any]func() // by watch descriptor, and by who waits
-}
-
-func newWatcher() (*watcher, error) {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		return nil, fmt.Errorf("watch files: %w", err)
-	}
-	return &watcher{file: os.NewFile(uintptr(fd), "inotify"), armed: map[int32]map[any]func(){}}, nil
-}
-
-// arm calls f once when something is written to the file at path, in place of the function that who gave for it before. A file
-// system that says nothing of that is no error.
-func (w *watcher) arm(path string, who any, f func()) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	raw, err := w.file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var armErr error
-	err = raw.Control(func(fd uintptr) {
-		var wd int
-		if wd, armErr = unix.InotifyAddWatch(int(fd), path, unix.IN_MODIFY|unix.IN_ONESHOT|unix.IN_DONT_FOLLOW); armErr == nil {
-			if w.armed[int32(wd)] == nil {
-				w.armed[int32(wd)] = map[any]func(){}
-			}
-			w.armed[int32(wd)][who] = f
-		}
-	})
-	return errors.Join(err, armErr)
-}
-
-// serve calls the functions until close.
-func (w *watcher) serve() {
-	buf := make([]byte, 64*unix.SizeofInotifyEvent)
-	for {
-		n, err := w.file.Read(buf)
-		if err != nil {
-			return
-		}
-		for at := 0; at+unix.SizeofInotifyEvent <= n; {
-			event := (*unix.InotifyEvent)(unsafe.Pointer(&buf[at]))
-			at += unix.SizeofInotifyEvent + int(event.Len)
-			w.fire(event.Wd, event.Mask&unix.IN_Q_OVERFLOW != 0)
-		}
-	}
-}
-
-// fire calls the functions of a watch, or of all when events were lost.
-func (w *watcher) fire(wd int32, all bool) {
-	w.mu.Lock()
-	var fired []func()
-	take := func(wd int32) {
-		fired = slices.AppendSeq(fired, maps.Values(w.armed[wd]))
-		delete(w.armed, wd)
-	}
-	take(wd) // there is none when its watch went with it, and this says so
-	if all {
-		for wd := range w.armed {
-			take(wd)
-		}
-	}
-	w.mu.Unlock()
-	for _, f := range fired {
-		f()
-	}
-}
-
-func (w *watcher) close() { _ = w.file.Close() }

@@ -19,8 +19,8 @@ import (
 
 const patience = 20 * time.Second
 
-// self is the command that makes a runner of this test binary.
-func self(t testing.TB) []string {
+// runnerCommand returns a command that runs a runner in this test binary.
+func runnerCommand(t testing.TB) []string {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
@@ -29,7 +29,7 @@ func self(t testing.TB) []string {
 	return []string{path, "runner"}
 }
 
-// open gives a client of a new directory. Whatever it started ends with the test.
+// open returns a client of a new directory. All its processes end with the test.
 func open(t testing.TB) *Client {
 	t.Helper()
 	return reopen(t, t.TempDir(), Options{})
@@ -38,7 +38,7 @@ func open(t testing.TB) *Client {
 func reopen(t testing.TB, dir string, o Options) *Client {
 	t.Helper()
 	if o.Command == nil {
-		o.Command = self(t)
+		o.Command = runnerCommand(t)
 	}
 	c, err := Open(dir, o)
 	if err != nil {
@@ -65,7 +65,7 @@ func reopen(t testing.TB, dir string, o Options) *Client {
 	return c
 }
 
-// runnerOf is the runner that a client talks to.
+// runnerOf returns the runner that a client is connected to.
 func runnerOf(c *Client) (proctree.ID, bool) {
 	l, err := c.connect(context.Background(), AsIs)
 	if err != nil {
@@ -78,8 +78,8 @@ func runnerOf(c *Client) (proctree.ID, bool) {
 	return proctree.LookUp(r.PID)
 }
 
-// kill9 kills the runner of a client, and waits for its end.
-func kill9(t testing.TB, c *Client) {
+// killRunner kills the runner of a client and waits for its end.
+func killRunner(t testing.TB, c *Client) {
 	t.Helper()
 	id, ok := runnerOf(c)
 	if !ok {
@@ -120,8 +120,8 @@ func write(t testing.TB, r *Run, text string) {
 	}
 }
 
-// line reads a line and not a byte more.
-func line(t testing.TB, r *Run) string {
+// readLine reads one line, byte by byte.
+func readLine(t testing.TB, r *Run) string {
 	t.Helper()
 	text, err := bufio.NewReaderSize(bytewise{r.Stdout()}, 16).ReadString('\n')
 	if err != nil {
@@ -134,7 +134,7 @@ type bytewise struct{ r io.Reader }
 
 func (b bytewise) Read(p []byte) (int, error) { return b.r.Read(p[:1]) }
 
-func rest(t testing.TB, r *Run) string {
+func readRest(t testing.TB, r *Run) string {
 	t.Helper()
 	out, err := io.ReadAll(r.Stdout())
 	if err != nil {
@@ -148,12 +148,12 @@ func stop(t testing.TB, r *Run, grace time.Duration) {
 	if err := r.Stop(t.Context(), grace); err != nil {
 		t.Fatal(err)
 	}
-	if left := alive(t, r.ID()); len(left) > 0 {
+	if left := processesOfRun(t, r.ID()); len(left) > 0 {
 		t.Errorf("after Stop these run: %v", left)
 	}
 }
 
-func alive(t testing.TB, id string) []proctree.ID {
+func processesOfRun(t testing.TB, id string) []proctree.ID {
 	t.Helper()
 	ids, err := proctree.Marked(Mark(id))
 	if err != nil {
@@ -198,7 +198,7 @@ func readFile(t testing.TB, path ...string) string {
 	return string(raw)
 }
 
-// Collect removes what is left of a run: what runs of it, and what is on disk. The Run is detached then.
+// Collect ends the remaining processes of a run, deletes the run and detaches.
 func (r *Run) Collect(ctx context.Context) error {
 	if err := r.c.Collect(ctx, r.ID()); err != nil {
 		return err

@@ -16,37 +16,42 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ductor/internal/runner/fdstore"
+	"ductor/internal/runner/fork"
+	"ductor/internal/runner/inotify"
 )
 
 const (
-	// holdGrace is how long a container that is told to end waits for its runner. Container engines wait ten seconds.
+	// holdGrace is how long a container that must stop waits for its runner. Container engines wait ten seconds.
 	holdGrace = 8 * time.Second
-	// holdPause is how long a runner must have lived to be started again at once.
+	// holdPause is the minimum interval between two starts of a runner.
 	holdPause = time.Second
-	// storeFD is where a runner that Hold started has its connection to the kept inputs.
+	// storeFD is the descriptor of the connection to the kept inputs in a runner that Hold started.
 	storeFD = 4
-	// connectFor is how long Connect looks for a runner: the one before it may have been killed.
+	// connectFor is how long Connect tries to reach a runner: Hold may be restarting it.
 	connectFor = 10 * time.Second
-	// readyThreads is how many threads a held runner has from the start: it must not die where there is no room for more.
+	// readyThreads is the number of threads that a runner in a container creates at its start. Go exits if it cannot
+	// create a thread, and the container's limit of processes may prevent that later.
 	readyThreads = 12
 )
 
 // The verbs of Inside.
 const (
-	// Hold is the first process of a container, with which the kernel ends all others: it starts a runner, and another when
-	// that dies, and takes the exit of all that is left to it, until it is told to end.
+	// Hold runs as the first process of a container; the container ends with it. It starts a runner, restarts it if it
+	// dies, and reaps orphans until a signal stops it.
 	Hold = "hold"
-	// Connect is the process by which a client reaches the runner from outside: it carries bytes between its standard input
-	// and output and the runner.
+	// Connect connects a client outside of the container to the runner. It copies bytes between its standard input and
+	// output and the runner's socket.
 	Connect = "connect"
-	run     = "run" // Main
+	run     = "run" // runs Main
 )
 
-// Inside does what a program inside of a container is for, and what Small wants of one beside ductor. args are a verb and root=DIR; Hold takes program=ID too, see Main. It
-// returns an exit code.
+// Inside runs one of the verbs of the small runner program: in a container, and for Small on this machine. args are a
+// verb and root=DIR; Hold also accepts program=ID, see Main. It returns an exit code.
 func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
-	small()
-	err := fmt.Errorf("%q is no verb", args[0])
+	reduceMemory()
+	err := fmt.Errorf("%q is not a verb", args[0])
 	switch verb, args := args[0], args[1:]; verb {
 	case Hold:
 		err = hold(args)
@@ -70,14 +75,14 @@ func hold(args []string) error {
 	}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT)
-	inputs := keptInputs{files: map[string]int{}}
+	inputs := fdstore.Store{}
 	runner, began := 0, time.Time{}
 	var again, over <-chan time.Time
 	for {
 		if runner == 0 && over == nil && again == nil {
 			began = time.Now()
 			var err error
-			if runner, err = startHeld(args, &inputs); err != nil { // there is no room for it now
+			if runner, err = startHeld(args, &inputs); err != nil { // too little memory or too many processes
 				runner, again = 0, time.After(holdPause)
 			}
 		}
@@ -104,8 +109,8 @@ func hold(args []string) error {
 	}
 }
 
-// startHeld starts a runner, and serves it the inputs.
-func startHeld(args []string, inputs *keptInputs) (pid int, err error) {
+// startHeld starts a runner and serves kept inputs to it.
+func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
@@ -113,20 +118,23 @@ func startHeld(args []string, inputs *keptInputs) (pid int, err error) {
 	defer null.Close()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, fmt.Errorf("make a socket: %w", err)
+		return 0, fmt.Errorf("create a socket: %w", err)
 	}
 	defer unix.Close(pair[1])
-	pid, err = syscall.ForkExec("/proc/self/exe", append(append(titled([]string{run}), args...), storeArg(storeFD)), &syscall.ProcAttr{
-		Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), null.Fd(), uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true},
-	})
+	pid, err = syscall.ForkExec("/proc/self/exe", append(append(commandLine([]string{run}), args...),
+		"store="+strconv.Itoa(storeFD)),
+		&syscall.ProcAttr{
+			Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), null.Fd(), uintptr(pair[1])},
+			Sys: &syscall.SysProcAttr{Setsid: true},
+		})
 	if err != nil {
 		return 0, errors.Join(fmt.Errorf("start a runner: %w", err), unix.Close(pair[0]))
 	}
-	go inputs.serve(pair[0]) // it ends with the runner
+	go inputs.Serve(pair[0]) // ends when the runner exits
 	return pid, nil
 }
 
-// reapAll takes every exit there is, and says whether that of a process was among them.
+// reapAll reaps all exited children and reports whether pid was among them.
 func reapAll(pid int) (found bool) {
 	for {
 		got, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -146,7 +154,7 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if adj := expendable(); adj != nil {
-		_ = os.WriteFile(oomFile, adj, 0) // else it is as good as the runner
+		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel kills it as late as the runner
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), connectFor)
 	defer cancel()
@@ -155,11 +163,11 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("connect to the runner: %w", err)
-		case <-time.After(10 * connectLook):
+		case <-time.After(10 * connectRetry):
 		}
 	}
-	signal.Ignore(syscall.SIGTERM) // when the container ends, the runner has something to say first
-	go func() {                    // it ends with the process at the latest
+	signal.Ignore(syscall.SIGTERM) // when the container stops, the runner sends final messages
+	go func() {                    // ends with the process
 		_, _ = io.Copy(conn, in)
 		_ = conn.Close() // the client left
 	}()
@@ -170,17 +178,17 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// In a container, which may have little memory, the kernel is to take anything before the runner, which can say what was
-// taken. So agents are worth more to it, by this many thousandths of the memory there is. See proc_pid_oom_score_adj(5).
+// If a container runs out of memory, the kernel should kill agents before the runner, which can report what was killed.
+// So agents get a higher oom_score_adj, by expendableBy thousandths of the memory. See proc_pid_oom_score_adj(5).
 const (
-	expendableBy = 50
-	oomMost      = 1000
-	oomFile      = "/proc/self/oom_score_adj"
+	expendableBy   = 50
+	maxOOMScoreAdj = 1000
 )
 
-// expendable is the oom_score_adj of what may be killed before this process; nil where that cannot be known.
+// expendable returns the oom_score_adj of processes that the kernel should kill before this one, or nil if it is
+// unknown.
 func expendable() []byte {
-	raw, err := os.ReadFile(oomFile)
+	raw, err := os.ReadFile(fork.OOMFile)
 	if err != nil {
 		return nil
 	}
@@ -188,18 +196,18 @@ func expendable() []byte {
 	if err != nil {
 		return nil
 	}
-	return strconv.AppendInt(nil, int64(min(own+expendableBy, oomMost)), 10)
+	return strconv.AppendInt(nil, int64(min(own+expendableBy, maxOOMScoreAdj)), 10)
 }
 
-// standHeld prepares a runner for a container: clients there cannot open files, and a thread that is not to be had would be
-// its end.
-func (s *server) standHeld() {
-	if w, err := newWatcher(); err == nil { // else outputs are looked at all the time
+// prepareForContainer prepares a runner in a container. Clients there cannot open files, so the runner reads outputs
+// for them.
+func (s *server) prepareForContainer() {
+	if w, err := inotify.New(); err == nil { // on failure, outputs are polled
 		s.files.watcher = w
-		s.wg.Go(w.serve)
+		s.wg.Go(w.Serve)
 	}
-	s.agents.oom = expendable()
-	s.inputs, _ = s.store.all() // what is not told is missed by runs of the runner before us alone
+	s.agents.OOMScoreAdj = expendable()
+	s.inputs, _ = s.store.All() // on failure, only adopted runs lack their inputs
 	var there, all sync.WaitGroup
 	there.Add(readyThreads)
 	for range readyThreads {
@@ -213,24 +221,24 @@ func (s *server) standHeld() {
 	all.Wait()
 }
 
-func (a *announcer) close() {
+func (a *writeWatch) close() {
 	if a.watcher != nil {
-		a.watcher.close()
+		a.watcher.Close()
 	}
 }
 
-// memoryFile is a file of a program that is on no disk.
+// memoryFile returns an executable file in memory with the given content.
 func memoryFile(program []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("ductor-runner", unix.MFD_CLOEXEC|unix.MFD_EXEC)
-	if errors.Is(err, unix.EINVAL) { // a kernel before 6.3
+	if errors.Is(err, unix.EINVAL) { // kernels before 6.3 do not know MFD_EXEC
 		fd, err = unix.MemfdCreate("ductor-runner", unix.MFD_CLOEXEC)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make a file in memory: %w", err)
+		return nil, fmt.Errorf("create a file in memory: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "program")
 	if _, err := f.Write(program); err != nil {
-		return nil, errors.Join(fmt.Errorf("keep a program: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("store a program: %w", err), f.Close())
 	}
 	return f, nil
 }

@@ -8,24 +8,27 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ductor/internal/runner/fork"
 )
 
-// input is an agent's standard input. One write follows the other.
+// input is an agent's standard input. It runs one write at a time.
 type input struct {
-	end *os.File // ours of the socket; nil where it cannot be had
+	end *os.File // our end of the socket; nil if we could not get it back
 
 	mu     sync.Mutex // held during a write
 	state  sync.Mutex
-	sent   int64 // bytes that reached the agent, or that a write is busy with
-	torn   bool  // a write was cut off
+	sent   int64 // bytes that reached the agent, including a write in progress
+	torn   bool  // a write was interrupted
 	closed bool
 }
 
-// newInput makes a socket: the agent's standard input, and its other end, which the agent keeps for us.
+// newInput creates a socket pair. agents[0] becomes the agent's standard input. The agent also holds agents[1], a
+// duplicate of our end, so that the socket survives the runner.
 func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return agents, nil, 0, fmt.Errorf("make a socket: %w", err)
+		return agents, nil, 0, fmt.Errorf("create a socket: %w", err)
 	}
 	ours, err := unix.FcntlInt(uintptr(pair[1]), unix.F_DUPFD_CLOEXEC, 3)
 	if err == nil {
@@ -41,9 +44,9 @@ func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	return pair, &input{end: os.NewFile(uintptr(ours), "input")}, inode, nil
 }
 
-// takeInput takes our end of the socket back: the one that was kept, or else the agent's. It has none where the kernel does
-// not allow that.
-func takeInput(pid int, inode uint64, kept int) *input {
+// recoverInput recovers our end of an adopted agent's socket: the one that Hold kept, or else the duplicate in the
+// agent. If the kernel does not allow that, the input has no end.
+func recoverInput(pid int, inode uint64, kept int) *input {
 	fd := kept
 	if fd == 0 {
 		pidfd, err := unix.PidfdOpen(pid, 0)
@@ -51,12 +54,12 @@ func takeInput(pid int, inode uint64, kept int) *input {
 			return &input{}
 		}
 		defer unix.Close(pidfd)
-		if fd, err = unix.PidfdGetfd(pidfd, inputFD, 0); err != nil {
+		if fd, err = unix.PidfdGetfd(pidfd, fork.InputFD, 0); err != nil {
 			return &input{}
 		}
 	}
 	if got, err := inodeOf(fd); err != nil || got != inode || unix.SetNonblock(fd, true) != nil {
-		_ = unix.Close(fd) // the agent closed it, and opened something else
+		_ = unix.Close(fd) // the agent closed it and opened another file
 		return &input{}
 	}
 	return &input{end: os.NewFile(uintptr(fd), "input")}
@@ -68,16 +71,16 @@ func inodeOf(fd int) (uint64, error) {
 	return st.Ino, err
 }
 
-// write writes p as a whole. begun is called before the first byte is written, done after the last.
+// write writes all of p. It calls begun before the first byte is written, and done after the last.
 func (i *input) write(p []byte, begun func(), done func(n int64)) (position int64, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.state.Lock()
 	switch {
 	case i.end == nil:
-		err = errors.New("the agent's input cannot be had any more")
+		err = errors.New("the agent's input is lost")
 	case i.torn:
-		err = errors.New("an earlier write to the agent was cut off")
+		err = errors.New("an earlier write to the agent was interrupted")
 	case i.closed:
 		err = os.ErrClosed
 	}
@@ -98,22 +101,22 @@ func (i *input) write(p []byte, begun func(), done func(n int64)) (position int6
 	return i.sent, err
 }
 
-// position is how many bytes reached the agent; bytes of a write that is busy count.
+// position returns the number of bytes that reached the agent, including a write in progress.
 func (i *input) position() int64 {
 	i.state.Lock()
 	defer i.state.Unlock()
 	return i.sent
 }
 
-// tell says in info what reached the agent.
-func (i *input) tell(info *Info) {
+// fillInfo fills in the fields of info about the input.
+func (i *input) fillInfo(info *Info) {
 	i.state.Lock()
 	defer i.state.Unlock()
 	info.InputEnd, info.InputTorn, info.InputClosed = i.sent, i.torn, i.closed
 }
 
-// finish gives the agent end of file. It says whether it had none before.
-func (i *input) finish() (first bool, err error) {
+// closeWrite closes the agent's input. first is false if it was already closed.
+func (i *input) closeWrite() (first bool, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.state.Lock()
@@ -130,8 +133,8 @@ func (i *input) finish() (first bool, err error) {
 	return i.closed, err
 }
 
-// release frees a writer that waits for an agent that is dead, and the socket.
-func (i *input) release() {
+// close closes the socket, which also unblocks a writer that waits for a dead agent.
+func (i *input) close() {
 	if i.end == nil {
 		return
 	}
@@ -139,11 +142,12 @@ func (i *input) release() {
 	_ = i.end.Close()
 }
 
-// take writes to the agent's input. The log says before and after what is written.
-func (a *agent) take(seq uint64, p []byte) (position int64, err error) {
-	return a.in.write(p, func() { a.note(lineBegin, int64(seq), int64(len(p))) }, func(n int64) {
+// writeInput writes to the agent's input. It logs the start and the end of the write, so that the next runner knows
+// about an interrupted one.
+func (a *agent) writeInput(seq uint64, p []byte) (position int64, err error) {
+	return a.in.write(p, func() { a.appendLog(lineBegin, int64(seq), int64(len(p))) }, func(n int64) {
 		if n == int64(len(p)) {
-			a.note(lineEnd, n)
+			a.appendLog(lineEnd, n)
 		}
 	})
 }

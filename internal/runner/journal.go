@@ -14,47 +14,48 @@ import (
 )
 
 const (
-	// ahead is how much is allocated beyond the end of a journal, so that a full disk does not break a write.
+	// ahead is how much space is reserved beyond the end of a journal, so that a full disk does not break a write.
 	ahead = 4 << 20
-	// aheadLow is how much must be left of that before more is allocated, and the least without which an agent ends.
+	// aheadLow is the reserved space below which more is reserved. If a quarter of it cannot be reserved, the agent is
+	// ended.
 	aheadLow = 2 << 20
-	// pauseLag is how far an agent may be ahead of its reader, and resumeLag where it goes on.
+	// pauseLag is how far ahead of its reader an agent is paused, and resumeLag how far it is continued.
 	pauseLag  = 64 << 20
 	resumeLag = 32 << 20
-	// stderrMost is how large standard error may grow before its head is freed, up to stderrKept before its end.
-	stderrMost = 1 << 20
-	stderrKept = 64 << 10
-	mostTimes  = 4096
+	// maxStderr is the size of standard error at which its head is freed, except for the last keepStderr bytes.
+	maxStderr  = 1 << 20
+	keepStderr = 64 << 10
+	maxTimes   = 4096
 	timeEvery  = 100 * time.Millisecond
 )
 
-// journal is an agent's standard output on disk. Safe for concurrent use.
+// journal is an agent's standard output on disk, and its standard error. Safe for concurrent use.
 type journal struct {
 	out, err *os.File
 
 	mu        sync.Mutex
-	size      int64 // when it was looked at last
+	size      int64 // at the last check
 	errSize   int64
-	allocated int64 // the file has room up to here
-	freed     int64 // of the head
+	allocated int64 // space is reserved up to this offset
+	freed     int64 // output before this offset is freed
 	errFreed  int64
-	read      int64 // the client that owns the run has read so much
+	read      int64 // offset up to which the owning client has read
 	times     []int64
-	every     time.Duration // between two of times
+	every     time.Duration // minimum interval between two entries of times
 	room      room
 }
 
-// room says whether a journal can grow.
+// room is whether a journal can grow.
 type room int
 
 const (
 	plenty   room = iota
 	scarce        // the disk is full
-	released      // the files are closed, and their numbers may be those of others by now
+	released      // the files are closed; other files may have their descriptors
 )
 
-// openJournal opens or makes the files of a run. A new journal has room ahead before its agent writes: one that fills the disk at once must
-// not break its own output.
+// openJournal opens or creates the files of a run. It reserves space for a new journal before its agent writes: an
+// agent that fills the disk must not break its own output.
 func openJournal(dir string, flags int) (j *journal, err error) {
 	j = &journal{every: timeEvery}
 	if j.out, err = os.OpenFile(dir+"/"+outFile, flags|os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
@@ -64,14 +65,14 @@ func openJournal(dir string, flags int) (j *journal, err error) {
 		return nil, errors.Join(err, j.out.Close())
 	}
 	if flags&os.O_CREATE != 0 && j.reserve(ahead) != nil {
-		j.reserveSome() // a full disk is dealt with when the journal grows
+		j.reserveSome() // enforceLimit handles a full disk when the journal grows
 	}
 	return j, nil
 }
 
-// keep bounds the journal to most bytes, beside what the client that owns the run has not read, and allocates room ahead.
-// It says whether the disk is full and nothing can be freed.
-func (j *journal) keep(most int64, owned bool) (full bool) {
+// enforceLimit limits the journal to most bytes, not counting output that the owning client has not read, and reserves
+// space. It returns true if the disk is full and it cannot free more.
+func (j *journal) enforceLimit(most int64, owned bool) (full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.room == released {
@@ -82,14 +83,15 @@ func (j *journal) keep(most int64, owned bool) (full bool) {
 		bound = min(bound, j.read)
 	}
 	j.free(bound)
-	if j.errSize-j.errFreed > stderrMost {
-		j.errFreed = punch(j.err, j.errFreed, j.errSize-stderrKept)
+	if j.errSize-j.errFreed > maxStderr {
+		j.errFreed = punch(j.err, j.errFreed, j.errSize-keepStderr)
 	}
 	if j.allocated-j.size >= aheadLow {
 		return false
 	}
 	err := j.reserve(ahead)
-	if err != nil && (owned && j.read > j.freed || !owned && j.size > j.freed) { // what may be read again goes before what is not written yet
+	// Free output that only a client that reads again would need.
+	if err != nil && (owned && j.read > j.freed || !owned && j.size > j.freed) {
 		if owned {
 			j.free(j.read)
 		} else {
@@ -104,35 +106,38 @@ func (j *journal) keep(most int64, owned bool) (full bool) {
 	return j.room == scarce && j.allocated-j.size < aheadLow/4
 }
 
-// reserve allocates room ahead.
+// reserve reserves space beyond the end.
 func (j *journal) reserve(room int64) error {
 	err := unix.Fallocate(int(j.out.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, room)
-	if err == nil || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) { // some file systems cannot
+	// not every file system supports it
+	if err == nil || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		j.allocated = max(j.allocated, j.size+room)
 		return nil
 	}
 	return err
 }
 
-// reserveSome allocates what there is on a disk that does not have all that is to be ahead, if that is enough for an agent to run.
+// reserveSome reserves as much space as possible on a disk that has less than ahead, if that is enough for an agent to
+// run.
 func (j *journal) reserveSome() {
 	for room := int64(ahead / 2); room >= aheadLow/4 && j.reserve(room) != nil; room /= 2 {
 	}
 }
 
-// free gives the disk what is before offset back.
+// free frees the output before offset.
 func (j *journal) free(offset int64) { j.freed = punch(j.out, j.freed, offset) }
 
-// punch makes a hole in a file up to offset, and says how far that is done.
+// punch makes a hole in a file up to offset to. It returns the offset up to which there is a hole.
 func punch(f *os.File, from, to int64) (done int64) {
-	if to <= from || unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, to-from) != nil {
+	if to <= from || unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from,
+		to-from) != nil {
 		return from
 	}
 	return to
 }
 
-// forget frees the output before offset, and standard error.
-func (j *journal) forget(offset int64) {
+// freeOutput frees the output before offset, and standard error.
+func (j *journal) freeOutput(offset int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.room == released {
@@ -144,21 +149,21 @@ func (j *journal) forget(offset int64) {
 	}
 }
 
-// took says how far the client that owns the run has read.
-func (j *journal) took(offset int64) {
+// setRead records how far the owning client has read.
+func (j *journal) setRead(offset int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.read = offset
 }
 
-// lag is how far the agent is ahead of its reader.
+// lag returns how far the agent is ahead of its reader.
 func (j *journal) lag() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.size - j.read
 }
 
-// end is the size of the output now.
+// end returns the current size of the output.
 func (j *journal) end() int64 {
 	info, err := j.out.Stat()
 	if err != nil {
@@ -169,33 +174,33 @@ func (j *journal) end() int64 {
 
 const stderrTail = 8 << 10
 
-// stderr is the tail of standard error.
+// stderr returns the tail of standard error.
 func (j *journal) stderr() string {
 	info, err := j.err.Stat()
 	if err != nil {
 		return ""
 	}
 	buf := make([]byte, min(info.Size(), stderrTail))
-	n, _ := j.err.ReadAt(buf, info.Size()-int64(len(buf))) // what can be read of it
-	return string(bytes.TrimLeft(buf[:n], "\x00"))         // without what was freed
+	n, _ := j.err.ReadAt(buf, info.Size()-int64(len(buf))) // a short read is fine
+	return string(bytes.TrimLeft(buf[:n], "\x00"))         // without the freed head
 }
 
-// allTimes are an offset and a time, in turns.
-func (j *journal) allTimes() []int64 {
+// copyTimes returns alternating offsets and times.
+func (j *journal) copyTimes() []int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.times)
 }
 
-// from is the offset of the first byte that is kept.
-func (j *journal) from() int64 {
+// freedUpTo returns the offset of the first byte that is not freed.
+func (j *journal) freedUpTo() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.freed
 }
 
-// release closes the files, and gives back what is allocated beyond their end.
-func (j *journal) release() {
+// close closes the files and returns the reserved space.
+func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.room = released
@@ -212,21 +217,23 @@ func (j *journal) isScarce() bool {
 }
 
 const (
-	// preparedDir is where the files of the next run wait. It is no id of a run.
+	// preparedDir has the files of the next run. Its name is not a valid run ID.
 	preparedDir = ".next"
-	// prepareAfter is how long after a start the files of the next run are made: later than an agent needs a processor most.
+	// prepareAfter is how long after a start the files of the next run are created, so that this does not compete with
+	// the starting agent.
 	prepareAfter = 50 * time.Millisecond
 )
 
-// runFiles are the files of a run that stay open as long as the runner holds the run.
+// runFiles are the files of a run that stay open while the runner holds the run.
 type runFiles struct {
 	log *os.File
 	out *journal
 }
 
-// openRunFiles opens the files in dir, or makes them.
+// openRunFiles opens or creates the files in dir.
 func openRunFiles(dir string, flags int) (f runFiles, err error) {
-	if f.log, err = os.OpenFile(filepath.Join(dir, logFile), flags|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
+	if f.log, err = os.OpenFile(filepath.Join(dir, logFile), flags|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW,
+		0o600); err != nil {
 		return f, err
 	}
 	if f.out, err = openJournal(dir, flags); err != nil {
@@ -237,13 +244,13 @@ func openRunFiles(dir string, flags int) (f runFiles, err error) {
 
 func (f runFiles) close() {
 	_ = f.log.Close()
-	f.out.release()
+	f.out.close()
 }
 
-// makeRunFiles makes the directory of a run with its files.
+// makeRunFiles creates the directory of a run with its files.
 func makeRunFiles(dir string) (runFiles, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return runFiles{}, fmt.Errorf("make the directory of a run: %w", err)
+		return runFiles{}, fmt.Errorf("create the directory of a run: %w", err)
 	}
 	f, err := openRunFiles(dir, os.O_CREATE|os.O_EXCL)
 	if err == nil {
@@ -258,26 +265,27 @@ func makeRunFiles(dir string) (runFiles, error) {
 	return f, nil
 }
 
-// prepared is the directory of the next run, with its files, made before that run starts: some file systems take a millisecond for
-// each new file, which is longer than the rest of a start. Safe for concurrent use.
+// prepared is a directory for the next run, with its files, that the runner creates in advance. On some file systems
+// creating a file takes a millisecond, longer than the rest of a start. Safe for concurrent use.
 type prepared struct {
 	mu    sync.Mutex
 	state preparing
 	files runFiles
-	at    time.Duration // since boot: it is made then, if it is not there
+	at    time.Duration // time since boot at which to create the directory
 }
 
-// preparing is what there is of the directory of the next run.
+// preparing is the state of the directory for the next run.
 type preparing int
 
 // The states of the directory.
 const (
 	notPrepared preparing = iota
 	isPrepared
-	cannotPrepare // or must not; the file system may give a directory no other name without a risk for what has that name
+	// or must not: the file system does not support RENAME_NOREPLACE
+	cannotPrepare
 )
 
-// linked says whether all files still have their names: somebody may have tidied up.
+// linked reports whether all files still have their names: a user may have deleted them.
 func (f runFiles) linked() bool {
 	for _, file := range []*os.File{f.log, f.out.out, f.out.err} {
 		var st unix.Stat_t
@@ -288,24 +296,25 @@ func (f runFiles) linked() bool {
 	return true
 }
 
-// take gives the prepared directory the name of a run, or makes one of that name. A run of its name that is there already gives an error
-// matching fs.ErrExist.
-func (p *prepared) take(root, id string) (runFiles, error) {
+// claim renames the prepared directory for a run, or creates a new one. It returns an error matching fs.ErrExist if the
+// ID is in use.
+func (p *prepared) claim(root, id string) (runFiles, error) {
 	dir := filepath.Join(root, id)
 	files, err := p.rename(root, dir)
 	switch {
 	case err == nil:
 		return files, nil
 	case errors.Is(err, unix.EEXIST):
-		return runFiles{}, fmt.Errorf("make the directory of a run: %w", err)
+		return runFiles{}, fmt.Errorf("create the directory of a run: %w", err)
 	}
 	return makeRunFiles(dir)
 }
 
-// errNotPrepared says that there is no directory to rename.
-var errNotPrepared = errors.New("no run is prepared")
+// errNotPrepared means that there is no prepared directory.
+var errNotPrepared = errors.New("no prepared run")
 
-// rename gives the prepared directory a name. EEXIST says that the name is taken; after any other error nothing is prepared.
+// rename renames the prepared directory. It returns EEXIST if dir exists. After any other error the directory is no
+// longer prepared.
 func (p *prepared) rename(root, dir string) (runFiles, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -318,7 +327,7 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 		err = unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, preparedDir), unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
 	}
 	switch {
-	case errors.Is(err, unix.EEXIST): // it stays for another run
+	case errors.Is(err, unix.EEXIST): // the directory stays prepared
 		return runFiles{}, err
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
 		p.state = cannotPrepare
@@ -332,20 +341,20 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 	return p.files, nil
 }
 
-// tend prepares the directory once that is due and wanted, and says when to ask again. On a disk without all the room that a
-// journal has ahead nothing is prepared, and it is tried again later: a start finds out what room there is then.
-func (p *prepared) tend(root string, now time.Duration, wanted func() bool) (again time.Duration) {
+// prepareIfDue prepares the directory if it is due and wanted, and returns when to call it again. If the disk has too
+// little space to reserve, it prepares nothing and tries again later: only a start decides whether the space is enough.
+func (p *prepared) prepareIfDue(root string, now time.Duration, wanted func() bool) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state != notPrepared || !wanted() {
-		return now + lookEvery
+		return now + checkEvery
 	}
 	if now < p.at {
 		return p.at
 	}
-	p.at = now + lookEvery
+	p.at = now + checkEvery
 	dir := filepath.Join(root, preparedDir)
-	if os.RemoveAll(dir) != nil { // of the runner before this one
+	if os.RemoveAll(dir) != nil { // left by the previous runner
 		return p.at
 	}
 	files, err := makeRunFiles(dir)
@@ -360,19 +369,19 @@ func (p *prepared) tend(root string, now time.Duration, wanted func() bool) (aga
 	return p.at
 }
 
-// settle returns once a directory that is being made is there.
-func (p *prepared) settle() {
+// wait waits until a directory that is being created is complete.
+func (p *prepared) wait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 }
 
-// drop removes the directory.
-func (p *prepared) drop(root string) {
+// remove deletes the directory.
+func (p *prepared) remove(root string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == isPrepared {
 		p.files.close()
 	}
 	p.state = notPrepared
-	_ = os.RemoveAll(filepath.Join(root, preparedDir)) // else the next runner does
+	_ = os.RemoveAll(filepath.Join(root, preparedDir)) // on failure, the next runner deletes it
 }

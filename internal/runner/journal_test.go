@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// prepares waits until the directory of the next run is there, and gives its journal.
-func prepares(t *testing.T, c *Client) (journal os.FileInfo) {
+// awaitPrepared waits until the directory of the next run exists, and returns its journal.
+func awaitPrepared(t *testing.T, c *Client) (journal os.FileInfo) {
 	t.Helper()
 	eventually(t, "the next run is prepared", func() (ok bool) {
-		if _, err := os.Stat(filepath.Join(c.dir, preparedDir, recordFile)); err != nil { // it is made last
+		if _, err := os.Stat(filepath.Join(c.dir, preparedDir, recordFile)); err != nil { // it is created last
 			return false
 		}
 		info, err := os.Stat(filepath.Join(c.dir, preparedDir, outFile))
@@ -32,27 +32,27 @@ func journalOf(t *testing.T, r *Run) os.FileInfo {
 	return info
 }
 
-func TestAStartMakesNoFile(t *testing.T) {
+func TestStartUsesPreparedFiles(t *testing.T) {
 	c := open(t)
 	start(t, c, sh(`cat`))
 	for range 3 {
-		journal := prepares(t, c)
+		journal := awaitPrepared(t, c)
 		if r := start(t, c, sh(`cat`)); !os.SameFile(journal, journalOf(t, r)) {
 			t.Error("the journal of a run is not the one that was prepared")
 		}
 	}
 }
 
-func TestAPreparedRunTakesNoNameThatIsTaken(t *testing.T) {
+func TestPreparedRunKeepsExistingRuns(t *testing.T) {
 	c := open(t)
 	first := start(t, c, sh(`echo one; cat`))
-	journal := prepares(t, c)
+	journal := awaitPrepared(t, c)
 	spec := sh(`cat`)
 	spec.ID = first.ID()
 	if _, err := c.Start(t.Context(), spec); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("got %v", err)
 	}
-	if got := line(t, first); got != "one" {
+	if got := readLine(t, first); got != "one" {
 		t.Errorf("%q", got)
 	}
 	if r := start(t, c, sh(`cat`)); !os.SameFile(journal, journalOf(t, r)) {
@@ -60,44 +60,44 @@ func TestAPreparedRunTakesNoNameThatIsTaken(t *testing.T) {
 	}
 }
 
-func TestAPreparedRunThatIsGoneIsMadeAgain(t *testing.T) {
+func TestDeletedPreparedRunIsCreatedAgain(t *testing.T) {
 	c := open(t)
 	start(t, c, sh(`cat`))
 	for _, gone := range []string{"", logFile, outFile, errFile} {
-		prepares(t, c)
+		awaitPrepared(t, c)
 		if err := os.RemoveAll(filepath.Join(c.dir, preparedDir, gone)); err != nil {
 			t.Fatal(err)
 		}
-		if got := line(t, start(t, c, sh(`echo one; cat`))); got != "one" {
+		if got := readLine(t, start(t, c, sh(`echo one; cat`))); got != "one" {
 			t.Errorf("without %q: %q", gone, got)
 		}
 	}
 }
 
-// The files that a dead runner prepared are not the next one's: their room on the disk is not known.
+// A runner does not use files that a dead runner prepared, because it does not know their reserved space.
 func TestAPreparedRunOfADeadRunner(t *testing.T) {
 	c := open(t)
 	r := start(t, c, sh(`cat`))
-	prepares(t, c)
-	kill9(t, c)
+	awaitPrepared(t, c)
+	killRunner(t, c)
 	old := filepath.Join(c.dir, preparedDir, "old")
 	if err := os.WriteFile(old, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	write(t, r, "one\n")
-	if got := line(t, r); got != "one" {
+	if got := readLine(t, r); got != "one" {
 		t.Errorf("%q", got)
 	}
 	eventually(t, "it is made anew", func() bool {
 		_, err := os.Stat(old)
 		return errors.Is(err, fs.ErrNotExist)
 	})
-	prepares(t, c)
+	awaitPrepared(t, c)
 }
 
-// TestNothingIsPreparedWithoutAClient: who closed the client may remove the directory at once.
+// TestNothingIsPreparedWithoutAClient: a user may delete the directory as soon as no client uses it.
 func TestNothingIsPreparedWithoutAClient(t *testing.T) {
-	s := &server{setup: setup{dir: t.TempDir()}, conns: map[*conn]bool{}}
+	s := &server{dir: t.TempDir(), conns: map[*conn]bool{}}
 	isThere := func() bool {
 		_, err := os.Stat(filepath.Join(s.dir, preparedDir))
 		return err == nil
@@ -111,5 +111,5 @@ func TestNothingIsPreparedWithoutAClient(t *testing.T) {
 	if !isThere() {
 		t.Error("no run was prepared for a client")
 	}
-	s.next.drop(s.dir)
+	s.prepared.remove(s.dir)
 }

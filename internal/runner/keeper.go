@@ -15,63 +15,67 @@ import (
 	"ductor/internal/proctree"
 )
 
-// duty is what the runner has to do next for a run.
-type duty struct {
-	end   string // end the agent, on this behalf
-	sweep bool   // end what the agent left
+// action is the next action of the runner for a run.
+type action struct {
+	end   string // one of the By constants: end the agent
+	sweep bool   // end the processes that the agent left
 	at    time.Duration
 }
 
-// facts is what decides over the next duty. Times are since boot.
-type facts struct {
-	life
-	now    time.Duration
-	limits Limits
-	owned  bool
-}
-
-// next says what is due now, or else when to look again.
-func (f facts) next() duty {
-	d := duty{at: f.now + lookEvery}
+// next returns the action that is due now, or else when to check again. Times are since boot.
+func (l agentState) next(now time.Duration, limits Limits, owned bool) action {
+	d := action{at: now + checkEvery}
 	due := func(from, after time.Duration) bool {
 		if after < 0 {
 			return false
 		}
-		d.at = min(d.at, max(from+after, f.retryAt))
-		return f.now >= from+after && f.now >= f.retryAt
+		d.at = min(d.at, max(from+after, l.retryAt))
+		return now >= from+after && now >= l.retryAt
 	}
 	switch {
-	case f.phase == running && due(f.ageFrom, f.limits.MaxAge):
+	case l.phase == running && due(l.ageFrom, limits.MaxAge):
 		d.end = ByMaxAge
-	case f.phase == running && !f.owned && due(f.idleFrom, f.limits.OrphanAfter):
+	case l.phase == running && !owned && due(l.idleFrom, limits.OrphanAfter):
 		d.end = ByOrphaned
-	case f.phase == ended && !f.owned && due(max(f.idleFrom, f.exitedAt), f.limits.LeftoverAfter):
+	case l.phase == ended && !owned && due(max(l.idleFrom, l.exitedAt), limits.LeftoverAfter):
 		d.sweep = true
 	}
 	return d
 }
 
-func (a *agent) facts() facts {
+// nextAction returns the next action for the agent.
+func (a *agent) nextAction(now time.Duration) action {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return facts{life: a.life, now: sinceBoot(), limits: a.Limits, owned: a.owner != nil}
+	return a.state.next(now, a.Limits, a.owner != nil)
 }
 
-// keep does what time or the absence of a client demands, until there has been no agent for long or a signal ends the
-// runner.
-func (s *server) keep(signals <-chan os.Signal) {
+func (a *agent) phase() phase {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state.phase
+}
+
+func (a *agent) grace() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Limits.Grace
+}
+
+// enforceDeadlines enforces deadlines until the runner may leave or a signal ends it.
+func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 	var restedFrom time.Duration
 	for {
 		now := sinceBoot()
-		next := now + lookEvery
+		next := now + checkEvery
 		for _, a := range s.all() {
-			d := a.facts().next()
+			d := a.nextAction(now)
 			if d.end != "" || d.sweep {
 				a.mu.Lock()
-				a.life.retryAt = now + retryEnd
+				a.state.retryAt = now + retryEnd
 				grace := a.Limits.Grace
 				a.mu.Unlock()
-				s.wg.Go(func() { _ = a.end(d.end, grace) })
+				s.wg.Go(func() { _ = a.terminate(d.end, grace) })
 				d.at = now + retryEnd
 			}
 			next = min(next, d.at)
@@ -80,7 +84,7 @@ func (s *server) keep(signals <-chan os.Signal) {
 		if leave {
 			return
 		}
-		next = min(next, s.rest(now, &restedFrom), s.prepare(now))
+		next = min(next, s.releaseMemory(now, &restedFrom), s.prepare(now))
 		timer := time.NewTimer(min(next, at) - now)
 		select {
 		case <-timer.C:
@@ -95,45 +99,46 @@ func (s *server) keep(signals <-chan os.Signal) {
 	}
 }
 
-// restAfter is how long there must be no agent until the runner gives memory back.
+// restAfter is how long the runner waits without an agent before it releases memory.
 const restAfter = 500 * time.Millisecond
 
-// rest gives memory back once in every time without an agent, and says when to ask again. The last such time began at from.
-func (s *server) rest(now time.Duration, from *time.Duration) time.Duration {
+// releaseMemory releases memory once in every period without an agent, and returns when to call it again. from is the
+// start of the last period for which it did so.
+func (s *server) releaseMemory(now time.Duration, from *time.Duration) time.Duration {
 	s.mu.Lock()
 	idleFrom, busy := s.idleFrom, len(s.runs)+len(s.starting) > 0
 	s.mu.Unlock()
 	if busy || idleFrom == *from {
-		return now + lookEvery
+		return now + checkEvery
 	}
 	if at := idleFrom + restAfter; now < at {
 		return at
 	}
 	*from = idleFrom
-	_ = memory.Release() // what is kept does no harm
-	return now + lookEvery
+	_ = memory.Release() // an error is harmless
+	return now + checkEvery
 }
 
-// prepare has the files of the next run made while a client is there, and says when to ask again. Without one nothing starts, and who
-// removes the directory of the runs must not find new files in it.
+// prepare creates the files of the next run while a client is connected, and returns when to call it again. Without a
+// client nothing starts, and a user who deletes the directory of the runs must not find new files in it.
 func (s *server) prepare(now time.Duration) (again time.Duration) {
-	return s.next.tend(s.dir, now, func() bool {
+	return s.prepared.prepareIfDue(s.dir, now, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.conns) > 0
 	})
 }
 
-// desertedIdle is how long a runner stays without an agent once its last client has left: a client that starts it takes less time
-// to connect.
+// desertedIdle is how long a runner without an agent stays after its last client left. It is longer than a client needs
+// to connect to a runner that it started.
 const desertedIdle = time.Second
 
-// mayLeave reports whether the runner may end: nothing has run for long, or no client uses it and nothing is left of its agents. Nothing
-// starts then. Otherwise it returns when to ask again.
+// mayLeave reports whether the runner may exit: either no agent has run for long, or no client is connected and no
+// process of an agent is left. If so, no agent can start any more. Otherwise it returns when to check again.
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	busy, left := false, false
 	for _, a := range s.all() {
-		phase := a.facts().phase
+		phase := a.phase()
 		busy, left = busy || phase < ended, left || phase < gone
 	}
 	_, err := os.Lstat(filepath.Join(s.dir, socketFile))
@@ -141,7 +146,7 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	defer s.mu.Unlock()
 	if busy || len(s.starting) > 0 {
 		s.idleFrom = now
-		return false, now + lookEvery
+		return false, now + checkEvery
 	}
 	idle := s.idle
 	if len(s.conns) == 0 && !left {
@@ -149,7 +154,7 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	}
 	if at = s.idleFrom + idle; (now < at || s.store != 0) && err == nil {
 		if at <= now {
-			at = now + lookEvery
+			at = now + checkEvery
 		}
 		return false, at
 	}
@@ -157,19 +162,19 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	return true, at
 }
 
-// endAll ends every agent, because the runner was told to end, and tells the clients before it returns.
+// endAll ends every agent because a signal ended the runner. It notifies the clients before it returns.
 func (s *server) endAll() {
 	s.mu.Lock()
-	s.starting = nil // what starts just now is ended by its mark at the next start
+	s.starting = nil // the next runner ends a run that is starting now, by its mark
 	s.mu.Unlock()
 	var ending sync.WaitGroup
 	for _, a := range s.all() {
-		ending.Go(func() { _ = a.end(ByTerminated, a.facts().limits.Grace) }) // else the next runner finds it
+		ending.Go(func() { _ = a.terminate(ByTerminated, a.grace()) }) // on failure, the next runner finds it
 	}
 	ending.Wait()
 }
 
-// sweep ends what descends from agents and cannot be told whose it is, once no agent is left that it may be of.
+// sweep ends orphans of agents once no agent is left that they may belong to.
 func (s *server) sweep() {
 	for _, id := range s.orphans() {
 		terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(id, "") }}
@@ -177,19 +182,20 @@ func (s *server) sweep() {
 	}
 }
 
-// orphans lists our children that are no agents, when no agent is left.
+// orphans lists our children that are not agents. It lists none while an agent is left.
 func (s *server) orphans() (ids []proctree.ID) {
 	all := s.all()
-	s.reaping.Lock() // so that no agent starts
+	s.reaping.Lock() // prevents a start
 	defer s.reaping.Unlock()
-	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.facts().phase != gone }) {
+	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.phase() != gone }) {
 		return nil
 	}
-	if s.store == 0 && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD) {
-		return nil // to look at every process takes longer than the end of an agent
+	if s.store == 0 && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil),
+		unix.ECHILD) {
+		return nil // avoids reading /proc, which takes longer than ending an agent
 	}
 	ids, err := proctree.Children(os.Getpid())
-	if err == nil && s.store != 0 { // what the runner before us had is the first process's now
+	if err == nil && s.store != 0 { // the first process inherited the children of the previous runner
 		var inherited []proctree.ID
 		inherited, err = proctree.Children(os.Getppid())
 		ids = append(ids, slices.DeleteFunc(inherited, func(id proctree.ID) bool { return id.PID == os.Getpid() })...)
@@ -200,22 +206,29 @@ func (s *server) orphans() (ids []proctree.ID) {
 	return ids
 }
 
-// reap takes the exit of every child, until the runner leaves.
+// children tracks the child processes of the runner.
+type children struct {
+	reaping sync.Mutex     // held while reaping, starting or signalling a child
+	byPID   map[int]*agent // guarded by reaping
+}
+
+// reap reaps children until the runner leaves.
 func (s *server) reap(signals <-chan os.Signal) {
 	for {
 		for s.reapOne() {
 		}
 		select {
 		case <-signals:
-		case <-s.life.Done():
+		case <-s.ctx.Done():
 			return
 		}
 	}
 }
 
-func (s *server) reapOne() bool {
-	s.reaping.Lock()
-	defer s.reaping.Unlock()
+// reapOne collects the exit of one child. It returns false if no child has exited.
+func (c *children) reapOne() bool {
+	c.reaping.Lock()
+	defer c.reaping.Unlock()
 	var w syscall.WaitStatus
 	pid, err := syscall.Wait4(-1, &w, syscall.WNOHANG, nil)
 	if errors.Is(err, syscall.EINTR) {
@@ -224,13 +237,13 @@ func (s *server) reapOne() bool {
 	if err != nil || pid <= 0 {
 		return false
 	}
-	if a := s.byPID[pid]; a != nil {
-		delete(s.byPID, pid)
+	if a := c.byPID[pid]; a != nil {
+		delete(c.byPID, pid)
 		e := Exit{Known: true, Code: w.ExitStatus()}
 		if w.Signaled() {
 			e = Exit{Known: true, Code: -int(w.Signal()), Signal: true}
 		}
-		a.exit(e)
+		a.recordExit(e)
 	}
 	return true
 }

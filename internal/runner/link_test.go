@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of a start that is given up no agent is left once the client is closed, also where the runner had not begun with it.
-func TestAStartThatIsGivenUpEndsBeforeClose(t *testing.T) {
+// After Close, no agent of a cancelled start is left, even if the runner had not begun the start.
+func TestCloseEndsCancelledStarts(t *testing.T) {
 	for name, givesUp := range map[string]func(cancel context.CancelFunc, c *Client){
 		"its context ends":  func(cancel context.CancelFunc, _ *Client) { cancel() },
 		"the client closes": func(_ context.CancelFunc, c *Client) { go c.Close() },
@@ -67,18 +67,18 @@ func TestAStartThatIsGivenUpEndsBeforeClose(t *testing.T) {
 			if _, err := other.Attach(t.Context(), spec.ID, 0); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("attach to what was given up: %v", err)
 			}
-			if left := alive(t, spec.ID); len(left) > 0 {
+			if left := processesOfRun(t, spec.ID); len(left) > 0 {
 				t.Errorf("it runs: %v", left)
 			}
 		})
 	}
 }
 
-// A connection over which the runs are not taken back is not used.
-func TestRunsAreTakenBackOverTheNextConnection(t *testing.T) {
+// A connection over which reattaching fails is not used.
+func TestReattachOverTheNextConnection(t *testing.T) {
 	dir := t.TempDir()
 	s := newFakeRunner(t, dir)
-	c, err := Open(dir, Options{Command: self(t)})
+	c, err := Open(dir, Options{Command: runnerCommand(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestRunsAreTakenBackOverTheNextConnection(t *testing.T) {
 	await(t, "the run is told of its end", r.Done())
 }
 
-// fakeRunner answers as a test says.
+// fakeRunner is a runner whose replies the test chooses.
 type fakeRunner struct {
 	t        *testing.T
 	listener *net.UnixListener
@@ -130,7 +130,7 @@ func newFakeRunner(t *testing.T, dir string) *fakeRunner {
 	return &fakeRunner{t, l}
 }
 
-// serve takes a connection, greets, and answers its first request, which is to be q.
+// serve accepts a connection, answers hello, and answers the first request, which must be q.
 func (f *fakeRunner) serve(q request, answer reply) *conn {
 	f.t.Helper()
 	_ = f.listener.SetDeadline(time.Now().Add(patience))
@@ -158,7 +158,7 @@ func (f *fakeRunner) serve(q request, answer reply) *conn {
 	return c
 }
 
-// A list waits for the starts that are under way, whose clients may be dead.
+// A list waits for starts in progress, whose clients may be dead.
 func TestAListWaitsForStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{starting: map[string]chan struct{}{}}
@@ -170,7 +170,7 @@ func TestAListWaitsForStarts(t *testing.T) {
 		listed := make(chan struct{})
 		go func() {
 			defer close(listed)
-			if _, err := s.do(nil, request{Op: opList}, nil); err != nil {
+			if _, err := s.handle(nil, request{Op: opList}, nil); err != nil {
 				t.Error(err)
 			}
 		}()

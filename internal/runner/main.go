@@ -1,26 +1,27 @@
-// Package runner owns the agents of one environment: one process starts them, writes their input, takes their exit, ends
-// their trees, and keeps deadlines and limits while no client is there. No output passes through it. An agent's standard
-// output is a regular file that the agent itself appends to, the run's journal, which a client opens and follows. The
-// package is both ends: Main is the runner, Client and Run are its client.
+// Package runner manages the agents of one environment. One process, the runner, starts agents, writes their input,
+// collects their exits, ends their process trees, and enforces deadlines and limits while no client is connected. No
+// output passes through it: an agent's standard output is a regular file that the agent itself appends to, the run's
+// journal. A client opens and follows it. The package has both sides: Main is the runner, Client and Run are the
+// client.
 //
-// A directory holds the socket of the runner (sock, 0600), a lock that one runner holds, and a directory for each run:
+// A directory has the runner's socket (sock, 0600), a lock that one runner holds, and a directory for each run:
 //
-//	run.json  what was started, without secrets. Never the environment.
-//	log       what happened, one line each: the agent's process, input begun and ended, times, the end
-//	out       standard output; an offset in it names a byte for good. Its head may be a hole
-//	err       the last of standard error
+//	run.json  the command and settings of the run, without secrets and environment
+//	log       a line for each event: the agent's process, writes of input, times, the end
+//	out       standard output. Offsets stay valid; the head may be a hole
+//	err       the tail of standard error
 //
-// and, outside of containers, one for the next run, so that its start makes no file.
+// Outside of containers there's also a directory for the next run, so that a start creates no files.
 //
-// A runner that dies loses exit codes and nothing else: agents run on, the next runner finds them by their directories.
-// A runner leaves when no agent has run for some time, or when nothing runs and its last client has left. The next start starts
-// another.
+// A runner that dies loses only exit codes: agents continue, and the next runner finds them by their directories. A
+// runner exits when no agent has run for some time, or when nothing runs and its last client has left. The next start
+// of an agent starts another runner.
 //
-// Standard input is a socket of which the agent holds both ends, so that no death of ours ends it. The runner takes the
-// other end from the agent when it finds the run of a dead runner.
+// Standard input is a socket pair. The agent holds both ends, so that the input survives the runner. The next runner
+// takes its end from the agent.
 //
-// The package is NOT a shell, a scheduler or a sandbox: it knows nothing of conversations, dialects or chats, and gives no
-// terminal. It needs Linux and no cgo.
+// The package is not a shell, a scheduler or a sandbox. It has no terminals, and no concept of conversations, dialects
+// or chats. It needs Linux but no cgo.
 package runner
 
 import (
@@ -43,23 +44,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ductor/internal/proctree"
+	"ductor/internal/runner/fdstore"
+	"ductor/internal/runner/fork"
 )
 
 const (
-	smallHeap  = 20       // percent the heap may grow: of a megabyte, not of much
-	softMemory = 24 << 20 // bytes; beyond it the collector works harder
+	smallHeap  = 20       // percent by which the heap, about a megabyte, may grow
+	softMemory = 24 << 20 // bytes; above it the collector runs more often
 	socketFile = "sock"
 	lockFile   = "lock"
-	readyFD    = 3 // written to once the socket is there
+	readyFD    = 3 // the runner writes to it once the socket exists
 )
 
-// Main is a whole runner: it serves the directory in args (root=DIR) until no agent has run for 15 minutes, or nothing runs and
-// no client is left, and returns an exit code. Where another runner serves it, it returns at once. args may hold another time than
-// that (idle=DURATION), what to call this program (program=ID), where Hold keeps inputs (store=FD) and, after an upgrade, the lock and
-// the listener (lock=FD, listen=FD).
-// complaints gets what no client can be told.
+// Main runs a runner for the directory in args (root=DIR), and returns an exit code. The runner exits when no agent has
+// run for 15 minutes, or when nothing runs and no client is connected. If another runner serves the directory, Main
+// returns immediately. Optional args are another idle time (idle=DURATION), the identity of this program (program=ID),
+// the connection to the inputs that Hold keeps (store=FD), and after an upgrade the lock and the listener (lock=FD,
+// listen=FD). Main writes errors that no client can receive to complaints.
 func Main(args []string, complaints io.Writer) int {
-	small()
+	reduceMemory()
 	if err := serve(args); err != nil {
 		fmt.Fprintln(complaints, "runner:", err)
 		return 1
@@ -67,8 +70,8 @@ func Main(args []string, complaints io.Writer) int {
 	return 0
 }
 
-// small keeps this process small.
-func small() {
+// reduceMemory reduces the memory of this process.
+func reduceMemory() {
 	debug.SetGCPercent(smallHeap)
 	debug.SetMemoryLimit(softMemory)
 	runtime.GOMAXPROCS(2)
@@ -77,7 +80,7 @@ func small() {
 type arguments struct {
 	root         string
 	lock, listen int // descriptors; 0 for none
-	store        store
+	store        fdstore.Client
 	idle         time.Duration
 	program      string
 }
@@ -100,7 +103,7 @@ func parseArgs(args []string) (a arguments, err error) {
 		case "store":
 			var fd int
 			fd, err = strconv.Atoi(value)
-			a.store = store(fd)
+			a.store = fdstore.Client(fd)
 		default:
 			err = errors.New("unknown")
 		}
@@ -119,9 +122,11 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // what we inherited is not for agents
-	s := &server{setup: setup{dir: a.root, idle: a.idle, program: a.program, store: a.store}, children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{}, starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
-	if ok, err := s.own(a); err != nil || !ok {
+	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // agents must not inherit our descriptors
+	s := &server{dir: a.root, idle: a.idle, program: a.program, store: a.store,
+		children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{},
+		starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
+	if ok, err := s.becomeRunner(a); err != nil || !ok {
 		return err
 	}
 	if s.program == "" {
@@ -129,46 +134,46 @@ func serve(args []string) error {
 			return err
 		}
 	}
-	s.group, _ = proctree.GroupParent("self") // agents are ended without it, too
+	s.group, _ = proctree.GroupParent("self") // on failure, agents are ended without control groups
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
 	var looking sync.WaitGroup
-	looking.Go(func() { s.agents.files = agentsFiles() })
+	looking.Go(func() { s.agents.Files = fork.InheritedFileLimit() })
 	s.growth = newGrowthWatch(s.dir)
 	if s.store != 0 {
-		s.next.state = cannotPrepare // the room ahead of a journal would be taken in each container that only waits
-		s.standHeld()
+		s.prepared.state = cannotPrepare // it would reserve space in every idle container
+		s.prepareForContainer()
 	}
 	var leave context.CancelFunc
-	s.life, leave = context.WithCancel(context.Background())
+	s.ctx, leave = context.WithCancel(context.Background())
 	deaths, signals := make(chan os.Signal, 1), make(chan os.Signal, 4)
 	signal.Notify(deaths, syscall.SIGCHLD)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
-	adoptErr := s.adoptAll() // a run that cannot be read stays for the next runner
-	looking.Wait()           // before exits are taken
-	s.wg.Go(func() { s.growth.serve(s.life) })
+	adoptErr := s.adoptAll() // a run that cannot be adopted stays for the next runner
+	looking.Wait()           // its child must not be reaped by reap
+	s.wg.Go(func() { s.growth.serve(s.ctx) })
 	s.wg.Go(func() { s.reap(deaths) })
 	s.wg.Go(s.accept)
 	if a.listen == 0 {
 		ready := os.NewFile(readyFD, "ready")
-		_, _ = ready.Write([]byte{1}) // who started us may be gone
+		_, _ = ready.Write([]byte{1}) // the client that started us may be gone
 		_ = ready.Close()
 	}
-	s.keep(signals)
+	s.enforceDeadlines(signals)
 	_ = s.listener.Close()
 	s.sweep()
 	s.closeConns()
 	s.files.close()
 	leave()
 	s.wg.Wait()
-	s.next.drop(s.dir)
+	s.prepared.remove(s.dir)
 	return adoptErr
 }
 
-// own makes this process the runner of the directory; false if another one is.
-func (s *server) own(a arguments) (ok bool, err error) {
-	if a.lock > 0 { // we were the runner before the exec
+// becomeRunner makes this process the runner of the directory. It returns false if another process is.
+func (s *server) becomeRunner(a arguments) (ok bool, err error) {
+	if a.lock > 0 { // this process was the runner before it upgraded
 		for _, fd := range []int{a.lock, a.listen} {
 			unix.CloseOnExec(fd)
 		}
@@ -177,7 +182,7 @@ func (s *server) own(a arguments) (ok bool, err error) {
 		defer f.Close()
 		l, err := net.FileListener(f)
 		if err != nil {
-			return false, fmt.Errorf("take up the socket: %w", err)
+			return false, fmt.Errorf("adopt the socket: %w", err)
 		}
 		s.listener = l.(*net.UnixListener)
 		return true, nil
@@ -201,13 +206,14 @@ func (s *server) own(a arguments) (ok bool, err error) {
 	}
 	defer done()
 	if s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
-		return false, fmt.Errorf("make socket: %w", err)
+		return false, fmt.Errorf("create the socket: %w", err)
 	}
-	s.listener.SetUnlinkOnClose(false) // the name is good only now; the next runner removes it
+	s.listener.SetUnlinkOnClose(false) // the path in /proc is only valid now; the next runner removes the socket
 	return true, os.Chmod(filepath.Join(s.dir, socketFile), 0o600)
 }
 
-// shortPath names the socket through an open directory: a socket's name ends after 107 bytes.
+// shortPath returns a path of the socket through an open directory, because the path of a socket is limited to 107
+// bytes.
 func shortPath(dir string) (path string, done func(), err error) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -216,21 +222,21 @@ func shortPath(dir string) (path string, done func(), err error) {
 	return "/proc/self/fd/" + strconv.Itoa(fd) + "/" + socketFile, func() { _ = unix.Close(fd) }, nil
 }
 
-// programID tells a program from its successor.
+// programID returns an identity of a program's file. Another build has another one.
 func programID(path string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
-		return "", fmt.Errorf("look at %s: %w", path, err)
+		return "", fmt.Errorf("inspect %s: %w", path, err)
 	}
 	return fmt.Sprintf("%x-%x-%x-%x", st.Dev, st.Ino, st.Size, st.Mtim.Nano()), nil
 }
 
-// quiesce is how long a write to an agent may hold up an upgrade.
+// quiesce is how long a write to an agent may delay an upgrade.
 const quiesce = 2 * time.Second
 
-// upgrade makes this process another program, with all its children and files. Clients lose their connections and find the new
-// program at the same socket. It waits for writes to agents; one that lasts is an error, and nothing changes. Without a path
-// the program itself is given.
+// upgrade replaces this process by another program, which keeps its children and descriptors. Clients lose their
+// connections and find the new program at the same socket. upgrade waits for writes to agents. It returns an error and
+// changes nothing if a write takes too long. If path is empty, the new program is in program.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)
@@ -257,7 +263,7 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 	for _, a := range s.all() {
 		for until := time.Now().Add(quiesce); !a.in.mu.TryLock(); time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
-				return fmt.Errorf("run %s takes its input slowly", a.ID)
+				return fmt.Errorf("run %s does not accept its input", a.ID)
 			}
 		}
 		defer a.in.mu.Unlock()
@@ -266,17 +272,19 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 	defer s.reaping.Unlock()
 	f, err := s.listener.File()
 	if err != nil {
-		return fmt.Errorf("keep the socket: %w", err)
+		return fmt.Errorf("pass on the socket: %w", err)
 	}
 	defer f.Close()
-	for _, fd := range append(s.store.fds(), int(s.lock.Fd()), int(f.Fd())) {
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
-			return fmt.Errorf("keep a file: %w", err)
-		}
-	}
-	args = append(titled(args), "root="+s.dir, fmt.Sprintf("lock=%d", s.lock.Fd()), fmt.Sprintf("listen=%d", f.Fd()))
+	fds := []int{int(s.lock.Fd()), int(f.Fd())}
+	args = append(commandLine(args), "root="+s.dir, fmt.Sprintf("lock=%d", fds[0]), fmt.Sprintf("listen=%d", fds[1]))
 	if s.store != 0 {
-		args = append(args, storeArg(int(s.store)))
+		fds = append(fds, int(s.store))
+		args = append(args, fmt.Sprintf("store=%d", s.store))
+	}
+	for _, fd := range fds {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("pass on a file: %w", err)
+		}
 	}
 	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, os.Environ()))
 }

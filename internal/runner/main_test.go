@@ -34,9 +34,9 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// watchRaces has the runners that tests start report their races into files, for their standard error is not read, and
-// end without the second that a program with the race detector lingers. What it returns prints the reports, and says
-// whether there are any.
+// watchRaces lets the runners of tests report data races to files, because their standard error is not read. It also
+// removes the second that a program with the race detector waits at its exit. The caller calls races at the end. It
+// prints the reports and returns true if it finds one.
 func watchRaces() (races func() bool, err error) {
 	dir, err := os.MkdirTemp("", "races")
 	if err != nil {
@@ -47,7 +47,7 @@ func watchRaces() (races func() bool, err error) {
 	}
 	return func() bool {
 		defer os.RemoveAll(dir)
-		reports, _ := filepath.Glob(filepath.Join(dir, "race.*")) // a pattern of our own is not malformed
+		reports, _ := filepath.Glob(filepath.Join(dir, "race.*")) // the pattern is valid
 		for _, report := range reports {
 			text, err := os.ReadFile(report)
 			if err != nil {

@@ -10,32 +10,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tellEvery is after how many bytes a reader tells the runner its offset.
-const tellEvery = 8 << 20
+// reportEvery is the number of bytes after which a reader reports its offset to the runner.
+const reportEvery = 8 << 20
 
-// Output is the agent's standard output. One goroutine reads; Gather and Hurry may be called at any time.
+// Output is the agent's standard output. One goroutine reads; other goroutines may call Gather and Hurry.
 type Output struct {
 	run  *Run
 	from source
 	pace pace
 
-	offset atomic.Int64
-	told   int64 // offset that the runner knows; the reader's
+	offset   atomic.Int64
+	reported int64 // offset that the runner knows; used by the reading goroutine only
 }
 
-// source is where an Output reads: a file of this machine, or a runner elsewhere.
+// source is where an Output reads: a file on this machine, or a runner elsewhere.
 type source interface {
-	// read gives what there is at an offset, and waits for it; see reader.read.
+	// read reads output at an offset and waits for it; see reader.read.
 	read(p []byte, at int64) (int, error)
-	stir()
-	// tells says whether the runner is to be told how far was read: one that is asked for the output knows.
-	tells() bool
+	noteActivity()
+	// reportsOffset reports whether an Output must report its offset to the runner. A runner that sends the output
+	// itself knows it.
+	reportsOffset() bool
 	close()
 }
 
-// newOutput reads a run's output from an offset on.
+// newOutput returns a run's output from an offset on.
 func (c *Client) newOutput(r *Run, offset int64) (*Output, error) {
-	o := &Output{run: r, told: offset}
+	o := &Output{run: r, reported: offset}
 	o.pace.urgent = make(chan struct{}, 1)
 	o.offset.Store(offset)
 	if c.remote != nil {
@@ -48,20 +49,22 @@ func (c *Client) newOutput(r *Run, offset int64) (*Output, error) {
 		return nil, fmt.Errorf("open the output of run %s: %w", r.ID(), err)
 	}
 	o.from = &openFile{reader{
-		file: f, path: path, files: &c.files, freed: r.info.Freed, gone: r.life.Done(), over: r.ended, end: r.outputEnd, wakes: make(chan struct{}, 1),
+		file: f, path: path, files: &c.files, freed: r.info.Freed, detached: r.ctx.Done(), ended: r.end.ended,
+		end:   r.outputEnd,
+		wakes: make(chan struct{}, 1),
 	}}
-	o.from.stir()
+	o.from.noteActivity()
 	return o, nil
 }
 
-// openPlain opens a regular file to be read.
+// openPlain opens a regular file for reading.
 func openPlain(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("%s is no regular file", path), f.Close())
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path), f.Close())
 	}
 	return f, nil
 }
@@ -69,17 +72,17 @@ func openPlain(path string) (*os.File, error) {
 // openFile is a source on this machine.
 type openFile struct{ reader }
 
-func (f *openFile) tells() bool { return true }
-func (f *openFile) close()      { _ = f.file.Close() }
+func (f *openFile) reportsOffset() bool { return true }
+func (f *openFile) close()              { _ = f.file.Close() }
 
 func (o *Output) position() int64 { return o.offset.Load() }
 
-// Read is as Run.Stdout says.
+// Read implements io.Reader; see Run.Stdout.
 func (o *Output) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	o.pace.wait(o.run.life.Done())
+	o.pace.wait(o.run.ctx.Done())
 	at := o.position()
 	n, err := o.from.read(p, at)
 	var lost *LostError
@@ -90,56 +93,55 @@ func (o *Output) Read(p []byte) (int, error) {
 	now := at + int64(n)
 	o.offset.Store(now)
 	o.pace.read(n, len(p))
-	if o.from.tells() && now-o.told >= tellEvery {
-		o.told = now
-		o.run.c.tellRead(o.run.ID(), now)
+	if o.from.reportsOffset() && now-o.reported >= reportEvery {
+		o.reported = now
+		o.run.c.reportRead(o.run.ID(), now)
 	}
 	return n, err
 }
 
-// tellRead tells the runner how far an output was read.
-func (c *Client) tellRead(id string, offset int64) {
-	if l := c.alive(); l != nil {
-		_ = l.send(request{Op: opRead, Run: id, Offset: offset}, nil) // a new connection tells anew
+// reportRead reports to the runner how far an output was read.
+func (c *Client) reportRead(id string, offset int64) {
+	if l := c.currentLink(); l != nil {
+		_ = l.send(request{Op: opRead, Run: id, Offset: offset}, nil) // the next connection reports it again
 	}
 }
 
-// Gather has output that comes in many small pieces come in gulps from now on, of which there are 20 a second at the
-// most; what comes after a silence, or in bulk, still comes at once. It spares a client that shows what it reads to
-// people a wake-up for every word.
+// Gather makes output that comes in many small pieces arrive in batches from now on, at most 20 per second. Output
+// after a silence, or in bulk, still arrives immediately. So a client that displays the output wakes up less often.
 func (o *Output) Gather() { o.pace.on.Store(true) }
 
-// Hurry has what comes next come at once, however busy the agent was: somebody waits for it.
+// Hurry also makes checks of the file frequent again.
 func (o *Output) Hurry() {
-	o.from.stir()
-	poke(o.pace.urgent)
+	o.from.noteActivity()
+	signalOnce(o.pace.urgent)
 }
 
 const (
-	// paceEvery is how far apart the reads of a busy stream are. It is far below the rhythm in which people
-	// are shown anything, and the moments are the same for all streams, so that many wake the machine once.
+	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval at which ductor
+	// updates messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
 	paceEvery = 50 * time.Millisecond
-	// paceFull is how many reads in a row of paceBig, or that fill what the client reads into, are no talk word by word, but
-	// a file that somebody waits for. For paceBulk after it reads come at full speed.
+	// After paceFull large reads in a row, the output counts as bulk, and reads are not delayed for paceBulk. A read is
+	// large if it has paceBig bytes or fills the buffer.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second
-	// paceSpare is how many reads may come as fast as there is something to read.
+	// paceSpare is the number of reads that are not delayed after a silence.
 	paceSpare = 16
 )
 
-// pace lets a stream of many small pieces gather a little before it is read: an agent that writes word by word would
-// otherwise wake us for each word. What comes after a silence is read at once, and so are what comes in bulk and what
-// somebody waits for. It begins to do so when it is told to.
+// pace delays reads of a stream of many small pieces, so that output gathers: an agent that writes word by word would
+// otherwise wake ductor for each word. It does not delay output after a silence, in bulk, or after Hurry. It is off
+// until Gather.
 type pace struct {
 	on     atomic.Bool
 	urgent chan struct{}
-	busy   time.Time // every read that was not big moves it by paceEvery
-	full   int       // big reads in a row
-	bulk   time.Time // until then nothing is waited for
+	busy   time.Time // each read that is not large moves it by paceEvery
+	full   int       // large reads in a row
+	bulk   time.Time // until then reads are not delayed
 }
 
-// read notes a read of n bytes, of at most so many.
+// read records a read of n bytes into a buffer of most bytes.
 func (p *pace) read(n, most int) {
 	if !p.on.Load() {
 		return
@@ -158,7 +160,7 @@ func (p *pace) read(n, most int) {
 	p.busy = p.busy.Add(paceEvery)
 }
 
-// wait waits for the next of the moments at which busy streams are read, if this is one.
+// wait waits for the next moment to read if the stream is busy.
 func (p *pace) wait(gone <-chan struct{}) {
 	if !p.on.Load() {
 		return

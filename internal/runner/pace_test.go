@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Words are read in gulps; what fills the reader's buffer, however small that is, is read at full speed.
-func TestOutputInBulkIsNotPaced(t *testing.T) {
+// Small pieces are read in batches. Output that fills the reader's buffer, however small, is read at full speed.
+func TestBulkOutputIsNotDelayed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		n, most int
 		paced   bool

@@ -10,8 +10,8 @@ import (
 	"ductor/internal/proctree"
 )
 
-// A power failure leaves any file of a run as it was not, cut or empty: nothing of a run is synced, as no agent outlives it. The next
-// runner starts, and what it can tell of each run it tells.
+// After a power failure any file of a run may be missing, shortened or empty, because nothing is synced: no agent
+// survives either. The next runner starts, and lists the runs that it can read.
 func TestARunnerStartsAfterAPowerFailure(t *testing.T) {
 	damages := map[string]func(path string) error{
 		"gone":  os.Remove,
@@ -26,7 +26,8 @@ func TestARunnerStartsAfterAPowerFailure(t *testing.T) {
 		},
 		"of the last start of the machine": func(path string) error {
 			text, err := os.ReadFile(path)
-			return errors.Join(err, os.WriteFile(path, bytes.ReplaceAll(text, []byte(proctree.BootID()), []byte("another")), 0o600))
+			return errors.Join(err, os.WriteFile(path, bytes.ReplaceAll(text, []byte(proctree.BootID()),
+				[]byte("another")), 0o600))
 		},
 	}
 	c := open(t)
@@ -34,18 +35,18 @@ func TestARunnerStartsAfterAPowerFailure(t *testing.T) {
 	for range damages {
 		for range 4 {
 			agents = append(agents, start(t, c, sh(`echo hello; read line`)))
-			line(t, agents[len(agents)-1])
+			readLine(t, agents[len(agents)-1])
 		}
 	}
 	for _, r := range agents {
 		r.Detach()
 	}
-	kill9(t, c)
+	killRunner(t, c)
 	i := 0
 	for name, damage := range damages {
 		for _, file := range []string{recordFile, logFile, outFile, errFile} {
 			id := agents[i].ID()
-			for _, p := range alive(t, id) { // with the machine
+			for _, p := range processesOfRun(t, id) { // the power failure ends them
 				_ = p.Signal(9)
 			}
 			if err := damage(filepath.Join(c.dir, id, file)); err != nil {

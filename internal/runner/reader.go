@@ -13,46 +13,49 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ductor/internal/runner/inotify"
 )
 
 const (
-	// lookEarly is how often an output is looked at whose writes are to be told of, in case they are not; less and less
-	// often when nothing comes, and not at all after lookLast.
-	lookEarly = 500 * time.Millisecond
-	lookLast  = 15 * time.Minute
-	// lookSilent is how often it is looked at where the file system does not tell.
-	lookSilent = 25 * time.Millisecond
-	// silentAfter is how many looks must find what was not told of, one after the other.
-	silentAfter = 2
+	// checkEarly is the interval at which a reader checks a watched output, in case the file system does not report a
+	// write. The interval grows while no output comes. After lastCheckAfter there are no more checks.
+	checkEarly     = 500 * time.Millisecond
+	lastCheckAfter = 15 * time.Minute
+	// pollInterval is the interval if the file system reports no writes.
+	pollInterval = 25 * time.Millisecond
+	// maxMissed is the number of unreported writes in a row after which the file system counts as one that reports
+	// none.
+	maxMissed = 2
 )
 
-// reader reads an agent's output from its file as it grows: for a client on this machine, and in the runner for clients
+// reader reads an agent's output from its file as it grows. Clients on this machine use it, and the runner for clients
 // elsewhere. One goroutine reads.
 type reader struct {
 	file  *os.File
 	path  string
-	files *announcer
-	freed int64 // the output before this offset is not on disk
+	files *writeWatch
+	freed int64 // the output before this offset is freed
 
-	gone  <-chan struct{} // closed when the reader left
-	over  <-chan struct{} // closed when the end of the output is known
-	end   func() int64    // that end; called once it is known
-	wakes chan struct{}   // something was written
+	detached <-chan struct{} // closed when the reader detaches
+	ended    <-chan struct{} // closed when the end of the output is known
+	end      func() int64    // returns that end
+	wakes    chan struct{}   // receives a value after a write
 
-	active atomic.Int64 // when there was input or output last, in nanoseconds since 1970
+	active atomic.Int64 // last input or output, in nanoseconds since 1970
 }
 
-// stir notes that something goes on: looks are frequent again.
-func (r *reader) stir() { r.active.Store(time.Now().UnixNano()) }
+// noteActivity records activity, so that checks become frequent again.
+func (r *reader) noteActivity() { r.active.Store(time.Now().UnixNano()) }
 
-// read reads what there is at an offset, and waits for it. It gives *LostError where output is missing, io.EOF at the end of
-// the output, and ErrDetached once the reader left.
+// read reads the output at an offset and waits for it. It returns *LostError if output is missing, io.EOF at the end of
+// the output, and ErrDetached after the reader detached.
 func (r *reader) read(p []byte, at int64) (int, error) {
 	for looked := false; ; {
-		n, err := r.take(p, at)
+		n, err := r.readAvailable(p, at)
 		if n > 0 || err != nil {
 			if looked {
-				r.files.miss(r.wakes)
+				r.files.recordMissed(r.wakes)
 			}
 			return n, err
 		}
@@ -62,13 +65,13 @@ func (r *reader) read(p []byte, at int64) (int, error) {
 	}
 }
 
-// take reads what is there. Nothing and no error means that nothing is there yet.
-func (r *reader) take(p []byte, at int64) (int, error) {
+// readAvailable reads available output. It returns 0 and no error if there is none yet.
+func (r *reader) readAvailable(p []byte, at int64) (int, error) {
 	ended := false
 	select {
-	case <-r.gone:
+	case <-r.detached:
 		return 0, ErrDetached
-	case <-r.over:
+	case <-r.ended:
 		ended = true
 		p = p[:max(0, min(int64(len(p)), r.end()-at))]
 	default:
@@ -78,8 +81,8 @@ func (r *reader) take(p []byte, at int64) (int, error) {
 	case errors.Is(err, os.ErrClosed):
 		return 0, ErrDetached
 	case n > 0:
-		r.stir()
-		if kept := r.keptFrom(p[:n], at); kept > at {
+		r.noteActivity()
+		if kept := r.firstKept(p[:n], at); kept > at {
 			return 0, &LostError{From: at, To: kept}
 		}
 		return n, nil
@@ -88,13 +91,13 @@ func (r *reader) take(p []byte, at int64) (int, error) {
 	case ended:
 		return 0, io.EOF
 	}
-	if size := r.size(at); size < at { // a program cut its own output short
+	if size := r.size(at); size < at { // a program truncated its output
 		return 0, &LostError{From: size, To: at, Damaged: true}
 	}
 	return 0, nil
 }
 
-// size is how long the file is now, or otherwise where that cannot be found out.
+// size returns the current size of the file, or otherwise if it is unknown.
 func (r *reader) size(otherwise int64) int64 {
 	info, err := r.file.Stat()
 	if err != nil {
@@ -103,8 +106,8 @@ func (r *reader) size(otherwise int64) int64 {
 	return info.Size()
 }
 
-// keptFrom is the offset of the first byte from at on that is kept; p is what was read there.
-func (r *reader) keptFrom(p []byte, at int64) int64 {
+// firstKept returns the offset of the first byte from at on that is not freed. p is the output that was read there.
+func (r *reader) firstKept(p []byte, at int64) int64 {
 	if at < r.freed {
 		return r.freed
 	}
@@ -112,70 +115,70 @@ func (r *reader) keptFrom(p []byte, at int64) int64 {
 		return at
 	}
 	data, err := unix.Seek(int(r.file.Fd()), at, unix.SEEK_DATA)
-	if errors.Is(err, unix.ENXIO) { // nothing is kept
+	if errors.Is(err, unix.ENXIO) { // everything is freed
 		return r.size(at)
 	}
-	if err != nil || data <= at { // the agent printed it
+	if err != nil || data <= at { // the agent printed a zero byte
 		return at
 	}
-	block := make([]byte, 4<<10) // its beginning may be freed too, and has blocks of its own kept
+	block := make([]byte, 4<<10) // its head may be freed too, because a hole only covers whole blocks
 	n, _ := r.file.ReadAt(block, data)
 	return data + int64(n-len(bytes.TrimLeft(block[:n], "\x00")))
 }
 
-// wait waits until something was written, or is to be looked for. It says whether it was only to look.
+// wait waits for a write or for the next check. looked is true if it was a check.
 func (r *reader) wait(at int64) (looked bool, err error) {
 	every := r.files.arm(r)
-	if r.size(at) != at { // written before the watch was there
+	if r.size(at) != at { // written before the watch was armed
 		return false, nil
 	}
 	var look <-chan time.Time
-	if quiet := time.Since(time.Unix(0, r.active.Load())); quiet < lookLast {
+	if quiet := time.Since(time.Unix(0, r.active.Load())); quiet < lastCheckAfter {
 		timer := time.NewTimer(max(every, quiet/16))
 		defer timer.Stop()
 		look = timer.C
 	}
 	select {
 	case <-r.wakes:
-	case <-r.over:
+	case <-r.ended:
 	case <-look:
 		looked = true
-	case <-r.gone:
+	case <-r.detached:
 		err = ErrDetached
 	}
 	return looked, err
 }
 
-// announcer knows whether the file system tells of what is written. Safe for concurrent use.
-type announcer struct {
-	watcher *watcher // nil where there is none
+// writeWatch tracks whether the file system reports writes. Safe for concurrent use.
+type writeWatch struct {
+	watcher *inotify.Watcher // nil if inotify is not available
 
 	mu     sync.Mutex
-	missed int // looks in a row that found what was not told of
+	missed int // checks in a row that found an unreported write
 }
 
-// arm has a reader woken at the next write, and says how often to look all the same.
-func (a *announcer) arm(r *reader) (every time.Duration) {
-	if a.watcher == nil || a.watcher.arm(r.path, r.wakes, func() { a.tell(r.wakes) }) != nil {
-		return lookSilent
+// arm wakes a reader at the next write, and returns the interval at which it should check anyway.
+func (a *writeWatch) arm(r *reader) (every time.Duration) {
+	if a.watcher == nil || a.watcher.Arm(r.path, r.wakes, func() { a.reported(r.wakes) }) != nil {
+		return pollInterval
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.missed >= silentAfter {
-		return lookSilent
+	if a.missed >= maxMissed {
+		return pollInterval
 	}
-	return lookEarly
+	return checkEarly
 }
 
-func (a *announcer) tell(wakes chan<- struct{}) {
+func (a *writeWatch) reported(wakes chan<- struct{}) {
 	a.mu.Lock()
 	a.missed = 0
 	a.mu.Unlock()
-	poke(wakes)
+	signalOnce(wakes)
 }
 
-// miss notes that a look found what the watch should have told of, unless the watch just did.
-func (a *announcer) miss(wakes <-chan struct{}) {
+// recordMissed records that a check found an unreported write, unless the watch has just reported it.
+func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 	if len(wakes) > 0 {
 		return
 	}
@@ -189,19 +192,19 @@ func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	a.mu.Lock()
 	owned := a.owner == c
 	a.mu.Unlock()
-	if owned { // it has all that is before
-		a.out.took(q.Offset)
-		a.pause()
+	if owned { // the client has all output before the offset
+		a.out.setRead(q.Offset)
+		a.updateFlow()
 	}
 	from := reader{
-		file: a.out.out, path: filepath.Join(a.s.dir, a.ID, outFile), files: &a.s.files, freed: a.out.from(),
-		gone: c.gone, over: a.over, end: a.outputEnd, wakes: make(chan struct{}, 1),
+		file: a.out.out, path: filepath.Join(a.s.dir, a.ID, outFile), files: &a.s.files, freed: a.out.freedUpTo(),
+		detached: c.gone, ended: a.over, end: a.outputEnd, wakes: make(chan struct{}, 1),
 	}
-	from.stir()
-	buf := make([]byte, min(max(q.Length, 1), mostPulled))
+	from.noteActivity()
+	buf := make([]byte, min(max(q.Length, 1), maxPull))
 	n, err := from.read(buf, q.Offset)
 	switch {
-	case errors.Is(err, ErrDetached): // it was collected, or the client is gone
+	case errors.Is(err, ErrDetached): // the run was collected, or the client is gone
 		return r, syscall.ENOENT
 	case err == io.EOF:
 		status := a.status()

@@ -24,7 +24,7 @@ const (
 	errFile    = "err"
 )
 
-// record is run.json: what is known of a run before its agent is started.
+// record is the content of run.json: the data of a run that is known before its agent starts.
 type record struct {
 	Version int               `json:"version"`
 	ID      string            `json:"id"`
@@ -34,10 +34,11 @@ type record struct {
 	Dir     string            `json:"dir,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Limits  Limits            `json:"limits"`
-	Group   string            `json:"group,omitempty"`  // the control group
-	Socket  uint64            `json:"socket,omitempty"` // the inode of the end of standard input that the agent holds for us
-	// OOMKills is how often the kernel had killed for want of memory in our control group when the run began; nil where
-	// that is not counted.
+	Group   string            `json:"group,omitempty"` // the control group
+	// inode of our end of standard input, which the agent holds a duplicate of
+	Socket uint64 `json:"socket,omitempty"`
+	// OOMKills is the number of OOM kills in our control group when the run started; nil if the kernel does not count
+	// them.
 	OOMKills *int64 `json:"oom_kills,omitempty"`
 }
 
@@ -66,21 +67,21 @@ func (r record) write(dir string) error {
 // The kinds of lines in a run's log, each with its fields.
 const (
 	lineAgent  = "agent"  // process id, start
-	lineBegin  = "begin"  // request, bytes: input that is about to be written
-	lineEnd    = "end"    // bytes: of that, what was written
-	lineClosed = "closed" // input
-	lineTime   = "time"   // offset of output, microseconds since 1970
-	lineAge    = "age"    // nanoseconds since boot from which the age counts; limits
-	lineBy     = "by"     // who began to end the agent
-	lineFreed  = "freed"  // offset: the output before it
+	lineBegin  = "begin"  // request, bytes: a write to the input begins
+	lineEnd    = "end"    // bytes: the write ended
+	lineClosed = "closed" // the input was closed
+	lineTime   = "time"   // offset of output, time of the write in microseconds since 1970
+	lineAge    = "age"    // time since boot from which the age counts, in nanoseconds; limits
+	lineBy     = "by"     // one of the By constants
+	lineFreed  = "freed"  // offset: the output before it is freed
 	lineStatus = "status" // Status
 )
 
-// history is what a log tells.
+// history is the content of a log.
 type history struct {
 	agent       proctree.ID
 	input       int64
-	torn        bool // a write was begun and did not end
+	torn        bool // a write began and did not end
 	inputClosed bool
 	freed       int64
 	times       []int64
@@ -90,7 +91,7 @@ type history struct {
 	status      *Status
 }
 
-// readHistory reads a log. A line that was cut off is no line.
+// readHistory reads a log. It ignores an incomplete last line.
 func readHistory(dir, id string) (h history, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, id, logFile))
 	if err != nil {
@@ -141,8 +142,8 @@ func (h *history) add(kind, rest string) {
 	}
 }
 
-// note appends a line to the log. What cannot be written is missed after the death of this runner only.
-func (a *agent) note(kind string, fields ...any) {
+// appendLog appends a line to the log. It ignores errors: only the next runner would need the line.
+func (a *agent) appendLog(kind string, fields ...any) {
 	line := []byte(kind)
 	for _, f := range fields {
 		line = append(line, ' ')
@@ -162,16 +163,16 @@ func (a *agent) note(kind string, fields ...any) {
 	_, _ = a.log.Write(append(line, '\n'))
 }
 
-// sinceBoot is a clock that cannot be set. It counts the time in which the machine sleeps.
+// sinceBoot returns the time since boot, including suspends. Setting the clock does not affect it.
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return 0 // every Linux we run on has it
+		return 0 // every supported Linux has this clock
 	}
 	return time.Duration(t.Nano())
 }
 
-// adoptAll takes up the runs of the runner before this one.
+// adoptAll adopts the runs of the previous runner.
 func (s *server) adoptAll() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -187,7 +188,7 @@ func (s *server) adoptAll() error {
 	return errors.Join(errs...)
 }
 
-// adopt takes up a run of a dead runner. One of which no agent was noted never had a client: it is ended and removed.
+// adopt adopts a run of a dead runner. A run without an agent in its log never had a client: adopt ends and deletes it.
 func (s *server) adopt(id string) error {
 	rec, err := readRecord(s.dir, id)
 	h, logErr := readHistory(s.dir, id)
@@ -195,66 +196,67 @@ func (s *server) adopt(id string) error {
 		return s.abandon(id, rec)
 	}
 	a := s.newAgent(rec)
-	a.root, a.life.by = h.agent, h.by
+	a.root, a.state.by = h.agent, h.by
 	if a.runFiles, err = openRunFiles(filepath.Join(s.dir, id), 0); err != nil {
-		return fmt.Errorf("take up run %s: %w", id, err)
+		return fmt.Errorf("adopt run %s: %w", id, err)
 	}
-	a.out.times, a.out.freed, a.life.freed = h.times, h.freed, h.freed
+	a.out.times, a.out.freed, a.state.freed = h.times, h.freed, h.freed
 	if h.limits != nil {
-		a.Limits, a.life.ageFrom = *h.limits, h.ageFrom
+		a.Limits, a.state.ageFrom = *h.limits, h.ageFrom
 	} else {
-		a.life.ageFrom = sinceBoot() - time.Since(rec.Started)
+		a.state.ageFrom = sinceBoot() - time.Since(rec.Started)
 	}
-	a.look()
+	a.checkJournal()
 	s.add(a)
-	a.resume(h)
+	a.restorePhase(h)
 	return nil
 }
 
-// resumeAlone lets an adopted agent continue if no client returns in time.
-func (a *agent) resumeAlone() {
+// continueWithoutClient continues an adopted agent if no client returns in time.
+func (a *agent) continueWithoutClient() {
 	select {
 	case <-time.After(reattachWithin):
-		a.pause()
+		a.updateFlow()
 	case <-a.dead:
-	case <-a.s.life.Done():
+	case <-a.s.ctx.Done():
 	}
 }
 
-// resume puts an adopted agent into the phase that it is in.
-func (a *agent) resume(h history) {
+// restorePhase puts an adopted agent into its phase.
+func (a *agent) restorePhase(h history) {
 	alive := a.Boot == proctree.BootID() && a.root.Running()
 	switch {
 	case h.status != nil:
-		a.life.status, a.life.phase = *h.status, ended
+		a.state.status, a.state.phase = *h.status, ended
 		close(a.dead)
 		close(a.over)
 	case alive:
-		a.in = takeInput(a.root.PID, a.Socket, a.s.inputs[a.ID])
-		a.life.flow = perhapsPaused
-		a.s.wg.Go(a.resumeAlone)
+		a.in = recoverInput(a.root.PID, a.Socket, a.s.inputs[a.ID])
+		a.state.flow = perhapsPaused
+		a.s.wg.Go(a.continueWithoutClient)
 		if !a.s.parentOf(a) {
-			a.s.wg.Go(func() { a.watchExit(a.s.life) })
+			a.s.wg.Go(func() { a.watchExit(a.s.ctx) })
 		}
 	default:
-		if !a.s.parentOf(a) { // else its exit is about to be taken
-			a.exit(Exit{})
+		if !a.s.parentOf(a) { // reap collects the exit of a child
+			a.recordExit(Exit{})
 		}
 	}
 	a.in.sent, a.in.torn, a.in.closed = h.input, h.torn, h.inputClosed
 	if h.torn && alive {
-		a.s.wg.Go(func() { _ = a.end(ByTornInput, a.Limits.Grace) })
+		a.s.wg.Go(func() { _ = a.terminate(ByTornInput, a.Limits.Grace) })
 	}
 }
 
-// parentOf says whether an agent is a child of this process, which execed since it started it, and takes its exit then.
-func (s *server) parentOf(a *agent) bool {
-	s.reaping.Lock()
-	defer s.reaping.Unlock()
+// parentOf reports whether an agent is our child, because this process started it before an upgrade. If so, reap
+// collects its exit.
+func (c *children) parentOf(a *agent) bool {
+	c.reaping.Lock()
+	defer c.reaping.Unlock()
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, a.root.PID, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	if err == nil && a.Boot == proctree.BootID() {
-		s.byPID[a.root.PID] = a
+		c.byPID[a.root.PID] = a
 		return true
 	}
 	return false
@@ -262,14 +264,17 @@ func (s *server) parentOf(a *agent) bool {
 
 func (s *server) abandon(id string, rec record) error {
 	group := record{ID: id, Boot: rec.Boot, Group: rec.Group}.group(s.dir)
-	terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(proctree.ID{}, Mark(id)).Within(group) }}
+	terminator := proctree.Terminator{Tree: func() *proctree.Tree {
+		return proctree.New(proctree.ID{},
+			Mark(id)).Within(group)
+	}}
 	if err := terminator.End(0); err != nil {
 		return err
 	}
 	return errors.Join(group.Remove(), os.RemoveAll(filepath.Join(s.dir, id)))
 }
 
-// makeGroup makes the control group of a run in another, own; none where none can be had.
+// makeGroup creates the control group of a run below own. It returns no group if that is impossible.
 func makeGroup(own, root, id string) proctree.Group {
 	name, err := groupName(root, id)
 	if own == "" || err != nil || unix.Mkdir(filepath.Join(own, name), 0o755) != nil {
@@ -278,7 +283,7 @@ func makeGroup(own, root, id string) proctree.Group {
 	return proctree.Group{Path: filepath.Join(own, name)}
 }
 
-// groupPrefix begins the names of the groups of the runs in root.
+// groupPrefix returns the prefix of the groups of the runs in root.
 func groupPrefix(root string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(root, &st); err != nil {
@@ -292,20 +297,21 @@ func groupName(root, id string) (string, error) {
 	return prefix + id, err
 }
 
-// group is the control group of the run; none when there is none or the record is not to be trusted.
+// group returns the control group of the run, or no group if the record has none or is not trustworthy.
 func (r record) group(root string) proctree.Group {
 	name, err := groupName(root, r.ID)
-	if r.Boot != proctree.BootID() || err != nil || filepath.Base(r.Group) != name || !filepath.IsAbs(r.Group) || !proctree.IsGroup(r.Group) {
+	if r.Boot != proctree.BootID() || err != nil || filepath.Base(r.Group) != name || !filepath.IsAbs(r.Group) ||
+		!proctree.IsGroup(r.Group) {
 		return proctree.Group{}
 	}
 	return proctree.Group{Path: r.Group}
 }
 
-// sweepGroups ends and removes the groups beside us of runs that are not there any more.
+// sweepGroups ends and removes the groups of runs that no longer exist.
 func sweepGroups(root string, there func(id string) bool) error {
 	own, err := proctree.OwnGroup()
 	if err != nil {
-		return nil // there is none
+		return nil // there is no control group
 	}
 	prefix, err := groupPrefix(root)
 	if err != nil {

@@ -12,28 +12,23 @@ import (
 	"time"
 )
 
-// Programs in another environment talk to tools of the client by relays: their lines pass the runner's connection to the client.
+// A relay connects a program in another environment to tools of the client. The lines of the program pass through the
+// runner's connection to the client.
 
-// serveTools is the name of the relay by which a client says that it serves tools.
-const serveTools = "serve"
+// toolServerRelay is a relay name by which a client announces that it serves tools.
+const toolServerRelay = "serve"
 
-// mostLine bounds a line that is relayed, and relayBuffer what waits for its reader.
+// maxLine limits a relayed line, and relayBuffer the lines that wait for their reader.
 const (
-	mostLine    = 16 << 20
+	maxLine     = 16 << 20
 	relayBuffer = 64
 )
 
 var errNoTools = errors.New("ductor serves no tools here now")
 
-// relaying is what a connection has to do with relays; under the server's mu.
-type relaying struct {
-	relay  string // its name, of a program that uses tools
-	serves bool   // the client serves tools
-}
-
-// relay carries a line: of the client to a program, where it has the name of a relay, or else of a program to the client.
+// relay forwards a line: from the client to the program of the named relay, or from a program to the client.
 func (s *server) relay(c *conn, name string, line []byte) error {
-	if name == serveTools {
+	if name == toolServerRelay {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c.serves = true
@@ -42,22 +37,22 @@ func (s *server) relay(c *conn, name string, line []byte) error {
 	other, name := s.otherEnd(c, name)
 	switch {
 	case other == nil && c.serves:
-		return fmt.Errorf("there is no relay %s: %w", name, syscall.ENOENT)
+		return fmt.Errorf("relay %s does not exist: %w", name, syscall.ENOENT)
 	case other == nil:
 		return errNoTools
 	case c.serves && len(line) == 0:
 		return other.conn.Close()
 	}
-	other.tell(reply{Relay: name, body: line})
+	other.sendReply(reply{Relay: name, body: line})
 	return nil
 }
 
-// otherEnd is where the lines of a connection go, nil for nowhere, and the name of the relay.
+// otherEnd returns the connection to which lines of c go, or nil, and the name of the relay.
 func (s *server) otherEnd(c *conn, name string) (*conn, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !c.serves && c.relay == "" {
-		c.relay = fmt.Sprintf("%d-%p", c.pid, c) // no other connection has it while this one is there
+		c.relay = fmt.Sprintf("%d-%p", c.pid, c) // unique among open connections
 	}
 	name = cmp.Or(c.relay, name)
 	for other := range s.conns {
@@ -68,7 +63,7 @@ func (s *server) otherEnd(c *conn, name string) (*conn, string) {
 	return nil, name
 }
 
-// endRelays ends what a connection relayed, which broke.
+// endRelays ends the relays of a broken connection.
 func (s *server) endRelays(c *conn) {
 	s.mu.Lock()
 	var ends []*conn
@@ -80,15 +75,15 @@ func (s *server) endRelays(c *conn) {
 	s.mu.Unlock()
 	for _, other := range ends {
 		if c.serves {
-			_ = other.conn.Close() // its program connects again
+			_ = other.conn.Close() // the program connects again
 		} else {
-			other.tell(reply{Relay: c.relay})
+			other.sendReply(reply{Relay: c.relay})
 		}
 	}
 }
 
-// DialTools connects a program to the tools of the client of the runner of a directory. What is written and read are lines. While
-// no client serves tools, as during a restart of ductor, it returns an error: what is written then would be lost.
+// DialTools connects a program to the tools of the client of a directory's runner. The connection transports lines. If
+// no client serves tools, such as during a restart of ductor, DialTools returns an error, because lines would be lost.
 func DialTools(ctx context.Context, dir string) (net.Conn, error) {
 	conn, err := dialSocket(ctx, dir)
 	if err != nil {
@@ -99,14 +94,14 @@ func DialTools(ctx context.Context, dir string) (net.Conn, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	ours, theirs := net.Pipe()
-	go func() { // it ends with either connection
+	go func() { // ends with either connection
 		defer conn.Close()
 		lines := bufio.NewScanner(ours)
-		lines.Buffer(nil, mostLine)
+		lines.Buffer(nil, maxLine)
 		for seq := uint64(2); lines.Scan() && f.send(request{Seq: seq, Op: opRelay}, lines.Bytes()) == nil; seq++ {
 		}
 	}()
-	go func() { // so does this
+	go func() { // ends with either connection
 		defer ours.Close()
 		for {
 			var r reply
@@ -125,44 +120,44 @@ func DialTools(ctx context.Context, dir string) (net.Conn, error) {
 	return theirs, nil
 }
 
-// findTools asks the runner by a relay's first line, an empty one, whether a client serves tools.
+// findTools sends an empty first line, to learn whether a client serves tools.
 func (f *frames) findTools(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = f.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	err := f.send(request{Seq: 1, Op: opRelay}, nil)
 	for err == nil {
 		var r reply
-		if _, err = f.receive(&r); err == nil && r.Seq == 1 { // else it tells of the end of a run
+		if _, err = f.receive(&r); err == nil && r.Seq == 1 { // other messages report the end of a run
 			return r.err()
 		}
 	}
 	return err
 }
 
-// toolRelays are the relays that end at a client.
+// toolRelays are the relays of a client that serves tools.
 type toolRelays struct {
 	mu    sync.Mutex
-	serve func(net.Conn) // nil: none
-	open  map[relayOf]chan []byte
+	serve func(net.Conn) // nil if the client serves no tools
+	open  map[relayKey]chan []byte
 }
 
-type relayOf struct {
+type relayKey struct {
 	link *link
 	name string
 }
 
-// ServeTools has serve serve the programs of a runner elsewhere, each over a connection of lines, which it closes. It is called before
-// the first connection to the runner.
+// ServeTools makes serve handle connections from programs in the runner's environment. serve closes its connection. The
+// caller must call ServeTools before the first connection to the runner.
 func (c *Client) ServeTools(serve func(net.Conn)) {
 	c.tools.mu.Lock()
 	defer c.tools.mu.Unlock()
 	c.tools.serve = serve
 	if c.tools.open == nil {
-		c.tools.open = map[relayOf]chan []byte{}
+		c.tools.open = map[relayKey]chan []byte{}
 	}
 }
 
-// offerTools tells a runner that this client serves tools.
+// offerTools announces to a runner that this client serves tools.
 func (c *Client) offerTools(ctx context.Context, l *link) error {
 	c.tools.mu.Lock()
 	serves := c.tools.serve != nil
@@ -170,24 +165,24 @@ func (c *Client) offerTools(ctx context.Context, l *link) error {
 	if !serves {
 		return nil
 	}
-	_, err := l.ask(ctx, request{Op: opRelay, Run: serveTools}, nil)
+	_, err := l.ask(ctx, request{Op: opRelay, Run: toolServerRelay}, nil)
 	if errors.Is(err, ErrGone) {
 		return err
 	}
-	return nil // a runner of an earlier build has no relays
+	return nil // a runner of an older build has no relays
 }
 
-// take hands a line to the relay that it is of. A relay whose reader is far behind ends.
-func (t *toolRelays) take(c *Client, l *link, r reply) {
+// forward forwards a line to its relay. It ends a relay whose reader is far behind.
+func (t *toolRelays) forward(c *Client, l *link, r reply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := relayOf{l, r.Relay}
+	key := relayKey{l, r.Relay}
 	lines := t.open[key]
 	if len(r.body) > 0 && lines == nil && t.serve != nil {
 		lines = make(chan []byte, relayBuffer)
 		t.open[key] = lines
 		serve := t.serve
-		c.wg.Go(func() { t.run(key, lines, serve) })
+		c.wg.Go(func() { t.serveRelay(key, lines, serve) })
 	}
 	if lines == nil {
 		return
@@ -203,8 +198,8 @@ func (t *toolRelays) take(c *Client, l *link, r reply) {
 	close(lines)
 }
 
-// lose ends the relays of a connection that broke.
-func (t *toolRelays) lose(l *link) {
+// endAll ends the relays of a broken connection.
+func (t *toolRelays) endAll(l *link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, lines := range t.open {
@@ -215,8 +210,8 @@ func (t *toolRelays) lose(l *link) {
 	}
 }
 
-// run has a relay served until either side ends it.
-func (t *toolRelays) run(key relayOf, lines <-chan []byte, serve func(net.Conn)) {
+// serveRelay serves a relay until either side ends it.
+func (t *toolRelays) serveRelay(key relayKey, lines <-chan []byte, serve func(net.Conn)) {
 	ours, theirs := net.Pipe()
 	var wg sync.WaitGroup
 	wg.Go(func() { serve(theirs) })
@@ -229,14 +224,14 @@ func (t *toolRelays) run(key relayOf, lines <-chan []byte, serve func(net.Conn))
 		}
 	})
 	said := bufio.NewScanner(ours)
-	said.Buffer(nil, mostLine)
+	said.Buffer(nil, maxLine)
 	for said.Scan() {
 		if key.link.send(request{Op: opRelay, Run: key.name}, said.Bytes()) != nil {
 			break
 		}
 	}
 	_ = ours.Close()
-	_ = key.link.send(request{Op: opRelay, Run: key.name}, nil) // where the connection broke, so did the relay
+	_ = key.link.send(request{Op: opRelay, Run: key.name}, nil) // fails only if the connection broke
 	t.mu.Lock()
 	if lines := t.open[key]; lines != nil {
 		delete(t.open, key)

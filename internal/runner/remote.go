@@ -11,177 +11,179 @@ import (
 	"time"
 )
 
-// Remote is an environment whose runner and files are not this machine's, such as a container. Its first process is Hold; see Inside.
-// Safe for concurrent use.
+// Remote is an environment whose runner and files are not on this machine, such as a container. Its first process is
+// Hold; see Inside. Safe for concurrent use.
 type Remote interface {
-	// Dial starts Connect there, and gives its standard input and output as one connection; ctx bounds
-	// the start. An error matching ErrNoEnvironment says that nothing of the environment is there, and so no run can be
-	// alive. With Make an error may have any reason, and its words are for users.
+	// Dial starts Connect there and returns its standard input and output as a connection. ctx limits the start. An
+	// error matching ErrNoEnvironment means that the environment does not exist, so that no run can be alive. With
+	// Make, the text of an error is for users.
 	Dial(ctx context.Context, effort Effort) (net.Conn, error)
-	// Restart ends all that runs there at once, and starts the environment anew.
+	// Restart kills all processes there and starts the environment again.
 	Restart(ctx context.Context) error
-	// Program is the program that the runner there is to be: its identity, and its file on this machine. Without an
-	// identity any program is good.
+	// Program returns the identity of the program that the runner there should be, and its file on this machine.
+	// Without an identity, any program is fine.
 	Program() (id, path string)
 }
 
-// Effort is what may be done to reach a runner.
+// Effort is how much a client may do to reach a runner.
 type Effort int
 
 // The efforts, from the least to the greatest.
 const (
-	AsIs   Effort = iota // nothing: what is not up is not there
-	Revive               // what is there and does not run is started again
-	Make                 // what is not there is made
+	AsIs   Effort = iota // connect to a running environment only
+	Revive               // also start an environment that exists
+	Make                 // also create a missing environment
 )
 
-// ErrNoEnvironment says that an environment is not there, and with it nothing that ran in it.
-var ErrNoEnvironment = errors.New("the environment is not there")
+// ErrNoEnvironment means that an environment does not exist, and so none of its runs.
+var ErrNoEnvironment = errors.New("the environment does not exist")
 
-// LostEnvironmentError says that the connection to a run's environment is lost, for good or for longer than a reader waits.
-// What runs there may run on, until it counts as orphaned.
+// LostEnvironmentError means that the connection to a run's environment is lost, permanently or for longer than a
+// reader waits. The run may continue until it counts as orphaned.
 type LostEnvironmentError struct {
-	Err error // why it cannot be reached
+	Err error // why the environment is unreachable
 }
 
 func (e *LostEnvironmentError) Error() string {
-	return fmt.Sprintf("the run cannot be reached any more: %v", e.Err)
+	return fmt.Sprintf("the run is unreachable: %v", e.Err)
 }
 func (e *LostEnvironmentError) Unwrap() error { return e.Err }
 
 const (
-	// awayMost is how long a connection to another environment may be away before its runs count as lost.
-	awayMost = 10 * time.Second
-	// greetWait is how long a runner elsewhere may take to answer the first request.
+	// maxAway is how long another environment may be unreachable before its runs count as lost.
+	maxAway = 10 * time.Second
+	// greetWait is how long a runner elsewhere may take to answer hello.
 	greetWait = 30 * time.Second
-	// mostPulled is how much output is asked for at a time.
-	mostPulled = 128 << 10
+	// maxPull is the size of a request for output.
+	maxPull = 128 << 10
 )
 
-// OpenRemote gives a client of the runs in another environment. Nothing is asked of that before it is needed. The caller
-// must Close the client.
+// OpenRemote returns a client of the runs in another environment. It connects when needed. The caller must Close the
+// client.
 func OpenRemote(r Remote) *Client {
 	c := newClient()
 	c.remote = r
 	return c
 }
 
-// reach gives a connection. What a held run needs of another environment waits a while for one.
+// reach returns a connection. With AsIs, it waits a while for an environment that is unreachable.
 func (c *Client) reach(ctx context.Context, effort Effort) (*link, error) {
 	for began := time.Now(); ; {
-		l, err := c.connect(ctx, max(effort, c.least()))
-		if err == nil || effort > AsIs || c.givesUp(err, began) || ctx.Err() != nil || c.life.Err() != nil {
+		l, err := c.connect(ctx, max(effort, c.minEffort()))
+		if err == nil || effort > AsIs || c.shouldGiveUp(err, began) || ctx.Err() != nil || c.ctx.Err() != nil {
 			return l, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case <-c.life.Done():
+		case <-c.ctx.Done():
 			return nil, errClosed
 		case <-time.After(relinkPause):
 		}
 	}
 }
 
-// least is the effort that held runs are worth: on this machine a runner is always to be had.
-func (c *Client) least() Effort {
+// minEffort returns the effort for runs that the client already holds. On this machine, starting a runner is always
+// fine.
+func (c *Client) minEffort() Effort {
 	if c.remote == nil {
 		return Revive
 	}
 	return AsIs
 }
 
-// givesUp says whether an error will not pass with time, of a connection that broke some time ago.
-func (c *Client) givesUp(err error, broke time.Time) bool {
+// shouldGiveUp reports whether to stop reconnecting: the error is permanent, or the connection broke too long ago.
+func (c *Client) shouldGiveUp(err error, broke time.Time) bool {
 	var version *VersionError
-	return c.remote == nil || errors.Is(err, ErrNoEnvironment) || errors.As(err, &version) || time.Since(broke) > awayMost
+	return c.remote == nil || errors.Is(err, ErrNoEnvironment) || errors.As(err, &version) ||
+		time.Since(broke) > maxAway
 }
 
-// lose gives up on the runs that are held.
-func (c *Client) lose(err error) {
-	for _, r := range c.held() {
-		r.lose(err)
+// giveUpRuns gives up on the held runs.
+func (c *Client) giveUpRuns(err error) {
+	for _, r := range c.heldRuns() {
+		r.giveUp(err)
 	}
 }
 
-// lose notes that nothing more can be learned of the run, if its end is not known.
-func (r *Run) lose(err error) error {
-	r.mu.Lock()
-	if r.lost == nil {
-		r.lost = &LostEnvironmentError{Err: err}
+// giveUp marks the run's end as unknown, if it is not known yet.
+func (r *Run) giveUp(err error) error {
+	r.end.mu.Lock()
+	if r.end.lost == nil {
+		r.end.lost = &LostEnvironmentError{Err: err}
 	}
-	lost, stderr := r.lost, r.stderr
-	r.mu.Unlock()
-	r.finish(Status{Ended: true, OutputEnd: r.Offset()}, stderr)
+	lost, stderr := r.end.lost, r.end.stderr
+	r.end.mu.Unlock()
+	r.end.finish(Status{Ended: true, OutputEnd: r.Offset()}, stderr)
 	return lost
 }
 
-// pulled is the output of a run in another environment, which the runner there sends as it grows. One goroutine reads.
+// pulled is the output of a run in another environment. The runner there sends it as it grows. One goroutine reads.
 type pulled struct {
-	run  *Run
-	kept []byte  // what was received and not read
-	next *posted // the request for what comes then, ahead of its reader
+	run      *Run
+	buffered []byte        // received but not read
+	next     *pendingReply // a request for the following output, sent in advance
 }
 
-func (p *pulled) stir()       {} // the runner is asked all the time
-func (p *pulled) tells() bool { return false }
-func (p *pulled) close()      {}
+func (p *pulled) noteActivity()       {} // a request is always waiting at the runner
+func (p *pulled) reportsOffset() bool { return false }
+func (p *pulled) close()              {}
 
 func (p *pulled) read(buf []byte, at int64) (int, error) {
-	for len(p.kept) == 0 {
+	for len(p.buffered) == 0 {
 		if err := p.pull(at); err != nil {
 			return 0, err
 		}
 	}
-	n := copy(buf, p.kept)
-	p.kept = p.kept[n:]
+	n := copy(buf, p.buffered)
+	p.buffered = p.buffered[n:]
 	return n, nil
 }
 
-// pull waits for output, or for the end of the connection.
+// pull waits for output or for the end of the connection.
 func (p *pulled) pull(at int64) error {
 	r := p.run
 	if p.next == nil {
-		l, err := r.c.reach(r.life, AsIs)
+		l, err := r.c.reach(r.ctx, AsIs)
 		switch {
-		case r.life.Err() != nil:
+		case r.ctx.Err() != nil:
 			return ErrDetached
 		case err != nil:
-			return r.lose(err)
+			return r.giveUp(err)
 		}
 		p.post(l, at)
 	}
 	l := p.next.l
-	answer, err := p.next.reply(r.life)
+	answer, err := p.next.reply(r.ctx)
 	p.next = nil
 	switch {
-	case r.life.Err() != nil:
+	case r.ctx.Err() != nil:
 		return ErrDetached
 	case errors.Is(err, ErrGone):
-		return nil // over the next connection
+		return nil // the next call uses a new connection
 	case errors.Is(err, syscall.ENOENT): // collected
-		r.finish(Status{Ended: true, OutputEnd: at}, "")
+		r.end.finish(Status{Ended: true, OutputEnd: at}, "")
 		return io.EOF
 	case err != nil:
 		return fmt.Errorf("read the output of run %s: %w", r.ID(), err)
 	case answer.Lost != nil:
 		return answer.Lost
 	case answer.Status != nil:
-		r.finish(*answer.Status, answer.Stderr)
+		r.end.finish(*answer.Status, answer.Stderr)
 		return io.EOF
 	}
-	p.kept = answer.body
-	p.post(l, at+int64(len(p.kept)))
+	p.buffered = answer.body
+	p.post(l, at+int64(len(p.buffered)))
 	return nil
 }
 
 func (p *pulled) post(l *link, at int64) {
-	next := l.post(request{Op: opPull, Run: p.run.ID(), Offset: at, Length: mostPulled}, nil)
+	next := l.post(request{Op: opPull, Run: p.run.ID(), Offset: at, Length: maxPull}, nil)
 	p.next = &next
 }
 
-// askToEnd does a request that ends agents. Where nothing can be started any more, not even what would carry the request, the
-// environment is started anew: that ends them too.
+// askToEnd sends a request that ends agents. If the environment is too full to start even Connect, it restarts the
+// environment, which ends them too.
 func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	r, err := c.ask(ctx, q, Revive)
 	if errors.Is(err, ErrNoRoom) && ctx.Err() == nil {
@@ -196,10 +198,11 @@ func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	return r, err
 }
 
-// ErrNoRoom says that an environment is there, and what was started in it to reach its runner ended at once.
-var ErrNoRoom = errors.New("nothing can be started there to reach the runner")
+// ErrNoRoom means that the environment exists, but a process that was started in it to reach the runner ended
+// immediately.
+var ErrNoRoom = errors.New("no process can be started there to reach the runner")
 
-// greetRemote says hello to a runner elsewhere, and has it replaced if it is not the program that it is to be.
+// greetRemote exchanges hello with a runner elsewhere. It upgrades the runner if it is not the expected program.
 func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, greetWait)
 	defer cancel()
@@ -207,7 +210,7 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 	for upgraded := false; ; {
 		l := c.newLink(conn)
 		r, err := l.ask(ctx, request{Op: opHello, Version: Version, Program: id}, nil)
-		replaced := upgraded && errors.Is(err, ErrGone) // the program before it accepted us
+		replaced := upgraded && errors.Is(err, ErrGone) // the previous program had accepted the connection
 		if err == nil && id != "" && r.Program != id && !upgraded {
 			upgraded = true
 			replaced = l.sendProgram(ctx, id, path)
@@ -219,25 +222,25 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 			continue
 		}
 		if errors.Is(err, ErrGone) {
-			err = fmt.Errorf("%w: %w", ErrNoRoom, l.why)
+			err = fmt.Errorf("%w: %w", ErrNoRoom, l.cause)
 		}
 		return l.accept(r, err)
 	}
 }
 
-// sendProgram has the runner become another program, and says whether it did: one that is busy stays what it is until
-// the next connection.
+// sendProgram sends the runner a program to become, and reports whether it upgraded. A busy runner upgrades at a later
+// connection.
 func (l *link) sendProgram(ctx context.Context, id, path string) bool {
 	program, err := os.ReadFile(path)
 	if err != nil {
-		return false // it can be done without
+		return false // the upgrade is not essential
 	}
 	_, err = l.ask(ctx, request{Op: opUpgrade, Args: []string{run, "program=" + id}}, program)
 	return errors.Is(err, ErrGone)
 }
 
-// LookPath finds a program by name where the runs are; a name with a slash is checked as it is. A program that is not there
-// gives an error matching fs.ErrNotExist.
+// LookPath finds a program by name in the environment of the runs. It checks a name with a slash as it is. It returns
+// an error matching fs.ErrNotExist if there is no such program.
 func (c *Client) LookPath(ctx context.Context, name string) (string, error) {
 	if c.remote == nil {
 		return LookPath(name)

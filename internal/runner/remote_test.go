@@ -22,17 +22,17 @@ import (
 	"ductor/internal/proctree"
 )
 
-// elsewhere is an environment whose processes are those of this machine. It can go away.
-type elsewhere struct {
+// fakeRemote is an environment whose processes run on this machine. It can become unreachable.
+type fakeRemote struct {
 	t    testing.TB
 	dir  string
 	hold *exec.Cmd
-	id   string // of the program that is wanted
+	id   string // of the expected program
 	path string
 
 	mu       sync.Mutex
 	gone     error
-	crowded  bool // nothing can be started
+	crowded  bool // no process can be started
 	restarts int
 	conns    []*process
 }
@@ -46,13 +46,13 @@ type process struct {
 
 func (p *process) Close() error {
 	err := p.Conn.Close()
-	p.once.Do(func() { _ = p.cmd.Wait() }) // it ends with its input
+	p.once.Do(func() { _ = p.cmd.Wait() }) // it exits at the end of its input
 	return err
 }
 
-func (e *elsewhere) Program() (id, path string) { return e.id, e.path }
+func (e *fakeRemote) Program() (id, path string) { return e.id, e.path }
 
-func (e *elsewhere) Dial(context.Context, Effort) (net.Conn, error) {
+func (e *fakeRemote) Dial(context.Context, Effort) (net.Conn, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.gone != nil {
@@ -69,7 +69,7 @@ func (e *elsewhere) Dial(context.Context, Effort) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self(e.t)[0], Connect, "root="+e.dir)
+	cmd := exec.Command(runnerCommand(e.t)[0], Connect, "root="+e.dir)
 	if e.crowded {
 		cmd = exec.Command("false")
 	}
@@ -82,7 +82,7 @@ func (e *elsewhere) Dial(context.Context, Effort) (net.Conn, error) {
 	return p, nil
 }
 
-func (e *elsewhere) Restart(context.Context) error {
+func (e *fakeRemote) Restart(context.Context) error {
 	e.stop()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,37 +91,37 @@ func (e *elsewhere) Restart(context.Context) error {
 	return e.start()
 }
 
-func (e *elsewhere) start() error {
-	e.hold = exec.Command(self(e.t)[0], Hold, "root="+e.dir, "program="+e.id)
+func (e *fakeRemote) start() error {
+	e.hold = exec.Command(runnerCommand(e.t)[0], Hold, "root="+e.dir, "program="+e.id)
 	e.hold.Stderr = os.Stderr
 	return e.hold.Start()
 }
 
-// stop ends the environment as a container engine does.
-func (e *elsewhere) stop() {
-	_ = e.hold.Process.Signal(unix.SIGTERM) // it may be gone
+// stop ends the environment like a container engine.
+func (e *fakeRemote) stop() {
+	_ = e.hold.Process.Signal(unix.SIGTERM) // fails if it has exited
 	_ = e.hold.Wait()
 }
 
-// cut breaks every connection by killing what carries it.
-func (e *elsewhere) cut() {
+// disconnect breaks every connection by killing its process.
+func (e *fakeRemote) disconnect() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, p := range e.conns {
-		_ = p.cmd.Process.Kill() // it may be gone
+		_ = p.cmd.Process.Kill() // fails if it has exited
 	}
 	e.conns = nil
 }
 
-func (e *elsewhere) leave(err error) {
+func (e *fakeRemote) leave(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.gone = err
 }
 
-func openElsewhere(t testing.TB) (*Client, *elsewhere) {
+func openFakeRemote(t testing.TB) (*Client, *fakeRemote) {
 	t.Helper()
-	e := &elsewhere{t: t, dir: t.TempDir(), id: "first"}
+	e := &fakeRemote{t: t, dir: t.TempDir(), id: "first"}
 	if err := e.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -142,15 +142,15 @@ func openElsewhere(t testing.TB) (*Client, *elsewhere) {
 	return c, e
 }
 
-// numbered is a line that tells its number.
-func numbered(i int) string { return fmt.Sprintf("%06d %s\n", i, strings.Repeat("x", 90)) }
+// numberedLine returns a line that contains its number.
+func numberedLine(i int) string { return fmt.Sprintf("%06d %s\n", i, strings.Repeat("x", 90)) }
 
-func TestARunElsewhere(t *testing.T) {
-	c, _ := openElsewhere(t)
+func TestRemoteRun(t *testing.T) {
+	c, _ := openFakeRemote(t)
 	for range 3 {
 		r := start(t, c, sh(`read line; echo "got $line"; echo why >&2; exit 3`))
 		write(t, r, "it\n")
-		if got := rest(t, r); got != "got it\n" {
+		if got := readRest(t, r); got != "got it\n" {
 			t.Errorf("it says %q", got)
 		}
 		await(t, "its end", r.Done())
@@ -166,9 +166,9 @@ func TestARunElsewhere(t *testing.T) {
 	}
 }
 
-// Programs elsewhere talk to tools of the client, each over a relay of its own, and again after the connection broke.
-func TestToolsForProgramsElsewhere(t *testing.T) {
-	c, e := openElsewhere(t)
+// Programs elsewhere use tools of the client, each over its own relay, and again after the connection broke.
+func TestRemoteTools(t *testing.T) {
+	c, e := openFakeRemote(t)
 	c.ServeTools(func(conn net.Conn) {
 		defer conn.Close()
 		for lines := bufio.NewScanner(conn); lines.Scan(); {
@@ -202,11 +202,11 @@ func TestToolsForProgramsElsewhere(t *testing.T) {
 	if got, err := hears.ReadString('\n'); err != nil || got != "you say still there\n" {
 		t.Errorf("after another one left: %q, %v", got, err)
 	}
-	e.cut()
+	e.disconnect()
 	if got, err := hears.ReadString('\n'); err == nil {
 		t.Errorf("after the connection broke it hears %q", got)
 	}
-	if _, err := c.List(t.Context()); err != nil { // connects again
+	if _, err := c.List(t.Context()); err != nil { // reconnects
 		t.Fatal(err)
 	}
 	three, _ := talk("three")
@@ -215,9 +215,9 @@ func TestToolsForProgramsElsewhere(t *testing.T) {
 	}
 }
 
-// While no client serves tools, a program is not connected: it tries again, where its first words would be lost.
-func TestAProgramElsewhereWaitsForTools(t *testing.T) {
-	c, e := openElsewhere(t)
+// While no client serves tools, a program cannot connect and tries again. Otherwise its first lines would be lost.
+func TestDialToolsWithoutAServer(t *testing.T) {
+	c, e := openFakeRemote(t)
 	r := start(t, c, sh("sleep 60"))
 	if conn, err := DialTools(t.Context(), e.dir); err == nil || conn != nil || err.Error() != errNoTools.Error() {
 		t.Errorf("it is connected to nobody: %v", err)
@@ -227,8 +227,8 @@ func TestAProgramElsewhereWaitsForTools(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeStartedElsewhere(t *testing.T) {
-	c, _ := openElsewhere(t)
+func TestRemoteStartErrors(t *testing.T) {
+	c, _ := openFakeRemote(t)
 	if _, err := c.Start(t.Context(), Spec{Path: "no-such-program-anywhere"}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a program that is not there: %v", err)
 	}
@@ -238,14 +238,15 @@ func TestWhatCannotBeStartedElsewhere(t *testing.T) {
 	if path, err := c.LookPath(t.Context(), "sh"); err != nil || !strings.HasSuffix(path, "/sh") {
 		t.Errorf("sh is %q, %v", path, err)
 	}
-	if _, err := c.Start(t.Context(), Spec{Path: "sh", Dir: "/no/such/dir"}); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := c.Start(t.Context(), Spec{Path: "sh", Dir: "/no/such/dir"}); err == nil ||
+		errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 	if _, err := c.Attach(t.Context(), "unknown", 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a run that is not there: %v", err)
 	}
 	r := start(t, c, sh(`echo four; cat`))
-	line(t, r)
+	readLine(t, r)
 	again := sh("true")
 	again.ID = r.ID()
 	if _, err := c.Start(t.Context(), again); !errors.Is(err, fs.ErrExist) {
@@ -253,16 +254,17 @@ func TestWhatCannotBeStartedElsewhere(t *testing.T) {
 	}
 }
 
-// Connections break again and again while an agent prints: not a byte is lost or comes twice.
+// Connections break repeatedly while an agent prints. No byte is lost or repeated.
 func TestBrokenConnectionsLoseNoOutput(t *testing.T) {
-	c, e := openElsewhere(t)
+	c, e := openFakeRemote(t)
 	const lines = 20000
-	r := start(t, c, sh(fmt.Sprintf(`i=0; while [ $i -lt %d ]; do printf '%%06d %s\n' $i; i=$((i+1)); done`, lines, strings.Repeat("x", 90))))
+	r := start(t, c, sh(fmt.Sprintf(`i=0; while [ $i -lt %d ]; do printf '%%06d %s\n' $i; i=$((i+1)); done`, lines,
+		strings.Repeat("x", 90))))
 	var got []byte
 	buf := make([]byte, 7000)
 	for n := 0; ; n++ {
 		if n%40 == 2 {
-			e.cut()
+			e.disconnect()
 		}
 		k, err := r.Stdout().Read(buf)
 		got = append(got, buf[:k]...)
@@ -274,7 +276,7 @@ func TestBrokenConnectionsLoseNoOutput(t *testing.T) {
 		}
 	}
 	for i := range lines {
-		want := numbered(i)
+		want := numberedLine(i)
 		if !bytes.HasPrefix(got, []byte(want)) {
 			t.Fatalf("line %d is %q", i, got[:min(len(got), 100)])
 		}
@@ -286,47 +288,48 @@ func TestBrokenConnectionsLoseNoOutput(t *testing.T) {
 	}
 }
 
-// Connections break again and again while an agent is written to: what it reads is neither lost nor there twice, and
-// what is asked during the break is answered.
+// Connections break repeatedly during writes to an agent. No input is lost or repeated, and requests during a break are
+// answered.
 func TestBrokenConnectionsLoseNoInputAndNoRequest(t *testing.T) {
-	c, e := openElsewhere(t)
+	c, e := openFakeRemote(t)
 	r := start(t, c, sh(`exec cat`))
 	var want strings.Builder
 	for i := range 9 {
 		if i%3 == 1 {
-			e.cut()
+			e.disconnect()
 		}
 		turn := strconv.Itoa(i)
 		if err := r.Limit(t.Context(), Limits{Grace: time.Duration(i+1) * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		if i%3 == 2 {
-			e.cut()
+			e.disconnect()
 		}
-		write(t, r, numbered(i))
-		want.WriteString(numbered(i))
-		if info, err := r.Inspect(t.Context()); err != nil || info.InputEnd != int64(want.Len()) || info.Limits.Grace != time.Duration(i+1)*time.Second || !info.Attached {
+		write(t, r, numberedLine(i))
+		want.WriteString(numberedLine(i))
+		if info, err := r.Inspect(t.Context()); err != nil || info.InputEnd != int64(want.Len()) ||
+			info.Limits.Grace != time.Duration(i+1)*time.Second || !info.Attached {
 			t.Fatalf("turn %s: %+v, %v", turn, info, err)
 		}
 	}
-	e.cut()
+	e.disconnect()
 	if err := r.Stdin().Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := rest(t, r); got != want.String() {
+	if got := readRest(t, r); got != want.String() {
 		t.Errorf("%d bytes came, want %d, or others", len(got), want.Len())
 	}
 }
 
-// Who asks while there is no connection waits for one, for as long as it may.
+// A request without a connection waits for one, at most until its context ends.
 func TestARequestWaitsForTheConnection(t *testing.T) {
-	c, e := openElsewhere(t)
+	c, e := openFakeRemote(t)
 	r := start(t, c, sh(`exec cat`))
 	e.leave(errors.New("no way there"))
-	e.cut()
+	e.disconnect()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := r.Inspect(ctx); err == nil || ctx.Err() == nil { // the error may be that of the last try
+	if _, err := r.Inspect(ctx); err == nil || ctx.Err() == nil { // the error may be from the last attempt
 		t.Errorf("with no way there: %v", err)
 	}
 	written := make(chan error, 1)
@@ -335,7 +338,7 @@ func TestARequestWaitsForTheConnection(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Error(err)
 	}
-	if got := line(t, r); got != "hello" {
+	if got := readLine(t, r); got != "hello" {
 		t.Errorf("it read %q", got)
 	}
 	if err := r.Interrupt(); err != nil {
@@ -344,25 +347,25 @@ func TestARequestWaitsForTheConnection(t *testing.T) {
 	await(t, "its end", r.Done())
 }
 
-// A runner that is killed is started again, and the turn goes on. What was orphaned meanwhile is ended with the run.
-func TestARunnerElsewhereIsKilled(t *testing.T) {
-	c, _ := openElsewhere(t)
+// A killed runner is restarted, and the turn continues. Processes that were orphaned meanwhile are ended with the run.
+func TestKilledRemoteRunnerIsRestarted(t *testing.T) {
+	c, _ := openFakeRemote(t)
 	r := start(t, c, sh(escape+`echo ready; while read line; do echo "got $line"; done; echo bye`))
-	id, ok := proctree.LookUp(number(t, line(t, r)))
-	if line(t, r) != "ready" || !ok {
+	id, ok := proctree.LookUp(number(t, readLine(t, r)))
+	if readLine(t, r) != "ready" || !ok {
 		t.Fatal("no process escaped")
 	}
 	for range 2 {
-		kill9(t, c)
+		killRunner(t, c)
 		write(t, r, "more\n")
-		if got := line(t, r); got != "got more" {
+		if got := readLine(t, r); got != "got more" {
 			t.Errorf("%q", got)
 		}
 	}
 	if err := r.Stdin().Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := rest(t, r); got != "bye\n" {
+	if got := readRest(t, r); got != "bye\n" {
 		t.Errorf("%q", got)
 	}
 	await(t, "its end", r.Done())
@@ -370,13 +373,13 @@ func TestARunnerElsewhereIsKilled(t *testing.T) {
 	eventually(t, "what escaped is ended", func() bool { return !id.Running() })
 }
 
-// An environment that is gone for good is an error that says so, at once; its runs count as ended.
-func TestAnEnvironmentThatIsGone(t *testing.T) {
-	c, e := openElsewhere(t)
+// An environment that no longer exists is reported immediately, and its runs count as ended.
+func TestMissingEnvironment(t *testing.T) {
+	c, e := openFakeRemote(t)
 	r := start(t, c, sh(`echo ready; exec sleep 600`))
-	line(t, r)
+	readLine(t, r)
 	e.leave(errors.Join(errors.New("a user removed it"), ErrNoEnvironment))
-	e.cut()
+	e.disconnect()
 	var lost *LostEnvironmentError
 	if _, err := io.ReadAll(r.Stdout()); !errors.As(err, &lost) || !errors.Is(err, ErrNoEnvironment) {
 		t.Errorf("its output ends with %v", err)
@@ -393,17 +396,17 @@ func TestAnEnvironmentThatIsGone(t *testing.T) {
 	}
 }
 
-// Where nothing can be started to reach the runner, a stop starts the environment anew.
-func TestAStopWhereNothingCanBeStarted(t *testing.T) {
-	c, e := openElsewhere(t)
+// If no process can be started to reach the runner, Stop restarts the environment.
+func TestStopRestartsAFullEnvironment(t *testing.T) {
+	c, e := openFakeRemote(t)
 	spec := sh(`trap '' TERM; echo ready; while :; do sleep 600; done`)
 	spec.Limits.Grace = 100 * time.Millisecond
 	r := start(t, c, spec)
-	line(t, r)
+	readLine(t, r)
 	e.mu.Lock()
 	e.crowded = true
 	e.mu.Unlock()
-	e.cut()
+	e.disconnect()
 	stop(t, r, time.Second)
 	if e.restarts != 1 {
 		t.Errorf("it was started anew %d times", e.restarts)
@@ -411,19 +414,19 @@ func TestAStopWhereNothingCanBeStarted(t *testing.T) {
 	await(t, "its end", r.Done())
 }
 
-// An environment that is told to end ends its agents first, and says how.
-func TestAnEnvironmentEnds(t *testing.T) {
-	c, e := openElsewhere(t)
+// An environment that must stop ends its agents first and reports how they ended.
+func TestStoppingEnvironmentEndsItsAgents(t *testing.T) {
+	c, e := openFakeRemote(t)
 	spec := sh(`trap '' TERM; echo ready; while :; do sleep 600; done`)
 	spec.Limits.Grace = 100 * time.Millisecond
 	r := start(t, c, spec)
-	line(t, r)
+	readLine(t, r)
 	e.stop()
 	await(t, "its end", r.Done())
 	if got := r.Exit(); got.By != ByTerminated {
 		t.Errorf("%+v", got)
 	}
-	if left := alive(t, r.ID()); len(left) > 0 {
+	if left := processesOfRun(t, r.ID()); len(left) > 0 {
 		t.Errorf("%v run", left)
 	}
 	if err := e.start(); err != nil {
@@ -431,13 +434,13 @@ func TestAnEnvironmentEnds(t *testing.T) {
 	}
 }
 
-// A client brings its own build of the runner along. Runs live on under it.
-func TestAnUpgradeElsewhere(t *testing.T) {
-	c, e := openElsewhere(t)
+// A client upgrades the runner to its own build. Runs continue.
+func TestRemoteUpgrade(t *testing.T) {
+	c, e := openFakeRemote(t)
 	r := start(t, c, sh(`echo ready; read line; echo "got $line"; exit 7`))
-	line(t, r)
+	readLine(t, r)
 	before, _ := runnerOf(c)
-	next := OpenRemote(&elsewhere{t: t, dir: e.dir, id: "second", path: self(t)[0]})
+	next := OpenRemote(&fakeRemote{t: t, dir: e.dir, id: "second", path: runnerCommand(t)[0]})
 	defer next.Close()
 	if err := next.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
@@ -451,22 +454,22 @@ func TestAnUpgradeElsewhere(t *testing.T) {
 		t.Errorf("%+v, %v", hello, err)
 	}
 	write(t, r, "it\n")
-	if got := rest(t, r); got != "got it\n" || r.Exit() != (Exit{Known: true, Code: 7}) {
+	if got := readRest(t, r); got != "got it\n" || r.Exit() != (Exit{Known: true, Code: 7}) {
 		t.Errorf("%q, %+v", got, r.Exit())
 	}
 }
 
-// The kernel is to take an agent and what carries connections for want of memory before the runner.
-func TestARunnerElsewhereIsTheLastToStarve(t *testing.T) {
+// If memory is short, the kernel kills agents and connection processes before the runner.
+func TestRemoteRunnerIsTheLastToBeOOMKilled(t *testing.T) {
 	adj := func(pid int) int {
 		t.Helper()
 		return number(t, readFile(t, fmt.Sprintf("/proc/%d/oom_score_adj", pid)))
 	}
 	own := adj(os.Getpid())
-	want := min(own+expendableBy, oomMost)
-	c, e := openElsewhere(t)
-	r := start(t, c, sh(`cat /proc/self/oom_score_adj; sleep 600`)) // as its child has it
-	if got := number(t, line(t, r)); got != want || adj(r.PID()) != want {
+	want := min(own+expendableBy, maxOOMScoreAdj)
+	c, e := openFakeRemote(t)
+	r := start(t, c, sh(`cat /proc/self/oom_score_adj; sleep 600`)) // the child's value
+	if got := number(t, readLine(t, r)); got != want || adj(r.PID()) != want {
 		t.Errorf("what the agent started has %d, the agent %d, want %d", got, adj(r.PID()), want)
 	}
 	id, _ := runnerOf(c)
@@ -481,10 +484,10 @@ func TestARunnerElsewhereIsTheLastToStarve(t *testing.T) {
 }
 
 // Two clients read the same output as it grows.
-func TestTwoReadElsewhere(t *testing.T) {
-	c, e := openElsewhere(t)
+func TestTwoRemoteReaders(t *testing.T) {
+	c, e := openFakeRemote(t)
 	r := start(t, c, sh(`echo first; while read line; do echo "got $line"; done`))
-	other := OpenRemote(&elsewhere{t: t, dir: e.dir})
+	other := OpenRemote(&fakeRemote{t: t, dir: e.dir})
 	defer other.Close()
 	q, err := other.Follow(t.Context(), r.ID(), 0)
 	if err != nil {
@@ -492,34 +495,34 @@ func TestTwoReadElsewhere(t *testing.T) {
 	}
 	for _, want := range []string{"first", "got 1", "got 2", "got 3"} {
 		for _, run := range []*Run{r, q} {
-			if got := line(t, run); got != want {
+			if got := readLine(t, run); got != want {
 				t.Errorf("%q", got)
 			}
 		}
-		write(t, r, nextOf(want)+"\n")
+		write(t, r, nextLine(want)+"\n")
 	}
 }
 
-// nextOf is what to write after a line.
-func nextOf(line string) string {
+// nextLine returns the line to write after a line.
+func nextLine(line string) string {
 	n, _ := strconv.Atoi(strings.TrimPrefix(line, "got "))
 	return strconv.Itoa(n + 1)
 }
 
-// A client that takes no bytes any more does not keep the end of an agent from others.
-func TestAClientThatHangs(t *testing.T) {
-	c, e := openElsewhere(t)
+// A client that accepts no more data does not prevent other clients from learning about the end of an agent.
+func TestHangingClientDoesNotBlockOthers(t *testing.T) {
+	c, e := openFakeRemote(t)
 	const size = 4 << 20
 	r := start(t, c, sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; read line; exit 3`, size)))
 	if _, err := io.ReadFull(r.Stdout(), make([]byte, size)); err != nil {
 		t.Fatal(err)
 	}
-	stuck := OpenRemote(&elsewhere{t: t, dir: e.dir})
+	stuck := OpenRemote(&fakeRemote{t: t, dir: e.dir})
 	l, err := stuck.connect(t.Context(), AsIs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.mu.Lock() // who receives hangs
+	l.mu.Lock() // blocks the receiver
 	defer func() {
 		l.mu.Unlock()
 		if err := stuck.Close(); err != nil {
@@ -527,14 +530,14 @@ func TestAClientThatHangs(t *testing.T) {
 		}
 	}()
 	for range 32 {
-		if err := l.send(request{Op: opPull, Run: r.ID(), Length: mostPulled}, nil); err != nil {
+		if err := l.send(request{Op: opPull, Run: r.ID(), Length: maxPull}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // the answers are on their way
+	time.Sleep(100 * time.Millisecond) // replies are being sent
 	write(t, r, "go\n")
 	await(t, "its end", r.Done())
-	if got := rest(t, r); got != "" || r.Exit() != (Exit{Known: true, Code: 3}) {
+	if got := readRest(t, r); got != "" || r.Exit() != (Exit{Known: true, Code: 3}) {
 		t.Errorf("%q, %+v", got, r.Exit())
 	}
 	stop(t, r, 0)

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// ErrDetached is what a Run gives after Detach.
+// ErrDetached is returned by methods of a Run after Detach.
 var ErrDetached = errors.New("detached from the run")
 
-// LostError says that the bytes of [From, To) of a run's output cannot be had any more.
+// LostError means that the output in [From, To) is no longer available.
 type LostError struct {
 	From    int64 `json:"from"`
 	To      int64 `json:"to"`
-	Damaged bool  `json:"damaged,omitempty"` // the agent removed them, and its output goes on at From
+	Damaged bool  `json:"damaged,omitempty"` // the agent truncated its output, which continues at From
 }
 
 func (e *LostError) Error() string {
 	return fmt.Sprintf("output from %d to %d of the run is lost", e.From, e.To)
 }
 
-// next is the offset to read on from.
+// next returns the offset at which to continue reading.
 func (e *LostError) next() int64 {
 	if e.Damaged {
 		return e.From
@@ -36,13 +36,13 @@ func (e *LostError) next() int64 {
 
 const (
 	requestWait = 5 * time.Second
-	// stopSlack is how long beyond its grace a stop may take before it counts as unanswered.
+	// stopSlack is how long beyond its grace period a stop may take.
 	stopSlack = 8 * time.Second
-	// wholeInput is how much of one Write reaches the agent as a whole or not at all.
+	// wholeInput is how much of a Write reaches the agent completely or not at all.
 	wholeInput = 1 << 20
 )
 
-// runPhase is what a client knows of a run's end.
+// runPhase is what a client knows about a run's end.
 type runPhase int
 
 // The phases of a run at a client.
@@ -52,119 +52,121 @@ const (
 	runEnded           // the end of the output is known
 )
 
-// Run is a client's hold on one run. Every Run ends in Detach. Methods are safe for concurrent
-// use; Stdout has one reader.
+// Run is a client's handle of one run. The caller must Detach it. Methods are safe for concurrent use; one goroutine
+// may read Stdout.
 type Run struct {
 	c    *Client
 	info Info
 	in   runInput
 	out  *Output
 
-	life  context.Context // over when it is detached from
-	leave context.CancelFunc
-	done  chan struct{}
-	ended chan struct{} // closed when it reaches the phase runEnded
-
-	mu sync.Mutex
-	runEnd
+	ctx    context.Context // done after Detach
+	cancel context.CancelFunc
+	end    runEnd
 }
 
-// runEnd is what a client knows of the end of a run.
+// runEnd is what a client knows about the end of a run. Safe for concurrent use.
 type runEnd struct {
+	done  chan struct{}
+	ended chan struct{} // closed at the start of phase runEnded
+
+	mu     sync.Mutex
 	phase  runPhase
 	status Status
-	stderr string // its tail, as it was told with the status
-	lost   error  // why nothing more can be learned
+	stderr string // tail of standard error, which the runner sent with the status
+	lost   error  // set if the end will never be known
 }
 
 func newRun(c *Client, info Info, offset int64) (r *Run, err error) {
-	r = &Run{c: c, info: info, done: make(chan struct{}), ended: make(chan struct{})}
-	r.life, r.leave = context.WithCancel(c.life)
+	r = &Run{c: c, info: info, end: runEnd{done: make(chan struct{}), ended: make(chan struct{})}}
+	r.ctx, r.cancel = context.WithCancel(c.ctx)
 	r.in = runInput{run: r, sent: info.InputEnd}
 	if r.out, err = c.newOutput(r, offset); err != nil {
-		r.leave()
+		r.cancel()
 	}
 	return r, err
 }
 
-// ID names the run.
+// ID returns the run's ID.
 func (r *Run) ID() string { return r.info.ID }
 
-// PID is the agent's process id.
+// PID returns the agent's process ID.
 func (r *Run) PID() int { return r.info.PID }
 
-// Info is what was known when this client attached.
+// Info returns the state of the run when this client attached.
 func (r *Run) Info() Info { return r.info }
 
-// Stdin writes to the agent. A Write returns when the kernel has all of it for the agent; up to a megabyte arrives as a whole
-// or, when this client dies on the way, not at all. A Write outlives the death of the runner, unless it was cut off by that.
-// Writes to a dead agent fail. Close gives the agent end of file.
+// Stdin writes to the agent. A Write returns when the kernel has all of it for the agent. Up to a megabyte arrives
+// completely or, if this client dies meanwhile, not at all. A Write survives the death of the runner, unless that
+// interrupted it. Writes to a dead agent fail. Close sends end of file to the agent.
 func (r *Run) Stdin() io.WriteCloser { return &r.in }
 
-// Stdout reads what the agent prints, from the offset this client attached at. It gives *LostError once
-// where output is missing and can be read on, and io.EOF at the end, which comes shortly after the agent's
-// exit even when something it started writes on. After Detach it gives ErrDetached, and *LostEnvironmentError where the
-// runner cannot be reached any more.
+// Stdout reads the agent's output, from the offset at which this client attached. It returns *LostError once if output
+// is missing; the next read continues after it. It returns io.EOF at the end, shortly after the agent's exit even if a
+// process that the agent started continues to write. It returns ErrDetached after Detach, and *LostEnvironmentError if
+// the runner is unreachable.
 func (r *Run) Stdout() *Output { return r.out }
 
-// Offset is how many bytes of the output were read or lost, from its very beginning: what to give to Attach.
+// Offset returns the position in the output up to which it was read or lost. Attach accepts it to continue there.
 func (r *Run) Offset() int64 { return r.out.position() }
 
-// StderrTail is the last few kilobytes of standard error so far; after Detach, of an agent that had ended.
+// StderrTail returns the last few kilobytes of standard error so far. After Detach it only returns that of an agent
+// that had ended.
 func (r *Run) StderrTail() string {
-	r.mu.Lock()
-	known, text := r.phase > runLive || r.life.Err() != nil, r.stderr
-	r.mu.Unlock()
+	r.end.mu.Lock()
+	known, text := r.end.phase > runLive || r.ctx.Err() != nil, r.end.stderr
+	r.end.mu.Unlock()
 	if known {
 		return text
 	}
-	ctx, cancel := context.WithTimeout(r.life, requestWait)
+	ctx, cancel := context.WithTimeout(r.ctx, requestWait)
 	defer cancel()
-	answer, _ := r.ask(ctx, request{Op: opStderr}) // what cannot be had is empty
+	answer, _ := r.ask(ctx, request{Op: opStderr}) // on failure, the tail is empty
 	return answer.Stderr
 }
 
-// Done is closed when the agent exited and Exit is valid.
-func (r *Run) Done() <-chan struct{} { return r.done }
+// Done is closed when the agent has exited and Exit is valid.
+func (r *Run) Done() <-chan struct{} { return r.end.done }
 
-// Exit is how the agent ended; valid after Done.
+// Exit returns how the agent ended. It is valid after Done.
 func (r *Run) Exit() Exit { return r.Status().Exit }
 
-// Status is Exit and what belongs to it; valid after Done, and complete after the end of Stdout as well.
+// Status returns Exit and related data. It is valid after Done, and complete after the end of Stdout.
 func (r *Run) Status() Status {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.status
+	r.end.mu.Lock()
+	defer r.end.mu.Unlock()
+	return r.end.status
 }
 
-func (r *Run) at() runPhase {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.phase
+// hasEnded reports whether the end of the output is known.
+func (e *runEnd) hasEnded() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.phase == runEnded
 }
 
-// outputEnd is where the output ends, once that is known.
+// outputEnd returns the end of the output. It is valid in phase runEnded.
 func (r *Run) outputEnd() int64 { return r.Status().OutputEnd }
 
-// finish takes what is known of the end, and the tail of standard error.
-func (r *Run) finish(status Status, stderr string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.phase == runEnded {
+// finish records the end of the run, or a part of it.
+func (e *runEnd) finish(status Status, stderr string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.phase == runEnded {
 		return
 	}
-	if r.phase == runLive {
-		close(r.done)
+	if e.phase == runLive {
+		close(e.done)
 	}
-	r.status, r.phase, r.stderr = status, runExited, stderr
+	e.status, e.phase, e.stderr = status, runExited, stderr
 	if status.Ended {
-		r.phase = runEnded
-		close(r.ended)
+		e.phase = runEnded
+		close(e.ended)
 	}
 }
 
-// When is when the output at an offset was printed, of what was printed before this client attached: to some 100 ms, or to
-// a thousandth of the time it all took. Zero when it was not printed by then.
+// When returns when the output at an offset was printed, with an error of about 100 ms or a thousandth of the run's
+// duration. It returns the zero time for output that was printed after this client attached.
 func (r *Run) When(offset int64) time.Time {
 	t := r.info.Times
 	if offset < 0 || offset >= r.info.OutputEnd {
@@ -177,7 +179,8 @@ func (r *Run) When(offset int64) time.Time {
 	return time.UnixMicro(t[2*n-1])
 }
 
-// Interrupt sends SIGINT to the agent's process group. An agent that exited gives an error matching os.ErrProcessDone.
+// Interrupt sends SIGINT to the agent's process group. It returns an error matching os.ErrProcessDone if the agent has
+// exited.
 func (r *Run) Interrupt() error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestWait)
 	defer cancel()
@@ -194,13 +197,13 @@ func (r *Run) Interrupt() error {
 	return nil
 }
 
-// ask does a request about the run that may be done twice.
+// ask sends an idempotent request about the run.
 func (r *Run) ask(ctx context.Context, q request) (reply, error) {
 	q.Run = r.ID()
 	return r.c.ask(ctx, q, AsIs)
 }
 
-// Limit replaces the limits; MaxAge counts anew then. It returns when the runner knows.
+// Limit replaces the limits, and MaxAge counts from now. It returns once the runner has stored them.
 func (r *Run) Limit(ctx context.Context, l Limits) error {
 	if _, err := r.ask(ctx, request{Op: opLimits, Limits: &l}); err != nil {
 		return fmt.Errorf("limit run %s: %w", r.ID(), err)
@@ -208,7 +211,7 @@ func (r *Run) Limit(ctx context.Context, l Limits) error {
 	return nil
 }
 
-// Inspect is what is known now.
+// Inspect returns the current state of the run.
 func (r *Run) Inspect(ctx context.Context) (Info, error) {
 	answer, err := r.ask(ctx, request{Op: opLookUp})
 	if err != nil {
@@ -217,8 +220,8 @@ func (r *Run) Inspect(ctx context.Context) (Info, error) {
 	return *answer.Info, nil
 }
 
-// Forget frees the output before offset, and standard error; who asks for that output later gets *LostError. Offsets stay as
-// they are. Output that this client has not read is never freed.
+// Forget frees the output before offset, and standard error. A later reader of that output gets *LostError. Offsets do
+// not change. Forget never frees output that this client has not read.
 func (r *Run) Forget(ctx context.Context, offset int64) error {
 	if _, err := r.ask(ctx, request{Op: opForget, Offset: min(offset, r.Offset())}); err != nil {
 		return fmt.Errorf("forget output of run %s: %w", r.ID(), err)
@@ -226,12 +229,12 @@ func (r *Run) Forget(ctx context.Context, offset int64) error {
 	return nil
 }
 
-// Stop ends the agent and every descendant: TERM, grace, KILL, reap, look again. It returns when none is
-// left, and at once when none was. When ctx is done the grace is over. Idempotent; it works after the agent
-// exited and after Detach.
+// Stop ends the agent and all its descendants: SIGTERM, the grace period, SIGKILL, and a final check. It returns when
+// no process is left. If ctx ends, so does the grace period. It works after the agent's exit and after Detach, and a
+// second Stop has no effect.
 func (r *Run) Stop(ctx context.Context, grace time.Duration) error {
 	err := r.stop(ctx, grace)
-	if errors.Is(err, syscall.ENOENT) { // collected, and nothing is collected that lives
+	if errors.Is(err, syscall.ENOENT) { // the run was collected, so nothing of it runs
 		err = nil
 	}
 	if err != nil {
@@ -253,7 +256,8 @@ func (r *Run) stop(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// Detach leaves the run as it is, agent and all, and forgets it. Reads end with ErrDetached. Idempotent.
+// Detach releases the run without changing it; the agent continues. Reads return ErrDetached. A second Detach has no
+// effect.
 func (r *Run) Detach() {
 	r.c.mu.Lock()
 	held, l := r.c.runs[r], r.c.link
@@ -262,9 +266,9 @@ func (r *Run) Detach() {
 	if !held {
 		return
 	}
-	r.leave()
+	r.cancel()
 	if l != nil {
-		_ = l.send(request{Op: opDetach, Run: r.ID()}, nil) // a broken connection owns nothing
+		_ = l.send(request{Op: opDetach, Run: r.ID()}, nil) // a broken connection owns no run
 	}
 	r.out.from.close()
 }
@@ -273,14 +277,14 @@ func (r *Run) Detach() {
 type runInput struct {
 	run *Run
 
-	mu   sync.Mutex // one write after the other
-	sent int64      // from the agent's beginning on
+	mu   sync.Mutex // held during a write
+	sent int64      // bytes sent since the agent started
 }
 
 func (i *runInput) Write(p []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.run.out.from.stir()
+	i.run.out.from.noteActivity()
 	for written := 0; ; {
 		part := p[written:min(written+wholeInput, len(p))]
 		if err := i.send(part); err != nil {
@@ -294,26 +298,27 @@ func (i *runInput) Write(p []byte) (int, error) {
 	}
 }
 
-// send writes what arrives as a whole or not at all. After a broken connection the runner says whether it did.
+// send writes a part that arrives completely or not at all. If the connection breaks, it asks the runner whether the
+// part arrived.
 func (i *runInput) send(part []byte) error {
 	r, c := i.run, i.run.c
 	for {
 		select {
-		case <-r.done:
+		case <-r.end.done:
 			return os.ErrProcessDone
-		case <-r.life.Done():
+		case <-r.ctx.Done():
 			return ErrDetached
 		default:
 		}
-		l, err := c.reach(c.life, AsIs)
+		l, err := c.reach(c.ctx, AsIs)
 		if err != nil {
 			return err
 		}
-		_, err = l.ask(c.life, request{Op: opWrite, Run: r.ID()}, part)
-		if !errors.Is(err, ErrGone) || c.life.Err() != nil {
+		_, err = l.ask(c.ctx, request{Op: opWrite, Run: r.ID()}, part)
+		if !errors.Is(err, ErrGone) || c.ctx.Err() != nil {
 			return err
 		}
-		answer, err := r.ask(c.life, request{Op: opLookUp})
+		answer, err := r.ask(c.ctx, request{Op: opLookUp})
 		switch {
 		case err != nil:
 			return err
@@ -328,10 +333,10 @@ func (i *runInput) send(part []byte) error {
 func (i *runInput) Close() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.run.life.Err() != nil {
+	if i.run.ctx.Err() != nil {
 		return ErrDetached
 	}
-	ctx, cancel := context.WithTimeout(i.run.c.life, requestWait)
+	ctx, cancel := context.WithTimeout(i.run.c.ctx, requestWait)
 	defer cancel()
 	if _, err := i.run.ask(ctx, request{Op: opCloseInput}); err != nil {
 		return fmt.Errorf("close standard input of run %s: %w", i.run.ID(), err)

@@ -20,11 +20,11 @@ import (
 	"ductor/internal/proctree"
 )
 
-func TestAnAgentTalks(t *testing.T) {
+func TestInputAndOutput(t *testing.T) {
 	c := open(t)
 	r := start(t, c, sh(`read line; echo "got $line"; echo oops >&2; exit 3`))
 	write(t, r, "hello\n")
-	if got := rest(t, r); got != "got hello\n" {
+	if got := readRest(t, r); got != "got hello\n" {
 		t.Errorf("%q", got)
 	}
 	await(t, "done", r.Done())
@@ -49,7 +49,7 @@ func TestAnAgentTalks(t *testing.T) {
 	}
 }
 
-func TestInputHasAnEnd(t *testing.T) {
+func TestCloseStdin(t *testing.T) {
 	r := start(t, open(t), sh(`cat; echo done`))
 	text := bytes.Repeat([]byte("0123456789abcdef"), 3<<16)
 	var sent sync.WaitGroup
@@ -59,16 +59,18 @@ func TestInputHasAnEnd(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if got := rest(t, r); got != string(text)+"done\n" {
+	if got := readRest(t, r); got != string(text)+"done\n" {
 		t.Errorf("%d bytes of %d", len(got), len(text))
 	}
 	sent.Wait()
 }
 
-// What no program is told of its surroundings.
-func TestAnAgentHasNothingOfOurs(t *testing.T) {
-	r := start(t, open(t), sh(`ls -l /proc/self/fd >&2; ls /proc/self/fd | wc -l; ulimit -Sn; cat /proc/$$/status | grep -c 'SigBlk:.0000000000000000'; ps -o sid= -p $$`))
-	out := strings.Fields(rest(t, r))
+// An agent inherits no descriptors, limits, signals or session of ductor.
+func TestAgentInheritsNothing(t *testing.T) {
+	r := start(t, open(t),
+		sh(`ls -l /proc/self/fd >&2; ls /proc/self/fd | wc -l; ulimit -Sn
+			cat /proc/$$/status | grep -c 'SigBlk:.0000000000000000'; ps -o sid= -p $$`))
+	out := strings.Fields(readRest(t, r))
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
@@ -81,7 +83,7 @@ func TestAnAgentHasNothingOfOurs(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeStarted(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	c := open(t)
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script")
@@ -111,8 +113,8 @@ func TestWhatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// A runner that dies loses exit codes alone: what is printed meanwhile, input, the tree and the deadline stay.
-func TestARunnerIsKilled(t *testing.T) {
+// A runner that dies loses only exit codes: output, input, the process tree and the deadline survive.
+func TestAgentsSurviveAKilledRunner(t *testing.T) {
 	for _, grouped := range []bool{true, false} {
 		t.Run(fmt.Sprintf("grouped %v", grouped), func(t *testing.T) {
 			o := Options{}
@@ -120,18 +122,21 @@ func TestARunnerIsKilled(t *testing.T) {
 				o = withoutGroups(t)
 			}
 			c := reopen(t, t.TempDir(), o)
-			r := start(t, c, sh(`i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo $i; sleep 0.005; done; while read line; do echo "got $line"; done; echo bye`))
+			r := start(t, c,
+				sh(`i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo $i; sleep 0.005; done
+		while read line; do echo "got $line"; done; echo bye`))
 			write(t, r, "one\n")
-			line(t, r)
+			readLine(t, r)
 			for range 3 {
-				kill9(t, c)
+				killRunner(t, c)
 				write(t, r, "more\n")
 			}
 			if err := r.Stdin().Close(); err != nil {
 				t.Fatal(err)
 			}
-			lines := strings.Fields(strings.ReplaceAll(rest(t, r), "got ", ""))
-			if len(lines) != 399+4+1 || lines[398] != "400" || lines[399] != "one" || lines[402] != "more" || lines[403] != "bye" {
+			lines := strings.Fields(strings.ReplaceAll(readRest(t, r), "got ", ""))
+			if len(lines) != 399+4+1 || lines[398] != "400" || lines[399] != "one" || lines[402] != "more" ||
+				lines[403] != "bye" {
 				t.Errorf("%d lines, the last %v", len(lines), lines[max(0, len(lines)-6):])
 			}
 			await(t, "done", r.Done())
@@ -143,19 +148,21 @@ func TestARunnerIsKilled(t *testing.T) {
 	}
 }
 
-// withoutGroups starts runners that can have no control group, because nothing of them is mounted.
+// withoutGroups returns options for runners without control groups, because the cgroup file system is not mounted for
+// them.
 func withoutGroups(t *testing.T) Options {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("this needs root")
 	}
-	needs(t, "mount", "/usr/bin/unshare")
-	own := self(t)
-	return Options{Command: append([]string{"/usr/bin/unshare", "-m", "sh", "-c", `mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@"`}, own...), Program: own[0]}
+	requirePrograms(t, "mount", "/usr/bin/unshare")
+	own := runnerCommand(t)
+	return Options{Command: append([]string{"/usr/bin/unshare", "-m", "sh", "-c",
+		`mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@"`}, own...), Program: own[0]}
 }
 
-// needs skips a test if a program that it uses is not installed.
-func needs(t *testing.T, programs ...string) {
+// requirePrograms skips a test if one of the programs is not installed.
+func requirePrograms(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, program := range programs {
 		if _, err := exec.LookPath(program); err != nil {
@@ -164,7 +171,7 @@ func needs(t *testing.T, programs ...string) {
 	}
 }
 
-// escape leaves group, session and parent, and takes no mark along.
+// escape leaves group, session and parent, and drops the mark.
 const escape = `env -i PATH="$PATH" setsid sh -c 'sleep 600 >/dev/null 2>&1 & echo $!' & wait; `
 
 func TestNothingEscapes(t *testing.T) {
@@ -172,7 +179,7 @@ func TestNothingEscapes(t *testing.T) {
 		for how, end := range map[string]func(t *testing.T, c *Client, r *Run){
 			"stop": func(t *testing.T, c *Client, r *Run) { stop(t, r, time.Second) },
 			"stop after the runner was killed": func(t *testing.T, c *Client, r *Run) {
-				kill9(t, c)
+				killRunner(t, c)
 				stop(t, r, time.Second)
 			},
 			"stop after the agent was killed": func(t *testing.T, c *Client, r *Run) {
@@ -196,11 +203,11 @@ func TestNothingEscapes(t *testing.T) {
 				}
 				c := reopen(t, t.TempDir(), o)
 				r := start(t, c, sh(escape+`echo ready; exec sleep 600`))
-				id, ok := proctree.LookUp(number(t, line(t, r)))
-				if line(t, r) != "ready" || !ok {
+				id, ok := proctree.LookUp(number(t, readLine(t, r)))
+				if readLine(t, r) != "ready" || !ok {
 					t.Fatal("no process escaped")
 				}
-				eventually(t, "its mark is wiped", func() bool { return len(alive(t, r.ID())) == 1 })
+				eventually(t, "its mark is wiped", func() bool { return len(processesOfRun(t, r.ID())) == 1 })
 				end(t, c, r)
 				if id.Running() {
 					_ = id.Signal(unix.SIGKILL)
@@ -211,10 +218,10 @@ func TestNothingEscapes(t *testing.T) {
 	}
 }
 
-func TestAStopSaysWhoEndedIt(t *testing.T) {
+func TestExitNamesWhoEndedTheAgent(t *testing.T) {
 	c := open(t)
 	r := start(t, c, sh(`trap '' TERM; echo ready; while :; do sleep 600; done`))
-	line(t, r)
+	readLine(t, r)
 	stop(t, r, 50*time.Millisecond)
 	if got := r.Exit(); got != (Exit{Known: true, Code: -9, Signal: true, By: ByStop}) {
 		t.Errorf("%+v", got)
@@ -222,7 +229,7 @@ func TestAStopSaysWhoEndedIt(t *testing.T) {
 	stop(t, r, time.Hour)
 }
 
-func TestLimitsHoldWithNoClient(t *testing.T) {
+func TestLimitsWithoutAClient(t *testing.T) {
 	dir := t.TempDir()
 	c := reopen(t, dir, Options{})
 	for name, tc := range map[string]struct {
@@ -237,9 +244,9 @@ func TestLimitsHoldWithNoClient(t *testing.T) {
 				spec := sh(`echo ready; sleep 600`)
 				spec.Limits = tc.limits
 				r := start(t, c, spec)
-				line(t, r)
+				readLine(t, r)
 				if killed {
-					kill9(t, c)
+					killRunner(t, c)
 				}
 				r.Detach()
 				eventually(t, "its end", func() bool {
@@ -259,14 +266,14 @@ func TestLimitsHoldWithNoClient(t *testing.T) {
 	}
 }
 
-func TestAClientTakesUpWhatAnotherLeft(t *testing.T) {
+func TestAttachAfterAnotherClient(t *testing.T) {
 	dir := t.TempDir()
 	c := reopen(t, dir, Options{})
 	spec := sh(`while read line; do echo "got $line"; done; echo bye; exit 4`)
 	spec.Labels = map[string]string{"for": "a turn"}
 	r := start(t, c, spec)
 	write(t, r, "one\n")
-	line(t, r)
+	readLine(t, r)
 	write(t, r, "two\n")
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -285,31 +292,30 @@ func TestAClientTakesUpWhatAnotherLeft(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 	q := attach(t, next, r.ID(), 8)
-	if got := line(t, q); got != "got two" {
+	if got := readLine(t, q); got != "got two" {
 		t.Errorf("%q", got)
 	}
-	if at := q.When(12); time.Since(at) > time.Minute { // also where the runner had not looked yet
+	if at := q.When(12); time.Since(at) > time.Minute { // even if the runner had not checked yet
 		t.Errorf("it was said at %s", at)
 	}
 	write(t, q, "three\n")
 	if err := q.Stdin().Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := rest(t, q); got != "got three\nbye\n" || q.Exit() != (Exit{Known: true, Code: 4}) {
+	if got := readRest(t, q); got != "got three\nbye\n" || q.Exit() != (Exit{Known: true, Code: 4}) {
 		t.Errorf("%q, %+v", got, q.Exit())
 	}
 }
 
-// A grandchild that keeps the output open does not keep the end from being read.
-// A runner that no client uses leaves when nothing runs, and stays as long as something does.
-func TestARunnerWithoutClientAndAgentLeaves(t *testing.T) {
+// A runner without clients exits if nothing runs, and stays while an agent runs.
+func TestIdleRunnerExits(t *testing.T) {
 	first := open(t)
 	runs := start(t, first, sh(`read line`))
 	id, _ := runnerOf(first)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(desertedIdle + desertedIdle/4) // what is not to happen has no other end
+	time.Sleep(desertedIdle + desertedIdle/4) // the only way to test that nothing happens
 	second := reopen(t, first.dir, Options{})
 	r := attach(t, second, runs.ID(), 0)
 	if now, _ := runnerOf(second); now != id {
@@ -325,15 +331,16 @@ func TestARunnerWithoutClientAndAgentLeaves(t *testing.T) {
 	eventually(t, "the runner leaves", func() bool { return !id.Running() })
 }
 
-func TestOutputEndsThoughAGrandchildHoldsIt(t *testing.T) {
+// A grandchild that keeps the output open does not delay its end.
+func TestGrandchildDoesNotDelayTheEndOfOutput(t *testing.T) {
 	r := start(t, open(t), sh(`setsid sleep 600 & echo last`))
-	if got := rest(t, r); got != "last\n" {
+	if got := readRest(t, r); got != "last\n" {
 		t.Errorf("%q", got)
 	}
 	stop(t, r, time.Second)
 }
 
-func TestAWriterIsFreedWhenItsAgentEnds(t *testing.T) {
+func TestWriteFailsWhenTheAgentExits(t *testing.T) {
 	r := start(t, open(t), sh(`sleep 0.3`))
 	if n, err := r.Stdin().Write(make([]byte, 4<<20)); err == nil {
 		t.Errorf("%d bytes were written to a program that does not read", n)
@@ -343,7 +350,7 @@ func TestAWriterIsFreedWhenItsAgentEnds(t *testing.T) {
 func TestARunnerLeavesNothingOnTheDisk(t *testing.T) {
 	c := open(t)
 	r := start(t, c, sh(`echo secret; cat`))
-	line(t, r)
+	readLine(t, r)
 	if err := r.Forget(t.Context(), 7); err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +358,7 @@ func TestARunnerLeavesNothingOnTheDisk(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	write(t, r, "more\n")
-	if got := line(t, r); got != "more" {
+	if got := readLine(t, r); got != "more" {
 		t.Errorf("%q", got)
 	}
 	q := attach(t, c, r.ID(), 0)
@@ -359,7 +366,7 @@ func TestARunnerLeavesNothingOnTheDisk(t *testing.T) {
 	if _, err := q.Stdout().Read(make([]byte, 10)); !errors.As(err, &lost) || lost.To != 7 {
 		t.Errorf("%v", err)
 	}
-	if got := line(t, q); got != "more" {
+	if got := readLine(t, q); got != "more" {
 		t.Errorf("%q", got)
 	}
 	if err := q.Collect(t.Context()); err != nil {
@@ -370,8 +377,8 @@ func TestARunnerLeavesNothingOnTheDisk(t *testing.T) {
 	}
 }
 
-// A runner ends a run that it does not understand, such as one that an older ductor left.
-func TestARunThatIsNotUnderstoodEnds(t *testing.T) {
+// A runner ends a run whose record it cannot read, such as a run of an older ductor.
+func TestUnreadableRunIsEnded(t *testing.T) {
 	c := open(t)
 	dir := c.pathOf("alien")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -381,7 +388,8 @@ func TestARunThatIsNotUnderstoodEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent := exec.Command("sleep", "600")
-	agent.Env, agent.SysProcAttr = append(os.Environ(), Mark("alien")), &syscall.SysProcAttr{Setsid: true} // as each agent has
+	// like every agent
+	agent.Env, agent.SysProcAttr = append(os.Environ(), Mark("alien")), &syscall.SysProcAttr{Setsid: true}
 	if err := agent.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -397,8 +405,8 @@ func TestARunThatIsNotUnderstoodEnds(t *testing.T) {
 	}
 }
 
-// An agent that ends before its start is answered has said why, too.
-func TestAnAgentThatEndsAtOnceSaysWhy(t *testing.T) {
+// The standard error of an agent that exits before the reply to its start is available, too.
+func TestStderrOfAnAgentThatExitsAtOnce(t *testing.T) {
 	c := open(t)
 	for range 50 {
 		r := start(t, c, sh("echo why >&2; exit 3"))

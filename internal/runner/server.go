@@ -13,67 +13,58 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ductor/internal/runner/fdstore"
+	"ductor/internal/runner/fork"
 )
 
-// defaultIdle is how long a runner stays with no agent.
+// defaultIdle is how long a runner without an agent stays.
 const defaultIdle = 15 * time.Minute
 
 // server is the runner of a directory.
 type server struct {
-	setup
+	dir     string
+	idle    time.Duration  // how long to stay without an agent
+	program string         // identity of our program
+	lock    *os.File       // locked while this process is the runner
+	store   fdstore.Client // connection to the first process of a container
+	agents  fork.Limits    // of the agents
+	group   string         // parent of the agents' control groups; "" if there is none
+
 	listener *net.UnixListener
-	watching
-	wakes chan struct{} // the keeper looks again; one is enough
-	wg    sync.WaitGroup
-	life  context.Context // over when the runner leaves
+	growth   *growthWatch
+	files    writeWatch    // for clients elsewhere
+	wakes    chan struct{} // wakes keep
+	wg       sync.WaitGroup
+	ctx      context.Context // done when the runner leaves
 	children
+	inputs   map[string]int // kept inputs of adopted runs, by run
+	prepared prepared       // files of the next run
 
 	mu       sync.Mutex
 	runs     map[string]*agent
 	conns    map[*conn]bool
-	starting map[string]chan struct{} // each closed once the run is there, or is not; nil when none may start any more
+	starting map[string]chan struct{} // closed when the start has ended; nil if no run may start any more
 	idleFrom time.Duration
 }
 
-// watching is how a runner learns of output.
-type watching struct {
-	growth *growthWatch
-	files  announcer // for clients elsewhere
-}
-
-// setup is what a runner is told at its start.
-type setup struct {
-	dir     string
-	idle    time.Duration // how long it stays with no agent
-	program string        // identity of ours
-	lock    *os.File      // held as long as this process is the runner
-	store   store         // of the first process of a container
-	agents  kernelLimits  // agents'
-	group   string        // in which those of agents are made; empty if none can be
-}
-
-// children are the agents that this process is the parent of.
-type children struct {
-	reaping sync.Mutex     // held while an exit is taken, an agent is started or signalled
-	byPID   map[int]*agent // under reaping
-	inputs  map[string]int // of those of the runner before, by run
-	next    prepared       // for the agent that starts next
-}
-
-// conn is a client's connection.
+// conn is a connection to a client.
 type conn struct {
 	frames
 	pid  int
-	gone chan struct{} // closed when it broke
-	relaying
+	gone chan struct{} // closed when it breaks
+
+	relay  string // name of the relay, for the connection of a program; guarded by the server's mu
+	serves bool   // the client serves tools; guarded by the server's mu
 }
 
-// tellWait is how long a client may take no bytes before its connection is cut: agents that end must not wait for it.
-const tellWait = 3 * time.Second
+// replyWait is how long a client may accept no data before the runner closes its connection, so that ending agents do
+// not wait for it.
+const replyWait = 3 * time.Second
 
-// tell sends a reply. A client that is gone asks again over its next connection.
-func (c *conn) tell(r reply) {
-	_ = c.conn.SetWriteDeadline(time.Now().Add(tellWait)) // what is closed takes none
+// sendReply sends a reply. A client that misses it asks again over its next connection.
+func (c *conn) sendReply(r reply) {
+	_ = c.conn.SetWriteDeadline(time.Now().Add(replyWait)) // fails only on a closed connection
 	if c.send(r, r.body) != nil {
 		_ = c.conn.Close()
 	}
@@ -83,12 +74,12 @@ func (s *server) add(a *agent) {
 	s.mu.Lock()
 	s.runs[a.ID] = a
 	s.mu.Unlock()
-	s.growth.set(a)
+	s.growth.add(a)
 	s.wake()
 }
 
 func (s *server) remove(a *agent) {
-	s.growth.drop(a)
+	s.growth.remove(a)
 	s.mu.Lock()
 	delete(s.runs, a.ID)
 	s.idleFrom = sinceBoot()
@@ -96,7 +87,7 @@ func (s *server) remove(a *agent) {
 	s.wake()
 }
 
-// find gives a run. One that is being started is there when it is started.
+// find returns a run. It waits for a run that is being started.
 func (s *server) find(id string) (*agent, error) {
 	s.mu.Lock()
 	if started := s.starting[id]; started != nil {
@@ -108,21 +99,21 @@ func (s *server) find(id string) (*agent, error) {
 	if a := s.runs[id]; a != nil {
 		return a, nil
 	}
-	return nil, fmt.Errorf("there is no run %s: %w", id, syscall.ENOENT)
+	return nil, fmt.Errorf("run %s does not exist: %w", id, syscall.ENOENT)
 }
 
-// all lists the runs by age.
+// all lists the runs, the oldest first.
 func (s *server) all() []*agent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.SortedFunc(maps.Values(s.runs), func(a, b *agent) int { return a.Started.Compare(b.Started) })
 }
 
-// wake makes the keeper look again.
-func (s *server) wake() { poke(s.wakes) }
+// wake wakes enforceDeadlines.
+func (s *server) wake() { signalOnce(s.wakes) }
 
-// poke wakes who reads a channel, which has room for one: what is in it is enough.
-func poke(wakes chan<- struct{}) {
+// signalOnce wakes the goroutine that receives from a channel. The channel has a buffer of one, which is enough.
+func signalOnce(wakes chan<- struct{}) {
 	select {
 	case wakes <- struct{}{}:
 	default:
@@ -136,7 +127,7 @@ func (s *server) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // too many open files, perhaps
+		if err != nil { // such as too many open files
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
@@ -149,7 +140,7 @@ func (s *server) accept() {
 	}
 }
 
-// peer is the process at the other end, of this user.
+// peer returns the process at the other end, which must belong to this user or to root.
 func peer(c *net.UnixConn) (pid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -157,7 +148,10 @@ func peer(c *net.UnixConn) (pid int, err error) {
 	}
 	var cred *unix.Ucred
 	var credErr error
-	if err := raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+	if err := raw.Control(func(fd uintptr) {
+		cred,
+			credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
 		return 0, err
 	}
 	if credErr != nil {
@@ -169,8 +163,8 @@ func peer(c *net.UnixConn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// serve handles the requests of a connection and returns when all are done. What says who owns a run, and what is relayed, is done in
-// its order; the rest is done each on a goroutine of its own.
+// serve handles the requests of a connection and returns when all are done. It handles attach, detach and relay in
+// order, and other requests concurrently.
 func (s *server) serve(c *conn) {
 	s.mu.Lock()
 	s.conns[c] = true
@@ -182,14 +176,14 @@ func (s *server) serve(c *conn) {
 		if err != nil {
 			break
 		}
-		started, err := s.announce(q) // before a later request asks for the run
+		started, err := s.announce(q) // so that a later request finds the run
 		handle := func() {
 			var r reply
 			if err == nil {
-				r, err = s.do(c, q, body)
+				r, err = s.handle(c, q, body)
 				started()
 			}
-			c.tell(r.of(q, err))
+			c.sendReply(r.complete(q, err))
 		}
 		if q.Op == opAttach || q.Op == opDetach || q.Op == opRelay {
 			handle()
@@ -206,25 +200,25 @@ func (s *server) serve(c *conn) {
 	}
 	s.endRelays(c)
 	busy.Wait()
-	s.next.settle()
+	s.prepared.wait()
 	_ = c.conn.Close()
-	s.wake() // it may have been the last one
+	s.wake() // it may have been the last client
 }
 
-// tell tells all clients how a run ended so far.
-func (s *server) tell(a *agent) {
+// broadcast reports the status of a run to all clients.
+func (s *server) broadcast(a *agent) {
 	status := a.status()
 	r := reply{Run: a.ID, Status: &status, Stderr: a.out.stderr()}
 	s.mu.Lock()
 	conns := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
 	for _, c := range conns {
-		c.tell(r)
+		c.sendReply(r)
 	}
 }
 
-// of makes a reply to a request that gave err.
-func (r reply) of(q request, err error) reply {
+// complete completes a reply to a request that ended with err.
+func (r reply) complete(q request, err error) reply {
 	r.Seq = q.Seq
 	if err != nil {
 		r.Error = err.Error()
@@ -243,8 +237,8 @@ func (r reply) of(q request, err error) reply {
 	return r
 }
 
-// do does a request that needs no run, or passes it on.
-func (s *server) do(c *conn, q request, body []byte) (reply, error) {
+// handle handles a request. It passes requests about a run to agent.do.
+func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	switch q.Op {
 	case opHello:
 		return reply{Version: Version, Program: s.program, PID: os.Getpid()}, nil
@@ -253,7 +247,7 @@ func (s *server) do(c *conn, q request, body []byte) (reply, error) {
 	case opStart:
 		return s.startFor(c, *q.Spec)
 	case opList:
-		s.awaitStarts() // who asks after the death of a client must find what that started
+		s.awaitStarts() // the list must include runs that a dead client was starting
 		r := reply{List: []Info{}}
 		for _, a := range s.all() {
 			r.List = append(r.List, a.info(true))
@@ -269,16 +263,16 @@ func (s *server) do(c *conn, q request, body []byte) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return a.do(c, q, body)
+	return a.handle(c, q, body)
 }
 
-// announce notes that a request starts a run. Call the function it returns when the run is there, or is not.
+// announce records that a request starts a run. The caller calls started when the start has ended.
 func (s *server) announce(q request) (started func(), err error) {
 	if q.Op != opStart {
 		return func() {}, nil
 	}
 	if q.Spec == nil {
-		return nil, errors.New("nothing is to be started")
+		return nil, errors.New("the request has no program to start")
 	}
 	id := q.Spec.ID
 	s.mu.Lock()
@@ -287,7 +281,7 @@ func (s *server) announce(q request) (started func(), err error) {
 	case s.starting == nil:
 		return nil, fmt.Errorf("the runner is about to leave: %w", syscall.ESHUTDOWN)
 	case s.starting[id] != nil:
-		return nil, fmt.Errorf("the run %s is being started: %w", id, syscall.EEXIST)
+		return nil, fmt.Errorf("run %s is being started: %w", id, syscall.EEXIST)
 	}
 	there := make(chan struct{})
 	s.starting[id] = there
@@ -299,7 +293,7 @@ func (s *server) announce(q request) (started func(), err error) {
 	}, nil
 }
 
-// awaitStarts returns when every start that is under way now has ended.
+// awaitStarts waits for all starts in progress.
 func (s *server) awaitStarts() {
 	s.mu.Lock()
 	starting := slices.Collect(maps.Values(s.starting))
@@ -320,19 +314,19 @@ func (s *server) startFor(c *conn, spec Spec) (reply, error) {
 	if left {
 		a.setOwner(c, nil)
 	}
-	info := a.info(false) // it may have ended by now
+	info := a.info(false) // it may have exited already
 	return reply{Info: &info, Stderr: a.out.stderr()}, nil
 }
 
-// do does a request of one run.
-func (a *agent) do(c *conn, q request, body []byte) (reply, error) {
+// handle handles a request about one run.
+func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	switch q.Op {
 	case opAttach:
-		a.out.took(q.Offset)
+		a.out.setRead(q.Offset)
 		a.setOwner(nil, c)
 		info := a.info(false)
-		a.look() // some of the output may be newer than the last look
-		info.Times = a.out.allTimes()
+		a.checkJournal() // output may be newer than the last check
+		info.Times = a.out.copyTimes()
 		return reply{Info: &info, Stderr: a.out.stderr()}, nil
 	case opDetach:
 		a.setOwner(c, nil)
@@ -345,33 +339,33 @@ func (a *agent) do(c *conn, q request, body []byte) (reply, error) {
 	case opStderr:
 		return reply{Stderr: a.out.stderr()}, nil
 	case opWrite:
-		position, err := a.take(q.Seq, body)
+		position, err := a.writeInput(q.Seq, body)
 		return reply{Offset: position}, err
 	case opCloseInput:
-		if first, err := a.in.finish(); !first {
+		if first, err := a.in.closeWrite(); !first {
 			return reply{}, err
 		}
-		a.note(lineClosed)
+		a.appendLog(lineClosed)
 		return reply{}, nil
 	case opSignal:
 		return reply{}, a.kill(syscall.Signal(q.Signal))
 	case opStop:
 		if q.Grace < 0 {
-			q.Grace = a.facts().limits.Grace
+			q.Grace = a.grace()
 		}
-		return reply{}, a.end(ByStop, q.Grace)
+		return reply{}, a.terminate(ByStop, q.Grace)
 	case opLimits:
 		if q.Limits != nil {
-			a.limit(*q.Limits)
+			a.setLimits(*q.Limits)
 		}
 		return reply{}, nil
 	case opRead:
-		a.out.took(q.Offset)
-		a.pause()
+		a.out.setRead(q.Offset)
+		a.updateFlow()
 		return reply{}, nil
 	case opForget:
-		a.out.forget(q.Offset)
-		a.noteFreed()
+		a.out.freeOutput(q.Offset)
+		a.logFreed()
 		return reply{}, nil
 	case opCollect:
 		return reply{}, a.collect()
@@ -379,7 +373,7 @@ func (a *agent) do(c *conn, q request, body []byte) (reply, error) {
 	return reply{}, fmt.Errorf("the runner cannot do %q", q.Op)
 }
 
-// closeConns ends all connections.
+// closeConns closes all connections.
 func (s *server) closeConns() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// smallProgram is a copy of the test binary, and options to start runners by it.
+// smallProgram returns the path of a copy of the test binary, and options to start runners with it.
 func smallProgram(t *testing.T) (string, Options) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "small")
-	if out, err := exec.Command("cp", self(t)[0], path).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", runnerCommand(t)[0], path).CombinedOutput(); err != nil {
 		t.Fatal(string(out), err)
 	}
 	o, err := Small(t.Context(), path)
@@ -24,7 +24,7 @@ func smallProgram(t *testing.T) (string, Options) {
 	return path, o
 }
 
-// A runner of the small program starts also when its file is gone.
+// A runner of the small program starts even if the file is deleted.
 func TestTheSmallProgramIsTheRunner(t *testing.T) {
 	path, o := smallProgram(t)
 	if o.SmallProgram() != path {
@@ -35,7 +35,7 @@ func TestTheSmallProgramIsTheRunner(t *testing.T) {
 	}
 	c := reopen(t, t.TempDir(), o)
 	r := start(t, c, sh("echo one"))
-	if got := rest(t, r); got != "one\n" {
+	if got := readRest(t, r); got != "one\n" {
 		t.Errorf("it says %q", got)
 	}
 	id, ok := runnerOf(c)
@@ -45,16 +45,17 @@ func TestTheSmallProgramIsTheRunner(t *testing.T) {
 	}
 }
 
-// A runner of ductor itself becomes the small program under its runs, and the other way round.
-func TestTheSmallProgramTakesRunsOver(t *testing.T) {
+// A runner of ductor itself upgrades to the small program while its runs continue, and vice versa.
+func TestUpgradeToAndFromTheSmallProgram(t *testing.T) {
 	path, o := smallProgram(t)
 	o.Upgrade = true
 	dir := t.TempDir()
-	large := Options{Command: self(t), Upgrade: true}
+	large := Options{Command: runnerCommand(t), Upgrade: true}
 	r := start(t, reopen(t, dir, large), sh("read line; echo got $line"))
 	before, _ := runnerOf(r.c)
 	becomes := func(o Options, want string) {
-		eventually(t, "it is "+want, func() bool { // while it starts a run it is busy, and the next start of ductor asks again
+		// a runner that starts a run is busy; the next start of ductor tries again
+		eventually(t, "it is "+want, func() bool {
 			c := reopen(t, dir, o)
 			if err := c.Prepare(t.Context()); err != nil {
 				t.Fatal(err)
@@ -68,14 +69,14 @@ func TestTheSmallProgramTakesRunsOver(t *testing.T) {
 		})
 	}
 	becomes(o, path)
-	becomes(large, self(t)[0])
+	becomes(large, runnerCommand(t)[0])
 	write(t, r, "it\n")
-	if got := rest(t, r); got != "got it\n" {
+	if got := readRest(t, r); got != "got it\n" {
 		t.Errorf("it says %q", got)
 	}
 }
 
-func TestAProgramThatIsNoRunnerOfThisVersion(t *testing.T) {
+func TestSmallRejectsOtherPrograms(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "other")
 	if err := os.WriteFile(other, []byte("#!/bin/sh\necho 999\n"), 0o700); err != nil {

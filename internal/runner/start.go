@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// Start starts an agent and attaches to it. ctx bounds the start only. A program that is not there gives an error matching
-// fs.ErrNotExist, a missing directory one that does not; an ID that was used before and not collected gives one matching
-// fs.ErrExist.
+// Start starts an agent and attaches to it. ctx limits only the start. It returns an error matching fs.ErrNotExist if
+// the program does not exist, but not if the directory does not. It returns an error matching fs.ErrExist if a run with
+// the ID was not collected.
 func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 	spec, err := c.prepare(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
-	ctx, started, err := c.begin(ctx)
+	ctx, started, err := c.beginStart(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
 	defer started()
-	defer c.expect(spec.ID)()
+	defer c.expectEnd(spec.ID)()
 	run, err := c.start(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
@@ -37,16 +37,16 @@ func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 	return run, nil
 }
 
-// begin enters a start, whose context ends when Close begins. Call the function it returns at its end.
-func (c *Client) begin(ctx context.Context) (starting context.Context, started func(), err error) {
+// beginStart registers a start. Its context ends when Close begins. The caller calls started at the end.
+func (c *Client) beginStart(ctx context.Context) (starting context.Context, started func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open.Err() != nil {
+	if c.startCtx.Err() != nil {
 		return nil, nil, errClosed
 	}
 	c.starts.Add(1)
 	starting, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.open, func() { cancel(errClosed) })
+	stop := context.AfterFunc(c.startCtx, func() { cancel(errClosed) })
 	return starting, func() {
 		stop()
 		cancel(nil)
@@ -63,36 +63,37 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 		r, err := l.ask(ctx, request{Op: opStart, Spec: &spec}, nil)
 		var run *Run
 		switch {
-		case errors.Is(err, syscall.ESHUTDOWN): // it leaves
-			l.await(ctx)
+		case errors.Is(err, syscall.ESHUTDOWN): // the runner leaves
+			l.awaitClose(ctx)
 			continue
 		case err == nil:
-			run, err = c.hold(l, r, 0)
-		case !errors.Is(err, ErrGone) && ctx.Err() == nil: // nothing was started
+			run, err = c.newHeldRun(l, r, 0)
+		case !errors.Is(err, ErrGone) && ctx.Err() == nil: // the runner started nothing
 			return nil, err
 		}
 		if errors.Is(err, ErrGone) && ctx.Err() == nil {
-			if run, err = c.Attach(ctx, spec.ID, 0); errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNoEnvironment) {
-				continue // its successor has no agent of this start
+			if run, err = c.Attach(ctx, spec.ID, 0); errors.Is(err, fs.ErrNotExist) ||
+				errors.Is(err, ErrNoEnvironment) {
+				continue // the next runner has no such run, so start again
 			}
 		}
-		if err != nil { // what may be started has no owner who knows of it
-			c.giveUp(spec.ID)
+		if err != nil { // the agent may have started without an owner
+			c.abandonStart(spec.ID)
 		}
 		return run, err
 	}
 }
 
-// giveUp ends a run whose start was given up. Only a start calls it.
-func (c *Client) giveUp(id string) {
+// abandonStart ends a run whose start failed. Only start calls it.
+func (c *Client) abandonStart(id string) {
 	c.starts.Go(func() {
-		ctx, cancel := context.WithTimeout(c.life, connectWait)
+		ctx, cancel := context.WithTimeout(c.ctx, connectWait)
 		defer cancel()
-		_, _ = c.askToEnd(ctx, request{Op: opCollect, Run: id}) // else it ends as an orphan
+		_, _ = c.askToEnd(ctx, request{Op: opCollect, Run: id}) // on failure, it ends as an orphan
 	})
 }
 
-// prepare names the run, and finds its program where that is looked for here.
+// prepare sets the run's ID and resolves its program on this machine.
 func (c *Client) prepare(ctx context.Context, spec Spec) (_ Spec, err error) {
 	if ctx.Err() != nil {
 		return spec, context.Cause(ctx)
@@ -106,11 +107,12 @@ func (c *Client) prepare(ctx context.Context, spec Spec) (_ Spec, err error) {
 	return spec, err
 }
 
-// resolve finds the program of a Spec where it is to run, and checks the Spec for better words than the system has.
+// resolve resolves the program in the runner's environment, and checks the Spec to return clearer errors than the
+// kernel.
 func (s Spec) resolve() (Spec, error) {
 	if s.Dir != "" {
 		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
-			return s, fmt.Errorf("%s is not a directory that can be used", s.Dir)
+			return s, fmt.Errorf("%s is not a usable directory", s.Dir)
 		}
 	}
 	path, err := LookPath(s.Path)
@@ -121,7 +123,8 @@ func (s Spec) resolve() (Spec, error) {
 	return s, s.check()
 }
 
-// LookPath is exec.LookPath with a whole path as its answer. What is not there gives an error matching fs.ErrNotExist.
+// LookPath is exec.LookPath that returns an absolute path. It returns an error matching fs.ErrNotExist if there is no
+// such program.
 func LookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrNotFound) {
@@ -133,38 +136,40 @@ func LookPath(name string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// RunVar is the environment variable that marks every process of a run, so that those are found that left
-// the group, the session and the parent.
+// RunVar is an environment variable that marks every process of a run. It identifies processes that left the process
+// group, the session and the parent.
 const RunVar = "DUCTOR_RUN"
 
-// Mark is the entry of the environment that marks a run's processes.
+// Mark returns the environment entry that marks a run's processes.
 func Mark(run string) string { return RunVar + "=" + run }
 
-// Spec is an agent to start. There is no shell between us and it.
+// Spec describes an agent to start. No shell is involved.
 type Spec struct {
-	// ID names the run: letters, digits, - and _, at most 64; one is made up when it is empty. Who chooses
-	// it before the start can find out after a crash whether the agent was started.
-	ID     string            `json:"id"`
-	Path   string            `json:"path"` // a name without a slash is looked up in the PATH of the client, or of a runner elsewhere
+	// ID names the run: at most 64 letters, digits, - and _. If it is empty, Start generates one. A caller that chooses
+	// the ID can find out after a crash whether the agent was started.
+	ID string `json:"id"`
+	// Path is the program. A name without a slash is looked up in the PATH of the client, or of a runner elsewhere.
+	Path   string            `json:"path"`
 	Args   []string          `json:"args"` // without the program itself
 	Dir    string            `json:"dir,omitempty"`
-	Env    []string          `json:"env"`              // the whole environment but RunVar, which is added
-	Labels map[string]string `json:"labels,omitempty"` // what the run is for; opaque here
+	Env    []string          `json:"env"`              // the whole environment; RunVar is added
+	Labels map[string]string `json:"labels,omitempty"` // purpose of the run; not interpreted
 	Limits Limits            `json:"limits"`
 }
 
-// Limits bound a run. A zero means the default, a negative duration none.
+// Limits limits a run. Zero means the default, a negative duration no limit.
 type Limits struct {
-	// MaxAge is how long the agent may run, counted from the start or from the last change of limits, time in
-	// which the machine sleeps included; no change of the clock moves it. Default: none.
+	// MaxAge is how long the agent may run after its start or the last change of limits. It includes suspends and
+	// ignores changes of the clock. Default: no limit.
 	MaxAge time.Duration `json:"max_age,omitempty"`
-	// OrphanAfter is how long the agent may run with no client attached. Default: an hour.
+	// OrphanAfter is how long the agent may run without an attached client. Default: an hour.
 	OrphanAfter time.Duration `json:"orphan_after,omitempty"`
-	// LeftoverAfter is how long what the agent left running may run on with no client attached. Default: 10 s.
+	// LeftoverAfter is how long processes that the agent left may run without an attached client. Default: 10 s.
 	LeftoverAfter time.Duration `json:"leftover_after,omitempty"`
-	// Grace is between TERM and KILL when the runner itself ends the agent. Default: 5 s.
+	// Grace is the time between SIGTERM and SIGKILL if the runner itself ends the agent. Default: 5 s.
 	Grace time.Duration `json:"grace,omitempty"`
-	// MaxJournal is how many bytes of output are kept on disk, beside what an attached client has not read. Default: 64 MiB.
+	// MaxJournal limits the bytes of output on disk, not counting output that an attached client has not read. Default:
+	// 64 MiB.
 	MaxJournal int64 `json:"max_journal,omitempty"`
 }
 
@@ -177,7 +182,7 @@ const (
 	maxID                = 64
 )
 
-// withDefaults replaces every zero.
+// withDefaults replaces zero values.
 func (l Limits) withDefaults() Limits {
 	l.MaxAge = cmp.Or(l.MaxAge, -1)
 	l.OrphanAfter = cmp.Or(l.OrphanAfter, defaultOrphanAfter)
@@ -192,7 +197,7 @@ func checkID(id string) error {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
 	}
 	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return !ok(r) }) {
-		return fmt.Errorf("%q is no run id", id)
+		return fmt.Errorf("%q is not a valid run ID", id)
 	}
 	return nil
 }
@@ -206,22 +211,23 @@ func (s Spec) check() error {
 	}
 	for _, text := range slices.Concat([]string{s.Path, s.Dir}, s.Args, s.Env) {
 		if strings.ContainsRune(text, 0) {
-			return fmt.Errorf("a command line, directory or environment cannot hold a zero byte")
+			return fmt.Errorf("a command line, directory or environment cannot contain a zero byte")
 		}
 	}
 	return nil
 }
 
-// environment is what the agent gets: the given one, and the run's mark in place of any other.
+// environment returns the agent's environment: Env with the run's mark instead of any other.
 func (s Spec) environment() []string {
-	env := slices.DeleteFunc(slices.Clone(s.Env), func(entry string) bool { return strings.HasPrefix(entry, RunVar+"=") })
+	env := slices.DeleteFunc(slices.Clone(s.Env),
+		func(entry string) bool { return strings.HasPrefix(entry, RunVar+"=") })
 	return append(env, Mark(s.ID))
 }
 
 const hidden = "***"
 
-// shown is the command line as it may be written down: what looks like a secret is hidden, by the name of
-// the flag before it or because it is in the environment under such a name.
+// shown returns the command line without secrets, for display and storage. It hides values of flags and of environment
+// variables whose names suggest a secret.
 func (s Spec) shown() []string {
 	var secrets []string
 	for _, entry := range s.Env {
@@ -253,6 +259,7 @@ func (s Spec) shown() []string {
 
 func secretName(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"token", "secret", "passw", "api-key", "api_key", "apikey", "auth", "credential", "_key", "-key"},
+	return slices.ContainsFunc([]string{"token", "secret", "passw", "api-key", "api_key", "apikey", "auth",
+		"credential", "_key", "-key"},
 		func(word string) bool { return strings.Contains(name, word) })
 }

@@ -9,19 +9,21 @@ import (
 	"testing"
 )
 
-// Runs live on under the program of a later build, with the same parent.
-func TestAnUpgradeUnderTwentyRuns(t *testing.T) {
+// Runs continue after an upgrade to a later build, with the same parent process.
+func TestUpgradeWithTwentyRuns(t *testing.T) {
 	dir := t.TempDir()
 	c := reopen(t, dir, Options{})
 	const many = 20
 	runs := make([]*Run, many)
 	for i := range runs {
-		runs[i] = start(t, c, sh(`i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo $i; sleep 0.02; done; while read line; do echo "got $line"; done; exit 7`))
-		line(t, runs[i])
+		runs[i] = start(t, c,
+			sh(`i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo $i; sleep 0.02; done
+			while read line; do echo "got $line"; done; exit 7`))
+		readLine(t, runs[i])
 	}
 	before, _ := runnerOf(c)
 	later := filepath.Join(t.TempDir(), "later")
-	if out, err := exec.Command("cp", self(t)[0], later).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", runnerCommand(t)[0], later).CombinedOutput(); err != nil {
 		t.Fatal(string(out), err)
 	}
 	next := reopen(t, dir, Options{Command: []string{later, "runner"}, Upgrade: true})
@@ -38,7 +40,7 @@ func TestAnUpgradeUnderTwentyRuns(t *testing.T) {
 		if err := r.Stdin().Close(); err != nil {
 			t.Fatal(err)
 		}
-		lines := strings.Fields(rest(t, r))
+		lines := strings.Fields(readRest(t, r))
 		if len(lines) != 101 || lines[100] != fmt.Sprint(i) {
 			t.Errorf("run %d says %d lines", i, len(lines))
 		}

@@ -11,41 +11,43 @@ import (
 	"time"
 )
 
-// Version is the protocol that this build speaks; a client and a runner of different versions refuse each other, except
-// that every runner understands hello and upgrade.
+// Version is the protocol version of this build. A client and a runner of different versions reject each other, but
+// every runner understands hello and upgrade.
 const Version = 1
 
 type op string
 
 const (
 	opHello      op = "hello"       // Version and Program; the first request of a connection
-	opUpgrade    op = "upgrade"     // become the program at Path, or the one in the body, with all runs
+	opUpgrade    op = "upgrade"     // become the program at Path or in the body; runs continue
 	opStart      op = "start"       // Spec; the connection owns the run
 	opAttach     op = "attach"      // the connection owns the run from now on
-	opDetach     op = "detach"      // it does not any more
-	opWrite      op = "write"       // the body, to standard input
-	opCloseInput op = "close input" // end of file after what was written
-	opSignal     op = "signal"      // to the agent's process group
-	opStop       op = "stop"        // end the tree within Grace
-	opLimits     op = "limits"      // replace them; the age counts anew
-	opRead       op = "read"        // the output before Offset was read
-	opForget     op = "forget"      // the output before Offset
+	opDetach     op = "detach"      // the connection no longer owns the run
+	opWrite      op = "write"       // write the body to standard input
+	opCloseInput op = "close input" // close standard input
+	opSignal     op = "signal"      // signal the agent's process group
+	opStop       op = "stop"        // end the process tree within Grace
+	opLimits     op = "limits"      // replace the limits; the age counts from now
+	opRead       op = "read"        // the client has read the output before Offset
+	opForget     op = "forget"      // free the output before Offset
 	opLookUp     op = "look up"     // Info of one run
-	opList       op = "list"        // Info of all
-	opCollect    op = "collect"     // end what is left, and remove the run
-	opPull       op = "pull"        // the output from Offset on, up to Length bytes; the reply waits for some, or for the end
-	opStderr     op = "stderr"      // the tail of standard error
-	opLookPath   op = "look path"   // where the program Path is
-	opRelay      op = "relay"       // the body, a line, between a program here and the client that serves tools; see Client.ServeTools
+	opList       op = "list"        // Info of all runs
+	opCollect    op = "collect"     // end remaining processes and delete the run
+	// read up to Length bytes of output from Offset on; the reply waits for output or its end
+	opPull     op = "pull"
+	opStderr   op = "stderr"    // the tail of standard error
+	opLookPath op = "look path" // resolve the program Path
+	// forward the body, a line, between a program here and the client that serves tools; see Client.ServeTools
+	opRelay op = "relay"
 )
 
-// request is something a client wants done; the reply of the same number answers it.
+// request is a client's request. The reply has the same Seq.
 type request struct {
 	Seq     uint64        `json:"seq"`
 	Op      op            `json:"op"`
 	Run     string        `json:"run,omitempty"`
 	Version int           `json:"version,omitempty"`
-	Program string        `json:"program,omitempty"` // identity of the client's own program
+	Program string        `json:"program,omitempty"` // identity of the client's program
 	Path    string        `json:"path,omitempty"`
 	Args    []string      `json:"args,omitempty"`
 	Spec    *Spec         `json:"spec,omitempty"`
@@ -56,7 +58,7 @@ type request struct {
 	Length  int           `json:"length,omitempty"`
 }
 
-// reply answers a request or, with Seq zero, tells that a run ended.
+// reply answers a request. With Seq zero, it reports the end of a run or a relayed line.
 type reply struct {
 	Seq     uint64  `json:"seq,omitempty"`
 	Run     string  `json:"run,omitempty"`
@@ -64,21 +66,21 @@ type reply struct {
 	Errno   int     `json:"errno,omitempty"`
 	Version int     `json:"version,omitempty"`
 	Program string  `json:"program,omitempty"`
-	PID     int     `json:"pid,omitempty"` // the runner's
+	PID     int     `json:"pid,omitempty"` // process ID of the runner
 	Info    *Info   `json:"info,omitempty"`
 	List    []Info  `json:"list,omitempty"`
 	Status  *Status `json:"status,omitempty"`
-	Offset  int64   `json:"offset,omitempty"` // of the input, after a write
+	Offset  int64   `json:"offset,omitempty"` // position of the input after a write
 
-	Stderr string     `json:"stderr,omitempty"` // its tail; also beside Status
-	Lost   *LostError `json:"lost,omitempty"`   // in place of output
+	Stderr string     `json:"stderr,omitempty"` // tail of standard error; also sent with Status
+	Lost   *LostError `json:"lost,omitempty"`   // instead of output
 	Path   string     `json:"path,omitempty"`
-	Relay  string     `json:"relay,omitempty"` // with Seq zero: the body is a line of this relay; none is its end
+	Relay  string     `json:"relay,omitempty"` // the body is a line of this relay; an empty one ends it
 
 	body []byte // output
 }
 
-// err is the error of the reply; it matches the system's error that the runner had.
+// err returns the error of the reply. It matches the system's error at the runner.
 func (r reply) err() error {
 	if r.Error == "" {
 		return nil
@@ -101,10 +103,10 @@ func (e *remoteError) Unwrap() error {
 	return e.errno
 }
 
-// maxPart bounds a header and a body. The largest body is a program.
+// maxPart limits a header and a body. The largest body is a program.
 const maxPart = 32 << 20
 
-// frames writes and reads messages: the lengths of a JSON header and of a body, four bytes each, and both.
+// frames reads and writes messages: the lengths of a JSON header and of a body, four bytes each, followed by both.
 type frames struct {
 	conn net.Conn
 	w    sync.Mutex
@@ -144,7 +146,7 @@ func (f *frames) receive(header any) (body []byte, err error) {
 	return buf[h:], nil
 }
 
-// Info is what can be told of a run now.
+// Info describes a run.
 type Info struct {
 	ID         string            `json:"id"`
 	Labels     map[string]string `json:"labels,omitempty"`
@@ -155,24 +157,24 @@ type Info struct {
 	Started    time.Time         `json:"started"`
 	Limits     Limits            `json:"limits"`
 	Alive      bool              `json:"alive"`                 // the agent runs
-	Attached   bool              `json:"attached"`              // some client owns it
+	Attached   bool              `json:"attached"`              // a client owns the run
 	AttachedBy int               `json:"attached_by,omitempty"` // its process id
-	Processes  int               `json:"processes"`             // the agent and everything below it
-	// Members are the first of those, the oldest first.
+	Processes  int               `json:"processes"`             // number of the agent's processes
+	// Members lists the first of them, the oldest first.
 	Members   []Member `json:"members,omitempty"`
-	Memory    int64    `json:"memory"` // bytes resident, of all of those; shared pages count for each
+	Memory    int64    `json:"memory"` // resident bytes of all of them; counts shared pages for each
 	OutputEnd int64    `json:"output_end"`
-	Freed     int64    `json:"freed,omitempty"` // the output before this offset is not on disk any more
-	// InputEnd is how many bytes of standard input reached the agent. Of a run whose runner died during a write it counts
-	// what was begun, and the agent is ended.
+	Freed     int64    `json:"freed,omitempty"` // the output before this offset is freed
+	// InputEnd is the number of bytes of standard input that reached the agent. If a runner died during a write, it
+	// includes that write, and the agent is ended.
 	InputEnd    int64   `json:"input_end,omitempty"`
 	InputTorn   bool    `json:"input_torn,omitempty"`
-	InputClosed bool    `json:"input_closed,omitempty"` // end of file comes after InputEnd
-	Status      *Status `json:"status,omitempty"`       // once the agent exited
-	// Problem says why this is all there is to know of the run.
+	InputClosed bool    `json:"input_closed,omitempty"` // standard input ends at InputEnd
+	Status      *Status `json:"status,omitempty"`       // nil until the agent has exited
+	// Problem is the reason why this Info is incomplete.
 	Problem string `json:"problem,omitempty"`
-	// Times are an offset and microseconds since 1970, in turns: what was printed from the offset on was printed then or
-	// shortly after. Told at an attach.
+	// Times are alternating offsets and times in microseconds since 1970: the output from an offset on was printed at
+	// that time or shortly after. Only attach returns them.
 	Times []int64 `json:"times,omitempty"`
 }
 
@@ -182,34 +184,35 @@ type Member struct {
 	Name string `json:"name"`
 }
 
-// mostMembers is how many processes of a run are told by name.
-const mostMembers = 16
+// maxMembers limits the number of Members.
+const maxMembers = 16
 
-// Exit is how an agent ended.
+// Exit describes how an agent ended.
 type Exit struct {
-	Known  bool   `json:"known"` // a runner saw the end
-	Code   int    `json:"code"`  // exit code; for a signal, minus its number
+	Known  bool   `json:"known"` // a runner collected the exit
+	Code   int    `json:"code"`  // exit code, or minus the number of a signal
 	Signal bool   `json:"signal,omitempty"`
-	By     string `json:"by,omitempty"` // who ended it: empty for itself or an outsider, or one of the By constants
-	// OOM is set when the kernel killed it for want of memory, as far as that can be seen; also when its end is not known.
+	By     string `json:"by,omitempty"` // one of the By constants, or "" if the runner did not end it
+	// OOM means that the kernel killed it for lack of memory, as far as the runner can see. It may be set even if the
+	// exit is not known.
 	OOM bool `json:"oom,omitempty"`
 }
 
-// Who ended an agent.
+// Reasons why the runner ended an agent.
 const (
-	ByStop       = "stop"       // a client's stop
+	ByStop       = "stop"       // a client asked for it
 	ByMaxAge     = "max age"    // Limits.MaxAge
 	ByOrphaned   = "orphaned"   // Limits.OrphanAfter
-	ByTerminated = "terminated" // the runner was told to end
-	ByTornInput  = "torn input" // a runner died in a write to it
-	ByFullDisk   = "full disk"  // nothing of its output can be freed
+	ByTerminated = "terminated" // a signal ended the runner
+	ByTornInput  = "torn input" // a runner died during a write to it
+	ByFullDisk   = "full disk"  // the disk is full and no output can be freed
 )
 
-// Status is what is known of a run's end.
+// Status describes a run's end.
 type Status struct {
 	Exit
 	Exited time.Time `json:"exited,omitzero"`
-	// OutputEnd is the offset after the last byte of output, once Ended.
+	// OutputEnd is the size of the output. It is valid if Ended is set.
 	OutputEnd int64 `json:"output_end"`
 	Ended     bool  `json:"ended,omitempty"`
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whatever a client sends, its messages are read to their end or refused.
+// Any message of a client is either read completely or rejected.
 func FuzzReceive(f *testing.F) {
 	frame := func(header, body string) []byte {
 		return append([]byte{0, 0, 0, byte(len(header)), 0, 0, 0, byte(len(body))}, header+body...)
@@ -18,7 +18,7 @@ func FuzzReceive(f *testing.F) {
 		theirs, ours := net.Pipe()
 		defer ours.Close()
 		go func() {
-			_, _ = theirs.Write(sent) // it ends early if a message is refused
+			_, _ = theirs.Write(sent) // fails if a message is rejected
 			_ = theirs.Close()
 		}()
 		in := &frames{conn: ours}

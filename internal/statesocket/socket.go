@@ -1,6 +1,5 @@
-// Package statesocket makes sockets in ductor's state directory, for this user alone, and connects to them.
-//
-// It does NOT know what is said over one.
+// Package statesocket creates sockets in ductor's state directory, accessible only to this user, and connects to them.
+// It does not define a protocol.
 package statesocket
 
 import (
@@ -14,7 +13,8 @@ import (
 	"sync"
 )
 
-// Listen makes the socket name in dir, which only this user can connect to. It takes the place of one that a process left.
+// Listen creates the socket name in dir, which only this user can connect to. It replaces a socket of a previous
+// process.
 func Listen(dir, name string) (*net.UnixListener, error) {
 	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the socket of the previous process: %w", err)
@@ -28,15 +28,15 @@ func Listen(dir, name string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // the path is good for now only
+	l.SetUnlinkOnClose(false) // the path is only valid now
 	if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("protect the socket: %w", err), l.Close())
 	}
 	return l, nil
 }
 
-// Serve calls serve for each connection, in a goroutine of its own, until ctx ends. It closes l and the connections, and returns when
-// both are done. A client that connects later fails at once, instead of waiting for an answer that cannot come.
+// Serve calls serve for each connection, in a goroutine of its own, until ctx ends. Then it closes l and the
+// connections, and waits for the goroutines. A client that connects later fails immediately.
 func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context, *net.UnixConn)) error {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context,
 	defer stop()
 	all.Go(func() {
 		<-ctx.Done()
-		_ = l.Close() // it is closed once
+		_ = l.Close() // no other code closes it
 	})
 	for {
 		conn, err := l.AcceptUnix()
@@ -76,7 +76,8 @@ func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// short names the socket by an open directory: the name of a socket has room for about a hundred bytes.
+// short returns a path of the socket through an open directory, because the path of a socket is limited to about a
+// hundred bytes.
 func short(dir, name string) (path string, done func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {

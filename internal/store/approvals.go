@@ -13,17 +13,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// The tables asks and ask_requests are those of approvals: to rename them takes a migration and wins nothing.
+// The tables asks and ask_requests store approvals. Renaming them would need a migration and gain nothing.
 //
-// The agent's own ids ride along as JSON, so that an approval is read in one statement and thus one snapshot.
+// The column of agent IDs is JSON, so that one statement reads an approval, and thus one snapshot.
 const (
 	approvalInserted = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
 	asked, expires, state, ruled, reason, decided, sandbox`
 	approvalColumns = approvalInserted + `, person, answers,
-	(SELECT json_group_array(request) FROM (SELECT request FROM ask_requests n WHERE n.ask = asks.id AND n.gone = 0 ORDER BY n.seq))`
+	(SELECT json_group_array(request) FROM (SELECT request FROM ask_requests n WHERE n.ask = asks.id AND n.gone = 0
+	ORDER BY n.seq))`
 )
 
-// OpenApproval stores an approval, or gives the one that stands for its request; see orchestrator.ApprovalStore.
+// OpenApproval waits for the disk only if a is decided. It implements orchestrator.ApprovalStore.
 func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest string) (orchestrator.Approval, error) {
 	now, write := a, db.write
 	if a.State == orchestrator.ApprovalOpen { // a user sees it before the disk has it
@@ -38,11 +39,11 @@ func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest 
 			[]any{string(a.Turn), string(a.AgentIDs[0])}, &id)
 		switch {
 		case err == nil:
-			// It is asked again, and thus waits again.
+			// The agent asks again, so the request waits again.
 			_, err = t.Exec(`UPDATE ask_requests SET gone = 0 WHERE turn = ? AND request = ?
 				AND (SELECT state FROM asks WHERE id = ask) = 'open'`, string(a.Turn), string(a.AgentIDs[0]))
 		case errors.Is(err, sql.ErrNoRows):
-			id, err = t.placeApproval(a, digest)
+			id, err = t.insertRequest(a, digest)
 		}
 		if err != nil {
 			return err
@@ -53,8 +54,9 @@ func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest 
 	return now, wrap(fmt.Sprintf("open approval %s", a.ID), err)
 }
 
-// placeApproval stores a new request: with an open approval that is the same, or with one of its own.
-func (t tx) placeApproval(a orchestrator.Approval, digest string) (id string, err error) {
+// insertRequest stores a new request. The request joins an open approval with the same digest; otherwise it gets an
+// approval of its own. It returns the approval's ID.
+func (t tx) insertRequest(a orchestrator.Approval, digest string) (id string, err error) {
 	err = sql.ErrNoRows
 	if a.State == orchestrator.ApprovalOpen {
 		err = t.Row(`SELECT id FROM asks WHERE turn = ? AND digest = ? AND state = 'open'`,
@@ -76,7 +78,7 @@ func (t tx) placeApproval(a orchestrator.Approval, digest string) (id string, er
 		return "", err
 	}
 	if a.State != orchestrator.ApprovalOpen {
-		return id, t.audit(entryOf(a, undecidedKind(a), a.Decided))
+		return id, t.audit(auditEntry(a, automaticKind(a), a.Decided))
 	}
 	return id, nil
 }
@@ -92,42 +94,46 @@ func (t tx) insertApproval(a orchestrator.Approval, digest string) error {
 
 func (t tx) approval(id string) (orchestrator.Approval, error) {
 	a, err := sqlite.OneIn(t.Tx, scanApproval, `SELECT `+approvalColumns+` FROM asks WHERE id = ?`, id)
-	return known(a, err, orchestrator.ErrNoApproval)
+	return mapNoRows(a, err, orchestrator.ErrNoApproval)
 }
 
-// FindApproval returns ErrNoApproval for an id that is not there.
 func (db *DB) FindApproval(ctx context.Context, id orchestrator.ApprovalID) (orchestrator.Approval, error) {
 	return db.findApproval(ctx, "load approval", `WHERE id = ?`, string(id))
 }
 
-// FindSameApproval finds the newest approval of a session with a digest; ErrNoApproval for none.
-func (db *DB) FindSameApproval(ctx context.Context, session orchestrator.SessionID, digest string) (orchestrator.Approval, error) {
-	return db.findApproval(ctx, "find an approval that was made before", `WHERE session = ? AND digest = ? ORDER BY seq DESC LIMIT 1`, string(session), digest)
+func (db *DB) FindSameApproval(
+	ctx context.Context, session orchestrator.SessionID, digest string,
+) (orchestrator.Approval, error) {
+	return db.findApproval(ctx, "find an earlier approval",
+		`WHERE session = ? AND digest = ? ORDER BY seq DESC LIMIT 1`, string(session), digest)
 }
 
 func (db *DB) findApproval(ctx context.Context, op, where string, args ...any) (orchestrator.Approval, error) {
 	a, err := sqlite.One(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks `+where, args...)
-	a, err = known(a, err, orchestrator.ErrNoApproval)
+	a, err = mapNoRows(a, err, orchestrator.ErrNoApproval)
 	return a, wrap(op, err)
 }
 
-// OpenApprovals lists the open approvals of all turns, oldest first.
 func (db *DB) OpenApprovals(ctx context.Context) ([]orchestrator.Approval, error) {
-	all, err := sqlite.Many(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks WHERE state = 'open' ORDER BY seq`)
+	all, err := sqlite.Many(ctx, db.file, scanApproval,
+		`SELECT `+approvalColumns+` FROM asks WHERE state = 'open' ORDER BY seq`)
 	return all, wrap("list open approvals", err)
 }
 
-// ApprovalsShownOpen lists approvals that are over, and of which a chat still shows that they are open, oldest first.
 func (db *DB) ApprovalsShownOpen(ctx context.Context) ([]orchestrator.Approval, error) {
-	all, err := sqlite.Many(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks WHERE state <> 'open' AND id IN (
-		SELECT substr(named, 1, instr(named || '/', '/') - 1) FROM (SELECT substr(key, length('approval/') + 1) AS named FROM messages
-			WHERE key >= 'approval/' AND key < 'approval0' AND state = 'sent' AND mark <> ?)) ORDER BY seq`, orchestrator.EndShown)
-	return all, wrap("list approvals that are shown open", err)
+	all, err := sqlite.Many(ctx, db.file, scanApproval,
+		`SELECT `+approvalColumns+` FROM asks WHERE state <> 'open' AND id IN (
+		SELECT substr(named, 1, instr(named || '/', '/') - 1) FROM (SELECT substr(key, length('approval/') + 1) AS named
+		FROM messages
+			WHERE key >= 'approval/' AND key < 'approval0' AND state = 'sent' AND mark <> ?))
+			ORDER BY seq`, orchestrator.EndShown)
+	return all, wrap("list approvals that are shown as open", err)
 }
 
-// DecideApproval closes an open approval; see orchestrator.ApprovalStore. It has come to the disk when it returns, so that no
-// power failure lets an approval be decided twice.
-func (db *DB) DecideApproval(ctx context.Context, d orchestrator.ApprovalDecision) (now orchestrator.Approval, won bool, err error) {
+// DecideApproval waits for the disk, so that a power failure cannot lead to a second decision.
+func (db *DB) DecideApproval(
+	ctx context.Context, d orchestrator.ApprovalDecision,
+) (now orchestrator.Approval, won bool, err error) {
 	write := db.write
 	if d.Secret {
 		write = db.writeSecret
@@ -147,7 +153,8 @@ func (db *DB) DecideApproval(ctx context.Context, d orchestrator.ApprovalDecisio
 	return now, won, wrap("decide approval", err)
 }
 
-// decide moves an approval that may be moved.
+// decide changes the state of an open approval. It returns false if the approval, or the state of its turn, does not
+// allow the decision.
 func (t tx) decide(d orchestrator.ApprovalDecision) (bool, error) {
 	answers, err := encodeList(d.Answers)
 	if err != nil {
@@ -155,18 +162,20 @@ func (t tx) decide(d orchestrator.ApprovalDecision) (bool, error) {
 	}
 	n, err := t.Exec(`UPDATE asks SET state = ?1, person = ?2, ruled = ?3, reason = ?4, answers = ?5, decided = ?6
 		WHERE id = ?7 AND state = 'open' AND (?1 IN ('denied', 'expired') OR turn GLOB 'terminal-*' OR
-			EXISTS (SELECT 1 FROM turns WHERE turns.id = asks.turn AND turns.state IN ('queued', 'running') AND aborting = 0))`,
+			EXISTS (SELECT 1 FROM turns WHERE turns.id = asks.turn AND turns.state IN ('queued', 'running')
+			AND aborting = 0))`,
 		string(d.State), int64(d.By), d.Ruled, d.Reason, answers, millis(d.Decided), string(d.Approval))
 	return n > 0, err
 }
 
-// recordDecision stores what goes with a decision.
+// recordDecision stores the rule and the audit entries of a decision, and marks its updates handled.
 func (t tx) recordDecision(a orchestrator.Approval, d orchestrator.ApprovalDecision, now int64) error {
 	if d.Rule != nil {
 		if err := t.insertRule(*d.Rule); err != nil {
 			return err
 		}
-		made := orchestrator.AuditEntry{At: d.Decided, What: orchestrator.AuditRule, Conversation: a.Conversation, Turn: a.Turn,
+		made := orchestrator.AuditEntry{At: d.Decided, What: orchestrator.AuditRule, Conversation: a.Conversation,
+			Turn:  a.Turn,
 			Agent: d.Rule.Agent, Tool: d.Rule.Tool, Choice: d.Choice, By: d.By, Rule: d.Rule.Text}
 		if err := t.audit(made); err != nil {
 			return err
@@ -174,25 +183,28 @@ func (t tx) recordDecision(a orchestrator.Approval, d orchestrator.ApprovalDecis
 	}
 	what := map[orchestrator.ApprovalState]orchestrator.AuditKind{
 		orchestrator.ApprovalAllowed: orchestrator.AuditAllowed, orchestrator.ApprovalDenied: orchestrator.AuditDenied,
-		orchestrator.ApprovalAnswered: orchestrator.AuditAnswered, orchestrator.ApprovalExpired: orchestrator.AuditExpired,
+		orchestrator.ApprovalAnswered: orchestrator.AuditAnswered,
+		orchestrator.ApprovalExpired:  orchestrator.AuditExpired,
 	}[d.State]
 	if d.By == 0 && d.State == orchestrator.ApprovalAllowed {
-		what = undecidedKind(a)
+		what = automaticKind(a)
 	}
-	e := entryOf(a, what, d.Decided)
+	e := auditEntry(a, what, d.Decided)
 	e.Choice = d.Choice
 	if err := t.audit(e); err != nil {
 		return err
 	}
-	return t.handle(d.Updates, now)
+	return t.markHandled(d.Updates, now)
 }
 
-// WithdrawRequest takes one request out of an open approval, and closes it when that was the last.
-func (db *DB) WithdrawRequest(ctx context.Context, turn cli.TurnID, request cli.ApprovalID, at time.Time) (now orchestrator.Approval, changed bool, err error) {
+func (db *DB) WithdrawRequest(
+	ctx context.Context, turn cli.TurnID, request cli.ApprovalID, at time.Time,
+) (now orchestrator.Approval, changed bool, err error) {
 	err = db.write(ctx, func(t tx) error {
 		var id string
 		err := t.Row(`UPDATE ask_requests SET gone = 1 WHERE turn = ? AND request = ? AND gone = 0
-			AND (SELECT state FROM asks WHERE id = ask) = 'open' RETURNING ask`, []any{string(turn), string(request)}, &id)
+			AND (SELECT state FROM asks WHERE id = ask) = 'open' RETURNING ask`,
+			[]any{string(turn), string(request)}, &id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -213,8 +225,9 @@ func (db *DB) WithdrawRequest(ctx context.Context, turn cli.TurnID, request cli.
 	return now, changed && err == nil, wrap("withdraw approval", err)
 }
 
-// WithdrawApproval closes an approval that its agent no longer waits for, whatever was decided.
-func (db *DB) WithdrawApproval(ctx context.Context, id orchestrator.ApprovalID, at time.Time) (now orchestrator.Approval, err error) {
+func (db *DB) WithdrawApproval(
+	ctx context.Context, id orchestrator.ApprovalID, at time.Time,
+) (now orchestrator.Approval, err error) {
 	err = db.write(ctx, func(t tx) error {
 		if err := t.withdraw(string(id), at); err != nil {
 			return err
@@ -225,10 +238,12 @@ func (db *DB) WithdrawApproval(ctx context.Context, id orchestrator.ApprovalID, 
 	return now, wrap("withdraw approval", err)
 }
 
-// WithdrawTurn closes the open approvals of a turn and returns them, oldest first.
-func (db *DB) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) (all []orchestrator.Approval, err error) {
-	// Most turns ask nothing, and this is at the end of each: they write nothing for it.
-	open, err := sqlite.Many(ctx, db.file, sqlite.Value[string], `SELECT id FROM asks WHERE turn = ? AND state = 'open' ORDER BY seq`, string(turn))
+func (db *DB) WithdrawTurn(
+	ctx context.Context, turn cli.TurnID, at time.Time,
+) (all []orchestrator.Approval, err error) {
+	// Every turn calls this at its end, but most turns have no approvals. Those write nothing.
+	open, err := sqlite.Many(ctx, db.file, sqlite.Value[string],
+		`SELECT id FROM asks WHERE turn = ? AND state = 'open' ORDER BY seq`, string(turn))
 	if err != nil || len(open) == 0 {
 		return nil, wrap(fmt.Sprintf("withdraw approvals of turn %s", turn), err)
 	}
@@ -255,9 +270,10 @@ func (db *DB) WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) (
 	return all, wrap(fmt.Sprintf("withdraw approvals of turn %s", turn), err)
 }
 
-// withdraw closes an approval in whatever state it is; one that is withdrawn stays so.
+// withdraw closes an approval in any state. It changes nothing if the approval is already withdrawn.
 func (t tx) withdraw(id string, at time.Time) error {
-	n, err := t.Exec(`UPDATE asks SET state = 'withdrawn', decided = ? WHERE id = ? AND state <> 'withdrawn'`, millis(at), id)
+	n, err := t.Exec(`UPDATE asks SET state = 'withdrawn', decided = ?
+		WHERE id = ? AND state <> 'withdrawn'`, millis(at), id)
 	if err != nil || n == 0 {
 		return err
 	}
@@ -265,10 +281,10 @@ func (t tx) withdraw(id string, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return t.audit(entryOf(a, orchestrator.AuditWithdrawn, at))
+	return t.audit(auditEntry(a, orchestrator.AuditWithdrawn, at))
 }
 
-// requestRow is what an agent asked: an approval or questions.
+// requestRow stores an agent's request: an approval or questions.
 type requestRow struct {
 	Approval  *approvalRow   `json:"approval,omitempty"`
 	Questions []cli.Question `json:"questions,omitempty"`
@@ -276,7 +292,7 @@ type requestRow struct {
 
 type approvalRow struct {
 	cli.ApprovalAsked
-	Edits bool `json:"edits,omitempty"` // of the terms
+	Edits bool `json:"edits,omitempty"` // Approval.Edits
 }
 
 func encodeRequest(a orchestrator.Approval) (string, error) {
@@ -286,7 +302,7 @@ func encodeRequest(a orchestrator.Approval) (string, error) {
 		if !json.Valid(p.Input) {
 			p.Input = nil
 		}
-		p.Fields = append([]cli.Field{}, p.Fields...) // nil is what a version without them wrote
+		p.Fields = append([]cli.Field{}, p.Fields...) // nil stands for rows of versions that did not store fields
 		row.Approval = &approvalRow{p, a.Edits}
 	}
 	return encode(row)
@@ -299,7 +315,7 @@ func decodeRequest(text string, a *orchestrator.Approval) error {
 	}
 	if row.Approval != nil {
 		a.Edits, a.Request = row.Approval.Edits, &row.Approval.ApprovalAsked
-		if a.Request.Fields == nil { // then users see its whole input
+		if a.Request.Fields == nil { // stored by such a version: show the whole input
 			a.Request.Fields = cli.Reading{}.Fields(a.Request.Input)
 		}
 	}
@@ -309,13 +325,14 @@ func decodeRequest(text string, a *orchestrator.Approval) error {
 
 func approvalFields(a *orchestrator.Approval, content *string) []any {
 	return []any{&a.ID, &a.Nonce, &a.Turn, &a.Session, &a.Conversation.Chat, &a.Conversation.Topic, &a.Agent, &a.Dir,
-		content, &a.SessionRule, &a.Rule, list[orchestrator.PersonID]{&a.Approvers}, moment{&a.Asked}, moment{&a.Expires},
-		&a.State, &a.Ruled, &a.Reason, moment{&a.Decided}, &a.Sandbox}
+		content, &a.SessionRule, &a.Rule, listColumn[orchestrator.PersonID]{&a.Approvers}, timeColumn{&a.Asked},
+		timeColumn{&a.Expires},
+		&a.State, &a.Ruled, &a.Reason, timeColumn{&a.Decided}, &a.Sandbox}
 }
 
 func scanApproval(row sqlite.Row) (a orchestrator.Approval, err error) {
 	var content string
-	more := []any{&a.By, list[[]string]{&a.Answers}, list[cli.ApprovalID]{&a.AgentIDs}}
+	more := []any{&a.By, listColumn[[]string]{&a.Answers}, listColumn[cli.ApprovalID]{&a.AgentIDs}}
 	if err = row.Scan(append(approvalFields(&a, &content), more...)...); err != nil {
 		return orchestrator.Approval{}, err
 	}
@@ -326,7 +343,7 @@ const ruleColumns = `id, chat, topic, session, agent, tool, dir, kind, value, te
 
 func ruleFields(r *orchestrator.Rule) []any {
 	return []any{&r.ID, &r.Conversation.Chat, &r.Conversation.Topic, &r.Session, &r.Agent, &r.Tool, &r.Dir,
-		&r.Kind, &r.Value, &r.Text, &r.By, moment{&r.Created}, &r.Sandbox}
+		&r.Kind, &r.Value, &r.Text, &r.By, timeColumn{&r.Created}, &r.Sandbox}
 }
 
 func (t tx) insertRule(r orchestrator.Rule) error {
@@ -334,24 +351,26 @@ func (t tx) insertRule(r orchestrator.Rule) error {
 	return err
 }
 
-// RulesOf lists a conversation's rules, those of all its sessions too, oldest first.
 func (db *DB) RulesOf(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.Rule, error) {
-	all, err := sqlite.Many(ctx, db.file, scan(ruleFields), `SELECT `+ruleColumns+` FROM rules WHERE chat = ? AND topic = ? ORDER BY seq`,
+	all, err := sqlite.Many(ctx, db.file, scan(ruleFields),
+		`SELECT `+ruleColumns+` FROM rules WHERE chat = ? AND topic = ? ORDER BY seq`,
 		in.Chat, in.Topic)
 	return all, wrap(fmt.Sprintf("list rules of %s", in.Key()), err)
 }
 
-// RevokeRule deletes a rule of a conversation and audits that; false if there is no such rule.
 func (db *DB) RevokeRule(ctx context.Context, id orchestrator.RuleID, in orchestrator.ConversationID,
 	by orchestrator.PersonID, at time.Time,
 ) (revoked bool, err error) {
 	err = db.write(ctx, func(t tx) error {
 		var agent, tool, text string
-		known, err := t.Exists(`SELECT 1 FROM rules WHERE id = ? AND chat = ? AND topic = ?`, string(id), in.Chat, in.Topic)
+		known, err := t.Exists(`SELECT 1 FROM rules WHERE id = ? AND chat = ? AND topic = ?`,
+			string(id), in.Chat, in.Topic)
 		if err != nil || !known {
 			return err
 		}
-		if err := t.Row(`DELETE FROM rules WHERE id = ? RETURNING agent, tool, text`, []any{string(id)}, &agent, &tool, &text); err != nil {
+		err = t.Row(`DELETE FROM rules WHERE id = ? RETURNING agent, tool, text`,
+			[]any{string(id)}, &agent, &tool, &text)
+		if err != nil {
 			return err
 		}
 		revoked = true

@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// startTurn makes a running turn.
+// startTurn stores a running turn.
 func startTurn(t testing.TB, db *DB, id cli.TurnID) orchestrator.Turn {
 	t.Helper()
 	turn := newTurn(id)
@@ -34,17 +34,21 @@ func newApproval(id orchestrator.ApprovalID, turn cli.TurnID, request cli.Approv
 			Approvers: []orchestrator.PersonID{7, 8}, Expires: noon.Add(time.Minute)},
 		ApprovalRequest: orchestrator.ApprovalRequest{Turn: turn, Session: "s", Conversation: chatA, Agent: "claude",
 			AgentIDs: []cli.ApprovalID{request}, Dir: "/src", Asked: noon,
-			Request: &cli.ApprovalAsked{ID: request, Tool: "Bash", Title: "make", Detail: "make all", Input: []byte(`{"command":"make"}`),
-				Fields: []cli.Field{{Name: "cwd", Value: "/etc", Weight: cli.WiderField}, {Name: "b", Value: ""}}, Missing: "the end",
-				Reason: "why", Started: "tool", Deaf: true, Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}}},
+			Request: &cli.ApprovalAsked{ID: request, Tool: "Bash", Title: "make", Detail: "make all",
+				Input:   []byte(`{"command":"make"}`),
+				Fields:  []cli.Field{{Name: "cwd", Value: "/etc", Weight: cli.WiderField}, {Name: "b", Value: ""}},
+				Missing: "the end",
+				Reason:  "why", Started: "tool", Deaf: true,
+				Changes: []cli.FileChanged{{Path: "x", Kind: cli.FileUpdated, Diff: "-a\n+b"}}}},
 	}
 }
 
 func allowed(id orchestrator.ApprovalID) orchestrator.ApprovalDecision {
-	return orchestrator.ApprovalDecision{Approval: id, Choice: orchestrator.AllowOnce, Decision: orchestrator.Decision{State: orchestrator.ApprovalAllowed, By: 7, Decided: noon}}
+	return orchestrator.ApprovalDecision{Approval: id, Choice: orchestrator.AllowOnce,
+		Decision: orchestrator.Decision{State: orchestrator.ApprovalAllowed, By: 7, Decided: noon}}
 }
 
-func TestAnApprovalIsKept(t *testing.T) {
+func TestOpenApproval(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	a := newApproval("a", "t", "1")
@@ -52,33 +56,37 @@ func TestAnApprovalIsKept(t *testing.T) {
 	same(t, "found", get[orchestrator.Approval](t)(db.FindApproval(ctx, "a")), a)
 	q := newApproval("q", "t", "2")
 	q.Request = nil
-	q.Questions = []cli.Question{{Header: "H", Text: "T", Multi: true, Free: true, Secret: true, Options: []cli.Option{{Label: "L", Description: "D"}}}}
+	q.Questions = []cli.Question{{Header: "H", Text: "T", Multi: true, Free: true, Secret: true,
+		Options: []cli.Option{{Label: "L", Description: "D"}}}}
 	same(t, "questions", get[orchestrator.Approval](t)(db.OpenApproval(ctx, q, "q")), q)
 	same(t, "open", get[[]orchestrator.Approval](t)(db.OpenApprovals(ctx)), []orchestrator.Approval{a, q})
-	if err := second(db.FindApproval(ctx, "none")); !errors.Is(err, orchestrator.ErrNoApproval) {
-		t.Errorf("of an approval that is not there: %v", err)
+	if err := errorOf(db.FindApproval(ctx, "none")); !errors.Is(err, orchestrator.ErrNoApproval) {
+		t.Errorf("a missing approval: %v", err)
 	}
 	two := newApproval("two", "t", "3")
 	two.AgentIDs = append(two.AgentIDs, "4")
-	if err := second(db.OpenApproval(ctx, two, "two")); err == nil {
-		t.Error("two ids came with a new approval")
+	if err := errorOf(db.OpenApproval(ctx, two, "two")); err == nil {
+		t.Error("a new approval with two agent IDs was stored")
 	}
 }
 
-// What a version stored that knew no fields shows its whole input.
-func TestAnApprovalWithoutFieldsIsRead(t *testing.T) {
+// If an older version stored a request without fields, users see its whole input.
+func TestApprovalStoredWithoutFields(t *testing.T) {
 	var a orchestrator.Approval
-	must(t, decodeRequest(`{"approval":{"id":"1","tool":"mcp__ssh__run","title":"uptime","input":{"command":"uptime","host":"prod"}}}`, &a))
-	same(t, "the fields", a.Request.Fields, []cli.Field{{Name: "command", Value: "uptime"}, {Name: "host", Value: "prod"}})
+	must(t, decodeRequest(`{"approval":{"id":"1","tool":"mcp__ssh__run","title":"uptime",
+		"input":{"command":"uptime","host":"prod"}}}`, &a))
+	same(t, "the fields", a.Request.Fields, []cli.Field{{Name: "command", Value: "uptime"},
+		{Name: "host", Value: "prod"}})
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
-func TestRequestsFindTheirApproval(t *testing.T) {
+func TestEqualRequestsShareAnApproval(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	startTurn(t, db, "u")
-	openAs := func(id orchestrator.ApprovalID, turn cli.TurnID, request cli.ApprovalID, digest string) orchestrator.Approval {
+	openAs := func(id orchestrator.ApprovalID, turn cli.TurnID, request cli.ApprovalID,
+		digest string) orchestrator.Approval {
 		return get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval(id, turn, request), digest))
 	}
 	openAs("a", "t", "1", "d")
@@ -110,11 +118,12 @@ func TestRequestsFindTheirApproval(t *testing.T) {
 	same(t, "one that a rule decided", get[orchestrator.Approval](t)(db.OpenApproval(ctx, ruled, "d")), ruled)
 }
 
-func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
+func TestDecideApprovalOnceAndAtomically(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	a := get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("a", "t", "1"), "d"))
-	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")}, {ID: 2, Raw: []byte("{}")}}))
+	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")},
+		{ID: 2, Raw: []byte("{}")}}))
 	d := allowed("a")
 	d.Choice, d.Ruled, d.Updates = orchestrator.AllowPattern, "Bash(make)", []int64{1}
 	d.Rule = &orchestrator.Rule{ID: "r", Conversation: chatA, Agent: "claude", Tool: "Bash", Dir: "/src",
@@ -136,13 +145,16 @@ func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
 		t.Errorf("%d updates are not handled, want the late one", n)
 	}
 	audit := get[[]orchestrator.AuditEntry](t)(db.AuditSince(ctx, noon, 9))
-	same(t, "audit", audit, []orchestrator.AuditEntry{{ID: 2, At: noon, What: orchestrator.AuditAllowed, Conversation: chatA, Turn: "t",
-		Approval: "a", Agent: "claude", Tool: "Bash", Title: "make", Choice: orchestrator.AllowPattern, By: 7, Rule: "Bash(make)", Same: 1}, {ID: 1, At: noon, What: orchestrator.AuditRule,
-		Conversation: chatA, Turn: "t", Agent: "claude", Tool: "Bash", Choice: orchestrator.AllowPattern, By: 7, Rule: "Bash(make)"}})
-	if !errors.Is(second2(db.DecideApproval(ctx, allowed("none"))), orchestrator.ErrNoApproval) {
-		t.Error("what is not there was decided")
+	same(t, "audit", audit, []orchestrator.AuditEntry{{ID: 2, At: noon, What: orchestrator.AuditAllowed,
+		Conversation: chatA, Turn: "t",
+		Approval: "a", Agent: "claude", Tool: "Bash", Title: "make", Choice: orchestrator.AllowPattern, By: 7,
+		Rule: "Bash(make)", Same: 1}, {ID: 1, At: noon, What: orchestrator.AuditRule,
+		Conversation: chatA, Turn: "t", Agent: "claude", Tool: "Bash", Choice: orchestrator.AllowPattern, By: 7,
+		Rule: "Bash(make)"}})
+	if !errors.Is(errorOf2(db.DecideApproval(ctx, allowed("none"))), orchestrator.ErrNoApproval) {
+		t.Error("a missing approval was decided")
 	}
-	// All or none: a rule that cannot be stored leaves the approval open.
+	// If the rule cannot be stored, the approval stays open.
 	get[orchestrator.Approval](t)(db.OpenApproval(ctx, newApproval("b", "t", "2"), "d2"))
 	twin := d
 	twin.Approval = "b"
@@ -154,7 +166,8 @@ func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
 	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatB, 8, noon)); ok {
 		t.Error("revoked from another conversation")
 	}
-	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatA, 8, noon)); !ok || len(get[[]orchestrator.Rule](t)(db.RulesOf(ctx, chatA))) > 0 {
+	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatA, 8, noon)); !ok ||
+		len(get[[]orchestrator.Rule](t)(db.RulesOf(ctx, chatA))) > 0 {
 		t.Error("not revoked")
 	}
 	if ok := get[bool](t)(db.RevokeRule(ctx, "r", chatA, 8, noon)); ok {
@@ -165,10 +178,10 @@ func TestAnApprovalIsDecidedOnceInOneTransaction(t *testing.T) {
 	}
 }
 
-func second2[T, U any](_ T, _ U, err error) error { return err }
+func errorOf2[T, U any](_ T, _ U, err error) error { return err }
 
-// What a turn asked is allowed only while it runs, and denied at any time.
-func TestAnApprovalEndsWithItsTurn(t *testing.T) {
+// An approval can be allowed only while its turn runs, but denied at any time.
+func TestApprovalIsNotAllowedAfterItsTurn(t *testing.T) {
 	for name, end := range map[string]func(*DB) error{
 		"over": func(db *DB) error { return db.FinishTurn(context.Background(), "t", noon, done("x")) },
 		"aborted": func(db *DB) error {
@@ -176,7 +189,8 @@ func TestAnApprovalEndsWithItsTurn(t *testing.T) {
 		},
 	} {
 		for state, want := range map[orchestrator.ApprovalState]bool{
-			orchestrator.ApprovalAllowed: false, orchestrator.ApprovalAnswered: false, orchestrator.ApprovalDenied: true, orchestrator.ApprovalExpired: true,
+			orchestrator.ApprovalAllowed: false, orchestrator.ApprovalAnswered: false,
+			orchestrator.ApprovalDenied: true, orchestrator.ApprovalExpired: true,
 		} {
 			db := newDB(t)
 			startTurn(t, db, "t")
@@ -191,14 +205,15 @@ func TestAnApprovalEndsWithItsTurn(t *testing.T) {
 	}
 }
 
-func TestTheEndOfATurnClosesItsApprovals(t *testing.T) {
+func TestWithdrawTurn(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	startTurn(t, db, "u")
-	for _, a := range []orchestrator.Approval{newApproval("a", "t", "1"), newApproval("b", "t", "2"), newApproval("c", "u", "1"), newApproval("d", "t", "3")} {
+	for _, a := range []orchestrator.Approval{newApproval("a", "t", "1"), newApproval("b", "t", "2"),
+		newApproval("c", "u", "1"), newApproval("d", "t", "3")} {
 		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
 	}
-	must(t, second2(db.DecideApproval(ctx, allowed("b"))))
+	must(t, errorOf2(db.DecideApproval(ctx, allowed("b"))))
 	var ids []orchestrator.ApprovalID
 	for _, a := range get[[]orchestrator.Approval](t)(db.WithdrawTurn(ctx, "t", noon)) {
 		if a.State != orchestrator.ApprovalWithdrawn || !a.Decided.Equal(noon) {
@@ -208,18 +223,20 @@ func TestTheEndOfATurnClosesItsApprovals(t *testing.T) {
 	}
 	same(t, "withdrawn", ids, []orchestrator.ApprovalID{"a", "d"})
 	same(t, "nothing more", len(get[[]orchestrator.Approval](t)(db.WithdrawTurn(ctx, "t", noon))), 0)
-	same(t, "decided, and then not wanted", get[orchestrator.Approval](t)(db.WithdrawApproval(ctx, "b", noon)).State, orchestrator.ApprovalWithdrawn)
+	same(t, "decided, and then not wanted", get[orchestrator.Approval](t)(db.WithdrawApproval(ctx, "b", noon)).State,
+		orchestrator.ApprovalWithdrawn)
 }
 
 func TestPruneOfApprovals(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "runs")
 	startTurn(t, db, "over")
-	for _, a := range []orchestrator.Approval{newApproval("open", "over", "1"), newApproval("decided", "over", "2"), newApproval("wanted", "runs", "1")} {
+	for _, a := range []orchestrator.Approval{newApproval("open", "over", "1"), newApproval("decided", "over", "2"),
+		newApproval("wanted", "runs", "1")} {
 		get[orchestrator.Approval](t)(db.OpenApproval(ctx, a, string(a.ID)))
 	}
-	must(t, second2(db.DecideApproval(ctx, allowed("decided"))))
-	must(t, second2(db.DecideApproval(ctx, allowed("wanted"))))
+	must(t, errorOf2(db.DecideApproval(ctx, allowed("decided"))))
+	must(t, errorOf2(db.DecideApproval(ctx, allowed("wanted"))))
 	must(t, db.FinishTurn(ctx, "over", noon, done("x")))
 	pruned, err := db.Prune(ctx, noon)
 	must(t, err)
@@ -235,7 +252,7 @@ func TestPruneOfApprovals(t *testing.T) {
 	}
 }
 
-// TestPromote holds, whatever is promoted, that the queue is as a list would be, and that no other turn moves.
+// TestPromote compares the queue with a list after random promotions, and tests that no turn changes otherwise.
 func TestPromote(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		path := filepath.Join(t.TempDir(), "ductor.db")
@@ -265,7 +282,7 @@ func TestPromote(t *testing.T) {
 				r.Fatalf("promoted %s: %v", id, ok)
 			}
 			if ok {
-				want = promoted(want, id, before)
+				want = promote(want, id, before)
 			}
 		}
 		var got []cli.TurnID
@@ -281,12 +298,13 @@ func TestPromote(t *testing.T) {
 	})
 }
 
-// promoted is what promoting id makes of the places: those of its queue are handed on.
-func promoted(order []cli.TurnID, id cli.TurnID, turns map[cli.TurnID]orchestrator.Turn) []cli.TurnID {
+// promote returns the expected order after PromoteTurn(id): only turns in the same queue change their positions.
+func promote(order []cli.TurnID, id cli.TurnID, turns map[cli.TurnID]orchestrator.Turn) []cli.TurnID {
 	out := append([]cli.TurnID(nil), order...)
 	moving := id
 	for i, at := range order {
-		if turns[at].State != orchestrator.TurnQueued || turns[at].Prompt.Conversation != turns[id].Prompt.Conversation {
+		if turns[at].State != orchestrator.TurnQueued ||
+			turns[at].Prompt.Conversation != turns[id].Prompt.Conversation {
 			continue
 		}
 		out[i], moving = moving, at
@@ -297,21 +315,22 @@ func promoted(order []cli.TurnID, id cli.TurnID, turns map[cli.TurnID]orchestrat
 	return out
 }
 
-func TestASteeredTurn(t *testing.T) {
+func TestSteerTurn(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	running := startTurn(t, db, "running")
 	for _, id := range []cli.TurnID{"a", "b"} {
 		must(t, db.EnqueueTurn(ctx, newTurn(id)))
 	}
 	if get[bool](t)(db.SteerTurn(ctx, "b", "a", noon)) || get[bool](t)(db.SteerTurn(ctx, "running", "running", noon)) {
-		t.Error("steered into what does not run, or what does not wait")
+		t.Error("a turn was steered although the other one was not running, or it was not waiting")
 	}
 	same(t, "in their order", openIDs(t, db), []cli.TurnID{"running", "a", "b"})
 	if !get[bool](t)(db.SteerTurn(ctx, "b", "running", noon)) {
 		t.Fatal("not steered")
 	}
 	b := get[orchestrator.Turn](t)(db.Turn(ctx, "b"))
-	if b.State != orchestrator.TurnSteered || b.Into != "running" || b.Agent != running.Agent || b.Sandbox != "web" || b.Delivered {
+	if b.State != orchestrator.TurnSteered || b.Into != "running" || b.Agent != running.Agent || b.Sandbox != "web" ||
+		b.Delivered {
 		t.Errorf("steered as %+v", b)
 	}
 	if get[bool](t)(db.StartTurn(ctx, b, cli.Start{})) {
@@ -319,32 +338,34 @@ func TestASteeredTurn(t *testing.T) {
 	}
 	same(t, "until it is known to have arrived", openIDs(t, db), []cli.TurnID{"running", "b", "a"})
 	if !get[bool](t)(db.UnsteerTurn(ctx, "b")) || get[bool](t)(db.UnsteerTurn(ctx, "b")) {
-		t.Error("not taken back, once")
+		t.Error("not unsteered exactly once")
 	}
 	want := newTurn("b")
 	same(t, "taken back", get[orchestrator.Turn](t)(db.Turn(ctx, "b")), want)
 	get[bool](t)(db.SteerTurn(ctx, "b", "running", noon))
 	must(t, db.MarkDelivered(ctx, "b"))
 	if get[bool](t)(db.CancelTurn(ctx, "b")) {
-		t.Error("cancelled though it arrived")
+		t.Error("cancelled although it arrived")
 	}
 	if !get[bool](t)(db.UnsteerTurn(ctx, "b")) {
-		t.Error("not taken back from an agent that did not read it")
+		t.Error("not unsteered although the agent did not read it")
 	}
 	same(t, "taken back from the agent", get[orchestrator.Turn](t)(db.Turn(ctx, "b")), want)
 	get[bool](t)(db.SteerTurn(ctx, "b", "running", noon))
 	must(t, db.MarkDelivered(ctx, "b"))
 	if err := db.FinishTurn(ctx, "b", noon, done("x")); err == nil {
-		t.Error("an outcome though it arrived")
+		t.Error("an outcome was stored although it arrived")
 	}
 	get[bool](t)(db.SteerTurn(ctx, "a", "running", noon))
-	lost := orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "unknown", Recovery: orchestrator.Repeatable()}
+	lost := orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "unknown",
+		Recovery: orchestrator.Repeatable()}
 	must(t, db.FinishTurn(ctx, "a", noon, lost))
 	same(t, "lost", get[orchestrator.Turn](t)(db.Turn(ctx, "a")).Outcome, lost)
 	must(t, db.EnqueueTurn(ctx, newTurn("c")))
 	get[bool](t)(db.SteerTurn(ctx, "c", "running", noon))
-	if !get[bool](t)(db.CancelTurn(ctx, "c")) || get[orchestrator.Turn](t)(db.Turn(ctx, "c")).State != orchestrator.TurnCancelled {
-		t.Error("not cancelled on its way")
+	if !get[bool](t)(db.CancelTurn(ctx, "c")) ||
+		get[orchestrator.Turn](t)(db.Turn(ctx, "c")).State != orchestrator.TurnCancelled {
+		t.Error("not cancelled while being steered")
 	}
 }
 

@@ -11,16 +11,16 @@ import (
 
 const auditColumns = `at, what, chat, topic, turn, ask, agent, tool, title, choice, person, rule, reason, same, call`
 
-// titleBytes is how much of a command the audit keeps: enough to see what it was.
+// titleBytes limits how much of a command the audit stores.
 const titleBytes = 500
 
-// RecordAudit records what happened; see orchestrator.ApprovalStore.
 func (db *DB) RecordAudit(ctx context.Context, entries ...orchestrator.AuditEntry) error {
 	return wrap("record the audit", db.writeLazily(ctx, func(t tx) error { return t.audit(entries...) }))
 }
 
 func auditFields(e *orchestrator.AuditEntry) []any {
-	return []any{moment{&e.At}, &e.What, &e.Conversation.Chat, &e.Conversation.Topic, &e.Turn, &e.Approval, &e.Agent, &e.Tool,
+	return []any{timeColumn{&e.At}, &e.What, &e.Conversation.Chat, &e.Conversation.Topic, &e.Turn, &e.Approval,
+		&e.Agent, &e.Tool,
 		&e.Title, &e.Choice, &e.By, &e.Rule, &e.Reason, &e.Same, &e.Call}
 }
 
@@ -38,10 +38,11 @@ func (t tx) audit(entries ...orchestrator.AuditEntry) error {
 	return nil
 }
 
-// entryOf says of an approval what is audited.
-func entryOf(a orchestrator.Approval, what orchestrator.AuditKind, at time.Time) orchestrator.AuditEntry {
-	e := orchestrator.AuditEntry{At: at, What: what, Conversation: a.Conversation, Turn: a.Turn, Approval: a.ID, Agent: a.Agent,
-		By: a.By, Rule: a.Ruled, Reason: a.Reason, Same: a.Same()}
+// auditEntry returns an audit entry for an approval.
+func auditEntry(a orchestrator.Approval, what orchestrator.AuditKind, at time.Time) orchestrator.AuditEntry {
+	e := orchestrator.AuditEntry{At: at, What: what, Conversation: a.Conversation, Turn: a.Turn, Approval: a.ID,
+		Agent: a.Agent,
+		By:    a.By, Rule: a.Ruled, Reason: a.Reason, Same: a.Same()}
 	if a.Request != nil {
 		e.Tool, e.Title = a.Request.Tool, a.Request.Title
 	} else if len(a.Questions) > 0 {
@@ -50,8 +51,8 @@ func entryOf(a orchestrator.Approval, what orchestrator.AuditKind, at time.Time)
 	return e
 }
 
-// undecidedKind is what is audited of an approval that no user decided.
-func undecidedKind(a orchestrator.Approval) orchestrator.AuditKind {
+// automaticKind returns the audit kind of an approval that a rule or a mode decided without a user.
+func automaticKind(a orchestrator.Approval) orchestrator.AuditKind {
 	switch {
 	case a.State == orchestrator.ApprovalDenied:
 		return orchestrator.AuditDenied
@@ -61,10 +62,10 @@ func undecidedKind(a orchestrator.Approval) orchestrator.AuditKind {
 	return orchestrator.AuditRuled
 }
 
-// AuditSince lists at most limit of what happened since a moment, newest first.
 func (db *DB) AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error) {
-	all, err := sqlite.Many(ctx, db.file, scanAudit, `SELECT `+auditColumns+`, id FROM audit WHERE at >= ? ORDER BY id DESC LIMIT ?`,
-		millis(since), atMost(limit))
+	all, err := sqlite.Many(ctx, db.file, scanAudit,
+		`SELECT `+auditColumns+`, id FROM audit WHERE at >= ? ORDER BY id DESC LIMIT ?`,
+		millis(since), nonNegative(limit))
 	return all, wrap("list the audit", err)
 }
 

@@ -7,15 +7,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// A turn that is resumed tells its tools once more: the audit has each once, and none that was asked for.
-func TestTheAuditHasAToolOnceAndOnlyIfItWasNotAskedFor(t *testing.T) {
+// A resumed turn reports its tools again. The audit has each tool once, and none that had an approval request.
+func TestAuditSkipsRepeatedAndApprovedTools(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	startTurn(t, db, "t")
 	approval := newApproval("a", "t", "1")
 	approval.Request = &cli.ApprovalAsked{ID: "1", Tool: "Bash", Title: "make", Started: "asked"}
 	get[orchestrator.Approval](t)(db.OpenApproval(ctx, approval, "d"))
 	ran := func(turn cli.TurnID, call cli.ToolID) orchestrator.AuditEntry {
-		return orchestrator.AuditEntry{At: noon, What: orchestrator.AuditRan, Conversation: chatA, Turn: turn, Call: call, Tool: "Read", Title: "a"}
+		return orchestrator.AuditEntry{At: noon, What: orchestrator.AuditRan, Conversation: chatA, Turn: turn,
+			Call: call, Tool: "Read", Title: "a"}
 	}
 	must(t, db.RecordAudit(ctx, ran("t", "asked"), ran("t", "read"), ran("t", "read"), ran("u", "read")))
 	must(t, db.RecordAudit(ctx, ran("t", "read"), ran("t", ""), ran("t", "")))
@@ -26,11 +27,12 @@ func TestTheAuditHasAToolOnceAndOnlyIfItWasNotAskedFor(t *testing.T) {
 	same(t, "calls", calls, []string{"t/", "t/", "u/read", "t/read"})
 }
 
-func TestAChangeOfAConversationIsAuditedWithIt(t *testing.T) {
+func TestSaveConversationAuditsTheChange(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
-	entry := orchestrator.AuditEntry{At: noon, What: orchestrator.AuditMode, Conversation: chatA, Title: "bypass", By: 7}
+	entry := orchestrator.AuditEntry{At: noon, What: orchestrator.AuditMode, Conversation: chatA,
+		Title: "bypass", By: 7}
 	if err := db.SaveConversation(ctx, orchestrator.Conversation{ID: chatA, Session: "none"}, entry); err == nil {
-		t.Fatal("a conversation with a session that is not there was stored")
+		t.Fatal("a conversation with a missing session was stored")
 	}
 	must(t, db.SaveConversation(ctx, orchestrator.Conversation{ID: chatA, Permission: cli.Bypass}, entry))
 	entry.ID = 1

@@ -18,10 +18,10 @@ type Backup struct {
 	Bytes int64
 }
 
-// backupName is the name of a backup, as package time reads it.
+// backupName is the layout of a backup's file name for package time.
 const backupName = "ductor-20060102T150405Z.db"
 
-// Backups lists those in a directory, the newest first.
+// Backups lists the backups in a directory, the newest first.
 func Backups(dir string) (all []Backup) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range slices.Backward(entries) { // they are sorted by name
@@ -33,15 +33,16 @@ func Backups(dir string) (all []Backup) {
 	return all
 }
 
-// BackUp copies the database at path into a directory, checks the copy, and then deletes the older ones that exceed an age or, with
-// the newer ones, a size. A process that uses the database continues. ErrDiskFull if it would not leave room for as much again.
+// BackUp copies the database at path into a directory and checks the copy. Then it deletes every older backup that is
+// past an age, or that exceeds a total size together with all newer ones. Other processes can use the database
+// meanwhile. It returns ErrDiskFull if the copy would leave less free space than its own size.
 func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Duration, most int64) error {
 	s, err := schema()
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err == nil {
-		err = roomFor(path, dir)
+		err = checkSpace(path, dir)
 	}
 	if err == nil {
 		err = sqlite.BackUp(ctx, path, filepath.Join(dir, now.UTC().Format(backupName)), s)
@@ -52,14 +53,14 @@ func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Durat
 	var sum int64
 	for i, b := range Backups(dir) {
 		if sum += b.Bytes; i > 0 && (now.Sub(b.Made) > age || sum > most) {
-			_ = os.Remove(b.Path) // the next round tries again
+			_ = os.Remove(b.Path) // the next backup tries again
 		}
 	}
 	return nil
 }
 
-// roomFor refuses a copy that would fill the disk.
-func roomFor(path, dir string) error {
+// checkSpace returns ErrDiskFull if a copy would fill the disk.
+func checkSpace(path, dir string) error {
 	var disk syscall.Statfs_t
 	info, err := os.Stat(path)
 	if err == nil {

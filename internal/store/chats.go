@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// groupTables have a column chat, and rows that follow a group to its new id. Messages and approvals are not among them: what the
-// old group shows stays there.
+// groupTables lists the tables whose rows follow a group to its new ID by their column chat. Messages and approvals
+// stay in the old group.
 func groupTables() []string {
-	return []string{"audit", "changes", "consults", "conversations", "jobs", "own_sessions", "rules", "sessions", "spent", "turns"}
+	return []string{"audit", "changes", "consults", "conversations", "jobs", "own_sessions", "rules", "sessions",
+		"spent", "turns"}
 }
 
-// MoveChat has what is stored of a group follow it to its new id. What was chosen under the new id before stays.
 func (db *DB) MoveChat(ctx context.Context, from, to int64) error {
 	return wrap(fmt.Sprintf("move chat %d to %d", from, to), db.write(ctx, func(t tx) error {
 		for _, table := range groupTables() {

@@ -10,8 +10,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// All that is stored of a group follows it to its new id, and nothing of another one.
-func TestAGroupMovesWithAllItHas(t *testing.T) {
+// All data of a group moves to its new ID; data of another group stays.
+func TestMoveChat(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	from, to := orchestrator.ConversationID{Chat: -5}, orchestrator.ConversationID{Chat: -1000000000005}
 	for _, in := range []orchestrator.ConversationID{from, chatB} {
@@ -22,14 +22,16 @@ func TestAGroupMovesWithAllItHas(t *testing.T) {
 		turn.Prompt.Conversation, turn.Session = in, s.ID
 		runTurn(t, db, turn, orchestrator.Outcome{State: orchestrator.TurnDone, Text: "an answer"})
 		must(t, db.SaveJob(ctx, orchestrator.Job{ID: orchestrator.JobID("j " + name), Conversation: in}, noon, noon))
-		must(t, db.SaveConsult(ctx, orchestrator.Consult{ID: orchestrator.ConsultID("c " + name), Conversation: in, Used: noon}))
+		must(t, db.SaveConsult(ctx, orchestrator.Consult{ID: orchestrator.ConsultID("c " + name), Conversation: in,
+			Used: noon}))
 	}
-	for range 2 { // Telegram may tell it again
+	for range 2 { // Telegram may report the move again
 		must(t, db.MoveChat(ctx, from.Chat, to.Chat))
 	}
 	moved := get[orchestrator.Conversation](t)(db.Conversation(ctx, to))
 	same(t, "chosen", moved, orchestrator.Conversation{ID: to, Session: "s -5/0", Agent: "codex"})
-	same(t, "under the old id", get[orchestrator.Conversation](t)(db.Conversation(ctx, from)), orchestrator.Conversation{ID: from})
+	same(t, "under the old id", get[orchestrator.Conversation](t)(db.Conversation(ctx, from)),
+		orchestrator.Conversation{ID: from})
 	if s := get[orchestrator.Session](t)(db.Session(ctx, moved.Session)); s.Conversation != to || s.Totals.Messages != 1 {
 		t.Errorf("its session is %+v", s)
 	}
@@ -42,16 +44,18 @@ func TestAGroupMovesWithAllItHas(t *testing.T) {
 	if c := get[orchestrator.Consult](t)(db.LastConsult(ctx, to)); c.ID != "c -5/0" {
 		t.Errorf("its side session is %v", c.ID)
 	}
-	if s := get[orchestrator.Session](t)(db.Session(ctx, orchestrator.SessionID("s "+string(chatB.Key())))); s.Conversation != chatB {
+	if s := get[orchestrator.Session](t)(db.Session(ctx,
+		orchestrator.SessionID("s "+string(chatB.Key())))); s.Conversation != chatB {
 		t.Errorf("the session of another group is of %v", s.Conversation)
 	}
 }
 
-// What was chosen under the new id before the move stays.
-func TestAMoveReplacesNothing(t *testing.T) {
+// Choices under the new ID from before the move stay.
+func TestMoveChatReplacesNothing(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	must(t, db.SaveConversation(ctx, orchestrator.Conversation{ID: chatA, Agent: "codex"}))
-	must(t, db.SaveConversation(ctx, orchestrator.Conversation{ID: orchestrator.ConversationID{Chat: -9}, Agent: "gemini"}))
+	must(t, db.SaveConversation(ctx, orchestrator.Conversation{ID: orchestrator.ConversationID{Chat: -9},
+		Agent: "gemini"}))
 	newSession(t, db, "old", chatA, noon.Add(-time.Hour))
 	must(t, db.MoveChat(ctx, chatA.Chat, -9))
 	c := get[orchestrator.Conversation](t)(db.Conversation(ctx, orchestrator.ConversationID{Chat: -9}))
@@ -63,12 +67,14 @@ func TestAMoveReplacesNothing(t *testing.T) {
 	}
 }
 
-// Each table that knows chats follows a group, or is known to stay.
-func TestEachTableFollowsAGroupOrIsKnownToStay(t *testing.T) {
+// Every table with chat IDs is in groupTables or in the list of this test.
+func TestMoveChatConsidersEveryTable(t *testing.T) {
 	db := newDB(t)
-	got := get[[]string](t)(sqlite.Many(t.Context(), db.file, sqlite.Value[string], `SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c
+	got := get[[]string](t)(sqlite.Many(t.Context(), db.file, sqlite.Value[string],
+		`SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c
 		WHERE m.type = 'table' AND c.name = 'chat' ORDER BY m.name`))
-	want := append(groupTables(), "asks", "messages", "rates", "topics") // of messages that the old group has, of its budget, of topics that it had not
+	// these stay: messages are in the old group, the budget is the old group's, and it had no topics
+	want := append(groupTables(), "asks", "messages", "rates", "topics")
 	slices.Sort(want)
 	same(t, "tables", got, want)
 }

@@ -14,7 +14,8 @@ import (
 	"ductor/internal/store/sqlite"
 )
 
-// The JSON in the database has its own types, or the tags of nouns, so that renaming a field of the domain loses nothing stored.
+// JSON in the database uses types of this package, or types of the domain with JSON tags. So renaming a field of the
+// domain loses no stored data.
 
 func encode(value any) (string, error) {
 	text, err := json.Marshal(value)
@@ -24,7 +25,7 @@ func encode(value any) (string, error) {
 	return string(text), nil
 }
 
-// encodeList gives JSON, and nothing for an empty list.
+// encodeList returns a list as JSON, or "" for an empty list.
 func encodeList[T any](list []T) (string, error) {
 	if len(list) == 0 {
 		return "", nil
@@ -42,7 +43,7 @@ func decode(text string, into any) error {
 	return nil
 }
 
-// millis is how times are kept; a zero time is 0.
+// millis returns a time as the database stores it. The zero time is 0.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -50,14 +51,14 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-func instant(ms int64) time.Time {
+func fromMillis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms).UTC()
 }
 
-// blob keeps nil bytes from becoming NULL.
+// blob returns an empty slice for nil, which SQLite would store as NULL.
 func blob(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -65,10 +66,11 @@ func blob(b []byte) []byte {
 	return b
 }
 
-// atMost keeps a negative limit from meaning "all", as it does to SQLite.
-func atMost(limit int) int { return max(limit, 0) }
+// nonNegative returns a limit for SQLite, which treats a negative limit as "no limit".
+func nonNegative(limit int) int { return max(limit, 0) }
 
-// scan reads rows into values. fields gives where the columns of a row are in a value, in their order; what it gives inserts a row too.
+// scan returns a function that reads a row into a T. fields returns pointers to the fields of a T in the order of the
+// columns; the same list can insert a row.
 func scan[T any](fields func(*T) []any) func(sqlite.Row) (T, error) {
 	return func(row sqlite.Row) (v T, err error) {
 		err = row.Scan(fields(&v)...)
@@ -76,45 +78,47 @@ func scan[T any](fields func(*T) []any) func(sqlite.Row) (T, error) {
 	}
 }
 
-// moment is a time as it is kept.
-type moment struct{ at *time.Time }
+// timeColumn reads and writes a time in a column of milliseconds.
+type timeColumn struct{ at *time.Time }
 
 // Scan implements sql.Scanner.
-func (m moment) Scan(kept any) error {
-	ms, ok := kept.(int64)
+func (m timeColumn) Scan(stored any) error {
+	ms, ok := stored.(int64)
 	if !ok {
-		return fmt.Errorf("a time is stored as %T", kept)
+		return fmt.Errorf("a time is stored as %T", stored)
 	}
-	*m.at = instant(ms)
+	*m.at = fromMillis(ms)
 	return nil
 }
 
 // Value implements driver.Valuer.
-func (m moment) Value() (driver.Value, error) { return millis(*m.at), nil }
+func (m timeColumn) Value() (driver.Value, error) { return millis(*m.at), nil }
 
-// list is a list as it is kept, in JSON; empty for none.
-type list[T any] struct{ of *[]T }
+// listColumn reads and writes a slice in a column of JSON, which is empty for an empty slice.
+type listColumn[T any] struct{ of *[]T }
 
 // Scan implements sql.Scanner.
-func (l list[T]) Scan(kept any) error {
-	text, ok := kept.(string)
+func (l listColumn[T]) Scan(stored any) error {
+	text, ok := stored.(string)
 	if !ok {
-		return fmt.Errorf("a list is stored as %T", kept)
+		return fmt.Errorf("a list is stored as %T", stored)
 	}
 	return decode(text, l.of)
 }
 
 // Value implements driver.Valuer.
-func (l list[T]) Value() (driver.Value, error) { return encodeList(*l.of) }
+func (l listColumn[T]) Value() (driver.Value, error) { return encodeList(*l.of) }
 
-// insert stores a row of fields, which are those of columns. more follows in the statement.
+// insert inserts a row and returns the number of inserted rows. more is appended to the statement, such as a conflict
+// clause.
 func (t tx) insert(table, columns, more string, fields ...any) (int64, error) {
 	marks := strings.Repeat("?, ", len(fields)-1) + "?"
 	return t.Exec("INSERT INTO "+table+" ("+columns+") VALUES ("+marks+") "+more, fields...)
 }
 
-// replacing has an insert of columns take the place of the row with the same key, which is one column or several.
-func replacing(key, columns string) string {
+// onConflictReplace returns a conflict clause with which an insert replaces the row that has the same key. key is one
+// column, or several separated by ", ".
+func onConflictReplace(key, columns string) string {
 	var set []string
 	for _, column := range strings.Split(columns, ", ") {
 		if !slices.Contains(strings.Split(key, ", "), column) {
@@ -124,34 +128,37 @@ func replacing(key, columns string) string {
 	return "ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", ")
 }
 
-// put stores a row in the place of the one with its key.
-func (t tx) put(table, key, columns string, fields ...any) error {
-	_, err := t.insert(table, columns, replacing(key, columns), fields...)
+// upsert stores a row in the place of the one with its key.
+func (t tx) upsert(table, key, columns string, fields ...any) error {
+	_, err := t.insert(table, columns, onConflictReplace(key, columns), fields...)
 	return err
 }
 
-// known has SQL's complaint about a row that is not there be the word that the domain knows; nil for a zero value.
-func known[T any](v T, err, word error) (T, error) {
+// mapNoRows replaces sql.ErrNoRows by the error that the domain expects. A nil missing makes the absence of a row no
+// error: the result is the zero value.
+func mapNoRows[T any](v T, err, missing error) (T, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		var none T
-		return none, word
+		return none, missing
 	}
 	return v, err
 }
 
-// run is a transaction of one statement.
-func (db *DB) run(ctx context.Context, op string, write func(context.Context, func(tx) error) error, query string, args ...any) error {
+// exec executes one statement in a transaction of its own.
+func (db *DB) exec(
+	ctx context.Context, op string, write func(context.Context, func(tx) error) error, query string, args ...any,
+) error {
 	return wrap(op, write(ctx, func(t tx) error {
 		_, err := t.Exec(query, args...)
 		return err
 	}))
 }
 
-// execOr is Exec for a statement that changes a row; word is the error where it is not there.
-func (t tx) execOr(word error, query string, args ...any) error {
+// execExisting executes a statement that must change a row. It returns missing if it changed none.
+func (t tx) execExisting(missing error, query string, args ...any) error {
 	n, err := t.Exec(query, args...)
 	if err == nil && n == 0 {
-		err = word
+		err = missing
 	}
 	return err
 }

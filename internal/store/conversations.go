@@ -12,41 +12,47 @@ import (
 	"ductor/orchestrator"
 )
 
-// Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
 func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
-	c, err := sqlite.Kept(ctx, db.file, sqlite.Source{Name: string(id.Key()), Tables: []string{"conversations"}}, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools, display, granted_in
+	c, err := sqlite.OneCached(ctx, db.file, sqlite.Source{Name: string(id.Key()), Tables: []string{"conversations"}},
+		scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy,
+			bypass_until, notify, think, tools, display, granted_in
 		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
-	c, err = known(c, err, nil)
+	c, err = mapNoRows(c, err, nil)
 	c.ID, c.Tools.Only, c.Tools.Denied = id, slices.Clone(c.Tools.Only), slices.Clone(c.Tools.Denied)
 	return c, wrap(fmt.Sprintf("load conversation %s", id.Key()), err)
 }
 
-// SaveConversation stores all of c and audits the change. ErrNoSession when c names a session that is not there.
-func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation, audit ...orchestrator.AuditEntry) error {
+// SaveConversation returns ErrNoSession if c names an unknown session.
+func (db *DB) SaveConversation(
+	ctx context.Context, c orchestrator.Conversation, audit ...orchestrator.AuditEntry,
+) error {
 	tools, err := encodeTools(c.Tools)
 	if err != nil {
 		return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
 	}
 	err = db.write(ctx, func(t tx) error {
-		_, err := t.ExecRow(string(c.ID.Key()), `INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools, display, granted_in)
+		_, err := t.ExecRow(string(c.ID.Key()), `INSERT INTO conversations (chat, topic, session, agent, model, effort,
+			permission, dir, role, busy, bypass_until, notify, think, tools, display, granted_in)
 			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session, agent = excluded.agent,
 				model = excluded.model, effort = excluded.effort, permission = excluded.permission,
 				dir = excluded.dir, role = excluded.role, busy = excluded.busy, bypass_until = excluded.bypass_until,
-				notify = excluded.notify, think = excluded.think, tools = excluded.tools, display = excluded.display, granted_in = excluded.granted_in`,
+				notify = excluded.notify, think = excluded.think, tools = excluded.tools, display = excluded.display,
+				granted_in = excluded.granted_in`,
 			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
-			string(c.Permission), c.Dir, c.Role, string(c.Settings.Busy), millis(c.BypassUntil), string(c.Settings.Notify), string(c.Settings.Think), tools, string(c.Settings.Display), string(c.GrantedIn))
+			string(c.Permission), c.Dir, c.Role, string(c.Settings.Busy), millis(c.BypassUntil), string(c.Settings.Notify),
+			string(c.Settings.Think), tools, string(c.Settings.Display), string(c.GrantedIn))
 		if err != nil {
-			return namedSession(err)
+			return mapForeignKey(err)
 		}
 		return t.audit(audit...)
 	})
 	return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
 }
 
-// EndBypasses has every conversation in bypass ask again, audits that and returns them.
 func (db *DB) EndBypasses(ctx context.Context, at time.Time) ([]orchestrator.ConversationID, error) {
-	over, err := sqlite.Many(ctx, db.file, scan(conversationIDFields), `SELECT chat, topic FROM conversations WHERE permission = ?`, string(cli.Bypass))
+	over, err := sqlite.Many(ctx, db.file, scan(conversationIDFields),
+		`SELECT chat, topic FROM conversations WHERE permission = ?`, string(cli.Bypass))
 	if err != nil || len(over) == 0 {
 		return nil, wrap("list bypasses", err)
 	}
@@ -57,7 +63,8 @@ func (db *DB) EndBypasses(ctx context.Context, at time.Time) ([]orchestrator.Con
 			if err != nil {
 				return err
 			}
-			err = t.audit(orchestrator.AuditEntry{At: at, What: orchestrator.AuditMode, Conversation: id, Title: string(cli.Ask), Reason: "ductor was restarted"})
+			err = t.audit(orchestrator.AuditEntry{At: at, What: orchestrator.AuditMode, Conversation: id,
+				Title: string(cli.Ask), Reason: "ductor was restarted"})
 			if err != nil {
 				return err
 			}
@@ -71,7 +78,8 @@ func conversationIDFields(id *orchestrator.ConversationID) []any { return []any{
 
 func scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
 	var tools string
-	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Settings.Busy, moment{&c.BypassUntil}, &c.Settings.Notify, &c.Settings.Think, &tools, &c.Settings.Display, &c.GrantedIn)
+	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Settings.Busy,
+		timeColumn{&c.BypassUntil}, &c.Settings.Notify, &c.Settings.Think, &tools, &c.Settings.Display, &c.GrantedIn)
 	if err == nil {
 		c.Tools, err = decodeTools(tools)
 	}
@@ -83,7 +91,7 @@ type toolsRow struct {
 	Denied []string `json:"denied,omitempty"`
 }
 
-// encodeTools gives JSON, and nothing for a list that limits nothing.
+// encodeTools returns a tool list as JSON, or "" if it limits nothing.
 func encodeTools(list cli.ToolList) (string, error) {
 	if list.Empty() {
 		return "", nil
@@ -97,17 +105,17 @@ func decodeTools(text string) (cli.ToolList, error) {
 	return cli.ToolList(row), err
 }
 
-// namedSession turns the foreign key's complaint into the word the domain knows.
-func namedSession(err error) error {
+// mapForeignKey returns ErrNoSession for a violated foreign key.
+func mapForeignKey(err error) error {
 	if sqlite.IsForeignKey(err) {
 		return orchestrator.ErrNoSession
 	}
 	return err
 }
 
-// WaitingConversations lists the conversations in which a turn waits, runs, or ended and is not shown.
 func (db *DB) WaitingConversations(ctx context.Context) ([]orchestrator.ConversationID, error) {
-	all, err := sqlite.Many(ctx, db.file, scan(conversationIDFields), `SELECT DISTINCT chat, topic FROM turns WHERE delivered = 0 ORDER BY chat, topic`)
+	all, err := sqlite.Many(ctx, db.file, scan(conversationIDFields),
+		`SELECT DISTINCT chat, topic FROM turns WHERE delivered = 0 ORDER BY chat, topic`)
 	return all, wrap("list waiting conversations", err)
 }
 
@@ -115,29 +123,27 @@ const consultColumns = `id, chat, topic, agent, model, effort, sandbox, dir, hom
 
 func consultFields(c *orchestrator.Consult) []any {
 	return []any{&c.ID, &c.Conversation.Chat, &c.Conversation.Topic, &c.Model.Agent, &c.Model.Model, &c.Model.Effort,
-		&c.Sandbox, &c.Dir, &c.Home, &c.Own, &c.Said, moment{&c.Used}}
+		&c.Sandbox, &c.Dir, &c.Home, &c.Own, &c.Said, timeColumn{&c.Used}}
 }
 
-// Consult returns ErrNoConsult for an id that is not there.
 func (db *DB) Consult(ctx context.Context, id orchestrator.ConsultID) (orchestrator.Consult, error) {
-	return db.consult(ctx, `WHERE id = ?`, string(id))
+	return db.findConsult(ctx, `WHERE id = ?`, string(id))
 }
 
-// LastConsult is the side session of a conversation that was used last; ErrNoConsult if there is none.
 func (db *DB) LastConsult(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Consult, error) {
-	return db.consult(ctx, `WHERE chat = ? AND topic = ? ORDER BY used DESC, id DESC LIMIT 1`, in.Chat, in.Topic)
+	return db.findConsult(ctx, `WHERE chat = ? AND topic = ? ORDER BY used DESC, id DESC LIMIT 1`, in.Chat, in.Topic)
 }
 
-func (db *DB) consult(ctx context.Context, where string, args ...any) (orchestrator.Consult, error) {
+func (db *DB) findConsult(ctx context.Context, where string, args ...any) (orchestrator.Consult, error) {
 	c, err := sqlite.One(ctx, db.file, scan(consultFields), `SELECT `+consultColumns+` FROM consults `+where, args...)
-	c, err = known(c, err, orchestrator.ErrNoConsult)
+	c, err = mapNoRows(c, err, orchestrator.ErrNoConsult)
 	return c, wrap("load a side session", err)
 }
 
-// SaveConsult stores a side session in the place of the one with its id.
+// SaveConsult also replaces a stored side session. It shares a transaction.
 func (db *DB) SaveConsult(ctx context.Context, c orchestrator.Consult) error {
-	return wrap("store a side session", db.share(ctx, func(t tx) error {
-		return t.put("consults", "id", consultColumns, consultFields(&c)...)
+	return wrap("store a side session", db.writeShared(ctx, func(t tx) error {
+		return t.upsert("consults", "id", consultColumns, consultFields(&c)...)
 	}))
 }
 
@@ -145,16 +151,17 @@ const languageColumns = `id, chosen, heard`
 
 func languageFields(c *lang.Choice) []any { return []any{&c.ID, &c.Chosen, &c.Heard} }
 
-// Languages lists what SaveLanguage stored.
+// Languages lists the choices that SaveLanguage stored.
 func (db *DB) Languages(ctx context.Context) ([]lang.Choice, error) {
 	all, err := sqlite.Many(ctx, db.file, scan(languageFields), `SELECT `+languageColumns+` FROM languages`)
 	return all, wrap("list languages", err)
 }
 
-// SaveLanguage stores the language of a user or group in place of the one before. It shares a transaction: the first prompt of a chat
-// does not wait for the disk, and the update that brought the language is acknowledged after it is there.
+// SaveLanguage stores the language of a user or group and replaces the previous one. It shares a transaction, so that
+// the first prompt of a chat does not wait for the disk. The update that named the language is acknowledged only after
+// it is on the disk.
 func (db *DB) SaveLanguage(ctx context.Context, c lang.Choice) error {
-	return wrap("save a language", db.share(ctx, func(t tx) error {
-		return t.put("languages", "id", languageColumns, languageFields(&c)...)
+	return wrap("save a language", db.writeShared(ctx, func(t tx) error {
+		return t.upsert("languages", "id", languageColumns, languageFields(&c)...)
 	}))
 }

@@ -1,13 +1,15 @@
-// Package store keeps in one SQLite file what must survive a crash: the inbox, notices, cards, jobs, approvals, and the
-// choices, sessions and turns of conversations. *DB is both orchestrator.Store and orchestrator.Journal.
+// Package store stores everything that must survive a crash in one SQLite file: the inbox, notices, cards, jobs,
+// approvals, and the choices, sessions and turns of conversations. *DB implements orchestrator.Store,
+// orchestrator.Journal, heartbeat.Store and others. Those interfaces describe its methods; comments here add only how
+// durable a write is.
 //
-// It is not the domain: it decides nothing about when a turn runs or a message is sent again. It does not
-// keep two instances apart either; the lock file of the command does that.
+// The package contains no domain logic: other packages decide when a turn runs or a message is sent again. It does not
+// prevent two processes from using one database either; the lock file of the command does that.
 //
-// Every writing method is one transaction, with the guarantees of internal/store/sqlite. A method that says that it is
-// lazy survives a killed process at once, and a power failure after the next method that is not or a second. One that
-// shares a transaction survives a killed process some milliseconds later, or with the next method that does not share. Times are kept
-// as milliseconds in UTC.
+// Every writing method is one transaction. When it returns, its changes survive a power failure, with two exceptions.
+// The changes of a lazy method survive a killed process at once, and a power failure a second later or after the next
+// method that is not lazy. The changes of a method that shares a transaction survive a killed process some milliseconds
+// later, or after the next method that does not share one. Times are stored as milliseconds in UTC.
 package store
 
 import (
@@ -34,8 +36,9 @@ var (
 //go:embed sql/*.sql
 var migrations embed.FS
 
-// schema describes the database. The copy before a migration holds no text of a message that was not handled: that may
-// be a secret, and a user who goes back to the copy must not have it handled twice.
+// schema describes the database. Before a migration, sqlite makes a copy of it. CleanCopy removes the text of unhandled
+// messages from that copy: it may contain a secret, and if a user goes back to the copy, ductor must not handle the
+// message twice.
 func schema() (sqlite.Schema, error) {
 	files, err := fs.Sub(migrations, "sql")
 	return sqlite.Schema{
@@ -45,24 +48,24 @@ func schema() (sqlite.Schema, error) {
 	}, err
 }
 
-// Options tune a DB. The zero value is fit for use.
+// Options configures a DB. The zero value is valid.
 type Options struct {
-	Now    func() time.Time // time.Now when nil
+	Now    func() time.Time // time.Now if nil
 	SQLite sqlite.Options
 }
 
-// DB is an open database. Safe for concurrent use; writes go one after the other.
+// DB is an open database. It is safe for concurrent use and runs one write at a time.
 type DB struct {
 	now  func() time.Time
 	file *sqlite.DB
 }
 
-// Open opens the database at path, makes it where there is none and brings it up to date; see sqlite.Open.
+// Open opens the database at path. It creates a missing one and migrates an older one; see sqlite.Open.
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	return open(ctx, path, opts, sqlite.Open)
 }
 
-// OpenReadOnly opens the database at path to read it, and changes nothing; see sqlite.OpenReadOnly.
+// OpenReadOnly opens the database at path and never changes it; see sqlite.OpenReadOnly.
 func OpenReadOnly(ctx context.Context, path string, opts Options) (*DB, error) {
 	return open(ctx, path, opts, sqlite.OpenReadOnly)
 }
@@ -85,47 +88,44 @@ func open(ctx context.Context, path string, opts Options,
 	return db, nil
 }
 
-// Close waits for the write under way and closes the database; see sqlite.DB.Close. Idempotent.
+// Close waits for the current write and closes the database; see sqlite.DB.Close. Calling it again has no effect.
 func (db *DB) Close() error { return wrap("close", db.file.Close()) }
 
-// Flush returns when all that was written before it outlives a power failure.
 func (db *DB) Flush(context.Context) error { return wrap("flush", db.file.Flush()) }
 
-// Disk is the state of the disk, and a context that is done once that has changed.
 func (db *DB) Disk() (orchestrator.DiskState, context.Context) { return db.file.Disk() }
 
-// RetryDisk checks whether the disk takes something, and brings to it what was committed and may not be there.
-// After that writes are taken again, unless the disk failed.
+// RetryDisk makes the database accept writes again, unless the disk failed. It implements orchestrator.Disk.
 func (db *DB) RetryDisk(ctx context.Context) error {
-	return wrap("try the disk", db.file.RetryDisk(ctx))
+	return wrap("retry the disk", db.file.RetryDisk(ctx))
 }
 
-// Size is how many bytes the database and its log take, and how many transactions were committed since it was opened.
+// Size returns the bytes of the database and its log, and the number of transactions since it was opened.
 func (db *DB) Size() (bytes, commits int64) { return db.file.Size() }
 
-// Unreadable lists the tables that were found to have rows which cannot be decoded, and which are passed over.
+// Unreadable lists the tables in which a query skipped rows because it could not decode them.
 func (db *DB) Unreadable() []string { return db.file.Unreadable() }
 
-// Unchecked reports whether the database was so large that Open did not read all of it.
+// Unchecked reports whether Open did not check the whole database because it is too large.
 func (db *DB) Unchecked() bool { return db.file.Unchecked() }
 
-// CheckPages reads the whole database. After it found damage nothing is written any more.
+// CheckPages reads the whole database. If it finds damage, all later writes fail.
 func (db *DB) CheckPages(ctx context.Context) error {
 	return wrap("check", db.file.CheckPages(ctx))
 }
 
-// TryWrite writes something small, and returns when it is on the disk; see health.Store.
 func (db *DB) TryWrite(ctx context.Context) error {
-	return wrap("try a write", db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT INTO health (id, at) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET at = ?1`, millis(db.now()))
+	return wrap("write a probe", db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`INSERT INTO health (id, at) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE
+			SET at = ?1`, millis(db.now()))
 		return err
 	}))
 }
 
-// tx is a transaction under way. Its methods are the writes of several nouns that belong together.
+// tx is an open transaction. Its methods write single rows, so that a method of DB can combine several of them.
 type tx struct{ *sqlite.Tx }
 
-// write runs f in a transaction that is on the disk when write returns nil; see sqlite.DB.Write.
+// write runs f in a transaction and returns once its changes are on the disk; see sqlite.DB.Write.
 func (db *DB) write(ctx context.Context, f func(tx) error) error {
 	return db.file.Write(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
@@ -135,17 +135,17 @@ func (db *DB) writeLazily(ctx context.Context, f func(tx) error) error {
 	return db.file.WriteLazily(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
-// share is write in a transaction that it shares with what is written in the next moment; see sqlite.DB.WriteSoon.
-func (db *DB) share(ctx context.Context, f func(tx) error) error {
-	return db.file.WriteSoon(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
+// writeShared is write in a transaction that it shares with other writes of the same moment; see sqlite.DB.WriteShared.
+func (db *DB) writeShared(ctx context.Context, f func(tx) error) error {
+	return db.file.WriteShared(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
-// writeSecret is write for a transaction that deletes a secret.
+// writeSecret is write for a transaction that deletes a secret: no file of the database contains it afterwards.
 func (db *DB) writeSecret(ctx context.Context, f func(tx) error) error {
 	return db.file.WriteSecret(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
-// wrap says what was tried.
+// wrap adds the failed operation to an error. It returns nil for nil.
 func wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -153,7 +153,7 @@ func wrap(op string, err error) error {
 	return fmt.Errorf("store: %s: %w", op, err)
 }
 
-// Copy writes a copy of the database at path into a new file; see sqlite.Copy.
+// Copy copies the database at path to a new file; see sqlite.Copy.
 func Copy(ctx context.Context, path, target string) error {
 	s, err := schema()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Messages of turns that wait no more, and of approvals that are over, are listed until they show their end.
-func TestWhatIsShownBeyondItsEnd(t *testing.T) {
+// Messages of turns that no longer wait and of closed approvals are listed until they show that.
+func TestMessagesThatShowAnOldStateAreListed(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	turns := func(want ...cli.TurnID) {
 		t.Helper()
@@ -28,7 +28,8 @@ func TestWhatIsShownBeyondItsEnd(t *testing.T) {
 	}
 	shows := func(key string, mark int64) {
 		t.Helper()
-		must(t, db.SaveMessage(ctx, orchestrator.Message{Key: key, Turn: "w", Conversation: chatA, State: orchestrator.Sent, ID: 3, Mark: mark}))
+		must(t, db.SaveMessage(ctx, orchestrator.Message{Key: key, Turn: "w", Conversation: chatA,
+			State: orchestrator.Sent, ID: 3, Mark: mark}))
 	}
 	must(t, db.EnqueueTurn(ctx, newTurn("w")))
 	shows("queued/w", 0)
@@ -44,21 +45,25 @@ func TestWhatIsShownBeyondItsEnd(t *testing.T) {
 	shows("approval/a", -5)
 	shows("approval/a/reminder", 0)
 	approvals()
-	must(t, second2(db.DecideApproval(ctx, allowed("a"))))
+	must(t, errorOf2(db.DecideApproval(ctx, allowed("a"))))
 	approvals("a")
 	shows("approval/a", orchestrator.EndShown)
 	approvals("a")
-	must(t, db.SaveMessage(ctx, orchestrator.Message{Key: "approval/a/reminder", Turn: "t", Conversation: chatA, State: orchestrator.Removed}))
+	must(t, db.SaveMessage(ctx, orchestrator.Message{Key: "approval/a/reminder", Turn: "t", Conversation: chatA,
+		State: orchestrator.Removed}))
 	approvals()
 }
 
-// What an older version left is taken to show its end, unless it waits.
+// Messages of an older version count as up to date, unless their turn or approval is open.
 func TestMigrationOfEnds(t *testing.T) {
 	turn := `INSERT INTO turns (id, chat, topic, person, prompt, message, state, agent, model, queued) VALUES `
 	message := `INSERT INTO messages (key, turn, chat, topic, state, message, mark, moved) VALUES `
-	db := openAt(t, makeOlder(t, "0038", turn+`('w', 7, 0, 1, 'p', 1, 'queued', '', '', 1), ('x', 7, 0, 1, 'p', 1, 'cancelled', '', '', 1)`,
-		message+`('queued/w', 'w', 7, 0, 'sent', 1, 0, 1), ('queued/x', 'x', 7, 0, 'sent', 2, 0, 1), ('approval/a', 'x', 7, 0, 'sent', 3, -7, 1)`))
-	for key, want := range map[string]int64{"queued/w": 0, "queued/x": orchestrator.EndShown, "approval/a": orchestrator.EndShown} {
+	db := openAt(t, makeOlder(t, "0038", turn+`('w', 7, 0, 1, 'p', 1, 'queued', '', '', 1),
+		('x', 7, 0, 1, 'p', 1, 'cancelled', '', '', 1)`,
+		message+`('queued/w', 'w', 7, 0, 'sent', 1, 0, 1), ('queued/x', 'x', 7, 0, 'sent', 2, 0, 1),
+			('approval/a', 'x', 7, 0, 'sent', 3, -7, 1)`))
+	for key, want := range map[string]int64{"queued/w": 0, "queued/x": orchestrator.EndShown,
+		"approval/a": orchestrator.EndShown} {
 		same(t, key, get[orchestrator.Message](t)(db.FindMessage(t.Context(), key)).Mark, want)
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// openCounting opens a fresh database and counts the flushes of its log.
+// openCounting opens a new database and counts the flushes of its log.
 func openCounting(t *testing.T) (*DB, *atomic.Int64) {
 	t.Helper()
 	var n atomic.Int64
 	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "ductor.db"), Options{
 		Now: func() time.Time { return noon },
 		SQLite: sqlite.Options{Sync: func(f *os.File) error {
-			if strings.HasSuffix(f.Name(), "-wal") { // the first flush syncs the directory too
+			if strings.HasSuffix(f.Name(), "-wal") { // the first flush also syncs the directory
 				n.Add(1)
 			}
 			return syscall.Fdatasync(int(f.Fd()))
@@ -32,7 +32,7 @@ func openCounting(t *testing.T) (*DB, *atomic.Int64) {
 	return db, &n
 }
 
-func TestADurableWriteIsFlushedWithAllBeforeIt(t *testing.T) {
+func TestFlushIncludesEarlierWrites(t *testing.T) {
 	ctx := t.Context()
 	db, n := openCounting(t)
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("u")}}))
@@ -40,15 +40,16 @@ func TestADurableWriteIsFlushedWithAllBeforeIt(t *testing.T) {
 		t.Error("updates wait for the disk before they are dispatched")
 	}
 	must(t, db.Flush(ctx))
-	must(t, db.Flush(ctx)) // nothing is left to do
+	must(t, db.Flush(ctx)) // nothing left to flush
 	if n.Load() != 1 {
 		t.Fatalf("%d flushes, want 1", n.Load())
 	}
-	// A queued turn whose update is pending again after a power failure is queued again: it need not wait.
+	// If a power failure loses a queued turn, its update is pending and ductor enqueues the turn again. So it need not
+	// wait.
 	turn := newTurn("t1", 1)
 	must(t, db.EnqueueTurn(ctx, turn))
 	if n.Load() != 1 {
-		t.Error("to queue a turn waits for the disk")
+		t.Error("queueing a turn waits for the disk")
 	}
 	newSession(t, db, "s1", chatA, noon)
 	turn.Session, turn.Started = "s1", noon
@@ -65,14 +66,15 @@ func TestADurableWriteIsFlushedWithAllBeforeIt(t *testing.T) {
 	}
 }
 
-// What an agent asks is shown at once. What a rule allows is on the disk, with its audit, before the agent is told.
+// ductor shows a request immediately. A decision by a rule is on the disk, with its audit entry, before the agent gets
+// it.
 func TestOnlyADecidedApprovalWaitsForTheDisk(t *testing.T) {
 	ctx := t.Context()
 	db, n := openCounting(t)
 	asked := newApproval("a", "t", "1")
 	get[orchestrator.Approval](t)(db.OpenApproval(ctx, asked, "d"))
 	if n.Load() != 0 {
-		t.Error("a user waits for the disk until a request is shown")
+		t.Error("a request waits for the disk before it is shown")
 	}
 	ruled := newApproval("b", "t", "2")
 	ruled.State, ruled.Ruled, ruled.Decided = orchestrator.ApprovalAllowed, "rule", noon

@@ -11,7 +11,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// RecordDelivery records the run of a delivery with its signature and its event, all or none; see webhook.Store.
 func (db *DB) RecordDelivery(ctx context.Context, d webhook.Delivery) (result webhook.Result, err error) {
 	err = db.write(ctx, func(t tx) (err error) {
 		result, err = t.recordDelivery(d)
@@ -42,14 +41,16 @@ func (t tx) recordDelivery(d webhook.Delivery) (webhook.Result, error) {
 		}
 	}
 	var open int
-	if err := t.Row(`SELECT count(*) FROM job_runs WHERE job = ? AND told = 0 AND `+openRun, []any{job}, &open); err != nil {
+	if err := t.Row(`SELECT count(*) FROM job_runs WHERE job = ? AND told = 0
+		AND `+openRun, []any{job}, &open); err != nil {
 		return "", err
 	}
 	if open >= orchestrator.MostQueuedRuns {
 		return webhook.QueueFull, nil
 	}
 	for _, key := range []string{d.Signature, d.Event} {
-		if _, err := t.Exec(`INSERT INTO hook_seen (hook, seal, at) SELECT ?, ?, ? WHERE ? <> ''`, job, key, millis(d.At), key); err != nil {
+		if _, err := t.Exec(`INSERT INTO hook_seen (hook, seal, at) SELECT ?, ?, ?
+			WHERE ? <> ''`, job, key, millis(d.At), key); err != nil {
 			return "", err
 		}
 	}
@@ -57,8 +58,7 @@ func (t tx) recordDelivery(d webhook.Delivery) (webhook.Result, error) {
 	return webhook.Recorded, err
 }
 
-// PruneDeliveries deletes signatures and events from before a time, in small transactions, and returns their number; see
-// Prune.
+// PruneDeliveries deletes in small transactions; see Prune.
 func (db *DB) PruneDeliveries(ctx context.Context, before time.Time) (int64, error) {
 	var n int64
 	err := db.deleteAll(ctx, &n, `DELETE FROM hook_seen WHERE (hook, seal) IN

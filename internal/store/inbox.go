@@ -10,27 +10,26 @@ import (
 	"ductor/orchestrator"
 )
 
-// reuseAge is how old a stored update is at least when another one may have its id. Telegram gives an update
-// again for a day at most, and begins to count anew after a week without any.
+// reuseAge is the age from which another update may have the ID of a stored one. Telegram sends an update again for at
+// most a day, and restarts its numbering after a week without updates.
 const reuseAge = 3 * 24 * time.Hour
 
-// AppendUpdates stores updates before they are acknowledged, and returns those that have something in them and
-// were not stored before. An update without Raw counts as handled. A handled one that is older than reuseAge
-// gives way to the next one with its id. It shares a transaction: Flush waits for that.
+// AppendUpdates shares a transaction. An update without Raw counts as handled. A handled update older than reuseAge is
+// replaced by a new one with its ID.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil
 	}
 	now := db.now()
 	var fresh []orchestrator.Update
-	err := db.share(ctx, func(t tx) error {
+	err := db.writeShared(ctx, func(t tx) error {
 		for _, u := range updates {
-			added, err := t.receive(u, now)
+			added, err := t.insertUpdate(u, now)
 			if err != nil {
 				return err
 			}
 			if added && u.Raw != nil {
-				u.Received = instant(millis(now))
+				u.Received = fromMillis(millis(now))
 				fresh = append(fresh, u)
 			}
 		}
@@ -42,8 +41,8 @@ func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) 
 	return fresh, nil
 }
 
-// receive stores one update. False means that it is known.
-func (t tx) receive(u orchestrator.Update, now time.Time) (bool, error) {
+// insertUpdate stores one update. It returns false if the update is already stored.
+func (t tx) insertUpdate(u orchestrator.Update, now time.Time) (bool, error) {
 	received, handled := millis(now), int64(0)
 	if u.Raw == nil {
 		handled = received
@@ -55,29 +54,27 @@ func (t tx) receive(u orchestrator.Update, now time.Time) (bool, error) {
 	return n > 0, err
 }
 
-// PendingUpdates lists at most limit updates with an id above after that are not handled, in order of id.
 func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orchestrator.Update, error) {
 	all, err := sqlite.Many(ctx, db.file, scan(updateFields),
-		`SELECT id, raw, received, crashes FROM inbox WHERE handled = 0 AND id > ? ORDER BY id LIMIT ?`, after, atMost(limit))
+		`SELECT id, raw, received, crashes FROM inbox WHERE handled = 0 AND id > ?
+			ORDER BY id LIMIT ?`, after, nonNegative(limit))
 	return all, wrap("list pending updates", err)
 }
 
-// FinishUpdates marks updates handled and queues the notices they caused, both or neither. An id that is not
-// in the inbox is passed over.
+// FinishUpdates ignores IDs that are not in the inbox.
 func (db *DB) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
-	return wrap("finish updates", db.write(ctx, db.finishing(ids, notices)))
+	return wrap("finish updates", db.write(ctx, db.finishUpdates(ids, notices)))
 }
 
-// ForgetUpdates is FinishUpdates for updates that hold a secret: when it returns, no file of the database holds
-// their text.
 func (db *DB) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
-	return wrap("forget updates", db.writeSecret(ctx, db.finishing(ids, notices)))
+	return wrap("forget updates", db.writeSecret(ctx, db.finishUpdates(ids, notices)))
 }
 
-func (db *DB) finishing(ids []int64, notices []orchestrator.Message) func(tx) error {
+// finishUpdates returns the part of a transaction that marks updates handled and stores notices.
+func (db *DB) finishUpdates(ids []int64, notices []orchestrator.Message) func(tx) error {
 	now := millis(db.now())
 	return func(t tx) error {
-		if err := t.handle(ids, now); err != nil {
+		if err := t.markHandled(ids, now); err != nil {
 			return err
 		}
 		for _, n := range notices {
@@ -89,8 +86,9 @@ func (db *DB) finishing(ids []int64, notices []orchestrator.Message) func(tx) er
 	}
 }
 
-// handle marks updates handled and blanks their text, which is of no use any more. The first time counts.
-func (t tx) handle(ids []int64, now int64) error {
+// markHandled marks updates handled and deletes their text, which nothing needs any more. It does not change the time
+// of an update that is already handled.
+func (t tx) markHandled(ids []int64, now int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -108,18 +106,18 @@ func (t tx) handle(ids []int64, now int64) error {
 }
 
 func updateFields(u *orchestrator.Update) []any {
-	return []any{&u.ID, &u.Raw, moment{&u.Received}, &u.Crashes}
+	return []any{&u.ID, &u.Raw, timeColumn{&u.Received}, &u.Crashes}
 }
 
-// CountCrash records that ductor crashed: each update that is not handled, and each turn that runs or ended and is not
-// shown, may be why.
+// CountCrash records that ductor crashed. It counts the crash for every update that is not handled and for every turn
+// that runs or whose outcome is not shown: each of them may be the cause.
 func (db *DB) CountCrash(ctx context.Context) error {
 	return db.setCrashes(ctx, "count a crash", "crashes + 1")
 }
 
-// ForgetCrashes records that what is there is not why ductor crashed.
+// ForgetCrashes resets these counts, because none of the updates and turns caused a crash.
 func (db *DB) ForgetCrashes(ctx context.Context) error {
-	return db.setCrashes(ctx, "forget crashes", "0")
+	return db.setCrashes(ctx, "reset crash counts", "0")
 }
 
 func (db *DB) setCrashes(ctx context.Context, op, value string) error {

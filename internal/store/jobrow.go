@@ -33,7 +33,7 @@ type jobRow struct {
 	Rules    []string `json:"rules,omitempty"`
 	Tools    []string `json:"tools,omitempty"`
 	No       []string `json:"denied_tools,omitempty"`
-	Of       string   `json:"rights,omitempty"` // empty: those of a job
+	Of       string   `json:"rights,omitempty"` // empty stands for RightsOfJob
 }
 
 type quietRow struct {
@@ -54,7 +54,7 @@ func rowOfJob(j orchestrator.Job) jobRow {
 	}
 }
 
-// jobRights is the stored word for whose rights the turns of a job have; empty for its own.
+// jobRights returns the stored value of Rights.Of. It is empty for RightsOfJob, the default.
 func jobRights(j orchestrator.Job) string {
 	if j.Rights.Of == orchestrator.RightsOfJob {
 		return ""
@@ -62,7 +62,7 @@ func jobRights(j orchestrator.Job) string {
 	return string(j.Rights.Of)
 }
 
-// jobSource is the stored word for what defines a job.
+// jobSource returns the stored value of Configured.
 func jobSource(j orchestrator.Job) string {
 	if j.Configured {
 		return configuredJob
@@ -72,20 +72,22 @@ func jobSource(j orchestrator.Job) string {
 
 const configuredJob = "config"
 
-// decodeJob fills in the fields without a column.
+// decodeJob decodes the fields of a job that have no column of their own.
 func decodeJob(text string, j *orchestrator.Job) error {
 	var r jobRow
 	if err := decode(text, &r); err != nil {
 		return err
 	}
-	j.Name, j.Kind, j.Configured, j.Person = r.Name, orchestrator.JobKind(r.Kind), r.Source == configuredJob, orchestrator.PersonID(r.Person)
+	j.Name, j.Kind, j.Configured = r.Name, orchestrator.JobKind(r.Kind), r.Source == configuredJob
+	j.Person = orchestrator.PersonID(r.Person)
 	j.Prompt, j.Schedule, j.Zone = r.Prompt, r.Schedule, r.Zone
 	j.Session, j.Agent, j.Model = r.Session, cli.Agent(r.Agent), cli.ModelID(r.Model)
 	j.Effort, j.Dir, j.Sandbox, j.Timeout = cli.Effort(r.Effort), r.Dir, r.Sandbox, time.Duration(r.Timeout)
 	j.QuietFrom, j.QuietTo, j.QuietPolicy = r.Quiet.From, r.Quiet.To, r.Quiet.Policy
 	j.Missed, j.Overlap = r.Missed, r.Overlap
 	j.Rights = orchestrator.Rights{
-		Of: cmp.Or(orchestrator.RightsOf(r.Of), orchestrator.RightsOfJob), Mode: cli.PermissionMode(r.Mode), Rules: r.Rules, Tools: cli.ToolList{Only: r.Tools, Denied: r.No},
+		Of: cmp.Or(orchestrator.RightsOf(r.Of), orchestrator.RightsOfJob), Mode: cli.PermissionMode(r.Mode),
+		Rules: r.Rules, Tools: cli.ToolList{Only: r.Tools, Denied: r.No},
 	}
 	j.Retries, j.Backoff, j.OKWord = r.Retries, time.Duration(r.Backoff), r.OKWord
 	return nil

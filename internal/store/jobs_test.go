@@ -18,15 +18,23 @@ import (
 
 func newJob(id orchestrator.JobID) orchestrator.Job {
 	return orchestrator.Job{
-		ID: id, Name: "morning", Kind: orchestrator.JobScheduled, Conversation: chatB, Person: 9, Prompt: "look", Created: noon,
-		JobTiming: orchestrator.JobTiming{Schedule: "30 8 * * 1-5", Zone: "Europe/Paris", QuietFrom: "22:00", QuietTo: "07:00", QuietPolicy: orchestrator.QuietHold, Missed: orchestrator.MissedAll, Overlap: orchestrator.OverlapQueue},
-		JobTurn:   orchestrator.JobTurn{Session: orchestrator.SharedSession, Agent: "codex", Model: "m", Effort: "high", Dir: "/src", Sandbox: "docker", Timeout: time.Minute, Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: cli.ToolList{Only: []string{"Read"}, Denied: []string{"web"}}}, Retries: 2, Backoff: time.Second, OKWord: "ok"},
+		ID: id, Name: "morning", Kind: orchestrator.JobScheduled, Conversation: chatB, Person: 9, Prompt: "look",
+		Created: noon,
+		JobTiming: orchestrator.JobTiming{Schedule: "30 8 * * 1-5", Zone: "Europe/Paris", QuietFrom: "22:00",
+			QuietTo: "07:00", QuietPolicy: orchestrator.QuietHold, Missed: orchestrator.MissedAll,
+			Overlap: orchestrator.OverlapQueue},
+		JobTurn: orchestrator.JobTurn{Session: orchestrator.SharedSession, Agent: "codex", Model: "m", Effort: "high",
+			Dir: "/src", Sandbox: "docker", Timeout: time.Minute,
+			Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan,
+				Rules: []string{"Bash(git status *)"}, Tools: cli.ToolList{Only: []string{"Read"},
+					Denied: []string{"web"}}}, Retries: 2, Backoff: time.Second, OKWord: "ok"},
 	}
 }
 
 func newRun(job orchestrator.JobID, id orchestrator.JobRunID) orchestrator.JobRun {
 	return orchestrator.JobRun{
-		ID: id, Job: job, Cause: orchestrator.CauseSchedule, Due: noon, StandsFor: 1, Prompt: "look", Attempt: 1, State: orchestrator.RunWaiting,
+		ID: id, Job: job, Cause: orchestrator.CauseSchedule, Due: noon, StandsFor: 1, Prompt: "look", Attempt: 1,
+		State: orchestrator.RunWaiting,
 	}
 }
 
@@ -35,7 +43,8 @@ func TestJobs(t *testing.T) {
 	j, next := newJob("j1"), noon.Add(time.Hour)
 	must(t, db.SaveJob(ctx, j, next, noon))
 	must(t, db.SaveJob(ctx, newJob("j2"), time.Time{}, noon))
-	same(t, "stored", get[orchestrator.JobStatus](t)(db.Job(ctx, "j1")), orchestrator.JobStatus{Job: j, Next: next, Planned: noon})
+	same(t, "stored", get[orchestrator.JobStatus](t)(db.Job(ctx, "j1")), orchestrator.JobStatus{Job: j, Next: next,
+		Planned: noon})
 
 	runs := []orchestrator.JobRun{newRun("j1", "r1"), newRun("j1", "r2")}
 	same(t, "fresh", get[[]orchestrator.JobRun](t)(db.RecordRuns(ctx, "j1", runs, next, noon)), runs)
@@ -48,7 +57,7 @@ func TestJobs(t *testing.T) {
 	must(t, db.MoveRun(ctx, r))
 	same(t, "moved", get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))[0], r)
 	r.State, r.Ended, r.Result.Text, r.Result.Changed, r.Result.CostUSD = orchestrator.RunDone, next, "fine", true, 0.5
-	for range 2 { // the second time it has ended
+	for range 2 { // the second time the run has already ended
 		must(t, db.EndRun(ctx, r, orchestrator.JobResult{Digest: "digest", Shown: "t1", Same: 2}))
 	}
 	moved := r
@@ -56,7 +65,9 @@ func TestJobs(t *testing.T) {
 	must(t, db.MoveRun(ctx, moved))
 	j.Prompt = "see"
 	must(t, db.SaveJob(ctx, j, next, noon))
-	want := orchestrator.JobStatus{Job: j, Next: next, Planned: noon, JobResult: orchestrator.JobResult{Digest: "digest", Shown: "t1", Same: 2}, Runs: 1, CostUSD: 0.5, Last: &r, Open: 2}
+	want := orchestrator.JobStatus{Job: j, Next: next, Planned: noon,
+		JobResult: orchestrator.JobResult{Digest: "digest", Shown: "t1", Same: 2}, Runs: 1, CostUSD: 0.5,
+		Last: &r, Open: 2}
 	same(t, "after a run", get[orchestrator.JobStatus](t)(db.Job(ctx, "j1")), want)
 	same(t, "not told", len(get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))), 3)
 	must(t, db.MarkNotified(ctx, "r1"))
@@ -81,7 +92,8 @@ func TestHookDeliveries(t *testing.T) {
 	must(t, db.SaveJob(ctx, newJob("h"), time.Time{}, noon))
 	take := func(n int, signature, event string) webhook.Result {
 		t.Helper()
-		return get[webhook.Result](t)(db.RecordDelivery(ctx, webhook.Delivery{Signature: signature, Event: event, At: noon,
+		return get[webhook.Result](t)(db.RecordDelivery(ctx, webhook.Delivery{Signature: signature,
+			Event: event, At: noon,
 			Run: newRun("h", orchestrator.JobRunID(fmt.Sprint(n)))}))
 	}
 	same(t, "first", take(1, "s1", "e1"), webhook.Recorded)
@@ -95,8 +107,9 @@ func TestHookDeliveries(t *testing.T) {
 	same(t, "runs", len(get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))), orchestrator.MostQueuedRuns)
 }
 
-// TestShelves: what is old or too much goes, what is open stays, and what was said goes without its turn.
-func TestShelves(t *testing.T) {
+// TestDatasets tests that old and excess rows are deleted, that open ones stay, and that texts are deleted without
+// their turns.
+func TestDatasets(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	must(t, db.SaveJob(ctx, newJob("j"), time.Time{}, noon))
 	for i, age := range []time.Duration{50 * time.Hour, 30 * time.Hour, 10 * time.Hour, 0} {
@@ -107,33 +120,34 @@ func TestShelves(t *testing.T) {
 		turn.Prompt.Text = strings.Repeat("x", 100)
 		must(t, db.EnqueueTurn(ctx, turn))
 		if age == 0 {
-			continue // runs still
+			continue // still running
 		}
 		ok, err := db.StartTurn(ctx, turn, cli.Start{})
 		if must(t, err); !ok {
 			t.Fatal("not started")
 		}
-		must(t, db.FinishTurn(ctx, turn.ID, noon.Add(-age), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "answer"}))
+		must(t, db.FinishTurn(ctx, turn.ID, noon.Add(-age), orchestrator.Outcome{State: orchestrator.TurnDone,
+			Text: "answer"}))
 		must(t, db.MarkDelivered(ctx, turn.ID))
 		r.State, r.Ended, r.Result.Notified, r.Result.CostUSD = orchestrator.RunDone, noon.Add(-age), true, 1
 		must(t, db.EndRun(ctx, r, orchestrator.JobResult{}))
 	}
 	for _, c := range []struct {
 		what  string
-		shelf heartbeat.Shelf
-		cut   heartbeat.Cut
+		shelf heartbeat.Dataset
+		cut   heartbeat.Cutoff
 		gone  int64
 		left  int64
 	}{
-		{"transcripts by age", db.Transcripts(), heartbeat.Cut{Before: noon.Add(-40 * time.Hour)}, 1, 2},
-		{"transcripts by size", db.Transcripts(), heartbeat.Cut{Bytes: 110}, 1, 1},
-		{"runs by age", db.JobRuns(), heartbeat.Cut{Before: noon.Add(-20 * time.Hour)}, 2, 1},
-		{"runs: nothing more", db.JobRuns(), heartbeat.Cut{Before: noon.Add(-20 * time.Hour)}, 0, 1},
-		{"audit: nothing there", db.AuditTrail(), heartbeat.Cut{Bytes: 1}, 0, 0},
+		{"transcripts by age", db.Transcripts(), heartbeat.Cutoff{Before: noon.Add(-40 * time.Hour)}, 1, 2},
+		{"transcripts by size", db.Transcripts(), heartbeat.Cutoff{Bytes: 110}, 1, 1},
+		{"runs by age", db.JobRuns(), heartbeat.Cutoff{Before: noon.Add(-20 * time.Hour)}, 2, 1},
+		{"runs: nothing more", db.JobRuns(), heartbeat.Cutoff{Before: noon.Add(-20 * time.Hour)}, 0, 1},
+		{"audit: nothing there", db.AuditTrail(), heartbeat.Cutoff{Bytes: 1}, 0, 0},
 	} {
-		plan := get[heartbeat.Trimmed](t)(c.shelf.Plan(ctx, c.cut))
-		did := get[heartbeat.Trimmed](t)(c.shelf.Trim(ctx, c.cut))
-		same(t, c.what+": plan and deed", did, plan)
+		plan := get[heartbeat.TrimStats](t)(c.shelf.Plan(ctx, c.cut))
+		did := get[heartbeat.TrimStats](t)(c.shelf.Trim(ctx, c.cut))
+		same(t, c.what+": the plan and the result", did, plan)
 		if did.Items != c.gone || did.LeftItems != c.left {
 			t.Errorf("%s: %+v", c.what, did)
 		}
@@ -146,13 +160,12 @@ func TestShelves(t *testing.T) {
 		t.Errorf("the job is %+v", st)
 	}
 	if open := get[orchestrator.Turn](t)(db.Turn(ctx, newRun("j", "3").Turn())); open.Prompt.Text == "" {
-		t.Error("a turn that waits lost its words")
+		t.Error("a waiting turn lost its text")
 	}
 }
 
-// TestJobsKilledAtAnyTime kills a process that works on runs, again and again on one database: a job's next moment and
-// the run of the one before are there together, a delivery's seal and its run too, and a job has counted each
-// ended run once.
+// TestJobsKilledAtAnyTime repeatedly kills a process that works on runs in one database. A job's next time and the
+// previous run are stored together, so are a delivery's signature and its run, and a job counts each ended run once.
 func TestJobsKilledAtAnyTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ductor.db")
 	for range 6 {
@@ -168,11 +181,12 @@ func TestJobsKilledAtAnyTime(t *testing.T) {
 				"taken":    `SELECT count(*) FROM job_runs WHERE id = 'hook ' || ?`,
 			}[step]
 			if n := count(t, db, query, id); n != 1 {
-				t.Errorf("%q was acknowledged, and %d rows tell of it", line, n)
+				t.Errorf("%q was acknowledged, but %d rows show it", line, n)
 			}
 		}
 		for what, query := range map[string]string{
-			"jobs are due after a run that is not there, or at one that is": `SELECT count(*) FROM jobs WHERE id = 'j' AND
+			"jobs are due after a run that is not there, or at one that is": `SELECT count(*) FROM jobs
+				WHERE id = 'j' AND
 				next <> (SELECT count(*) FROM job_runs WHERE id LIKE 'run %')`,
 			"jobs have miscounted": `SELECT count(*) FROM jobs WHERE id = 'j' AND (runs <> cost_usd OR
 				runs <> (SELECT count(*) FROM job_runs WHERE state = 'done'))`,
@@ -240,9 +254,9 @@ func workOnJobs(path string) error {
 	}
 }
 
-// TestAShelfTakesOnlyWhatMayGo: the last run there is goes with its job while the shelf is trimmed, and one that is new
-// gets its place.
-func TestAShelfTakesOnlyWhatMayGo(t *testing.T) {
+// TestTrimDeletesOnlyUnneededRuns deletes a job with its last run during a trim, so that a new run gets the same seq.
+// The trim must not delete it.
+func TestTrimDeletesOnlyUnneededRuns(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	for _, job := range []orchestrator.JobID{"old", "new"} {
 		must(t, db.SaveJob(ctx, newJob(job), time.Time{}, noon))
@@ -250,12 +264,13 @@ func TestAShelfTakesOnlyWhatMayGo(t *testing.T) {
 	over := newRun("old", "over")
 	over.State, over.Ended, over.Result.Notified = orchestrator.RunDone, noon.Add(-time.Hour), true
 	get[[]orchestrator.JobRun](t)(db.RecordRuns(ctx, "old", []orchestrator.JobRun{over}, time.Time{}, noon))
-	runs := db.JobRuns().(*shelf)
-	gone, _, err := runs.part(ctx, heartbeat.Cut{Before: noon})
+	runs := db.JobRuns().(*dataset)
+	gone, _, err := runs.selectOld(ctx, heartbeat.Cutoff{Before: noon})
 	must(t, err)
 	must(t, db.DeleteJob(ctx, "old"))
-	get[[]orchestrator.JobRun](t)(db.RecordRuns(ctx, "new", []orchestrator.JobRun{newRun("new", "waits")}, time.Time{}, noon))
-	must(t, runs.take(ctx, gone))
+	get[[]orchestrator.JobRun](t)(db.RecordRuns(ctx, "new", []orchestrator.JobRun{newRun("new", "waits")},
+		time.Time{}, noon))
+	must(t, runs.deleteRows(ctx, gone))
 	if open := get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx)); len(open) != 1 {
 		t.Errorf("%d runs wait", len(open))
 	}

@@ -17,10 +17,13 @@ func TestInbox(t *testing.T) {
 		return get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, updates))
 	}
 	same(t, "of none", take(), []orchestrator.Update(nil))
-	take(orchestrator.Update{ID: 11, Raw: []byte("eleven")}, orchestrator.Update{ID: 10, Raw: []byte{}}, orchestrator.Update{ID: 9})
-	same(t, "of a known and a new one", take(orchestrator.Update{ID: 11, Raw: []byte("again")}, orchestrator.Update{ID: 12, Raw: []byte("\x00\xff")}),
+	take(orchestrator.Update{ID: 11, Raw: []byte("eleven")}, orchestrator.Update{ID: 10, Raw: []byte{}},
+		orchestrator.Update{ID: 9})
+	same(t, "of a known and a new one", take(orchestrator.Update{ID: 11, Raw: []byte("again")},
+		orchestrator.Update{ID: 12, Raw: []byte("\x00\xff")}),
 		[]orchestrator.Update{{ID: 12, Raw: []byte("\x00\xff"), Received: noon}})
-	want := []orchestrator.Update{{ID: 10, Raw: []byte{}, Received: noon}, {ID: 11, Raw: []byte("eleven"), Received: noon}, {ID: 12, Raw: []byte("\x00\xff"), Received: noon}}
+	want := []orchestrator.Update{{ID: 10, Raw: []byte{}, Received: noon}, {ID: 11, Raw: []byte("eleven"),
+		Received: noon}, {ID: 12, Raw: []byte("\x00\xff"), Received: noon}}
 	for _, c := range []struct {
 		after int64
 		limit int
@@ -33,18 +36,20 @@ func TestInbox(t *testing.T) {
 	must(t, db.FinishUpdates(ctx, []int64{10}))
 	must(t, db.FinishUpdates(ctx, nil))
 	same(t, "what is left", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)), want[1:2])
-	same(t, "of a handled one", take(orchestrator.Update{ID: 10, Raw: []byte("delivered again")}), []orchestrator.Update(nil))
+	same(t, "of a handled one", take(orchestrator.Update{ID: 10, Raw: []byte("delivered again")}),
+		[]orchestrator.Update(nil))
 	same(t, "after a handled update came again", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)), want[1:2])
 }
 
-// TestAnIdThatTelegramUsesAgain: after a week without updates Telegram counts anew, from anywhere.
-func TestAnIdThatTelegramUsesAgain(t *testing.T) {
+// TestReusedUpdateID: after a week without updates, Telegram restarts its numbering anywhere.
+func TestReusedUpdateID(t *testing.T) {
 	ctx, clock := t.Context(), noon
 	db, err := Open(ctx, filepath.Join(t.TempDir(), "ductor.db"), Options{Now: func() time.Time { return clock }})
 	must(t, err)
 	defer db.Close()
 	take := func(id int64, raw string) bool {
-		return len(get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: id, Raw: []byte(raw)}}))) > 0
+		return len(get[[]orchestrator.Update](t)(db.AppendUpdates(ctx,
+			[]orchestrator.Update{{ID: id, Raw: []byte(raw)}}))) > 0
 	}
 	for id := int64(1); id <= 3; id++ {
 		take(id, "of old")
@@ -77,8 +82,10 @@ func TestAnIdThatTelegramUsesAgain(t *testing.T) {
 func TestFinishUpdatesQueuesItsNotices(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1}}))
-	one := orchestrator.Message{Key: "notice/1", Conversation: chatA, State: orchestrator.Pending, Content: []byte("one")}
-	two := orchestrator.Message{Key: "stop/2", Conversation: chatB, State: orchestrator.Sent, ID: 3, Content: []byte("two")}
+	one := orchestrator.Message{Key: "notice/1", Conversation: chatA, State: orchestrator.Pending,
+		Content: []byte("one")}
+	two := orchestrator.Message{Key: "stop/2", Conversation: chatB, State: orchestrator.Sent, ID: 3,
+		Content: []byte("two")}
 	must(t, db.FinishUpdates(ctx, []int64{1}, one, two))
 	same(t, "messages", get[[]orchestrator.Message](t)(db.OwedMessages(ctx)), []orchestrator.Message{one, two})
 	same(t, "updates", get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)), []orchestrator.Update(nil))
@@ -92,22 +99,26 @@ func TestMessages(t *testing.T) {
 		return m
 	}
 	same(t, "of none", get[orchestrator.Message](t)(db.FindMessage(ctx, "nothing")), orchestrator.Message{})
-	first := save(orchestrator.Message{Key: "card/a/0", Turn: "a", Conversation: chatB, State: orchestrator.Sending, Mark: 1 << 33})
-	save(orchestrator.Message{Key: "notice/1", Conversation: chatA, State: orchestrator.Pending, Content: []byte("late")})
+	first := save(orchestrator.Message{Key: "card/a/0", Turn: "a", Conversation: chatB, State: orchestrator.Sending,
+		Mark: 1 << 33})
+	save(orchestrator.Message{Key: "notice/1", Conversation: chatA, State: orchestrator.Pending,
+		Content: []byte("late")})
 	second := save(orchestrator.Message{Key: "card/a/1", Turn: "a", Conversation: chatB, State: orchestrator.Pending})
 	first.State, first.ID = orchestrator.Sent, 12
 	save(first)
 	done := save(orchestrator.Message{Key: "notice/1", Conversation: chatA, State: orchestrator.Sent, ID: 12})
-	owes := save(orchestrator.Message{Key: "notice/2", Conversation: chatA, State: orchestrator.Unknown, Content: []byte{}})
+	owes := save(orchestrator.Message{Key: "notice/2", Conversation: chatA, State: orchestrator.Unknown,
+		Content: []byte{}})
 
-	same(t, "of the turn", get[[]orchestrator.Message](t)(db.MessagesOf(ctx, "a")), []orchestrator.Message{first, second})
+	same(t, "of the turn", get[[]orchestrator.Message](t)(db.MessagesOf(ctx, "a")),
+		[]orchestrator.Message{first, second})
 	same(t, "of no turn", get[[]orchestrator.Message](t)(db.MessagesOf(ctx, "")), []orchestrator.Message(nil))
 	same(t, "owed", get[[]orchestrator.Message](t)(db.OwedMessages(ctx)), []orchestrator.Message{owes})
 	same(t, "at its number", get[orchestrator.Message](t)(db.MessageAt(ctx, chatB, 12)), first)
 	same(t, "at the same number elsewhere", get[orchestrator.Message](t)(db.MessageAt(ctx, chatA, 12)), done)
 	same(t, "at no number", get[orchestrator.Message](t)(db.MessageAt(ctx, chatA, 0)), orchestrator.Message{})
 	if err := db.SaveMessage(ctx, orchestrator.Message{Key: "notice/1", State: "posted"}); err == nil {
-		t.Error("a message was moved to a state there is not")
+		t.Error("a message was stored with an unknown state")
 	}
 }
 
@@ -127,8 +138,8 @@ func TestCards(t *testing.T) {
 	same(t, "content", load("t1"), "final")
 }
 
-// TestMessagesOutliveTheUpgrade: what an older version has in the chat or owes to it is known to this one.
-func TestMessagesOutliveTheUpgrade(t *testing.T) {
+// TestMigrationOfMessages tests that messages of an older version, sent or waiting, are known after the migration.
+func TestMigrationOfMessages(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ductor.db")
 	s := get[sqlite.Schema](t)(schema())
 	before := fstest.MapFS{}
@@ -142,14 +153,21 @@ func TestMessagesOutliveTheUpgrade(t *testing.T) {
 	must(t, file.Write(ctx, func(tx *sqlite.Tx) error {
 		for _, query := range []string{
 			`INSERT INTO turns (id, chat, topic, person, prompt, message, state, agent, model, queued) VALUES
-				('t', -100123, 42, 1, 'go', 9, 'running', 'claude', '', 1), ('w', -100123, 42, 1, 'wait', 10, 'queued', '', '', 2)`,
+				('t', -100123, 42, 1, 'go', 9, 'running', 'claude', '', 1),
+				('w', -100123, 42, 1, 'wait', 10, 'queued', '', '', 2)`,
 			`INSERT INTO notices (chat, topic, content, state, message, moved) VALUES
-				(7, 0, CAST('late' AS BLOB), 'pending', 0, 5), (7, 0, CAST('maybe' AS BLOB), 'sending', 0, 6), (7, 0, CAST('there' AS BLOB), 'sent', 3, 7)`,
-			`INSERT INTO card_parts (turn, part, state, message, saved) VALUES ('t', 0, 'sent', 11, 8), ('t', 1, 'unknown', -8589934597, 8),
-				('t', 2, 'failed', 0, 8), ('t', 1048576, 'sent', 12, 8), ('t', 1048577, 'pending', 0, 8), ('queued:w', 0, 'sent', 13, 8)`,
-			`INSERT INTO asks (id, nonce, turn, session, chat, topic, agent, dir, digest, content, session_rule, rule, approvers,
-				asked, expires, state, message, sent) SELECT value ->> 0, 'n', 't', 's', -100123, 42, 'claude', '/', value ->> 0, '{}', '', '', '[]',
-				1, 2, 'open', value ->> 1, value ->> 2 FROM json_each('[["new", 0, "pending"], ["there", 14, "sent"], ["leaves", 0, "sending"],
+				(7, 0, CAST('late' AS BLOB), 'pending', 0, 5), (7, 0, CAST('maybe' AS BLOB), 'sending', 0, 6),
+				(7, 0, CAST('there' AS BLOB), 'sent', 3, 7)`,
+			`INSERT INTO card_parts (turn, part, state, message, saved) VALUES ('t', 0, 'sent', 11, 8),
+				('t', 1, 'unknown', -8589934597, 8),
+				('t', 2, 'failed', 0, 8), ('t', 1048576, 'sent', 12, 8), ('t', 1048577, 'pending', 0, 8),
+				('queued:w', 0, 'sent', 13, 8)`,
+			`INSERT INTO asks (id, nonce, turn, session, chat, topic, agent, dir, digest, content, session_rule,
+				rule, approvers,
+				asked, expires, state, message, sent) SELECT value ->> 0, 'n', 't', 's', -100123, 42, 'claude', '/',
+				value ->> 0, '{}', '', '', '[]',
+				1, 2, 'open', value ->> 1, value ->> 2
+				FROM json_each('[["new", 0, "pending"], ["there", 14, "sent"], ["leaves", 0, "sending"],
 				["lost", 0, "unknown"], ["noticed", 15, "unknown"], ["nothing", -1, "unknown"]]')`,
 		} {
 			if _, err := tx.Exec(query); err != nil {
@@ -172,11 +190,14 @@ func TestMessagesOutliveTheUpgrade(t *testing.T) {
 		of("approval/there", orchestrator.Sent, 14, 0), of("approval/leaves", orchestrator.Unknown, 0, 0),
 		of("approval/lost", orchestrator.Unknown, 0, 0), of("approval/noticed", orchestrator.Unknown, 0, 0),
 		of("approval/nothing", orchestrator.Unknown, 0, 0),
-		of("approval/noticed/notice", orchestrator.Sent, 15, 0), of("approval/nothing/notice", orchestrator.Unknown, 0, 0),
+		of("approval/noticed/notice", orchestrator.Sent, 15, 0),
+		of("approval/nothing/notice", orchestrator.Unknown, 0, 0),
 		of("card/t/0", orchestrator.Sent, 11, 0), of("card/t/1", orchestrator.Unknown, 0, 2<<32+5),
-		of("card/t/2", orchestrator.Removed, 0, 0), of("card/t/notice", orchestrator.Sent, 12, 0), of("card/t/file", orchestrator.Pending, 0, 0),
+		of("card/t/2", orchestrator.Removed, 0, 0), of("card/t/notice", orchestrator.Sent, 12, 0),
+		of("card/t/file", orchestrator.Pending, 0, 0),
 	})
 	queued := of("queued/w", orchestrator.Sent, 13, 0)
 	queued.Turn = "w"
-	same(t, "of the waiting turn", get[[]orchestrator.Message](t)(db.MessagesOf(ctx, "w")), []orchestrator.Message{queued})
+	same(t, "of the waiting turn", get[[]orchestrator.Message](t)(db.MessagesOf(ctx, "w")),
+		[]orchestrator.Message{queued})
 }

@@ -22,12 +22,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// childEnv names the database a child process of the kill test is to write to.
+// childEnv names the database that a child process of the kill tests writes to.
 const childEnv = "DUCTOR_STORE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childEnv); path != "" {
-		work := writeForEver
+		work := writeUntilKilled
 		if jobs, ok := strings.CutPrefix(path, "jobs:"); ok {
 			work, path = workOnJobs, jobs
 		}
@@ -42,9 +42,9 @@ func TestMain(m *testing.M) {
 
 const killWorkers = 2
 
-// TestKilledAtAnyTime kills a process that writes, again and again on one database, and holds after each kill:
-// what was acknowledged is there, an update is handled if and only if its turn or its notice exists, and a
-// session has counted its ended turns, each once.
+// TestKilledAtAnyTime repeatedly kills a process that writes to one database. After each kill, all acknowledged steps
+// are stored, an update is handled if and only if its turn or its notice exists, and a session counts each of its ended
+// turns once.
 func TestKilledAtAnyTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ductor.db")
 	const rounds = 8
@@ -60,16 +60,16 @@ func TestKilledAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestKilledWhileItIsMade kills a process that makes a new database: the next start must be able to go on.
-func TestKilledWhileItIsMade(t *testing.T) {
+// TestKilledWhileCreatingTheDatabase tests that the next start can continue.
+func TestKilledWhileCreatingTheDatabase(t *testing.T) {
 	for range 6 {
 		path := filepath.Join(t.TempDir(), "ductor.db")
-		acknowledged := runAndKill(t, path, 1) // the first line says that it opens the database
+		acknowledged := runAndKill(t, path, 1) // the child prints the first line before it opens the database
 		checkAfterKill(t, path, acknowledged)
 	}
 }
 
-// runAndKill runs the child until it has acknowledged some steps, kills it and returns all it acknowledged.
+// runAndKill runs the child until it has acknowledged some steps, kills it and returns all steps that it acknowledged.
 func runAndKill(t *testing.T, path string, steps int) []string {
 	t.Helper()
 	child := exec.Command(os.Args[0])
@@ -112,14 +112,14 @@ func checkAfterKill(t *testing.T, path string, acknowledged []string) {
 			"delivered": `SELECT count(*) FROM turns WHERE id = ? AND delivered = 1`,
 		}[step]
 		if n := count(t, db, query, id); n != 1 {
-			t.Errorf("%q was acknowledged, and %d rows tell of it", line, n)
+			t.Errorf("%q was acknowledged, but %d rows show it", line, n)
 		}
 	}
 	torn := `SELECT count(*) FROM inbox WHERE id > 0 AND (handled > 0) <>
 		((SELECT count(*) FROM turns WHERE id = CAST(inbox.id AS TEXT)) +
 		 (SELECT count(*) FROM messages WHERE CAST(content AS TEXT) = CAST(inbox.id AS TEXT)))`
 	if n := count(t, db, torn); n != 0 {
-		t.Errorf("%d updates are handled without a turn or a notice, or the other way round", n)
+		t.Errorf("%d updates are handled without a turn or a notice, or vice versa", n)
 	}
 	halves := `SELECT count(*) FROM asks a WHERE
 		(SELECT count(*) FROM ask_requests WHERE ask = a.id) <> 1 OR
@@ -127,7 +127,7 @@ func checkAfterKill(t *testing.T, path string, acknowledged []string) {
 		(SELECT count(*) FROM rules WHERE id = a.id) <> (a.state = 'allowed') OR
 		(SELECT handled > 0 FROM inbox WHERE id = -CAST(a.id AS INTEGER)) <> (a.state = 'allowed')`
 	if n := count(t, db, halves); n != 0 {
-		t.Errorf("%d approvals are decided without their audit, rule and update, or the other way round", n)
+		t.Errorf("%d approvals are decided without their audit, rule and update, or vice versa", n)
 	}
 	miscounted := `SELECT count(*) FROM sessions s WHERE messages <>
 		(SELECT count(*) FROM turns WHERE session = s.id AND state = 'done') OR tokens <> 10 * messages`
@@ -143,14 +143,16 @@ func count(t *testing.T, db *DB, query string, args ...any) int {
 	return n
 }
 
-// writeForEver is the child: each worker takes updates through all their steps and says so after each.
-func writeForEver(path string) error {
+// writeUntilKilled is the child process. Each worker takes updates through all their steps and prints a line after
+// each.
+func writeUntilKilled(path string) error {
 	fmt.Println("opening 0")
 	db, err := Open(context.Background(), path, Options{})
 	if err != nil {
 		return err
 	}
-	last, err := sqlite.One(context.Background(), db.file, sqlite.Value[int64], `SELECT coalesce(max(id), 0) FROM inbox`)
+	last, err := sqlite.One(context.Background(), db.file, sqlite.Value[int64],
+		`SELECT coalesce(max(id), 0) FROM inbox`)
 	if err != nil {
 		return err
 	}
@@ -167,7 +169,7 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 	if err := db.CreateSession(ctx, orchestrator.Session{ID: session, Conversation: chatA}); err != nil {
 		return err
 	}
-	done := "" // but not acknowledged: it shares a transaction with what comes next
+	done := "" // not acknowledged yet: it shares a transaction with the next step
 	for id := last + 1 + w; ; id += killWorkers {
 		name := strconv.FormatInt(id, 10)
 		turn := newTurn(cli.TurnID(name), id)
@@ -181,7 +183,7 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 			{"enqueued", func() error { return db.EnqueueTurn(ctx, turn) }},
 			{"started", func() error { _, err := db.StartTurn(ctx, turn, cli.Start{}); return err }},
 			{"asked", func() error {
-				_, err := db.AppendUpdates(ctx, []orchestrator.Update{{ID: pressed(id), Raw: []byte("{}")}})
+				_, err := db.AppendUpdates(ctx, []orchestrator.Update{{ID: pressUpdate(id), Raw: []byte("{}")}})
 				if err == nil {
 					_, err = db.OpenApproval(ctx, newApproval(orchestrator.ApprovalID(name), turn.ID, "1"), "d")
 				}
@@ -189,7 +191,7 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 			}},
 			{"decided", func() error {
 				d := allowed(orchestrator.ApprovalID(name))
-				d.Updates = []int64{pressed(id)}
+				d.Updates = []int64{pressUpdate(id)}
 				d.Rule = &orchestrator.Rule{ID: orchestrator.RuleID(name), Kind: orchestrator.RuleSame}
 				_, _, err := db.DecideApproval(ctx, d)
 				return err
@@ -199,7 +201,8 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 		}
 		if id%5 < killWorkers {
 			steps = append(steps[:1], killStep{"answered", func() error {
-				return db.FinishUpdates(ctx, []int64{id}, orchestrator.Message{Key: "notice/" + name, State: orchestrator.Pending, Content: []byte(name)})
+				return db.FinishUpdates(ctx, []int64{id}, orchestrator.Message{Key: "notice/" + name,
+					State: orchestrator.Pending, Content: []byte(name)})
 			}})
 		}
 		for _, s := range steps {
@@ -218,8 +221,9 @@ func writeAs(db *DB, w, last int64, out io.Writer) error {
 	}
 }
 
-// pressed is the update in which somebody decides what the turn of update id asks; no turn has one below 0.
-func pressed(id int64) int64 { return -id }
+// pressUpdate returns the ID of the update in which a user decides the approval of the turn of update id. No turn has a
+// negative update ID.
+func pressUpdate(id int64) int64 { return -id }
 
 type killStep struct {
 	name string

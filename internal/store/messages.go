@@ -13,15 +13,16 @@ import (
 
 const messageColumns = `key, turn, chat, topic, state, message, mark, content`
 
-// SaveMessage stores a message in place of the one with its key; see orchestrator.Journal.
+// SaveMessage waits for the disk only if the message has Content. It is lazy for a message that is being sent, because
+// a user waits for it, and otherwise shares a transaction.
 func (db *DB) SaveMessage(ctx context.Context, m orchestrator.Message) error {
 	write := db.write
 	switch {
 	case m.Content != nil:
-	case m.State == orchestrator.Sending: // a user waits; a power failure in this very moment may show it twice
+	case m.State == orchestrator.Sending: // a power failure at this moment may lead to a second message
 		write = db.writeLazily
 	default:
-		write = db.share
+		write = db.writeShared
 	}
 	now := millis(db.now())
 	return wrap("save message "+m.Key, write(ctx, func(t tx) error { return t.saveMessage(m, now) }))
@@ -32,46 +33,46 @@ func messageFields(m *orchestrator.Message) []any {
 }
 
 func (t tx) saveMessage(m orchestrator.Message, now int64) error {
-	// Written out, as that of cards: most calls to Telegram store one.
+	// This statement does not use put, which builds its SQL each time: most calls to Telegram store a message.
 	_, err := t.Exec(`INSERT INTO messages (`+messageColumns+`, moved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (key) DO UPDATE SET turn = excluded.turn, chat = excluded.chat, topic = excluded.topic, state = excluded.state,
-		message = excluded.message, mark = excluded.mark, content = excluded.content, moved = excluded.moved`, append(messageFields(&m), now)...)
+		ON CONFLICT (key) DO UPDATE SET turn = excluded.turn, chat = excluded.chat, topic = excluded.topic,
+		state = excluded.state,
+		message = excluded.message, mark = excluded.mark, content = excluded.content,
+		moved = excluded.moved`, append(messageFields(&m), now)...)
 	return err
 }
 
-// FindMessage finds a message by its key.
 func (db *DB) FindMessage(ctx context.Context, key string) (orchestrator.Message, error) {
-	return db.message(ctx, "load message "+key, `SELECT `+messageColumns+` FROM messages WHERE key = ?`, key)
+	return db.findMessage(ctx, "load message "+key, `SELECT `+messageColumns+` FROM messages WHERE key = ?`, key)
 }
 
-// MessageAt finds the message with a number in a conversation, the newest where several had it.
+// MessageAt returns the newest message if several had the number. It implements orchestrator.MessageStore.
 func (db *DB) MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error) {
-	return db.message(ctx, fmt.Sprintf("find message %d", id), `SELECT `+messageColumns+` FROM messages
+	return db.findMessage(ctx, fmt.Sprintf("find message %d", id), `SELECT `+messageColumns+` FROM messages
 		WHERE chat = ? AND topic = ? AND message = ? AND message > 0 ORDER BY seq DESC LIMIT 1`, in.Chat, in.Topic, id)
 }
 
-func (db *DB) message(ctx context.Context, op, query string, args ...any) (orchestrator.Message, error) {
+func (db *DB) findMessage(ctx context.Context, op, query string, args ...any) (orchestrator.Message, error) {
 	m, err := sqlite.One(ctx, db.file, scan(messageFields), query, args...)
-	m, err = known(m, err, nil)
+	m, err = mapNoRows(m, err, nil)
 	return m, wrap(op, err)
 }
 
-// MessagesOf lists the messages of a turn, in the order in which they were stored first.
 func (db *DB) MessagesOf(ctx context.Context, turn cli.TurnID) ([]orchestrator.Message, error) {
 	all, err := sqlite.Many(ctx, db.file, scan(messageFields),
 		`SELECT `+messageColumns+` FROM messages WHERE turn = ? AND turn <> '' ORDER BY seq`, string(turn))
 	return all, wrap(fmt.Sprintf("load messages of turn %s", turn), err)
 }
 
-// OwedMessages lists the messages with content, in the order in which they were stored first.
 func (db *DB) OwedMessages(ctx context.Context) ([]orchestrator.Message, error) {
-	all, err := sqlite.Many(ctx, db.file, scan(messageFields), `SELECT `+messageColumns+` FROM messages WHERE content IS NOT NULL ORDER BY seq`)
+	all, err := sqlite.Many(ctx, db.file, scan(messageFields),
+		`SELECT `+messageColumns+` FROM messages WHERE content IS NOT NULL ORDER BY seq`)
 	return all, wrap("list owed messages", err)
 }
 
 const rateColumns = `chat, every, burst, until, told`
 
-// SendRates lists what SaveSendRate stored.
+// SendRates lists the rates that SaveSendRate stored.
 func (db *DB) SendRates(ctx context.Context) ([]orchestrator.SendRate, error) {
 	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (r orchestrator.SendRate, err error) {
 		var until, told int64
@@ -82,14 +83,13 @@ func (db *DB) SendRates(ctx context.Context) ([]orchestrator.SendRate, error) {
 	return all, wrap("list the rates of chats", err)
 }
 
-// SaveSendRate stores the rate of a chat in place of the one before.
+// SaveSendRate stores the rate of a chat and replaces the previous one.
 func (db *DB) SaveSendRate(ctx context.Context, r orchestrator.SendRate) error {
 	return wrap("save the rate of a chat", db.write(ctx, func(t tx) error {
-		return t.put("rates", "chat", rateColumns, r.Chat, int64(r.Every), r.Burst, millis(r.Until), millis(r.Told))
+		return t.upsert("rates", "chat", rateColumns, r.Chat, int64(r.Every), r.Burst, millis(r.Until), millis(r.Told))
 	}))
 }
 
-// Topics are the topics that SaveTopic stored.
 func (db *DB) Topics(ctx context.Context) (map[orchestrator.ConversationID]string, error) {
 	all := map[orchestrator.ConversationID]string{}
 	_, err := sqlite.Many(ctx, db.file, func(r sqlite.Row) (in orchestrator.ConversationID, err error) {
@@ -101,43 +101,41 @@ func (db *DB) Topics(ctx context.Context) (map[orchestrator.ConversationID]strin
 	return all, wrap("list topics", err)
 }
 
-// SaveTopic stores what the icon of a topic shows; nothing forgets the topic.
 func (db *DB) SaveTopic(ctx context.Context, in orchestrator.ConversationID, shows string) error {
 	if shows == "" {
-		return db.run(ctx, "forget a topic", db.write, `DELETE FROM topics WHERE chat = ? AND topic = ?`, in.Chat, in.Topic)
+		return db.exec(ctx, "delete a topic", db.write,
+			`DELETE FROM topics WHERE chat = ? AND topic = ?`, in.Chat, in.Topic)
 	}
 	return wrap("save a topic", db.write(ctx, func(t tx) error {
-		return t.put("topics", "chat, topic", `chat, topic, shows`, in.Chat, in.Topic, shows)
+		return t.upsert("topics", "chat, topic", `chat, topic, shows`, in.Chat, in.Topic, shows)
 	}))
 }
 
-// SaveCard stores the content of a turn's card, in place of what was stored before. It is lazy. What is kept under a name that is
-// no turn's, such as a draft, is forgotten by its age; see Prune.
+// SaveCard is lazy. It also stores content under names that are not turns, such as drafts; Prune deletes those by age.
 func (db *DB) SaveCard(ctx context.Context, turn string, content []byte) error {
-	return db.run(ctx, "save card of turn "+turn, db.writeLazily, `INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)
-		ON CONFLICT (turn) DO UPDATE SET content = excluded.content, saved = excluded.saved`, turn, blob(content), millis(db.now()))
+	return db.exec(ctx, "save card of turn "+turn, db.writeLazily,
+		`INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)
+		ON CONFLICT (turn) DO UPDATE SET content = excluded.content,
+		saved = excluded.saved`, turn, blob(content), millis(db.now()))
 }
 
-// LoadCard returns what SaveCard stored; nil for what it never stored.
 func (db *DB) LoadCard(ctx context.Context, turn string) ([]byte, error) {
 	content, err := sqlite.One(ctx, db.file, sqlite.Value[[]byte], `SELECT content FROM cards WHERE turn = ?`, turn)
-	content, err = known(content, err, nil)
+	content, err = mapNoRows(content, err, nil)
 	return content, wrap("load card of turn "+turn, err)
 }
 
 const alertColumns = `key, kind, since, over`
 
 func alertFields(a *orchestrator.Alert) []any {
-	return []any{&a.Key, &a.Kind, moment{&a.Since}, &a.Over}
+	return []any{&a.Key, &a.Kind, timeColumn{&a.Since}, &a.Over}
 }
 
-// Alerts lists the troubles that last; see alerts.Store.
 func (db *DB) Alerts(ctx context.Context) ([]orchestrator.Alert, error) {
 	all, err := sqlite.Many(ctx, db.file, scan(alertFields), `SELECT `+alertColumns+` FROM alerts ORDER BY key`)
 	return all, wrap("list alerts", err)
 }
 
-// BeginAlert stores a trouble and the notice that tells of it; see alerts.Store.
 func (db *DB) BeginAlert(ctx context.Context, a orchestrator.Alert, notice *orchestrator.Message) error {
 	return wrap("begin alert "+a.Key, db.write(ctx, func(t tx) error {
 		_, err := t.insert("alerts", alertColumns, "", alertFields(&a)...)
@@ -145,7 +143,6 @@ func (db *DB) BeginAlert(ctx context.Context, a orchestrator.Alert, notice *orch
 	}))
 }
 
-// EndAlert forgets a trouble and stores the notice that it is over; see alerts.Store.
 func (db *DB) EndAlert(ctx context.Context, key string, notice *orchestrator.Message) error {
 	return wrap("end alert "+key, db.write(ctx, func(t tx) error {
 		_, err := t.Exec(`DELETE FROM alerts WHERE key = ?`, key)

@@ -19,7 +19,8 @@ func TestPrune(t *testing.T) {
 	must(t, err)
 	defer db.Close()
 	fill := func(prefix string, first int64) {
-		get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: first}, {ID: first + 1, Raw: []byte("x")}}))
+		get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: first}, {ID: first + 1,
+			Raw: []byte("x")}}))
 		must(t, db.FinishUpdates(ctx, []int64{first}))
 		for _, state := range []orchestrator.SendState{orchestrator.Pending, orchestrator.Sending, orchestrator.Sent,
 			orchestrator.Unknown, orchestrator.Failed} {
@@ -34,7 +35,8 @@ func TestPrune(t *testing.T) {
 			turn.Queued = clock
 			runTurn(t, db, turn, done("x"))
 			must(t, db.SaveCard(ctx, string(turn.ID), []byte("x")))
-			must(t, db.SaveMessage(ctx, orchestrator.Message{Key: "card/" + string(turn.ID), Turn: turn.ID, State: orchestrator.Sent, ID: 1}))
+			must(t, db.SaveMessage(ctx, orchestrator.Message{Key: "card/" + string(turn.ID), Turn: turn.ID,
+				State: orchestrator.Sent, ID: 1}))
 		}
 		must(t, db.MarkDelivered(ctx, cli.TurnID(prefix)+"shown"))
 	}
@@ -45,7 +47,8 @@ func TestPrune(t *testing.T) {
 	pruned, err := db.Prune(ctx, noon.Add(-24*time.Hour))
 	must(t, err)
 	same(t, "deleted", pruned, Pruned{Updates: 1, Messages: 4, Cards: 1})
-	for turn, kept := range map[cli.TurnID]bool{"oldshown": false, "oldhidden": true, "newshown": true, "newhidden": true} {
+	for turn, kept := range map[cli.TurnID]bool{"oldshown": false, "oldhidden": true, "newshown": true,
+		"newhidden": true} {
 		content := get[[]byte](t)(db.LoadCard(ctx, string(turn)))
 		parts := get[[]orchestrator.Message](t)(db.MessagesOf(ctx, turn))
 		if (content != nil) != kept || (len(parts) > 0) != kept {
@@ -60,13 +63,13 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestPruneForgetsDrafts: what is kept beside the cards of turns goes by when it was saved last.
-func TestPruneForgetsDrafts(t *testing.T) {
+// TestPruneDeletesDrafts tests that content under names that are not turns is deleted by the time of its last save.
+func TestPruneDeletesDrafts(t *testing.T) {
 	ctx, clock := t.Context(), noon.Add(-48*time.Hour)
 	db, err := Open(ctx, filepath.Join(t.TempDir(), "ductor.db"), Options{Now: func() time.Time { return clock }})
 	must(t, err)
 	defer db.Close()
-	startTurn(t, db, "turn") // goes on
+	startTurn(t, db, "turn") // still running
 	for _, name := range []string{"turn", "ask:old", "cron:touched"} {
 		must(t, db.SaveCard(ctx, name, []byte("x")))
 	}
@@ -90,8 +93,8 @@ func TestPruneWorksInBatches(t *testing.T) {
 	same(t, "deleted", get[Pruned](t)(db.Prune(ctx, noon.Add(time.Hour))), Pruned{Updates: 3 * pruneBatch})
 }
 
-// TestManyAtOnce has every kind of caller work on one database; run it with the race detector.
-func TestManyAtOnce(t *testing.T) {
+// TestConcurrentCallers lets all kinds of callers use one database, for the race detector.
+func TestConcurrentCallers(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	const workers, turns = 8, 15
 	fails := make(chan error, workers+1)
@@ -149,7 +152,8 @@ func work(ctx context.Context, db *DB, w, turns int) error {
 		if err != nil || c.Session != session {
 			return fmt.Errorf("conversation %d is in session %q: %w", w, c.Session, err)
 		}
-		if err := errors.Join(db.FinishTurn(ctx, turn.ID, noon, done("x")), db.MarkDelivered(ctx, turn.ID)); err != nil {
+		if err := errors.Join(db.FinishTurn(ctx, turn.ID, noon, done("x")),
+			db.MarkDelivered(ctx, turn.ID)); err != nil {
 			return err
 		}
 	}

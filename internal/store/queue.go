@@ -12,24 +12,25 @@ import (
 	"ductor/orchestrator"
 )
 
-// PromoteTurn makes a queued turn the first of those that wait in its conversation; false if it is no longer
-// queued.
 func (db *DB) PromoteTurn(ctx context.Context, id cli.TurnID) (ok bool, err error) {
 	err = db.write(ctx, func(t tx) (err error) {
-		ok, err = t.promote(id)
+		ok, err = t.moveToFront(id)
 		return err
 	})
 	return ok && err == nil, wrap(fmt.Sprintf("promote turn %s", id), err)
 }
 
-// promote moves a turn to the head of its queue: it takes the first position, and all before it move by one.
-func (t tx) promote(id cli.TurnID) (bool, error) {
-	positions, err := sqlite.ManyIn(t.Tx, sqlite.Value[int64], `SELECT q.seq FROM turns q JOIN turns t ON t.chat = q.chat AND t.topic = q.topic
-		WHERE t.id = ? AND t.state = 'queued' AND q.state = 'queued' AND q.delivered = 0 AND q.seq <= t.seq ORDER BY q.seq`, string(id))
+// moveToFront moves a turn to the front of its queue. The turn takes the first position, and each turn before it moves
+// back by one.
+func (t tx) moveToFront(id cli.TurnID) (bool, error) {
+	positions, err := sqlite.ManyIn(t.Tx, sqlite.Value[int64],
+		`SELECT q.seq FROM turns q JOIN turns t ON t.chat = q.chat AND t.topic = q.topic
+		WHERE t.id = ? AND t.state = 'queued' AND q.state = 'queued' AND q.delivered = 0 AND q.seq <= t.seq
+		ORDER BY q.seq`, string(id))
 	if err != nil || len(positions) == 0 {
 		return false, err
 	}
-	// Places are unique, so all go aside before any takes its new one. Those in use are above 0.
+	// Positions are unique and above 0. So every turn first moves to the negative of its new position.
 	for i, from := range positions {
 		to := positions[(i+1)%len(positions)]
 		if _, err := t.Exec(`UPDATE turns SET seq = -? WHERE seq = ?`, to, from); err != nil {
@@ -40,12 +41,12 @@ func (t tx) promote(id cli.TurnID) (bool, error) {
 	return true, err
 }
 
-// SteerTurn moves a queued turn to steered into a running one; see orchestrator.QueueStore.
 func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (ok bool, err error) {
 	err = db.write(ctx, func(t tx) error {
 		ok = false
 		var session, agent, model, sandbox string
-		err := t.Row(`SELECT coalesce(session, ''), agent, model, sandbox FROM turns WHERE id = ? AND state = 'running'`,
+		err := t.Row(`SELECT coalesce(session, ''), agent, model, sandbox FROM turns
+			WHERE id = ? AND state = 'running'`,
 			[]any{string(into)}, &session, &agent, &model, &sandbox)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -53,7 +54,7 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 		if err != nil {
 			return err
 		}
-		if promoted, err := t.promote(id); err != nil || !promoted {
+		if promoted, err := t.moveToFront(id); err != nil || !promoted {
 			return err
 		}
 		n, err := t.Exec(`UPDATE turns SET state = 'cancelled', steered_into = ?, session = nullif(?, ''), agent = ?,
@@ -65,19 +66,21 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 	return ok && err == nil, wrap(fmt.Sprintf("steer turn %s", id), err)
 }
 
-// UnsteerTurn moves a steered turn back to queued; false if it is not that.
 func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
-	return db.moveQueued(ctx, "unsteer", id, `UPDATE turns SET state = 'queued', steered_into = '', agent = '', model = '', sandbox = '',
+	return db.changeQueued(ctx, "unsteer", id,
+		`UPDATE turns SET state = 'queued', steered_into = '', agent = '', model = '', sandbox = '',
 		started = 0, ended = 0, delivered = 0 WHERE id = ? AND state = 'cancelled' AND steered_into <> ''`, string(id))
 }
 
-// Load counts what waits.
+// Load counts open turns, approvals and job runs, and all jobs.
 func (db *DB) Load(ctx context.Context) (orchestrator.Load, error) {
-	l, err := sqlite.One(ctx, db.file, scan(loadFields), `SELECT (SELECT count(*) FROM turns WHERE state = 'queued' AND delivered = 0),
-		(SELECT count(*) FROM turns WHERE state = 'running' AND delivered = 0), (SELECT count(*) FROM asks WHERE state = 'open'),
+	l, err := sqlite.One(ctx, db.file, scan(loadFields),
+		`SELECT (SELECT count(*) FROM turns WHERE state = 'queued' AND delivered = 0),
+		(SELECT count(*) FROM turns WHERE state = 'running' AND delivered = 0),
+		(SELECT count(*) FROM asks WHERE state = 'open'),
 		(SELECT count(*) FROM jobs WHERE enabled), (SELECT count(*) FROM jobs WHERE NOT enabled),
 		(SELECT count(*) FROM job_runs WHERE told = 0 AND state IN ('waiting', 'asked'))`)
-	return l, wrap("count what waits", err)
+	return l, wrap("count open work", err)
 }
 
 func loadFields(l *orchestrator.Load) []any {

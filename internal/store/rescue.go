@@ -15,73 +15,78 @@ import (
 	"ductor/orchestrator"
 )
 
-// Rescue puts a database in place of a damaged one, which is moved aside: a copy of that if all its rows can be read, else of the newest
-// backup, else an empty one. If rows may be missing, nothing runs by itself of which it is unknown whether it ran since.
+// Rescue replaces a damaged database and moves its files to a directory of their own. The new database is a copy if all
+// rows of the damaged one can be read; else a copy of the newest usable backup; else empty. If the new database may
+// lack rows, ductor runs nothing again without a user that may already have run.
 type Rescue struct {
 	Path    string
-	Why     error                                        // what Open says
-	Backups string                                       // the directory of backups
-	Kept    func(run cli.RunID, output int64) bool       // reports whether all that a run printed from there on can be read
-	Notices func(db *DB) ([]orchestrator.Message, error) // to those who use ductor, in the new database; what Rescued has is set
+	Cause   error  // the error of Open
+	Backups string // the directory of backups
+	// reports whether the whole output of a run from an offset can be read
+	HasOutput func(run cli.RunID, output int64) bool
+	// returns notices for users; Rescued is filled in when Run calls it
+	Notices func(db *DB) ([]orchestrator.Message, error)
 	Now     func() time.Time
 	Rescued
 }
 
-// Rescued describes what became of a damaged database.
+// Rescued describes the result of a Rescue.
 type Rescued struct {
-	Aside  string    // the directory in which its files are
-	Last   time.Time // when it was written last, at the latest
-	Copied bool      // all that its file holds is there
-	Stale  bool      // what was written last is lost
-	Backup time.Time // when the backup was made that takes its place; zero without one
+	Dir        string    // the directory with the files of the damaged database
+	LastWrite  time.Time // the latest time at which it may have been written
+	Copied     bool      // the new database has all rows of the damaged file
+	LostWrites bool      // the damaged file lacked the last writes, because its log was lost
+	BackupTime time.Time // when the backup was made that the new database is a copy of; zero if none
 }
 
-// Whole reports whether all is there.
-func (r Rescued) Whole() bool { return r.Copied && !r.Stale }
+// Complete reports whether the new database has everything that was written.
+func (r Rescued) Complete() bool { return r.Copied && !r.LostWrites }
 
-// AsidePrefix begins the name of a directory to which a damaged database is moved.
-const AsidePrefix = "damaged-"
+// damagedPrefix starts the name of a directory with the files of a damaged database.
+const damagedPrefix = "damaged-"
 
-// The new database has another name until it takes the place of the damaged one. A time follows that of a complete one.
+// Names of the new database before it replaces the damaged one: draftSuffix while it is incomplete; nextSuffix and a
+// timestamp when it is complete.
 const (
 	draftSuffix = ".draft"
 	nextSuffix  = ".next-"
 )
 
-// Run makes the new database, and then moves both to their places. After a kill the next start finishes it, or begins anew; see
-// FinishRescue.
+// Run creates the new database and then moves both databases to their places. If the process is killed, the next start
+// finishes that or starts again; see FinishRescue.
 func (r *Rescue) Run(ctx context.Context) error {
-	r.Stale = errors.Is(r.Why, sqlite.ErrLogLost)
+	r.LostWrites = errors.Is(r.Cause, sqlite.ErrLogLost)
 	for _, path := range []string{r.Path, r.Path + "-wal", filepath.Dir(r.Path)} {
 		info, err := os.Stat(path)
 		switch {
-		case err != nil, info.Size() == 0, info.ModTime().Before(r.Last):
-		case info.IsDir() && !r.Stale && !r.Last.IsZero(): // of a file that is gone the directory says when it was there last
+		case err != nil, info.Size() == 0, info.ModTime().Before(r.LastWrite):
+		// the directory's time matters only if a file is gone
+		case info.IsDir() && !r.LostWrites && !r.LastWrite.IsZero():
 		default:
-			r.Last = info.ModTime()
+			r.LastWrite = info.ModTime()
 		}
 	}
 	stamp, draft := r.Now().UTC().Format("20060102T150405.000"), r.Path+draftSuffix
-	r.Aside = filepath.Join(filepath.Dir(r.Path), AsidePrefix+stamp)
-	remove(draft)
+	r.Dir = filepath.Join(filepath.Dir(r.Path), damagedPrefix+stamp)
+	removeFiles(draft)
 	db, err := r.copy(ctx, draft)
 	if err == nil {
-		err = errors.Join(r.settle(ctx, db), db.Close())
+		err = errors.Join(r.prepare(ctx, db), db.Close())
 	}
 	if err == nil {
 		err = Check(ctx, draft)
 	}
 	if err == nil {
-		err = sqlite.Place(draft, r.Path+nextSuffix+stamp)
+		err = sqlite.SyncAndRename(draft, r.Path+nextSuffix+stamp)
 	}
-	remove(draft)
+	removeFiles(draft)
 	if err == nil {
 		err = FinishRescue(r.Path)
 	}
 	return wrap("rescue a damaged database", err)
 }
 
-// copy opens the new database, which has what can be read.
+// copy creates the new database from the damaged one or from a backup, and opens it.
 func (r *Rescue) copy(ctx context.Context, draft string) (*DB, error) {
 	db, err := Open(ctx, draft, Options{Now: r.Now})
 	if err != nil {
@@ -92,16 +97,16 @@ func (r *Rescue) copy(ctx context.Context, draft string) (*DB, error) {
 	}
 	err = db.Close()
 	for _, b := range Backups(r.Backups) {
-		if remove(draft); err != nil {
+		if removeFiles(draft); err != nil {
 			return nil, err
 		}
 		err = Copy(ctx, b.Path, draft)
 		if err == nil {
-			r.Backup = b.Made
+			r.BackupTime = b.Made
 			break
 		}
 		if errors.Is(err, sqlite.ErrCorrupt) || errors.Is(err, sqlite.ErrForeign) || errors.Is(err, sqlite.ErrNewer) {
-			err = nil // an older one may be well
+			err = nil // an older backup may be usable
 		}
 	}
 	if err != nil {
@@ -110,10 +115,10 @@ func (r *Rescue) copy(ctx context.Context, draft string) (*DB, error) {
 	return Open(ctx, draft, Options{Now: r.Now})
 }
 
-// settle makes the new database fit for use.
-func (r *Rescue) settle(ctx context.Context, db *DB) error {
-	if !r.Whole() {
-		if err := r.distrust(ctx, db); err != nil {
+// prepare prepares the new database for use and stores the notices.
+func (r *Rescue) prepare(ctx context.Context, db *DB) error {
+	if !r.Complete() {
+		if err := r.invalidate(ctx, db); err != nil {
 			return err
 		}
 	}
@@ -124,16 +129,17 @@ func (r *Rescue) settle(ctx context.Context, db *DB) error {
 	return err
 }
 
-// distrust makes a database fit to be used again after it was used: what waited in it may have run since, and what was granted in it
-// may have been taken back. Turns that ran continue if all that their agents printed is there.
-func (r *Rescue) distrust(ctx context.Context, db *DB) error {
+// invalidate prepares a database that may lack the last writes. Turns and job runs that waited in it may have run
+// since, and users may have revoked permissions. A running turn continues only if the whole output of its agent can be
+// read.
+func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 	open, err := db.RunningTurns(ctx)
 	if err != nil {
 		return err
 	}
 	return db.write(ctx, func(t tx) error {
 		for _, o := range open {
-			if o.Background || r.Kept(o.Start.Run, o.Start.Output) {
+			if o.Background || r.HasOutput(o.Start.Run, o.Start.Output) {
 				continue
 			}
 			if _, err := t.Exec(`UPDATE turns SET run = 'unknown' WHERE id = ?`, string(o.Turn)); err != nil {
@@ -141,37 +147,45 @@ func (r *Rescue) distrust(ctx context.Context, db *DB) error {
 			}
 		}
 		for _, statement := range []string{
-			// Telegram may send the update again of a turn whose update is not in this database.
+			// Telegram may send the updates of these turns again. Mark them handled.
 			`INSERT OR IGNORE INTO inbox (id, raw, received, handled)
-				SELECT u.value, x'', t.queued, t.queued FROM turns t, json_each(iif(json_valid(t.updates), t.updates, '[]')) u`,
-			`UPDATE turns SET state = 'running', started = queued, run = 'unknown' WHERE state = 'queued' AND delivered = 0`,
+				SELECT u.value, x'', t.queued, t.queued
+				FROM turns t, json_each(iif(json_valid(t.updates), t.updates, '[]')) u`,
+			`UPDATE turns SET state = 'running', started = queued, run = 'unknown' WHERE state = 'queued'
+				AND delivered = 0`,
 			`UPDATE turns SET delivered = 1 WHERE state <> 'running' AND delivered = 0`,
-			// The chat may show more of them than is known here. Their messages stay: they have to lose their buttons.
+			// The chat may have messages of these turns that this database does not know. The messages themselves stay,
+			// because ductor still has to remove their buttons.
 			`DELETE FROM cards WHERE turn IN (SELECT id FROM turns WHERE state = 'running' AND run = 'unknown')`,
-			`UPDATE messages SET content = NULL, state = CASE WHEN state IN ('pending', 'sending') THEN 'unknown' ELSE state END`,
+			`UPDATE messages SET content = NULL,
+				state = CASE WHEN state IN ('pending', 'sending') THEN 'unknown' ELSE state END`,
 			`UPDATE inbox SET raw = x'', handled = max(handled, received, 1)`,
-			`UPDATE job_runs SET told = 1, state = CASE WHEN state IN ('waiting', 'asked') THEN 'skipped' ELSE state END`,
+			`UPDATE job_runs SET told = 1,
+				state = CASE WHEN state IN ('waiting', 'asked') THEN 'skipped' ELSE state END`,
 			`DELETE FROM background`, `DELETE FROM rules`, `DELETE FROM users`, `DELETE FROM invitations`,
 			`UPDATE conversations SET permission = '', bypass_until = 0`,
-			`UPDATE asks SET state = 'withdrawn' WHERE state = 'open' AND turn IN (SELECT id FROM turns WHERE run = 'unknown')`,
+			`UPDATE asks SET state = 'withdrawn' WHERE state = 'open'
+				AND turn IN (SELECT id FROM turns WHERE run = 'unknown')`,
 		} {
 			if _, err := t.Exec(statement); err != nil {
 				return err
 			}
 		}
-		// The scheduler takes that for a clock that was set back, and computes the next moment without runs for those that passed.
+		// The scheduler takes such a time for a clock that was set back. It computes the next time and does not make up
+		// for missed runs.
 		far := millis(r.Now().AddDate(100, 0, 0))
 		if _, err := t.Exec(`UPDATE jobs SET next = ?1, planned = ?1 WHERE next > 0`, far); err != nil {
 			return err
 		}
-		return t.put("alerts", "key", alertColumns, rescueAlert, rescueAlert, millis(r.Last), "")
+		return t.upsert("alerts", "key", alertColumns, rescueAlert, rescueAlert, millis(r.LastWrite), "")
 	})
 }
 
-// rescueAlert is the key under which the moment of the last rescue is kept.
+// rescueAlert is the key of the alert that stores the time of the last rescue.
 const rescueAlert = "rescued"
 
-// LastRescue returns until when messages came that may have been handled without a trace; zero for none.
+// LastRescue returns the time before which a message may have been handled although the database has no trace of it. It
+// is zero without a rescue.
 func (db *DB) LastRescue(ctx context.Context) (time.Time, error) {
 	all, err := db.Alerts(ctx)
 	if i := slices.IndexFunc(all, func(a orchestrator.Alert) bool { return a.Key == rescueAlert }); i >= 0 {
@@ -180,49 +194,51 @@ func (db *DB) LastRescue(ctx context.Context) (time.Time, error) {
 	return time.Time{}, err
 }
 
-// RecentChats lists the topic of each chat in which a turn was asked for last, since a time.
+// RecentChats lists the chats with a turn since a time, each with the topic of its last turn.
 func (db *DB) RecentChats(ctx context.Context, since time.Time) ([]orchestrator.ConversationID, error) {
 	all, err := sqlite.Many(ctx, db.file, scan(conversationIDFields), `SELECT chat, topic FROM turns WHERE seq IN
 		(SELECT max(seq) FROM turns WHERE queued > ? GROUP BY chat) ORDER BY chat`, millis(since))
 	return all, wrap("list recent chats", err)
 }
 
-// FinishRescue moves the files of the damaged database at path aside and the new one to its place, if that is complete. It does so at
-// each start, in case the process that made the new one was killed.
+// FinishRescue moves the files of the damaged database at path to their directory, and a complete new database to path.
+// Every start calls it, in case the process that created the new one was killed. It does nothing without a complete new
+// database.
 func FinishRescue(path string) error {
-	complete := beginning(path + nextSuffix)
+	complete := withPrefix(path + nextSuffix)
 	if len(complete) == 0 {
 		return nil
 	}
 	next := complete[0]
-	aside := filepath.Join(filepath.Dir(path), AsidePrefix+strings.TrimPrefix(next, path+nextSuffix))
+	aside := filepath.Join(filepath.Dir(path), damagedPrefix+strings.TrimPrefix(next, path+nextSuffix))
 	err := os.MkdirAll(aside, 0o700)
-	for _, end := range sqlite.Endings() {
-		if moved := os.Rename(path+end, filepath.Join(aside, filepath.Base(path)+end)); !errors.Is(moved, os.ErrNotExist) {
+	for _, end := range sqlite.FileSuffixes() {
+		if moved := os.Rename(path+end,
+			filepath.Join(aside, filepath.Base(path)+end)); !errors.Is(moved, os.ErrNotExist) {
 			err = errors.Join(err, moved)
 		}
 	}
 	if err == nil {
-		err = errors.Join(sqlite.SyncDir(aside), sqlite.Place(next, path))
+		err = errors.Join(sqlite.SyncDir(aside), sqlite.SyncAndRename(next, path))
 	}
 	if err != nil {
 		return fmt.Errorf("move the database aside: %w", err)
 	}
-	_ = os.Remove(aside) // if there was no file
+	_ = os.Remove(aside) // fails unless it is empty
 	return nil
 }
 
-// Lost reports whether there is no database at path, but backups of one: it is gone, or was cut off.
+// Lost reports whether the database at path is missing or empty although backups exist.
 func Lost(path, backups string) bool {
 	info, err := os.Stat(path)
 	return (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0) && len(Backups(backups)) > 0
 }
 
-// Asides lists the directories of damaged databases, the oldest first.
-func Asides(state string) []string { return beginning(filepath.Join(state, AsidePrefix)) }
+// DamagedDirs lists the directories with files of damaged databases, the oldest first.
+func DamagedDirs(state string) []string { return withPrefix(filepath.Join(state, damagedPrefix)) }
 
-// beginning lists the files whose paths begin so.
-func beginning(path string) (all []string) {
+// withPrefix lists the files whose paths start with path.
+func withPrefix(path string) (all []string) {
 	entries, _ := os.ReadDir(filepath.Dir(path))
 	for _, e := range entries {
 		if name := filepath.Join(filepath.Dir(path), e.Name()); strings.HasPrefix(name, path) {
@@ -232,9 +248,9 @@ func beginning(path string) (all []string) {
 	return all
 }
 
-// remove removes what there is of a database that nobody needs.
-func remove(path string) {
-	for _, end := range append(sqlite.Endings(), ".backup", ".backup.new") {
+// removeFiles deletes all files of a database.
+func removeFiles(path string) {
+	for _, end := range append(sqlite.FileSuffixes(), ".backup", ".backup.new") {
 		_ = os.Remove(path + end)
 	}
 }

@@ -22,10 +22,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// ruin is a way to damage the files of a database.
-type ruin struct {
+// damage is a way to damage the files of a database.
+type damage struct {
 	how    string
-	at     float64 // how far into the file
+	at     float64 // position in the file, from 0 to 1
 	length int
 	seed   uint64
 }
@@ -35,21 +35,24 @@ const (
 	zeros     = "zeros"
 	cutOff    = "cut off"
 	header    = "header"
-	gone      = "gone"
+	fileGone  = "gone"
 	logGone   = "log gone"
 	logCut    = "log cut off"
 	logChange = "log changed"
 )
 
-func drawRuin(t *rapid.T) ruin {
-	return ruin{
-		how: rapid.SampledFrom([]string{garbage, garbage, garbage, zeros, zeros, cutOff, header, gone, logGone, logCut, logChange}).Draw(t, "how"),
-		at:  rapid.Float64Range(0, 0.999).Draw(t, "at"), length: rapid.SampledFrom([]int{512, 4096, 16384}).Draw(t, "length"), seed: rapid.Uint64().Draw(t, "seed"),
+func drawDamage(t *rapid.T) damage {
+	return damage{
+		how: rapid.SampledFrom([]string{garbage, garbage, garbage, zeros, zeros, cutOff, header, fileGone,
+			logGone, logCut,
+			logChange}).Draw(t, "how"),
+		at:     rapid.Float64Range(0, 0.999).Draw(t, "at"),
+		length: rapid.SampledFrom([]int{512, 4096, 16384}).Draw(t, "length"), seed: rapid.Uint64().Draw(t, "seed"),
 	}
 }
 
-// inflict damages a database.
-func (r ruin) inflict(path string) error {
+// apply damages a database.
+func (r damage) apply(path string) error {
 	if strings.HasPrefix(r.how, "log") {
 		if path += "-wal"; !exists(path) {
 			return nil
@@ -61,7 +64,7 @@ func (r ruin) inflict(path string) error {
 	}
 	at, fill := int64(r.at*float64(info.Size())), make([]byte, r.length)
 	switch r.how {
-	case gone, logGone:
+	case fileGone, logGone:
 		return os.Remove(path)
 	case cutOff, logCut:
 		return os.Truncate(path, at)
@@ -86,22 +89,23 @@ func (r ruin) inflict(path string) error {
 
 func exists(path string) bool { _, err := os.Lstat(path); return err == nil }
 
-// sound is a database before it is damaged, and what is in it.
-type sound struct {
+// healthyDatabase is a database before it is damaged, with the turns in it.
+type healthyDatabase struct {
 	dir   string
 	turns map[cli.TurnID]orchestrator.Turn
 }
 
-// The turns of a sound database that the law looks at.
+// The turns of a healthy database that TestLawADamagedDatabase checks.
 const (
-	waitedThen = "waited at the backup" // and is done
-	ranThen    = "ran at the backup"    // and is done
-	runsNow    = "runs"
-	waitsNow   = "waits"
+	waitedAtBackup = "waited at the backup" // and is done
+	ranAtBackup    = "ran at the backup"    // and is done
+	runsNow        = "runs"
+	waitsNow       = "waits"
 )
 
-// newSound has turns before and after a backup, and ends in order or killed. The backup is in the directory backups.
-func newSound(t *testing.T, killed, backup bool) sound {
+// newHealthyDatabase creates a database with turns before and after a backup in the directory backups. Its process
+// closes it, or is killed.
+func newHealthyDatabase(t *testing.T, killed, backup bool) healthyDatabase {
 	ctx, dir := t.Context(), t.TempDir()
 	path := filepath.Join(dir, "ductor.db")
 	db, err := Open(ctx, path, Options{Now: func() time.Time { return noon }})
@@ -121,8 +125,10 @@ func newSound(t *testing.T, killed, backup bool) sound {
 		get[bool](t)(db.StartTurn(ctx, turn, cli.Start{Run: run, Output: 5}))
 	}
 	finish := func(id string) {
-		must(t, db.FinishTurn(ctx, cli.TurnID(id), noon, orchestrator.Outcome{State: orchestrator.TurnDone, Text: strings.Repeat(id+" ", 10+int(update)*7%400)}))
-		must(t, db.SaveSteps(ctx, cli.TurnID(id), noon, []orchestrator.Step{{Number: 1, Tool: "Bash", Title: id, Output: strings.Repeat("o", 900)}}))
+		must(t, db.FinishTurn(ctx, cli.TurnID(id), noon, orchestrator.Outcome{State: orchestrator.TurnDone,
+			Text: strings.Repeat(id+" ", 10+int(update)*7%400)}))
+		must(t, db.SaveSteps(ctx, cli.TurnID(id), noon, []orchestrator.Step{{Number: 1, Tool: "Bash", Title: id,
+			Output: strings.Repeat("o", 900)}}))
 		must(t, db.MarkDelivered(ctx, cli.TurnID(id)))
 	}
 	whole := func(from, to int) {
@@ -133,19 +139,19 @@ func newSound(t *testing.T, killed, backup bool) sound {
 		}
 	}
 	whole(0, 25)
-	then := enqueue(waitedThen)
-	start(enqueue(ranThen), "gone")
+	then := enqueue(waitedAtBackup)
+	start(enqueue(ranAtBackup), "gone")
 	if backup {
 		must(t, BackUp(ctx, path, filepath.Join(dir, "backups"), noon, time.Hour, 1<<30))
 	}
 	start(then, "gone")
-	finish(waitedThen)
-	finish(ranThen)
+	finish(waitedAtBackup)
+	finish(ranAtBackup)
 	whole(25, 50)
 	start(enqueue(runsNow), "live")
 	enqueue(waitsNow)
 	must(t, db.Flush(ctx))
-	s := sound{dir: t.TempDir(), turns: allTurns(t, db)}
+	s := healthyDatabase{dir: t.TempDir(), turns: allTurns(t, db)}
 	if !killed {
 		must(t, db.Close())
 	}
@@ -159,51 +165,53 @@ func allTurns(t testing.TB, db *DB) map[cli.TurnID]orchestrator.Turn {
 	must(t, err)
 	all := map[cli.TurnID]orchestrator.Turn{}
 	for _, turn := range turns {
-		turn.Outcome.Text, turn.Prompt.Text = "", "" // what stands in a text may change without a trace
+		turn.Outcome.Text, turn.Prompt.Text = "", "" // damage inside a text may go unnoticed
 		all[turn.ID] = turn
 	}
 	return all
 }
 
-// TestLawADamagedDatabase: whatever happens to the files, ductor starts with a database that is right, nothing that is done waits or
-// runs in it, and where turns are missing it says so. What was damaged stays as it is.
+// TestLawADamagedDatabase damages the files at random. ductor always starts with a consistent database, in which no
+// finished turn waits or runs, and reports missing turns. The damaged files are preserved.
 func TestLawADamagedDatabase(t *testing.T) {
-	sounds := map[string]func() sound{}
+	databases := map[string]func() healthyDatabase{}
 	for _, killed := range []bool{false, true} {
 		for _, backup := range []bool{false, true} {
-			sounds[fmt.Sprint("killed ", killed, " backup ", backup)] = sync.OnceValue(func() sound { return newSound(t, killed, backup) })
+			databases[fmt.Sprint("killed ", killed, " backup ",
+				backup)] = sync.OnceValue(func() healthyDatabase { return newHealthyDatabase(t, killed, backup) })
 		}
 	}
-	names := []string{"killed false backup false", "killed false backup true", "killed true backup false", "killed true backup true"}
+	names := []string{"killed false backup false", "killed false backup true", "killed true backup false",
+		"killed true backup true"}
 	if f := flag.Lookup("rapid.checks"); !testprogram.Long() && f.Value.String() == f.DefValue {
 		must(t, flag.Set("rapid.checks", "20"))
 		defer func() { must(t, flag.Set("rapid.checks", f.DefValue)) }()
 	}
 	found := map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {
-		s, r := sounds[rapid.SampledFrom(names).Draw(rt, "sound")](), drawRuin(rt)
+		s, r := databases[rapid.SampledFrom(names).Draw(rt, "sound")](), drawDamage(rt)
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		must(t, err)
 		must(t, os.CopyFS(dir, os.DirFS(s.dir)))
-		l := &lawOfDamage{rt: rt, t: t, sound: s, path: filepath.Join(dir, "ductor.db")}
-		must(t, r.inflict(l.path))
+		l := &damageTrial{rt: rt, t: t, before: s, path: filepath.Join(dir, "ductor.db")}
+		must(t, r.apply(l.path))
 		found[r.how+": "+l.start()]++
 		must(t, os.RemoveAll(dir))
 	})
 	t.Log(found)
 }
 
-// lawOfDamage is one trial.
-type lawOfDamage struct {
-	rt   *rapid.T
-	t    *testing.T
-	path string
-	sound
+// damageTrial is one trial of TestLawADamagedDatabase.
+type damageTrial struct {
+	rt     *rapid.T
+	t      *testing.T
+	path   string
+	before healthyDatabase
 	rescue Rescue
 }
 
-// start starts with a damaged database, and returns what became of it.
-func (l *lawOfDamage) start() string {
+// start starts with a damaged database and returns a word for the result.
+func (l *damageTrial) start() string {
 	ctx := l.t.Context()
 	left := map[string][]byte{}
 	for _, end := range []string{"", "-wal"} {
@@ -219,7 +227,7 @@ func (l *lawOfDamage) start() string {
 	}
 	if err == nil && !exists(l.path+"-open") && db.isNew(l.t) {
 		must(l.t, db.Close())
-		return "new" // nobody can know that there was one
+		return "new" // indistinguishable from a first start
 	}
 	if err == nil {
 		if err = db.CheckPages(ctx); err != nil {
@@ -229,22 +237,22 @@ func (l *lawOfDamage) start() string {
 	said := "not found"
 	if err != nil {
 		if errors.Is(err, sqlite.ErrForeign) || errors.Is(err, sqlite.ErrNewer) {
-			return "refused" // its header names another program or version
+			return "refused" // the header names another program or version
 		}
 		if !errors.Is(err, orchestrator.ErrDamaged) {
-			l.rt.Fatalf("Open says %v", err)
+			l.rt.Fatalf("Open returned %v", err)
 		}
 		notice := orchestrator.Message{Key: "notice", State: orchestrator.Pending, Content: []byte("damaged")}
 		l.rescue = Rescue{
-			Path: l.path, Why: err, Backups: backups, Now: time.Now,
-			Kept:    func(run cli.RunID, output int64) bool { return run == "live" && output == 5 },
-			Notices: func(*DB) ([]orchestrator.Message, error) { return []orchestrator.Message{notice}, nil },
+			Path: l.path, Cause: err, Backups: backups, Now: time.Now,
+			HasOutput: func(run cli.RunID, output int64) bool { return run == "live" && output == 5 },
+			Notices:   func(*DB) ([]orchestrator.Message, error) { return []orchestrator.Message{notice}, nil },
 		}
 		must(l.t, l.rescue.Run(ctx))
-		if db == nil { // else this process folded the log as it opened the file
+		if db == nil { // otherwise this process has changed the files
 			for name, text := range left {
-				if now, err := os.ReadFile(filepath.Join(l.rescue.Aside, name)); err != nil || !bytes.Equal(now, text) {
-					l.rt.Errorf("%s did not stay as it was: %v", name, err)
+				if now, err := os.ReadFile(filepath.Join(l.rescue.Dir, name)); err != nil || !bytes.Equal(now, text) {
+					l.rt.Errorf("%s changed: %v", name, err)
 				}
 			}
 		}
@@ -254,9 +262,10 @@ func (l *lawOfDamage) start() string {
 		if owed := get[[]orchestrator.Message](l.t)(db.OwedMessages(ctx)); len(owed) != 1 {
 			l.rt.Errorf("%d notices are owed", len(owed))
 		}
-		said = fmt.Sprintf("copied %v, stale %v, backup %v", l.rescue.Copied, l.rescue.Stale, !l.rescue.Backup.IsZero())
+		said = fmt.Sprintf("copied %v, stale %v, backup %v", l.rescue.Copied, l.rescue.LostWrites,
+			!l.rescue.BackupTime.IsZero())
 	}
-	l.check(db, said == "not found" || l.rescue.Whole())
+	l.check(db, said == "not found" || l.rescue.Complete())
 	if tables := db.Unreadable(); len(tables) > 0 {
 		said += fmt.Sprint(", passed over rows of ", tables)
 	}
@@ -267,25 +276,26 @@ func (l *lawOfDamage) start() string {
 	return said
 }
 
-// isNew reports whether nothing is in a database.
+// isNew reports whether a database is empty.
 func (db *DB) isNew(t testing.TB) bool {
-	n, err := sqlite.One(t.Context(), db.file, sqlite.Value[int], `SELECT EXISTS (SELECT 1 FROM inbox) + EXISTS (SELECT 1 FROM turns) + EXISTS (SELECT 1 FROM sessions)`)
+	n, err := sqlite.One(t.Context(), db.file, sqlite.Value[int],
+		`SELECT EXISTS (SELECT 1 FROM inbox) + EXISTS (SELECT 1 FROM turns) + EXISTS (SELECT 1 FROM sessions)`)
 	must(t, err)
 	return n == 0
 }
 
-func (l *lawOfDamage) check(db *DB, whole bool) {
+func (l *damageTrial) check(db *DB, whole bool) {
 	now := allTurns(l.t, db)
-	for id, was := range l.turns {
+	for id, was := range l.before.turns {
 		is, there := now[id]
 		switch {
 		case !there && whole && !slices.Contains(db.Unreadable(), "turns"):
-			l.rt.Errorf("%q is missing, and nothing said so", id)
+			l.rt.Errorf("%q is missing, but the rescue did not report it", id)
 		case !there:
 		case whole && is.State != was.State:
 			l.rt.Errorf("%q is %s, and was %s", id, is.State, was.State)
 		case is.State == orchestrator.TurnQueued && id != waitsNow:
-			l.rt.Errorf("%q waits, and is done", id)
+			l.rt.Errorf("%q waits although it is done", id)
 		}
 	}
 	for _, open := range get[[]cli.OpenTurn](l.t)(db.RunningTurns(l.t.Context())) {
@@ -301,15 +311,15 @@ func (l *lawOfDamage) check(db *DB, whole bool) {
 	}
 }
 
-// TestARescueIsFinished: a rescue that was killed between its moves is finished by the next start, and one that was killed before
-// them begins anew.
-func TestARescueIsFinished(t *testing.T) {
-	s := newSound(t, true, true)
-	for step := range 6 { // of the moves
+// TestFinishRescue interrupts a rescue after each of its moves. The next start finishes it, or starts again if nothing
+// was moved.
+func TestFinishRescue(t *testing.T) {
+	s := newHealthyDatabase(t, true, true)
+	for step := range 6 { // number of finished moves
 		dir := t.TempDir()
 		must(t, os.CopyFS(dir, os.DirFS(s.dir)))
 		path := filepath.Join(dir, "ductor.db")
-		must(t, ruin{how: header, length: 4096}.inflict(path))
+		must(t, damage{how: header, length: 4096}.apply(path))
 		next := openAt(t, path+draftSuffix)
 		newSession(t, next, "rescued", chatA, noon)
 		must(t, next.Close())
@@ -317,32 +327,32 @@ func TestARescueIsFinished(t *testing.T) {
 			must(t, os.Rename(path+draftSuffix, path+nextSuffix+"20261129T000000.000"))
 		}
 		if step > 1 {
-			must(t, os.Mkdir(filepath.Join(dir, AsidePrefix+"20261129T000000.000"), 0o700))
+			must(t, os.Mkdir(filepath.Join(dir, damagedPrefix+"20261129T000000.000"), 0o700))
 		}
-		for i, end := range sqlite.Endings() {
+		for i, end := range sqlite.FileSuffixes() {
 			if exists(path+end) && i+1 < step {
-				must(t, os.Rename(path+end, filepath.Join(dir, AsidePrefix+"20261129T000000.000", "ductor.db"+end)))
+				must(t, os.Rename(path+end, filepath.Join(dir, damagedPrefix+"20261129T000000.000", "ductor.db"+end)))
 			}
 		}
 		must(t, FinishRescue(path))
 		db, err := Open(t.Context(), path, Options{})
-		if step == 0 { // the damaged one is in its place
+		if step == 0 { // the damaged database is still in its place
 			if !errors.Is(err, orchestrator.ErrDamaged) {
-				t.Errorf("step %d: Open says %v", step, err)
+				t.Errorf("step %d: Open returned %v", step, err)
 			}
 			continue
 		}
 		must(t, err)
 		get[orchestrator.Session](t)(db.Session(t.Context(), "rescued"))
 		must(t, db.Close())
-		if !exists(filepath.Join(Asides(dir)[0], "ductor.db-wal")) {
-			t.Errorf("step %d: the damaged files are not aside", step)
+		if !exists(filepath.Join(DamagedDirs(dir)[0], "ductor.db-wal")) {
+			t.Errorf("step %d: the damaged files were not moved", step)
 		}
 	}
 }
 
-// TestBackupsAreKeptByAgeAndSize: the newest stays, whatever its age and size.
-func TestBackupsAreKeptByAgeAndSize(t *testing.T) {
+// TestBackupsAreLimitedByAgeAndSize also tests that the newest backup always stays.
+func TestBackupsAreLimitedByAgeAndSize(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backups")
 	path := filepath.Join(t.TempDir(), "ductor.db")
 	openAt(t, path)

@@ -8,17 +8,17 @@ import (
 	"ductor/internal/store/sqlite"
 )
 
-// Pruned counts what Prune deleted.
+// Pruned counts the rows that Prune deleted.
 type Pruned struct{ Updates, Messages, Cards, Drafts, Approvals, Consults int64 }
 
-// pruneBatch bounds how long one deletion keeps other writers waiting.
+// pruneBatch limits the rows of one deletion, and so how long other writers wait for it.
 const pruneBatch = 500
 
-// Prune deletes what ductor does not need again and is older than before: handled updates, messages that owe
-// nothing, what was asked and decided, cards of turns whose outcome was delivered, but for those that show the last
-// result of a job, and what is kept beside the cards of turns: drafts of answers, unfinished edits and jobs,
-// cards of waiting turns, and side sessions. Turns and sessions stay: they are the history. So does the audit; see AuditTrail. It
-// works in small transactions; when ctx ends in between, what was deleted is counted.
+// Prune deletes rows that are older than before and that ductor no longer needs: handled updates, messages that need no
+// delivery, closed approvals, side sessions, and the messages and cards of delivered turns, except for the turn with
+// the last result of a job. It also deletes content that SaveCard stored under names that are not turns, such as
+// drafts. Turns and sessions stay, because they are the history; AuditTrail covers the audit. Prune uses small
+// transactions. If ctx ends, the counts cover what it deleted until then.
 func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 	var p Pruned
 	at := millis(before)
@@ -28,7 +28,8 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 	}{
 		{&p.Updates, `DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE handled > 0 AND handled < ? LIMIT ?)`},
 		{&p.Messages, `DELETE FROM messages WHERE seq IN (SELECT m.seq FROM messages m
-			WHERE m.content IS NULL AND m.moved < ? AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = m.turn) LIMIT ?)`},
+			WHERE m.content IS NULL AND m.moved < ? AND NOT EXISTS (SELECT 1 FROM turns t
+			WHERE t.id = m.turn) LIMIT ?)`},
 		{&p.Messages, `DELETE FROM messages WHERE seq IN (SELECT m.seq FROM messages m JOIN turns t ON t.id = m.turn
 			WHERE t.delivered = 1 AND t.ended < ? AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.shown = t.id) LIMIT ?)`},
 		{&p.Cards, `DELETE FROM cards WHERE turn IN (SELECT c.turn FROM cards c JOIN turns t ON t.id = c.turn
@@ -63,59 +64,63 @@ func (db *DB) deleteAll(ctx context.Context, count *int64, query string, at int6
 	}
 }
 
-// Transcripts is the heartbeat.Shelf of what was said: prompts and answers of turns whose outcome was delivered.
-// The turns stay, without their words: they are what keeps a job or an update from running twice.
-func (db *DB) Transcripts() heartbeat.Shelf {
-	return &shelf{db: db, what: "transcripts",
-		all: `SELECT seq, ended AS at, length(CAST(prompt AS BLOB)) + length(CAST(answer AS BLOB)) AS bytes FROM turns
+// Transcripts returns the prompts and answers of delivered turns. Deleting them empties the texts and keeps the turns,
+// which prevent a job or an update from running twice.
+func (db *DB) Transcripts() heartbeat.Dataset {
+	return &dataset{db: db, name: "transcripts",
+		selection: `SELECT seq, ended AS at,
+			length(CAST(prompt AS BLOB)) + length(CAST(answer AS BLOB)) AS bytes FROM turns
 			WHERE delivered = 1 AND ended > 0 AND (prompt <> '' OR answer <> '')`,
-		trim: `UPDATE turns SET prompt = '', answer = '', attachments = NULL WHERE seq IN (SELECT value FROM json_each(?)) AND delivered = 1`}
+		deletion: `UPDATE turns SET prompt = '', answer = '', attachments = NULL WHERE seq IN (SELECT value
+			FROM json_each(?)) AND delivered = 1`}
 }
 
-// AuditTrail is the heartbeat.Shelf of the audit.
-func (db *DB) AuditTrail() heartbeat.Shelf {
-	return &shelf{db: db, what: "audit",
-		all:  `SELECT id AS seq, at, 100 + length(CAST(title AS BLOB)) + length(rule) + length(reason) AS bytes FROM audit`,
-		trim: `DELETE FROM audit WHERE id IN (SELECT value FROM json_each(?))`}
+// AuditTrail returns the audit entries.
+func (db *DB) AuditTrail() heartbeat.Dataset {
+	return &dataset{db: db, name: "audit",
+		selection: `SELECT id AS seq, at, 100 + length(CAST(title AS BLOB)) + length(rule) + length(reason) AS bytes
+			FROM audit`,
+		deletion: `DELETE FROM audit WHERE id IN (SELECT value FROM json_each(?))`}
 }
 
-// JobRuns is the heartbeat.Shelf of runs of jobs that are over. Their costs stay with their jobs.
-func (db *DB) JobRuns() heartbeat.Shelf {
-	return &shelf{db: db, what: "runs",
-		all: `SELECT seq, ended AS at, 200 + length(CAST(prompt AS BLOB)) + length(CAST(text AS BLOB)) AS bytes FROM job_runs
+// JobRuns returns the ended runs of jobs. Their jobs keep the costs.
+func (db *DB) JobRuns() heartbeat.Dataset {
+	return &dataset{db: db, name: "runs",
+		selection: `SELECT seq, ended AS at, 200 + length(CAST(prompt AS BLOB)) + length(CAST(text AS BLOB)) AS bytes
+			FROM job_runs
 			WHERE told = 1 AND ended > 0`,
-		trim: `DELETE FROM job_runs WHERE seq IN (SELECT value FROM json_each(?)) AND told = 1 AND ended > 0`}
+		deletion: `DELETE FROM job_runs WHERE seq IN (SELECT value FROM json_each(?)) AND told = 1 AND ended > 0`}
 }
 
-// shelf trims rows of one table.
-type shelf struct {
-	db   *DB
-	what string
-	all  string // gives seq, at and bytes of every row that may go
-	trim string // takes rows by a JSON list of seq, where they still may go: a seq can be that of another row by now
+// dataset deletes old rows of one table, or their texts.
+type dataset struct {
+	db        *DB
+	name      string
+	selection string // selects seq, at and bytes of every row that may be deleted
+	// deletes rows by a JSON list of seq. It repeats the conditions of all: a seq may belong to another row by now
+	deletion string
 }
 
-type shelfRow struct{ seq, at, bytes int64 }
+type datasetRow struct{ seq, at, bytes int64 }
 
-func shelfFields(r *shelfRow) []any { return []any{&r.seq, &r.at, &r.bytes} }
+func datasetRowFields(r *datasetRow) []any { return []any{&r.seq, &r.at, &r.bytes} }
 
-// Plan says what Trim would take.
-func (s *shelf) Plan(ctx context.Context, c heartbeat.Cut) (heartbeat.Trimmed, error) {
-	_, t, err := s.part(ctx, c)
-	return t, wrap("look through "+s.what, err)
+func (s *dataset) Plan(ctx context.Context, c heartbeat.Cutoff) (heartbeat.TrimStats, error) {
+	_, t, err := s.selectOld(ctx, c)
+	return t, wrap("select old rows of "+s.name, err)
 }
 
-// Trim takes it, in small transactions.
-func (s *shelf) Trim(ctx context.Context, c heartbeat.Cut) (heartbeat.Trimmed, error) {
-	gone, t, err := s.part(ctx, c)
+// Trim uses small transactions.
+func (s *dataset) Trim(ctx context.Context, c heartbeat.Cutoff) (heartbeat.TrimStats, error) {
+	gone, t, err := s.selectOld(ctx, c)
 	if err != nil {
-		return heartbeat.Trimmed{}, wrap("look through "+s.what, err)
+		return heartbeat.TrimStats{}, wrap("select old rows of "+s.name, err)
 	}
 	for len(gone) > 0 {
 		batch := gone[:min(len(gone), pruneBatch)]
-		if err := s.take(ctx, batch); err != nil {
+		if err := s.deleteRows(ctx, batch); err != nil {
 			for _, r := range gone {
-				t.Take(-1, -r.bytes)
+				t.CountRemoved(-1, -r.bytes)
 			}
 			return t, err
 		}
@@ -124,7 +129,7 @@ func (s *shelf) Trim(ctx context.Context, c heartbeat.Cut) (heartbeat.Trimmed, e
 	return t, nil
 }
 
-func (s *shelf) take(ctx context.Context, rows []shelfRow) error {
+func (s *dataset) deleteRows(ctx context.Context, rows []datasetRow) error {
 	var seqs []int64
 	for _, r := range rows {
 		seqs = append(seqs, r.seq)
@@ -133,12 +138,15 @@ func (s *shelf) take(ctx context.Context, rows []shelfRow) error {
 	if err != nil {
 		return err
 	}
-	return s.db.run(ctx, "trim "+s.what, s.db.write, s.trim, list)
+	return s.db.exec(ctx, "trim "+s.name, s.db.write, s.deletion, list)
 }
 
-// part parts what goes from what stays, the oldest first.
-func (s *shelf) part(ctx context.Context, c heartbeat.Cut) (gone []shelfRow, t heartbeat.Trimmed, err error) {
-	rows, err := sqlite.Many(ctx, s.db.file, scan(shelfFields), `SELECT seq, at, bytes FROM (`+s.all+`) ORDER BY at, seq`)
+// selectOld returns the rows to delete, the oldest first, and their totals.
+func (s *dataset) selectOld(
+	ctx context.Context, c heartbeat.Cutoff,
+) (gone []datasetRow, t heartbeat.TrimStats, err error) {
+	rows, err := sqlite.Many(ctx, s.db.file, scan(datasetRowFields),
+		`SELECT seq, at, bytes FROM (`+s.selection+`) ORDER BY at, seq`)
 	if err != nil {
 		return nil, t, err
 	}
@@ -146,10 +154,10 @@ func (s *shelf) part(ctx context.Context, c heartbeat.Cut) (gone []shelfRow, t h
 		t.LeftItems, t.LeftBytes = t.LeftItems+1, t.LeftBytes+r.bytes
 	}
 	for i, r := range rows {
-		if !c.Goes(t, time.UnixMilli(r.at)) {
+		if !c.Removes(t, time.UnixMilli(r.at)) {
 			return rows[:i], t, nil
 		}
-		t.Take(1, r.bytes)
+		t.CountRemoved(1, r.bytes)
 	}
 	return rows, t, nil
 }

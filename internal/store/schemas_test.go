@@ -19,70 +19,85 @@ import (
 	"ductor/orchestrator"
 )
 
-// updateSchemas stores a database of each schema that has none. Those that are there stay as they are.
+// updateSchemas stores a database for each schema without a stored one. Stored ones do not change.
 var updateSchemas = flag.Bool("update-schemas", false, "write missing files of testdata/schemas")
 
-// seeds are rows that the stored databases have from a schema on.
-func seeds() map[int][]string {
-	return map[int][]string{
-		1: {
-			`INSERT INTO inbox (id, raw, received, handled) VALUES (1, x'7b7d', 10, 20), (2, x'7b7d', 10, 0)`,
-			`INSERT INTO letters (chat, topic, content, state, message, moved) VALUES (7, 0, x'7b7d', 'sent', 5, 1), (7, 0, x'7b7d', 'pending', 0, 1)`,
-			`INSERT INTO cards (turn, content) VALUES ('done', x'7b7d'), ('draft:x', x'7b7d')`,
-			`INSERT INTO card_parts (turn, part, state, message) VALUES ('done', 0, 'sent', 6), ('queued:wait', 0, 'sent', 8)`,
-			`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens) VALUES ('s', 7, 0, 'title', '/src', 1, 2, 3, 0.5, 9)`,
-			`INSERT INTO session_natives (session, agent, native) VALUES ('s', 'codex', 'thread')`,
-			`INSERT INTO conversations (chat, topic, session, agent, permission) VALUES (7, 0, 's', 'codex', 'accept-edits')`,
-			`INSERT INTO turns (id, session, chat, topic, person, prompt, message, updates, state, agent, model, queued, started, ended, answer, outcome, delivered) VALUES
-				('done', 's', 7, 0, 1, 'prompt of old', 1, '[1]', 'done', 'codex', 'm', 1, 2, 3, 'answer of old', '{"cost_usd":0.25,"usage":{"input":3}}', 1)`,
-			`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued, started) VALUES
+// seedRows are rows that the stored databases contain from a schema on.
+var seedRows = map[int][]string{
+	1: {
+		`INSERT INTO inbox (id, raw, received, handled) VALUES (1, x'7b7d', 10, 20), (2, x'7b7d', 10, 0)`,
+		`INSERT INTO letters (chat, topic, content, state, message, moved) VALUES (7, 0, x'7b7d', 'sent', 5, 1),
+				(7, 0, x'7b7d', 'pending', 0, 1)`,
+		`INSERT INTO cards (turn, content) VALUES ('done', x'7b7d'), ('draft:x', x'7b7d')`,
+		`INSERT INTO card_parts (turn, part, state, message) VALUES ('done', 0, 'sent', 6),
+				('queued:wait', 0, 'sent', 8)`,
+		`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens)
+				VALUES ('s', 7, 0, 'title', '/src', 1, 2, 3, 0.5, 9)`,
+		`INSERT INTO session_natives (session, agent, native) VALUES ('s', 'codex', 'thread')`,
+		`INSERT INTO conversations (chat, topic, session, agent, permission)
+				VALUES (7, 0, 's', 'codex', 'accept-edits')`,
+		`INSERT INTO turns (id, session, chat, topic, person, prompt, message, updates, state, agent, model, queued,
+				started, ended, answer, outcome, delivered) VALUES
+				('done', 's', 7, 0, 1, 'prompt of old', 1, '[1]', 'done', 'codex', 'm', 1, 2, 3, 'answer of old',
+				'{"cost_usd":0.25,"usage":{"input":3}}', 1)`,
+		`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued,
+				started) VALUES
 				('run', 's', 7, 0, 1, 'p', 2, 'running', 'codex', '', 4, 5)`,
-			`INSERT INTO turns (id, chat, topic, person, prompt, attachments, message, state, agent, model, queued) VALUES
+		`INSERT INTO turns (id, chat, topic, person, prompt, attachments, message, state, agent, model,
+				queued) VALUES
 				('wait', 7, 0, 1, 'p', '[{"path":"/f","name":"f","mime":"text/plain"}]', 3, 'queued', '', '', 6)`,
-		},
-		3: {
-			`INSERT INTO asks (id, nonce, turn, session, chat, topic, agent, dir, digest, content, session_rule, rule, approvers, asked, expires, state, message, sent) VALUES
+	},
+	3: {
+		`INSERT INTO asks (id, nonce, turn, session, chat, topic, agent, dir, digest, content, session_rule, rule,
+				approvers, asked, expires, state, message, sent) VALUES
 				('ask', 'n', 'run', 's', 7, 0, 'codex', '/src', 'd', '{}', '', '', '[1]', 1, 9, 'open', 11, 'sent')`,
-			`INSERT INTO ask_natives (turn, native, ask) VALUES ('run', '1', 'ask')`,
-			`INSERT INTO rules (id, chat, topic, session, agent, tool, dir, kind, value, text, person, created) VALUES ('rule', 7, 0, '', 'codex', 'Bash', '/src', 'command', 'ls', 'ls', 1, 1)`,
-			`INSERT INTO audit (at, what, chat, topic, turn, ask, agent, tool, title, choice, person, rule, reason, same) VALUES
+		`INSERT INTO ask_natives (turn, native, ask) VALUES ('run', '1', 'ask')`,
+		`INSERT INTO rules (id, chat, topic, session, agent, tool, dir, kind, value, text, person, created)
+				VALUES ('rule', 7, 0, '', 'codex', 'Bash', '/src', 'command', 'ls', 'ls', 1, 1)`,
+		`INSERT INTO audit (at, what, chat, topic, turn, ask, agent, tool, title, choice, person, rule,
+				reason, same) VALUES
 				(1, 'allowed', 7, 0, 'done', '', 'codex', 'Bash', 'ls', '', 1, '', '', 0)`,
-		},
-		4: {
-			`INSERT INTO jobs (id, chat, topic, enabled, spec, created, next, reckoned) VALUES
-				('job', 7, 0, 1, '{"name":"n","kind":"cron","source":"chat","schedule":"0 9 * * *","session":"own","missed":"once","overlap":"skip"}', 1, 100, 1)`,
-			`INSERT INTO job_runs (id, job, cause, due, stands_for, prompt, attempt, not_before, state, asked, ended, text, reason, changed, told, cost_usd) VALUES
+	},
+	4: {
+		`INSERT INTO jobs (id, chat, topic, enabled, spec, created, next, reckoned) VALUES
+				('job', 7, 0, 1, '{"name":"n","kind":"cron","source":"chat","schedule":"0 9 * * *",
+			"session":"own","missed":"once","overlap":"skip"}', 1, 100, 1)`,
+		`INSERT INTO job_runs (id, job, cause, due, stands_for, prompt, attempt, not_before, state, asked, ended,
+				text, reason, changed, told, cost_usd) VALUES
 				('job/1', 'job', 'schedule', 1, 1, 'p', 1, 0, 'done', 1, 2, 'text', '', 1, 1, 0.1)`,
-			`INSERT INTO hook_seen (hook, seal, at) VALUES ('job', 'seal', 1)`,
-		},
-		5:  {`INSERT INTO own_sessions (chat, topic, name, session) VALUES (7, 0, 'own', 's')`},
-		14: {`INSERT INTO rates (chat, every, burst, until) VALUES (7, 1000000000, 3, 0)`},
-		16: {`INSERT INTO messages (key, turn, chat, topic, state, message, mark, content, moved) VALUES ('notice/x', '', 7, 0, 'pending', 0, 0, x'7b7d', 1)`},
-		17: {`INSERT INTO background (run, turn, output, input, note) VALUES ('r', 'done', 1, 2, 'n')`},
-		19: {`INSERT INTO summaries (session, until, text) VALUES ('s', 'done', 'in short')`},
-		20: {`INSERT INTO consults (id, chat, topic, agent, model, effort, sandbox, dir, home, own, said, used) VALUES ('c', 7, 0, 'codex', '', '', '', '/src', '', 'beside', '', 1)`},
-		24: {`INSERT INTO steps (turn, number, at, tool, title, took, err, change, output, lost) VALUES ('done', 1, 3, 'Bash', 'ls', 5, '', '', x'61', 0)`},
-		26: {`INSERT INTO changes (id, chat, topic, session, title, at, sandbox, checkpoint, undone, commit_id, trees, files, added, removed, ignored) VALUES
+		`INSERT INTO hook_seen (hook, seal, at) VALUES ('job', 'seal', 1)`,
+	},
+	5:  {`INSERT INTO own_sessions (chat, topic, name, session) VALUES (7, 0, 'own', 's')`},
+	14: {`INSERT INTO rates (chat, every, burst, until) VALUES (7, 1000000000, 3, 0)`},
+	16: {`INSERT INTO messages (key, turn, chat, topic, state, message, mark, content, moved)
+			VALUES ('notice/x', '', 7, 0, 'pending', 0, 0, x'7b7d', 1)`},
+	17: {`INSERT INTO background (run, turn, output, input, note) VALUES ('r', 'done', 1, 2, 'n')`},
+	19: {`INSERT INTO summaries (session, until, text) VALUES ('s', 'done', 'in short')`},
+	20: {`INSERT INTO consults (id, chat, topic, agent, model, effort, sandbox, dir, home, own, said, used)
+			VALUES ('c', 7, 0, 'codex', '', '', '', '/src', '', 'beside', '', 1)`},
+	24: {`INSERT INTO steps (turn, number, at, tool, title, took, err, change, output, lost)
+			VALUES ('done', 1, 3, 'Bash', 'ls', 5, '', '', x'61', 0)`},
+	26: {`INSERT INTO changes (id, chat, topic, session, title, at, sandbox, checkpoint, undone, commit_id, trees,
+			files, added, removed, ignored) VALUES
 			('done', 7, 0, 's', 't', 3, '', 0, 0, '', '{}', 1, 1, 0, 0)`},
-		27: {`INSERT INTO budget_notes (period, scope, person, at) VALUES ('2026-11-28', 'day', 1, 1)`},
-		28: {`INSERT INTO languages (id, chosen, heard) VALUES (7, 'de', 'en')`},
-		29: {`INSERT INTO health (id, at) VALUES (1, 5)`},
-		31: {`INSERT INTO alerts (key, kind, since, over) VALUES ('disk', 'disk', 1, 'over')`},
-		32: {
-			`INSERT INTO users (id, name, role, inviter, joined, greeted) VALUES (20, 'Ann', 'viewer', 7, 1, 1)`,
-			`INSERT INTO invitations (hash, role, inviter, expires) VALUES (x'01', 'user', 7, 9)`,
-		},
-		33: {`INSERT INTO topics (chat, topic, shows) VALUES (7, 3, 'done')`},
-		37: {`INSERT INTO begun_sessions (id) VALUES ('begun')`},
-	}
+	27: {`INSERT INTO budget_notes (period, scope, person, at) VALUES ('2026-11-28', 'day', 1, 1)`},
+	28: {`INSERT INTO languages (id, chosen, heard) VALUES (7, 'de', 'en')`},
+	29: {`INSERT INTO health (id, at) VALUES (1, 5)`},
+	31: {`INSERT INTO alerts (key, kind, since, over) VALUES ('disk', 'disk', 1, 'over')`},
+	32: {
+		`INSERT INTO users (id, name, role, inviter, joined, greeted) VALUES (20, 'Ann', 'viewer', 7, 1, 1)`,
+		`INSERT INTO invitations (hash, role, inviter, expires) VALUES (x'01', 'user', 7, 9)`,
+	},
+	33: {`INSERT INTO topics (chat, topic, shows) VALUES (7, 3, 'done')`},
+	37: {`INSERT INTO begun_sessions (id) VALUES ('begun')`},
 }
 
 func storedSchema(version int) string {
 	return filepath.Join("testdata", "schemas", fmt.Sprintf("%04d.db.gz", version))
 }
 
-// TestEverySchemaIsMigrated: a stored database of each schema since the first becomes one of today with all its rows, and nothing in
-// it names what is not there.
+// TestEverySchemaIsMigrated migrates a stored database of each schema since the first. All rows survive, and no row
+// refers to a missing one.
 func TestEverySchemaIsMigrated(t *testing.T) {
 	all, err := schema()
 	must(t, err)
@@ -105,19 +120,23 @@ func TestEverySchemaIsMigrated(t *testing.T) {
 	}
 }
 
-// rowsOf are how many rows the tables of today have at least, by the schema that brought them.
-func rowsOf() map[int]map[string]int {
+// minRows returns the minimum number of rows of today's tables, by the schema that added the table.
+func minRows() map[int]map[string]int {
 	return map[int]map[string]int{
-		1: {"inbox": 2, "messages": 3, "cards": 2, "sessions": 1, "agent_sessions": 1, "conversations": 1, "turns": 3, "spent": 1, "begun_sessions": 1},
-		3: {"asks": 1, "ask_requests": 1, "rules": 1, "audit": 1}, 4: {"jobs": 1, "job_runs": 1, "hook_seen": 1}, 5: {"own_sessions": 1},
-		14: {"rates": 1}, 17: {"background": 1}, 19: {"summaries": 1}, 20: {"consults": 1}, 24: {"steps": 1}, 26: {"changes": 1}, 27: {"budget_notes": 1},
-		28: {"languages": 1}, 29: {"health": 1}, 31: {"alerts": 1}, 32: {"users": 1, "invitations": 1}, 33: {"topics": 1},
+		1: {"inbox": 2, "messages": 3, "cards": 2, "sessions": 1, "agent_sessions": 1, "conversations": 1, "turns": 3,
+			"spent": 1, "begun_sessions": 1},
+		3: {"asks": 1, "ask_requests": 1, "rules": 1, "audit": 1}, 4: {"jobs": 1, "job_runs": 1, "hook_seen": 1},
+		5:  {"own_sessions": 1},
+		14: {"rates": 1}, 17: {"background": 1}, 19: {"summaries": 1}, 20: {"consults": 1}, 24: {"steps": 1},
+		26: {"changes": 1}, 27: {"budget_notes": 1},
+		28: {"languages": 1}, 29: {"health": 1}, 31: {"alerts": 1}, 32: {"users": 1, "invitations": 1},
+		33: {"topics": 1},
 	}
 }
 
 func checkMigrated(t *testing.T, db *DB, version int) {
 	ctx := t.Context()
-	for since, tables := range rowsOf() {
+	for since, tables := range minRows() {
 		for name, least := range tables {
 			n, err := sqlite.One(ctx, db.file, sqlite.Value[int], `SELECT count(*) FROM `+name)
 			if must(t, err); since <= version && n < least {
@@ -131,9 +150,10 @@ func checkMigrated(t *testing.T, db *DB, version int) {
 		return s, r.Scan(&s, &row, &parent, &key)
 	}, `PRAGMA foreign_key_check`)
 	must(t, err)
-	same(t, "rows that name what is not there", orphans, []string(nil))
+	same(t, "rows that refer to missing ones", orphans, []string(nil))
 	done := get[orchestrator.Turn](t)(db.Turn(ctx, "done"))
-	if done.State != orchestrator.TurnDone || done.Prompt.Text != "prompt of old" || done.Outcome.Text != "answer of old" || done.Outcome.CostUSD != 0.25 || !done.Delivered || done.Session != "s" {
+	if done.State != orchestrator.TurnDone || done.Prompt.Text != "prompt of old" ||
+		done.Outcome.Text != "answer of old" || done.Outcome.CostUSD != 0.25 || !done.Delivered || done.Session != "s" {
 		t.Errorf("the turn is %+v", done)
 	}
 	var open []string
@@ -145,24 +165,27 @@ func checkMigrated(t *testing.T, db *DB, version int) {
 	if s.AgentSessions[agentEnv("codex", "")].ID != "thread" || s.Title != "title" || s.Totals.Messages != 3 {
 		t.Errorf("the session is %+v", s)
 	}
-	if c := get[orchestrator.Conversation](t)(db.Conversation(ctx, chatA)); c.Session != "s" || c.Permission != cli.AcceptEdits {
+	if c := get[orchestrator.Conversation](t)(db.Conversation(ctx, chatA)); c.Session != "s" ||
+		c.Permission != cli.AcceptEdits {
 		t.Errorf("the conversation is %+v", c)
 	}
 	if updates := get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 9)); len(updates) != 1 || updates[0].ID != 2 {
 		t.Errorf("the updates are %+v", updates)
 	}
 	if version >= 4 {
-		if jobs := get[[]orchestrator.JobStatus](t)(db.Jobs(ctx)); len(jobs) != 1 || jobs[0].Job.Schedule != "0 9 * * *" || jobs[0].Last == nil {
+		if jobs := get[[]orchestrator.JobStatus](t)(db.Jobs(ctx)); len(jobs) != 1 ||
+			jobs[0].Job.Schedule != "0 9 * * *" || jobs[0].Last == nil {
 			t.Errorf("the jobs are %+v", jobs)
 		}
 	}
-	found, err := sqlite.One(ctx, db.file, sqlite.Value[int], `SELECT count(*) FROM turns_text WHERE turns_text MATCH 'answer'`)
+	found, err := sqlite.One(ctx, db.file, sqlite.Value[int],
+		`SELECT count(*) FROM turns_text WHERE turns_text MATCH 'answer'`)
 	if must(t, err); found != 1 {
-		t.Errorf("the words of a turn are found %d times", found)
+		t.Errorf("the text of a turn is found %d times", found)
 	}
 }
 
-// storeSchemas brings one database from schema to schema, as time did, and stores it at each that has none.
+// storeSchemas migrates one database from schema to schema, and stores it for each schema without a stored one.
 func storeSchemas(t *testing.T, all sqlite.Schema, names []string) {
 	path := filepath.Join(t.TempDir(), "old.db")
 	so := fstest.MapFS{}
@@ -172,11 +195,12 @@ func storeSchemas(t *testing.T, all sqlite.Schema, names []string) {
 		so[name] = &fstest.MapFile{Data: text}
 		db, err := sql.Open("sqlite3", path)
 		must(t, err)
-		for _, statement := range append([]string{string(text)}, seeds()[i+1]...) {
+		for _, statement := range append([]string{string(text)}, seedRows[i+1]...) {
 			_, err := db.Exec(statement)
 			must(t, err)
 		}
-		_, err = db.Exec(fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d; VACUUM`, all.ApplicationID, i+1))
+		_, err = db.Exec(fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d; VACUUM`,
+			all.ApplicationID, i+1))
 		must(t, errors.Join(err, db.Close()))
 		if _, err := os.Stat(storedSchema(i + 1)); err != nil {
 			data, err := os.ReadFile(path)

@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// A reader of an older state keeps the log from being emptied. The next write empties it.
-func TestASecretLeavesTheLogOnceNoReaderHoldsIt(t *testing.T) {
+// A reader of an older snapshot prevents that the log is emptied. The next write empties it.
+func TestSecretIsErasedOnceNoReaderNeedsTheLog(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ductor.db")
 	db, err := Open(ctx, path, Options{SQLite: sqlite.Options{BusyTimeout: time.Millisecond}})
 	must(t, err)
@@ -31,7 +31,7 @@ func TestASecretLeavesTheLogOnceNoReaderHoldsIt(t *testing.T) {
 	must(t, reads.QueryRow(`SELECT count(*) FROM inbox`).Scan(&n))
 	must(t, db.ForgetUpdates(ctx, []int64{1}))
 	if !holds(t, path+"-wal", "hunter2") {
-		t.Fatal("the reader does not hold the log, so this shows nothing")
+		t.Fatal("the reader does not prevent truncation, so this test shows nothing")
 	}
 	must(t, reads.Rollback())
 	must(t, db.SaveCard(ctx, "t", []byte("c")))

@@ -16,18 +16,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// The agents' own ids ride along as JSON, so that a session is read in one statement and thus one snapshot.
-const sessionColumns = `id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens, pinned, archived,
-	(SELECT json_group_array(json_object('agent', agent, 'sandbox', sandbox, 'id', id, 'told', told, 'terminal', terminal)) FROM agent_sessions WHERE session = sessions.id)`
+// The column of agents' own session IDs is JSON, so that one statement reads a session, and thus one snapshot.
+const sessionColumns = `id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens, pinned,
+	archived,
+	(SELECT json_group_array(json_object('agent', agent, 'sandbox', sandbox, 'id', id, 'told', told, 'terminal',
+	terminal)) FROM agent_sessions WHERE session = sessions.id)`
 
-// CreateSession stores s and makes it the current one of its conversation. It is lazy: the start of the turn
-// that uses it is not, and neither is the notice about it.
+// CreateSession shares a transaction. The start of the turn that uses the session commits it.
 func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
-	err := db.share(ctx, func(t tx) error {
+	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {
 			return err
 		}
-		_, err := t.ExecRow(string(s.Conversation.Key()), `INSERT INTO conversations (chat, topic, session) VALUES (?, ?, ?)
+		_, err := t.ExecRow(string(s.Conversation.Key()),
+			`INSERT INTO conversations (chat, topic, session) VALUES (?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session`,
 			s.Conversation.Chat, s.Conversation.Topic, string(s.ID))
 		return err
@@ -36,7 +38,8 @@ func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
 }
 
 func (t tx) insertSession(s orchestrator.Session) error {
-	_, err := t.ExecRow(string(s.ID), `INSERT INTO sessions (id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens)
+	_, err := t.ExecRow(string(s.ID),
+		`INSERT INTO sessions (id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		string(s.ID), s.Conversation.Chat, s.Conversation.Topic, int64(s.Person), s.Title, s.Dir,
 		millis(s.Created), millis(s.Used), s.Totals.Messages, s.Totals.CostUSD, s.Totals.Tokens)
@@ -50,7 +53,8 @@ func (t tx) insertSession(s orchestrator.Session) error {
 		if !has.Terminal {
 			continue
 		}
-		if _, err := t.ExecRow(string(s.ID), `UPDATE agent_sessions SET terminal = 1 WHERE session = ? AND agent = ? AND sandbox = ?`,
+		if _, err := t.ExecRow(string(s.ID),
+			`UPDATE agent_sessions SET terminal = 1 WHERE session = ? AND agent = ? AND sandbox = ?`,
 			string(s.ID), string(of.Agent), string(of.Sandbox)); err != nil {
 			return err
 		}
@@ -58,23 +62,25 @@ func (t tx) insertSession(s orchestrator.Session) error {
 	return nil
 }
 
-// Session returns ErrNoSession for an id that is not there. AgentSessions is never nil.
+// Session returns a session whose AgentSessions is never nil.
 func (db *DB) Session(ctx context.Context, id orchestrator.SessionID) (orchestrator.Session, error) {
-	s, err := sqlite.Kept(ctx, db.file, keptSession(id), scanSession, `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, string(id))
-	s, err = known(s, err, orchestrator.ErrNoSession)
+	s, err := sqlite.OneCached(ctx, db.file, sessionSource(id), scanSession,
+		`SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, string(id))
+	s, err = mapNoRows(s, err, orchestrator.ErrNoSession)
 	s.AgentSessions = maps.Clone(s.AgentSessions)
 	return s, wrap(fmt.Sprintf("load session %s", id), err)
 }
 
-// keptSession is a session with the agents' own ids.
-func keptSession(id orchestrator.SessionID) sqlite.Source {
+// sessionSource returns the cache source of a session with its agent sessions.
+func sessionSource(id orchestrator.SessionID) sqlite.Source {
 	return sqlite.Source{Name: string(id), Tables: []string{"sessions", "agent_sessions"}}
 }
 
-// SetAgentSession records the own id of an agent in an environment for a session; an empty id forgets it. ErrNoSession for a
-// session that is not there. It is lazy: the end of the turn is not.
-func (db *DB) SetAgentSession(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, own cli.AgentSessionID) error {
-	err := db.share(ctx, func(t tx) error {
+// SetAgentSession shares a transaction. It returns ErrNoSession for an unknown session.
+func (db *DB) SetAgentSession(
+	ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, own cli.AgentSessionID,
+) error {
+	err := db.writeShared(ctx, func(t tx) error {
 		there, err := t.Exists(`SELECT 1 FROM sessions WHERE id = ?`, string(id))
 		if err == nil && !there {
 			err = orchestrator.ErrNoSession
@@ -87,32 +93,33 @@ func (db *DB) SetAgentSession(ctx context.Context, id orchestrator.SessionID, of
 	return wrap(fmt.Sprintf("set %s id of session %s", of.Agent, id), err)
 }
 
-// SetTold records the last turn of a session that an agent knows; see orchestrator.Store. It is lazy: after a power failure the agent is
-// told once more what it knows.
+// SetTold shares a transaction: after a power failure, ductor may repeat to the agent what it already knows.
 func (db *DB) SetTold(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, turn cli.TurnID) error {
-	return wrap(fmt.Sprintf("set what %s knows of session %s", of.Agent, id), db.share(ctx, func(t tx) error {
-		_, err := t.ExecRow(string(id), `UPDATE agent_sessions SET told = ? WHERE session = ? AND agent = ? AND sandbox = ?`,
-			string(turn), string(id), string(of.Agent), string(of.Sandbox))
-		return err
-	}))
+	return wrap(fmt.Sprintf("store the last turn that %s knows of session %s", of.Agent, id),
+		db.writeShared(ctx, func(t tx) error {
+			_, err := t.ExecRow(string(id),
+				`UPDATE agent_sessions SET told = ? WHERE session = ? AND agent = ? AND sandbox = ?`,
+				string(turn), string(id), string(of.Agent), string(of.Sandbox))
+			return err
+		}))
 }
 
-// SaveBegun keeps the id of a session that an agent began for ductor. It is lazy: the end of the turn is not.
+// SaveBegun stores the ID of a session that an agent started for ductor. It shares a transaction.
 func (db *DB) SaveBegun(ctx context.Context, own cli.AgentSessionID) error {
-	return db.run(ctx, fmt.Sprintf("keep agent session %s", own), db.share, `INSERT OR IGNORE INTO begun_sessions (id) VALUES (?)`, string(own))
+	return db.exec(ctx, fmt.Sprintf("store agent session %s", own), db.writeShared,
+		`INSERT OR IGNORE INTO begun_sessions (id) VALUES (?)`, string(own))
 }
 
-// Knows reports whether an agent's own id is that of a session that ductor ever began, or continues.
 func (db *DB) Knows(ctx context.Context, own cli.AgentSessionID) (bool, error) {
 	n, err := sqlite.One(ctx, db.file, sqlite.Value[int], `SELECT EXISTS (SELECT 1 FROM begun_sessions WHERE id = ?1
 		UNION ALL SELECT 1 FROM agent_sessions WHERE id = ?1)`, string(own))
-	return n > 0, wrap(fmt.Sprintf("look for agent session %s", own), err)
+	return n > 0, wrap(fmt.Sprintf("find agent session %s", own), err)
 }
 
-// TouchSession records that a session was used, so that the reset rules count from then.
 func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at time.Time) error {
 	return wrap(fmt.Sprintf("touch session %s", id), db.write(ctx, func(t tx) error {
-		return t.execOr(orchestrator.ErrNoSession, `UPDATE sessions SET used = ? WHERE id = ?`, millis(at), string(id))
+		return t.execExisting(orchestrator.ErrNoSession,
+			`UPDATE sessions SET used = ? WHERE id = ?`, millis(at), string(id))
 	}))
 }
 
@@ -134,14 +141,16 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 	s := orchestrator.Session{AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{}}
 	var own []agentSessionRow
 	err := row.Scan(append([]any{&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Title, &s.Dir,
-		moment{&s.Created}, moment{&s.Used}, &s.Totals.Messages, &s.Totals.CostUSD, &s.Totals.Tokens, &s.Pinned, &s.Archived, list[agentSessionRow]{&own}}, more...)...)
+		timeColumn{&s.Created}, timeColumn{&s.Used}, &s.Totals.Messages, &s.Totals.CostUSD, &s.Totals.Tokens, &s.Pinned, &s.Archived,
+		listColumn[agentSessionRow]{&own}}, more...)...)
 	for _, r := range own {
-		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox}] = orchestrator.AgentSession{ID: r.ID, Told: r.Told, Terminal: r.Terminal != 0}
+		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox}] = orchestrator.AgentSession{ID: r.ID,
+			Told: r.Told, Terminal: r.Terminal != 0}
 	}
 	return s, err
 }
 
-// agentSessionRow is what an agent has of a session, as sessionColumns gives it.
+// agentSessionRow decodes an agent session in sessionColumns.
 type agentSessionRow struct {
 	Agent    cli.Agent          `json:"agent"`
 	Sandbox  cli.Sandbox        `json:"sandbox"`
@@ -150,18 +159,18 @@ type agentSessionRow struct {
 	Terminal int                `json:"terminal"`
 }
 
-// OwnSession is the session of a name in a conversation; empty for none.
-func (db *DB) OwnSession(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.SessionID, error) {
+func (db *DB) OwnSession(
+	ctx context.Context, in orchestrator.ConversationID, name string,
+) (orchestrator.SessionID, error) {
 	id, err := sqlite.One(ctx, db.file, sqlite.Value[orchestrator.SessionID],
 		`SELECT session FROM own_sessions WHERE chat = ? AND topic = ? AND name = ?`, in.Chat, in.Topic, name)
-	id, err = known(id, err, nil)
+	id, err = mapNoRows(id, err, nil)
 	return id, wrap(fmt.Sprintf("find session %q", name), err)
 }
 
-// CreateOwnSession stores s as the one of its name, and leaves the conversation's current session alone. It is
-// lazy: the start of the turn that uses it is not.
+// CreateOwnSession shares a transaction. The start of the turn that uses the session commits it.
 func (db *DB) CreateOwnSession(ctx context.Context, name string, s orchestrator.Session) error {
-	err := db.share(ctx, func(t tx) error {
+	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {
 			return err
 		}
@@ -173,15 +182,15 @@ func (db *DB) CreateOwnSession(ctx context.Context, name string, s orchestrator.
 	return wrap(fmt.Sprintf("create session %s", s.ID), err)
 }
 
-// SaveSession stores the title of a session and whether it is pinned or archived. ErrNoSession for one that is not there.
 func (db *DB) SaveSession(ctx context.Context, s orchestrator.Session) error {
 	return wrap(fmt.Sprintf("save session %s", s.ID), db.write(ctx, func(t tx) error {
-		return t.execOr(orchestrator.ErrNoSession, `UPDATE sessions SET title = ?, pinned = ?, archived = ? WHERE id = ?`,
+		return t.execExisting(orchestrator.ErrNoSession,
+			`UPDATE sessions SET title = ?, pinned = ?, archived = ? WHERE id = ?`,
 			s.Title, s.Pinned, s.Archived, string(s.ID))
 	}))
 }
 
-// DeleteSession deletes a session with all that was said in it; its audit stays.
+// DeleteSession does not delete the audit entries of the session.
 func (db *DB) DeleteSession(ctx context.Context, id orchestrator.SessionID) error {
 	err := db.write(ctx, func(t tx) error {
 		used, err := t.Exists(`SELECT 1 FROM conversations WHERE session = ?1
@@ -206,17 +215,17 @@ func (db *DB) DeleteSession(ctx context.Context, id orchestrator.SessionID) erro
 				return err
 			}
 		}
-		return t.execOr(orchestrator.ErrNoSession, `DELETE FROM sessions WHERE id = ?`, string(id))
+		return t.execExisting(orchestrator.ErrNoSession, `DELETE FROM sessions WHERE id = ?`, string(id))
 	})
 	return wrap(fmt.Sprintf("delete session %s", id), err)
 }
 
-// ForkSession stores s as a session that has what was said in another one up to a turn of it.
 func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.TurnID) error {
 	err := db.write(ctx, func(t tx) error {
 		var parent string
 		var seq, had int64
-		err := t.Row(`SELECT session, seq, (SELECT count(*) FROM turns o WHERE o.session = turns.session AND o.seq <= turns.seq AND o.ended > 0)
+		err := t.Row(`SELECT session, seq, (SELECT count(*) FROM turns o WHERE o.session = turns.session
+			AND o.seq <= turns.seq AND o.ended > 0)
 			FROM turns WHERE id = ? AND session IS NOT NULL AND ended > 0`, []any{string(turn)}, &parent, &seq, &had)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = orchestrator.ErrNoTurn
@@ -234,8 +243,6 @@ func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.
 	return wrap(fmt.Sprintf("fork at turn %s", turn), err)
 }
 
-// MoveSession moves a session to another conversation; the one that it was current in has none then. ErrSessionInUse for a session of a
-// job, or with turns that are not delivered; ErrNoSession.
 func (db *DB) MoveSession(ctx context.Context, id orchestrator.SessionID, to orchestrator.ConversationID) error {
 	err := db.write(ctx, func(t tx) error {
 		used, err := t.Exists(`SELECT 1 FROM own_sessions WHERE session = ?1
@@ -249,38 +256,46 @@ func (db *DB) MoveSession(ctx context.Context, id orchestrator.SessionID, to orc
 		if _, err := t.Exec(`UPDATE conversations SET session = NULL WHERE session = ?`, string(id)); err != nil {
 			return err
 		}
-		return t.execOr(orchestrator.ErrNoSession, `UPDATE sessions SET chat = ?, topic = ? WHERE id = ?`, to.Chat, to.Topic, string(id))
+		return t.execExisting(orchestrator.ErrNoSession,
+			`UPDATE sessions SET chat = ?, topic = ? WHERE id = ?`, to.Chat, to.Topic, string(id))
 	})
 	return wrap(fmt.Sprintf("move session %s", id), err)
 }
 
-// mostHits limits the turns that a search looks at. They are the newest.
-const mostHits = 1000
+// maxHits limits the number of turns that a search considers, the newest first.
+const maxHits = 1000
 
-// FindSessions lists sessions of a conversation, or of a user in all others, pinned ones first, then last used first. An excerpt walks
-// all places of its words, so only sessions of the page get one.
-func (db *DB) FindSessions(ctx context.Context, q orchestrator.SessionQuery) (found []orchestrator.FoundSession, more bool, err error) {
+// FindSessions searches the sessions of a conversation, or a user's sessions in all other conversations. Only the
+// sessions of the requested page get an excerpt, because computing one visits every match.
+func (db *DB) FindSessions(
+	ctx context.Context, q orchestrator.SessionQuery,
+) (found []orchestrator.FoundSession, more bool, err error) {
 	const order = ` ORDER BY pinned DESC, max(used, created) DESC, sessions.seq DESC`
 	const page = order + ` LIMIT ?1 OFFSET ?2`
 	of := ` WHERE chat = ?3 AND topic = ?4 AND archived = ?5`
 	args := []any{q.Limit + 1, q.Offset, q.Conversation.Chat, q.Conversation.Topic, q.Archived}
 	if q.Elsewhere != 0 {
-		of = ` WHERE NOT (chat = ?3 AND topic = ?4) AND archived = ?5 AND person = ?6 AND id NOT IN (SELECT session FROM own_sessions)`
+		of = ` WHERE NOT (chat = ?3 AND topic = ?4) AND archived = ?5 AND person = ?6 AND id NOT IN (SELECT session
+			FROM own_sessions)`
 		args = append(args, int64(q.Elsewhere))
 	}
 	words := ftsQuery(q.Words)
 	if words == "" {
-		found, err = sqlite.Many(ctx, db.file, scanListed, `SELECT `+sessionColumns+`, '', '' FROM sessions`+of+page, args...)
+		found, err = sqlite.Many(ctx, db.file, scanListed,
+			`SELECT `+sessionColumns+`, '', '' FROM sessions`+of+page, args...)
 	} else {
 		n := len(args)
-		args = append(args, words, mostHits, likePattern(q.Words))
+		args = append(args, words, maxHits, likePattern(q.Words))
 		found, err = sqlite.Many(ctx, db.file, scanListed, fmt.Sprintf(`WITH hits AS (
 				SELECT docid FROM turns_text WHERE turns_text MATCH ?%d LIMIT ?%d
-			), newest AS (SELECT t.session, max(t.seq) AS seq FROM hits JOIN turns t ON t.seq = hits.docid GROUP BY t.session)
+			), newest AS (SELECT t.session, max(t.seq) AS seq FROM hits JOIN turns t ON t.seq = hits.docid
+			GROUP BY t.session)
 			, page AS MATERIALIZED (SELECT sessions.seq AS listed, newest.seq AS hit
-				FROM sessions LEFT JOIN newest ON newest.session = sessions.id`+of+` AND (newest.session IS NOT NULL OR title LIKE ?%d ESCAPE '\')`+page+`)
+				FROM sessions LEFT JOIN newest ON newest.session = sessions.id`+of+` AND (newest.session IS NOT NULL
+				OR title LIKE ?%d ESCAPE '\')`+page+`)
 			SELECT `+sessionColumns+`, coalesce((SELECT id FROM turns WHERE seq = page.hit), ''),
-				coalesce((SELECT snippet(turns_text, '', '', '…', -1, 16) FROM turns_text WHERE turns_text MATCH ?%d AND docid = page.hit), '')
+				coalesce((SELECT snippet(turns_text, '', '', '…', -1, 16) FROM turns_text WHERE turns_text MATCH ?%d
+				AND docid = page.hit), '')
 			FROM page JOIN sessions ON sessions.seq = page.listed`+order, n+1, n+2, n+3, n+1), args...)
 	}
 	if more = len(found) > q.Limit; more {
@@ -289,11 +304,14 @@ func (db *DB) FindSessions(ctx context.Context, q orchestrator.SessionQuery) (fo
 	return found, more, wrap(fmt.Sprintf("find sessions of %s", q.Conversation.Key()), err)
 }
 
-// ftsQuery asks for texts that have all words; a word of three letters or more may be the beginning of one there. Nothing in
-// them is syntax.
+// ftsQuery returns a full-text query for texts with all the words. A word of three letters or more also matches as a
+// prefix. It quotes every word, so that none is query syntax.
 func ftsQuery(words string) string {
 	var terms []string
-	for _, w := range strings.FieldsFunc(words, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	for _, w := range strings.FieldsFunc(words, func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r)
+	}) {
 		if utf8.RuneCountInString(w) >= 3 {
 			w += "*"
 		}
@@ -302,7 +320,7 @@ func ftsQuery(words string) string {
 	return strings.Join(terms, " ")
 }
 
-// likePattern fits texts that hold words, whatever signs they have.
+// likePattern returns a LIKE pattern for texts that contain words. It escapes wildcards.
 func likePattern(words string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.TrimSpace(words)) + "%"
 }
@@ -317,16 +335,16 @@ const summaryColumns = `session, until, text`
 
 func summaryFields(s *orchestrator.Summary) []any { return []any{&s.Session, &s.Until, &s.Text} }
 
-// Summary is the newest summary of a session; zero for none.
 func (db *DB) Summary(ctx context.Context, id orchestrator.SessionID) (orchestrator.Summary, error) {
-	s, err := sqlite.One(ctx, db.file, scan(summaryFields), `SELECT `+summaryColumns+` FROM summaries WHERE session = ?`, string(id))
-	s, err = known(s, err, nil)
+	s, err := sqlite.One(ctx, db.file, scan(summaryFields),
+		`SELECT `+summaryColumns+` FROM summaries WHERE session = ?`, string(id))
+	s, err = mapNoRows(s, err, nil)
 	return s, wrap(fmt.Sprintf("load the summary of session %s", id), err)
 }
 
-// SaveSummary stores a summary in the place of the one before. It is lazy: without it the next one is only made once more.
+// SaveSummary is lazy: if a power failure loses the summary, the agent writes it again.
 func (db *DB) SaveSummary(ctx context.Context, s orchestrator.Summary) error {
 	return wrap(fmt.Sprintf("store a summary of session %s", s.Session), db.writeLazily(ctx, func(t tx) error {
-		return t.put("summaries", "session", summaryColumns, summaryFields(&s)...)
+		return t.upsert("summaries", "session", summaryColumns, summaryFields(&s)...)
 	}))
 }

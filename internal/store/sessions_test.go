@@ -33,40 +33,46 @@ func TestConversation(t *testing.T) {
 
 	chose.Session = "nowhere"
 	if err := db.SaveConversation(ctx, chose); !errors.Is(err, orchestrator.ErrNoSession) {
-		t.Errorf("naming a session that is not there: %v", err)
+		t.Errorf("naming a missing session: %v", err)
 	}
 }
 
 func TestSession(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	if _, err := db.Session(ctx, "s1"); !errors.Is(err, orchestrator.ErrNoSession) {
-		t.Errorf("a session that is not there: %v", err)
+		t.Errorf("a missing session: %v", err)
 	}
-	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon, Totals: orchestrator.Totals{Messages: 3, CostUSD: 1.5, Tokens: 7}, AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{agentEnv("claude", ""): {ID: "abc"}, agentEnv("claude", "app"): {ID: "def", Terminal: true}}}
+	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon,
+		Totals: orchestrator.Totals{Messages: 3, CostUSD: 1.5, Tokens: 7},
+		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{agentEnv("claude", ""): {ID: "abc"},
+			agentEnv("claude", "app"): {ID: "def", Terminal: true}}}
 	must(t, db.CreateSession(ctx, s))
 	same(t, "the session", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 	if err := db.CreateSession(ctx, s); err == nil {
 		t.Error("the same session was created twice")
 	}
 
-	must(t, db.SetTold(ctx, "s1", agentEnv("codex", ""), "t0")) // it has no session, so it knows nothing
+	must(t, db.SetTold(ctx, "s1", agentEnv("codex", ""), "t0")) // no effect: the agent has no session here
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", ""), "thread-1"))
 	must(t, db.SetTold(ctx, "s1", agentEnv("codex", ""), "t1"))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", ""), "thread-2"))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "thread-3"))
 	must(t, db.SetTold(ctx, "s1", agentEnv("codex", "web"), "t2"))
-	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "")) // what it knew is forgotten with its session
+	// deletes what the agent was told together with its session
+	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), ""))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "thread-3"))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("claude", ""), ""))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("gemini", ""), ""))
 	s.AgentSessions = map[orchestrator.AgentEnv]orchestrator.AgentSession{
-		agentEnv("codex", ""): {ID: "thread-2", Told: "t1"}, agentEnv("codex", "web"): {ID: "thread-3"}, agentEnv("claude", "app"): {ID: "def", Terminal: true},
+		agentEnv("codex", ""): {ID: "thread-2", Told: "t1"}, agentEnv("codex", "web"): {ID: "thread-3"},
+		agentEnv("claude", "app"): {ID: "def", Terminal: true},
 	}
 	same(t, "the session with other ids", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 
 	for _, own := range []cli.AgentSessionID{"x", ""} {
-		if err := db.SetAgentSession(ctx, "nowhere", agentEnv("codex", ""), own); !errors.Is(err, orchestrator.ErrNoSession) {
-			t.Errorf("an id %q for a session that is not there: %v", own, err)
+		if err := db.SetAgentSession(ctx, "nowhere", agentEnv("codex", ""),
+			own); !errors.Is(err, orchestrator.ErrNoSession) {
+			t.Errorf("an id %q for a missing session: %v", own, err)
 		}
 	}
 }
@@ -76,7 +82,8 @@ func TestSessionsLastUsedFirst(t *testing.T) {
 	newSession(t, db, "old", chatA, noon.Add(-time.Hour))
 	newSession(t, db, "new", chatA, noon)
 	newSession(t, db, "elsewhere", chatB, noon)
-	must(t, db.CreateSession(ctx, orchestrator.Session{ID: "unused", Conversation: chatA, Created: noon.Add(-time.Minute)}))
+	must(t, db.CreateSession(ctx, orchestrator.Session{ID: "unused", Conversation: chatA,
+		Created: noon.Add(-time.Minute)}))
 	order := func(limit int) (all []orchestrator.SessionID) {
 		found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Limit: limit})
 		must(t, err)

@@ -10,21 +10,26 @@ import (
 	"ductor/orchestrator"
 )
 
-// countSpent counts something once.
+// countSpent stores usage, unless its ID is already stored.
 func (t tx) countSpent(s orchestrator.Spent) error {
-	_, err := t.insert("spent", `id, at, chat, topic, person, job, agent, model, input, output, cache_read, cache_write, cost_usd, took`, `ON CONFLICT (id) DO NOTHING`,
-		s.ID, millis(s.At), s.Conversation.Chat, s.Conversation.Topic, int64(s.Person), string(s.Job), string(s.Agent), string(s.Model),
+	_, err := t.insert("spent",
+		`id, at, chat, topic, person, job, agent, model, input, output, cache_read, cache_write, cost_usd, took`,
+		`ON CONFLICT (id) DO NOTHING`,
+		s.ID, millis(s.At), s.Conversation.Chat, s.Conversation.Topic, int64(s.Person), string(s.Job), string(s.Agent),
+		string(s.Model),
 		s.Usage.Input, s.Usage.Output, s.Usage.CacheRead, s.Usage.CacheWrite, s.CostUSD, int64(s.Took))
 	return err
 }
 
-// countTurn counts what a turn used that has just ended. One that did not run used nothing.
+// countTurn stores the usage of a turn that has just ended. It stores nothing for a turn that never started.
 func (t tx) countTurn(id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
-	s := orchestrator.Spent{ID: string(id), At: ended, Agent: o.Agent, Model: o.Model, Usage: o.Usage, CostUSD: o.CostUSD}
+	s := orchestrator.Spent{ID: string(id), At: ended, Agent: o.Agent, Model: o.Model, Usage: o.Usage,
+		CostUSD: o.CostUSD}
 	var started time.Time
 	var model cli.ModelID
-	err := t.Row(`SELECT chat, topic, person, coalesce(json_extract(nullif(wants, ''), '$.job'), ''), model, started FROM turns WHERE id = ?`,
-		[]any{string(id)}, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Job, &model, moment{&started})
+	err := t.Row(`SELECT chat, topic, person, coalesce(json_extract(nullif(wants, ''), '$.job'), ''), model, started
+		FROM turns WHERE id = ?`,
+		[]any{string(id)}, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Job, &model, timeColumn{&started})
 	if err != nil || started.IsZero() {
 		return err
 	}
@@ -32,19 +37,20 @@ func (t tx) countTurn(id cli.TurnID, ended time.Time, o orchestrator.Outcome) er
 	return t.countSpent(s)
 }
 
-// CountSpent counts what was used beside turns; see orchestrator.SpendingStore.
+// CountSpent shares a transaction.
 func (db *DB) CountSpent(ctx context.Context, s orchestrator.Spent) error {
-	return wrap("count what "+s.ID+" used", db.share(ctx, func(t tx) error { return t.countSpent(s) }))
+	return wrap("store the usage of "+s.ID, db.writeShared(ctx, func(t tx) error { return t.countSpent(s) }))
 }
 
-// CostSince is what was spent since a moment, in US dollars.
-func (db *DB) CostSince(ctx context.Context, since time.Time, person orchestrator.PersonID, job orchestrator.JobID) (float64, error) {
+func (db *DB) CostSince(
+	ctx context.Context, since time.Time, person orchestrator.PersonID, job orchestrator.JobID,
+) (float64, error) {
 	cost, err := sqlite.One(ctx, db.file, sqlite.Value[float64], `SELECT coalesce(sum(cost_usd), 0.0) FROM spent
-		WHERE at >= ?1 AND (?2 = 0 OR person = ?2) AND (?3 = '' OR job = ?3)`, millis(since), int64(person), string(job))
-	return cost, wrap("sum up what was spent", err)
+		WHERE at >= ?1 AND (?2 = 0 OR person = ?2) AND (?3 = ''
+		OR job = ?3)`, millis(since), int64(person), string(job))
+	return cost, wrap("sum up costs", err)
 }
 
-// Usage sums up what was used; see orchestrator.SpendingStore.
 func (db *DB) Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error) {
 	name, order := "agent", "cost DESC, tokens DESC"
 	switch q.By {
@@ -57,23 +63,25 @@ func (db *DB) Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestra
 	case orchestrator.UsageByPerson:
 		name = "CAST(person AS TEXT)"
 	}
-	all, err := sqlite.Many(ctx, db.file, scan(usageFields), `SELECT `+name+` AS name, count(*), sum(input + output + cache_read + cache_write) AS tokens,
-		sum(cost_usd) AS cost, sum(took) FROM spent WHERE at >= ?1 AND (?2 = 0 OR chat = ?2 AND topic = ?3) GROUP BY 1 ORDER BY `+order,
+	all, err := sqlite.Many(ctx, db.file, scan(usageFields),
+		`SELECT `+name+` AS name, count(*), sum(input + output + cache_read + cache_write) AS tokens,
+		sum(cost_usd) AS cost, sum(took) FROM spent WHERE at >= ?1 AND (?2 = 0 OR chat = ?2 AND topic = ?3) GROUP BY 1
+		ORDER BY `+order,
 		millis(q.Since), q.In.Chat, q.In.Topic)
-	return all, wrap("sum up what was used", err)
+	return all, wrap("sum up usage", err)
 }
 
 func usageFields(u *orchestrator.UsageRow) []any {
 	return []any{&u.Name, &u.Turns, &u.Tokens, &u.CostUSD, &u.Took}
 }
 
-// lifted stands in the place of a scope for a day on which all budgets are lifted.
+// lifted is stored in the column scope if all budgets are lifted for a day.
 const lifted = "lifted"
 
-// WarnBudget records that a budget was warned of in a period; false if it was before.
 func (db *DB) WarnBudget(ctx context.Context, period string, of orchestrator.BudgetScope) (first bool, err error) {
 	err = db.write(ctx, func(t tx) error {
-		n, err := t.Exec(`INSERT INTO budget_notes (period, scope, person, at) VALUES (?, ?, 0, ?) ON CONFLICT DO NOTHING`,
+		n, err := t.Exec(`INSERT INTO budget_notes (period, scope, person, at) VALUES (?, ?, 0, ?)
+			ON CONFLICT DO NOTHING`,
 			period, "warned "+string(of), millis(db.now()))
 		first = n > 0
 		return err
@@ -81,16 +89,16 @@ func (db *DB) WarnBudget(ctx context.Context, period string, of orchestrator.Bud
 	return first && err == nil, wrap("record a warning of a budget", err)
 }
 
-// LiftBudgets lifts all budgets for a day.
 func (db *DB) LiftBudgets(ctx context.Context, day string, by orchestrator.PersonID, at time.Time) error {
-	return db.run(ctx, "lift the budgets", db.write, `INSERT INTO budget_notes (period, scope, person, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+	return db.exec(ctx, "lift the budgets", db.write,
+		`INSERT INTO budget_notes (period, scope, person, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		day, lifted, int64(by), millis(at))
 }
 
-// BudgetsLifted says whether all budgets are lifted for a day.
 func (db *DB) BudgetsLifted(ctx context.Context, day string) (bool, error) {
-	n, err := sqlite.One(ctx, db.file, sqlite.Value[int64], `SELECT count(*) FROM budget_notes WHERE period = ? AND scope = ?`, day, lifted)
-	return n > 0, wrap("look whether the budgets are lifted", err)
+	n, err := sqlite.One(ctx, db.file, sqlite.Value[int64],
+		`SELECT count(*) FROM budget_notes WHERE period = ? AND scope = ?`, day, lifted)
+	return n > 0, wrap("check whether budgets are lifted", err)
 }
 
 var _ orchestrator.SpendingStore = (*DB)(nil)

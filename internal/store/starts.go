@@ -9,15 +9,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// RecordBackground stores that work in the background is open in a run, which began after the run's last turn, or, where the
-// Note is empty, that none is. It is lazy.
+// RecordBackground stores that an agent works in the background of a run, after the run's last turn. An empty Note
+// records that it no longer does. It is lazy.
 func (db *DB) RecordBackground(ctx context.Context, s cli.Start) error {
-	return wrap("record work in the background", db.writeLazily(ctx, func(t tx) error {
+	return wrap("record background work", db.writeLazily(ctx, func(t tx) error {
 		if s.Note == "" {
 			return t.endBackground(s.Run)
 		}
 		_, err := t.Exec(`INSERT OR REPLACE INTO background (run, turn, output, input, note)
-			SELECT run, id, ?, ?, ? FROM turns WHERE run = ? ORDER BY seq DESC LIMIT 1`, s.Output, s.Input, s.Note, string(s.Run))
+			SELECT run, id, ?, ?, ? FROM turns WHERE run = ?
+			ORDER BY seq DESC LIMIT 1`, s.Output, s.Input, s.Note, string(s.Run))
 		return err
 	}))
 }
@@ -27,12 +28,12 @@ func (t tx) endBackground(run cli.RunID) error {
 	return err
 }
 
-// EndBackground forgets that an agent works in the background of a run, which is gone.
+// EndBackground is lazy.
 func (db *DB) EndBackground(ctx context.Context, run cli.RunID) error {
-	return wrap(fmt.Sprintf("forget the background of run %s", run), db.writeLazily(ctx, func(t tx) error { return t.endBackground(run) }))
+	return wrap(fmt.Sprintf("delete the background work of run %s", run),
+		db.writeLazily(ctx, func(t tx) error { return t.endBackground(run) }))
 }
 
-// RunningTurns lists the turns that run, and those after which an agent worked in the background.
 func (db *DB) RunningTurns(ctx context.Context) ([]cli.OpenTurn, error) {
 	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (o cli.OpenTurn, err error) {
 		var in orchestrator.ConversationID
@@ -45,15 +46,17 @@ func (db *DB) RunningTurns(ctx context.Context) ([]cli.OpenTurn, error) {
 		FROM turns WHERE delivered = 0 AND state = 'running'
 		UNION ALL SELECT t.id, t.agent, t.sandbox, t.chat, t.topic, 0, 1, b.run, b.output, b.input, b.note
 		FROM background b JOIN turns t ON t.id = b.turn`)
-	return all, wrap("list what may run", err)
+	return all, wrap("list running turns", err)
 }
 
-// LastStart gives the turn that began last in a run, and where; ErrNoTurn if none did.
+// LastStart returns the last turn that started in a run, and its starting point. It returns ErrNoTurn for an unknown
+// run.
 func (db *DB) LastStart(ctx context.Context, run cli.RunID) (turn cli.TurnID, s cli.Start, err error) {
 	s, err = sqlite.One(ctx, db.file, func(row sqlite.Row) (s cli.Start, err error) {
 		err = row.Scan(&turn, &s.Run, &s.Output, &s.Input, &s.Note)
 		return s, err
-	}, `SELECT id, run, run_output, run_input, run_note FROM turns WHERE run = ? ORDER BY seq DESC LIMIT 1`, string(run))
-	s, err = known(s, err, orchestrator.ErrNoTurn)
+	}, `SELECT id, run, run_output, run_input, run_note FROM turns WHERE run = ?
+		ORDER BY seq DESC LIMIT 1`, string(run))
+	s, err = mapNoRows(s, err, orchestrator.ErrNoTurn)
 	return turn, s, wrap(fmt.Sprintf("find the last turn of run %s", run), err)
 }

@@ -7,13 +7,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// A turn that runs has where it begins, and one that was queued has not. What works in the background is known by its last
-// turn, until a turn begins in its run or nothing is open there.
+// A running turn has a starting point, a queued turn has none. Background work is listed with the last turn of its run,
+// until another turn starts in the run or the work ends.
 func TestStartsAndBackground(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	enqueue := func(id cli.TurnID) orchestrator.Turn {
 		t.Helper()
-		turn := orchestrator.Turn{ID: id, Agent: "claude", Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 1, Topic: 2}}}
+		turn := orchestrator.Turn{ID: id, Agent: "claude",
+			Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 1, Topic: 2}}}
 		if err := db.EnqueueTurn(ctx, turn); err != nil {
 			t.Fatal(err)
 		}

@@ -10,14 +10,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// Steps are listed without outputs, stored again in place of those before, and go by their age and with their session.
+// Steps are listed without outputs, replaced by the next SaveSteps, and deleted by age and with their session.
 func TestStepsOfTurns(t *testing.T) {
 	db, ctx, code := newDB(t), t.Context(), 3
 	session := newSession(t, db, "s", chatA, noon)
-	runTurn(t, db, orchestrator.Turn{ID: "t", Session: session.ID, Prompt: orchestrator.Prompt{Conversation: chatA}, Queued: noon, Started: noon},
+	runTurn(t, db, orchestrator.Turn{ID: "t", Session: session.ID, Prompt: orchestrator.Prompt{Conversation: chatA},
+		Queued: noon, Started: noon},
 		orchestrator.Outcome{State: orchestrator.TurnDone, Ending: orchestrator.Ending{Steps: 2}})
 	steps := []orchestrator.Step{
-		{Number: 1, Tool: "Bash", Title: "false", Duration: time.Second, ExitCode: &code, Err: "no", Output: "out", Size: 3, Lost: 9},
+		{Number: 1, Tool: "Bash", Title: "false", Duration: time.Second, ExitCode: &code, Err: "no", Output: "out",
+			Size: 3, Lost: 9},
 		{Number: 2, Title: "a.go", Change: "add", Output: "@@", Size: 2},
 	}
 	must(t, db.SaveSteps(ctx, "t", noon, steps[:1]))
@@ -28,22 +30,24 @@ func TestStepsOfTurns(t *testing.T) {
 	listed[0].Output, listed[1].Output = "", ""
 	same(t, "the list", get[[]orchestrator.Step](t)(db.StepsOf(ctx, "t")), listed)
 	if _, err := db.Step(ctx, "t", 3); !errors.Is(err, orchestrator.ErrNoStep) {
-		t.Errorf("a step that is not there: %v", err)
+		t.Errorf("a missing step: %v", err)
 	}
-	trimmed := get[heartbeat.Trimmed](t)(db.Steps().Trim(ctx, heartbeat.Cut{Bytes: 120}))
+	trimmed := get[heartbeat.TrimStats](t)(db.Steps().Trim(ctx, heartbeat.Cutoff{Bytes: 120}))
 	same(t, "what is left", [2]int64{trimmed.Items, trimmed.LeftItems}, [2]int64{1, 1})
 }
 
-// What turns changed is listed with the checkpoints of its conversation, changes only in whether it is undone and committed, and is
-// found by its age until it is deleted.
+// Changes of turns are listed with the checkpoints of the conversation. Only whether they are undone and committed can
+// change. OldChanges lists them by age until they are deleted.
 func TestChangesOfTurns(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	var store orchestrator.ChangeStore = db
 	turn := orchestrator.TurnChanges{
-		ID: "t1", Conversation: chatA, Session: "s", Title: "Fix it", At: noon, Sandbox: "box", Snapshot: orchestrator.Snapshot{Trees: []orchestrator.SnapshotTree{{Dir: "/p", Before: "a", After: "b"}}},
-		Changed: orchestrator.Changed{Files: 2, Added: 3, Removed: 4, Ignored: true},
+		ID: "t1", Conversation: chatA, Session: "s", Title: "Fix it", At: noon, Sandbox: "box",
+		Snapshot: orchestrator.Snapshot{Trees: []orchestrator.SnapshotTree{{Dir: "/p", Before: "a", After: "b"}}},
+		Changed:  orchestrator.Changed{Files: 2, Added: 3, Removed: 4, Ignored: true},
 	}
-	point := orchestrator.TurnChanges{ID: "c1", Conversation: chatA, Session: "other", Title: "good", At: noon.Add(time.Hour), Checkpoint: true, Snapshot: turn.Snapshot}
+	point := orchestrator.TurnChanges{ID: "c1", Conversation: chatA, Session: "other", Title: "good",
+		At: noon.Add(time.Hour), Checkpoint: true, Snapshot: turn.Snapshot}
 	other := orchestrator.TurnChanges{ID: "t2", Conversation: chatA, Session: "other", At: noon.Add(2 * time.Hour)}
 	for _, c := range []orchestrator.TurnChanges{turn, point, other} {
 		must(t, store.SaveChanges(ctx, c))
@@ -51,13 +55,16 @@ func TestChangesOfTurns(t *testing.T) {
 	turn.Undone, turn.Commit = true, "c0ffee"
 	must(t, store.SaveChanges(ctx, turn))
 	same(t, "a turn", get[orchestrator.TurnChanges](t)(store.ChangesOf(ctx, "t1")), turn)
-	same(t, "the list", get[[]orchestrator.TurnChanges](t)(store.ListChanges(ctx, chatA, "s", 9)), []orchestrator.TurnChanges{point, turn})
-	same(t, "the old", get[[]orchestrator.TurnChanges](t)(store.OldChanges(ctx, noon.Add(time.Minute), 9)), []orchestrator.TurnChanges{turn})
+	same(t, "the list", get[[]orchestrator.TurnChanges](t)(store.ListChanges(ctx, chatA, "s", 9)),
+		[]orchestrator.TurnChanges{point, turn})
+	same(t, "the old", get[[]orchestrator.TurnChanges](t)(store.OldChanges(ctx, noon.Add(time.Minute), 9)),
+		[]orchestrator.TurnChanges{turn})
 	must(t, store.DeleteChanges(ctx, "t1"))
 	if _, err := store.ChangesOf(ctx, "t1"); !errors.Is(err, orchestrator.ErrNoChanges) {
 		t.Errorf("a turn that is forgotten: %v", err)
 	}
-	if all := get[[]orchestrator.TurnChanges](t)(store.ListChanges(ctx, orchestrator.ConversationID{Chat: 99}, "s", 9)); len(all) != 0 {
+	if all := get[[]orchestrator.TurnChanges](t)(store.ListChanges(ctx, orchestrator.ConversationID{Chat: 99}, "s",
+		9)); len(all) != 0 {
 		t.Errorf("another chat has %+v", all)
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// The cast of the tests.
+// Conversations and the time of the tests.
 var (
 	chatA = orchestrator.ConversationID{Chat: 7}
 	chatB = orchestrator.ConversationID{Chat: -100123, Topic: 42}
 	noon  = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 )
 
-// newDB opens a fresh database whose clock stands at noon.
+// newDB opens a new database whose clock is fixed at noon.
 func newDB(t testing.TB) *DB {
 	t.Helper()
 	return openAt(t, filepath.Join(t.TempDir(), "ductor.db"))
@@ -39,7 +39,7 @@ func openAt(t testing.TB, path string) *DB {
 	return db
 }
 
-// must fails the test on the error of a step that has to work.
+// must fails the test if a step fails that has to work.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -47,7 +47,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// get is must for a step with a value.
+// get is must for a step with a result.
 func get[T any](t testing.TB) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -63,7 +63,9 @@ func same(t testing.TB, what string, got, want any) {
 	}
 }
 
-func newSession(t testing.TB, db *DB, id orchestrator.SessionID, conv orchestrator.ConversationID, at time.Time) orchestrator.Session {
+func newSession(
+	t testing.TB, db *DB, id orchestrator.SessionID, conv orchestrator.ConversationID, at time.Time,
+) orchestrator.Session {
 	t.Helper()
 	s := orchestrator.Session{ID: id, Conversation: conv, Title: "fix the build", Dir: "/src", Created: at, Used: at,
 		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{}}
@@ -76,7 +78,7 @@ func newTurn(id cli.TurnID, updates ...int64) orchestrator.Turn {
 		Prompt: orchestrator.Prompt{Conversation: chatA, Person: 9, Text: "hello", Message: 55, Updates: updates}}
 }
 
-// runTurn takes a turn from nothing to its outcome.
+// runTurn takes a turn through all states up to its outcome.
 func runTurn(t testing.TB, db *DB, turn orchestrator.Turn, o orchestrator.Outcome) {
 	t.Helper()
 	ctx := context.Background()

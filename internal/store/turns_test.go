@@ -14,10 +14,14 @@ func TestTurnLife(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	newSession(t, db, "s1", chatA, noon)
 	turn := newTurn("t1", 1, 2)
-	turn.Wants = orchestrator.Wants{Own: "job", Agent: "claude", Model: "m", Effort: "low", Dir: "/src", Sandbox: "docker", Timeout: time.Minute, Silence: "OK"}
-	turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: cli.ToolList{Only: []string{"Read"}, Denied: []string{"web"}}}
-	turn.Prompt.Attachments = []orchestrator.Attachment{{Path: "/up/a.png", Name: "a \"b\".png", MIME: "image/png", Image: true}}
-	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")}, {ID: 2, Raw: []byte("{}")}, {ID: 3, Raw: []byte("{}")}}))
+	turn.Wants = orchestrator.Wants{Own: "job", Agent: "claude", Model: "m", Effort: "low", Dir: "/src",
+		Sandbox: "docker", Timeout: time.Minute, Silence: "OK"}
+	turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan,
+		Rules: []string{"Bash(git status *)"}, Tools: cli.ToolList{Only: []string{"Read"}, Denied: []string{"web"}}}
+	turn.Prompt.Attachments = []orchestrator.Attachment{{Path: "/up/a.png", Name: "a \"b\".png", MIME: "image/png",
+		Image: true}}
+	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")},
+		{ID: 2, Raw: []byte("{}")}, {ID: 3, Raw: []byte("{}")}}))
 
 	must(t, db.EnqueueTurn(ctx, turn))
 	same(t, "the stored turn", get[orchestrator.Turn](t)(db.Turn(ctx, "t1")), turn)
@@ -28,7 +32,8 @@ func TestTurnLife(t *testing.T) {
 		t.Error("a queued turn refused a new prompt")
 	}
 	turn.Prompt.Text = "hello, edited"
-	turn.Session, turn.Agent, turn.Model, turn.Sandbox, turn.Started = "s1", "claude", "opus", "web", noon.Add(time.Second)
+	turn.Session, turn.Agent, turn.Model, turn.Sandbox = "s1", "claude", "opus", "web"
+	turn.Started = noon.Add(time.Second)
 	turn.Bypass = noon.Add(time.Hour)
 	if ok := get[bool](t)(db.StartTurn(ctx, turn, cli.Start{})); !ok {
 		t.Error("a queued turn did not start")
@@ -70,32 +75,40 @@ func TestFinishTurnCountsInItsSession(t *testing.T) {
 	same(t, "the session after a second end was refused", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 }
 
-// TestTurnStates holds which step is allowed in which state: a turn only moves down the list of states.
+// turnStates brings a turn "t" into a state.
+var turnStates = map[string]func(*testing.T, *DB){
+	"queued":  func(t *testing.T, db *DB) { must(t, db.EnqueueTurn(t.Context(), newTurn("t"))) },
+	"running": func(t *testing.T, db *DB) { must(t, db.EnqueueTurn(t.Context(), newTurn("t"))); startTestTurn(t, db) },
+	"done":    func(t *testing.T, db *DB) { runTurn(t, db, newTurn("t"), done("")) },
+	"cancelled": func(t *testing.T, db *DB) {
+		must(t, db.EnqueueTurn(t.Context(), newTurn("t")))
+		get[bool](t)(db.CancelTurn(t.Context(), "t"))
+	},
+	"absent": func(*testing.T, *DB) {},
+}
+
+// turnSteps calls a method that changes the state of turn "t". It returns false if the method changed nothing.
+var turnSteps = map[string]func(*testing.T, *DB) (bool, error){
+	"UpdatePrompt": func(t *testing.T, db *DB) (bool, error) {
+		return db.UpdatePrompt(t.Context(), "t", "new", nil)
+	},
+	"StartTurn": func(t *testing.T, db *DB) (bool, error) {
+		return db.StartTurn(t.Context(), newTurn("t"), cli.Start{})
+	},
+	"CancelTurn": func(t *testing.T, db *DB) (bool, error) { return db.CancelTurn(t.Context(), "t") },
+	"FinishTurn": func(t *testing.T, db *DB) (bool, error) {
+		err := db.FinishTurn(t.Context(), "t", noon, done("x"))
+		return err == nil, err
+	},
+	"MarkDelivered": func(t *testing.T, db *DB) (bool, error) {
+		err := db.MarkDelivered(t.Context(), "t")
+		return err == nil, err
+	},
+}
+
+// TestTurnStates tests in which states of a turn a method changes it.
 func TestTurnStates(t *testing.T) {
-	states := map[string]func(*testing.T, *DB){
-		"queued":  func(t *testing.T, db *DB) { must(t, db.EnqueueTurn(t.Context(), newTurn("t"))) },
-		"running": func(t *testing.T, db *DB) { must(t, db.EnqueueTurn(t.Context(), newTurn("t"))); start(t, db) },
-		"done":    func(t *testing.T, db *DB) { runTurn(t, db, newTurn("t"), done("")) },
-		"cancelled": func(t *testing.T, db *DB) {
-			must(t, db.EnqueueTurn(t.Context(), newTurn("t")))
-			get[bool](t)(db.CancelTurn(t.Context(), "t"))
-		},
-		"absent": func(*testing.T, *DB) {},
-	}
 	refused := errors.New("any error")
-	steps := map[string]func(*testing.T, *DB) (bool, error){
-		"UpdatePrompt": func(t *testing.T, db *DB) (bool, error) { return db.UpdatePrompt(t.Context(), "t", "new", nil) },
-		"StartTurn":    func(t *testing.T, db *DB) (bool, error) { return db.StartTurn(t.Context(), newTurn("t"), cli.Start{}) },
-		"CancelTurn":   func(t *testing.T, db *DB) (bool, error) { return db.CancelTurn(t.Context(), "t") },
-		"FinishTurn": func(t *testing.T, db *DB) (bool, error) {
-			err := db.FinishTurn(t.Context(), "t", noon, done("x"))
-			return err == nil, err
-		},
-		"MarkDelivered": func(t *testing.T, db *DB) (bool, error) {
-			err := db.MarkDelivered(t.Context(), "t")
-			return err == nil, err
-		},
-	}
 	for _, c := range []struct {
 		step, state string
 		ok          bool
@@ -126,9 +139,9 @@ func TestTurnStates(t *testing.T) {
 	} {
 		t.Run(c.step+" of a turn that is "+c.state, func(t *testing.T) {
 			db := newDB(t)
-			states[c.state](t, db)
+			turnStates[c.state](t, db)
 			before := snapshot(t, db)
-			ok, err := steps[c.step](t, db)
+			ok, err := turnSteps[c.step](t, db)
 			if ok != c.ok {
 				t.Errorf("got %v, want %v (%v)", ok, c.ok, err)
 			}
@@ -142,7 +155,7 @@ func TestTurnStates(t *testing.T) {
 	}
 }
 
-func start(t testing.TB, db *DB) {
+func startTestTurn(t testing.TB, db *DB) {
 	t.Helper()
 	if !get[bool](t)(db.StartTurn(t.Context(), newTurn("t"), cli.Start{})) {
 		t.Fatal("did not start")
@@ -158,7 +171,7 @@ func snapshot(t testing.TB, db *DB) orchestrator.Turn {
 	return turn
 }
 
-func TestFinishTurnTakesOnlyFinalStates(t *testing.T) {
+func TestFinishTurnAcceptsOnlyFinalStates(t *testing.T) {
 	for state, ok := range map[orchestrator.TurnState]bool{
 		orchestrator.TurnDone: true, orchestrator.TurnFailed: true, orchestrator.TurnAborted: true,
 		orchestrator.TurnInterrupted: true, orchestrator.TurnCancelled: false, orchestrator.TurnQueued: false,
@@ -166,7 +179,7 @@ func TestFinishTurnTakesOnlyFinalStates(t *testing.T) {
 	} {
 		db := newDB(t)
 		must(t, db.EnqueueTurn(t.Context(), newTurn("t")))
-		start(t, db)
+		startTestTurn(t, db)
 		err := db.FinishTurn(t.Context(), "t", noon, orchestrator.Outcome{State: state})
 		if (err == nil) != ok {
 			t.Errorf("ending in state %q: %v", state, err)
@@ -203,7 +216,7 @@ func TestEnqueueTurnIsAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestTurnsNameWhatIsMissing(t *testing.T) {
+func TestErrorsForMissingRows(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	lost := newTurn("t1")
 	lost.Session = "nowhere"
@@ -232,7 +245,7 @@ func TestOpenTurns(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	for _, id := range []cli.TurnID{"waits", "runs", "leaves"} {
 		turn := newTurn(id)
-		turn.Queued = noon.Add(-time.Hour) // the clock going back must not reorder the queue
+		turn.Queued = noon.Add(-time.Hour) // a clock that is set back must not reorder the queue
 		must(t, db.EnqueueTurn(ctx, turn))
 	}
 	get[bool](t)(db.StartTurn(ctx, newTurn("runs"), cli.Start{}))
@@ -242,7 +255,8 @@ func TestOpenTurns(t *testing.T) {
 	must(t, db.MarkDelivered(ctx, "shown"))
 	runTurn(t, db, newTurn("stopped"), orchestrator.Outcome{State: orchestrator.TurnInterrupted})
 
-	same(t, "open turns", ids(get[[]orchestrator.Turn](t)(db.OpenTurns(ctx))), []cli.TurnID{"waits", "runs", "ended", "stopped"})
+	same(t, "open turns", ids(get[[]orchestrator.Turn](t)(db.OpenTurns(ctx))), []cli.TurnID{"waits", "runs",
+		"ended", "stopped"})
 }
 
 func TestHistory(t *testing.T) {
@@ -281,7 +295,7 @@ func ids(turns []orchestrator.Turn) []cli.TurnID {
 	return all
 }
 
-func TestAnAbortEndsWhatRunsAndWhatWaitsAtOnce(t *testing.T) {
+func TestAbortTurns(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	newSession(t, db, "s1", chatA, noon)
 	for i, id := range []cli.TurnID{"runs", "waits", "waits-too", "stays", "begins"} {
@@ -295,8 +309,10 @@ func TestAnAbortEndsWhatRunsAndWhatWaitsAtOnce(t *testing.T) {
 	}
 	must(t, db.AbortTurns(ctx, "runs", []cli.TurnID{"waits", "waits-too", "no such turn"}, orchestrator.Handled{}))
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 99, Raw: []byte("/abort")}}))
-	answer := orchestrator.Message{Key: "stop/99", Conversation: chatA, State: orchestrator.Pending, Content: []byte(`"Stopped."`)}
-	must(t, db.AbortTurns(ctx, "begins", nil, orchestrator.Handled{Updates: []int64{99}, Notices: []orchestrator.Message{answer}}))
+	answer := orchestrator.Message{Key: "stop/99", Conversation: chatA, State: orchestrator.Pending,
+		Content: []byte(`"Stopped."`)}
+	must(t, db.AbortTurns(ctx, "begins", nil, orchestrator.Handled{Updates: []int64{99},
+		Notices: []orchestrator.Message{answer}}))
 	same(t, "updates that wait", len(get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 98, 1))), 0)
 	same(t, "answers", len(get[[]orchestrator.Message](t)(db.OwedMessages(ctx))), 1)
 	open, err := db.OpenTurns(ctx)

@@ -17,12 +17,11 @@ const userColumns = `id, name, role, inviter, joined, greeted`
 
 func scanUser(row sqlite.Row) (u orchestrator.JoinedUser, err error) {
 	var role string
-	err = row.Scan(&u.ID, &u.Name, &role, &u.By, moment{&u.Joined}, &u.Greeted)
+	err = row.Scan(&u.ID, &u.Name, &role, &u.By, timeColumn{&u.Joined}, &u.Greeted)
 	u.Role, _ = orchestrator.ParseUserRole(role)
 	return u, err
 }
 
-// JoinedUser finds a user who joined; false for none.
 func (db *DB) JoinedUser(ctx context.Context, id orchestrator.PersonID) (orchestrator.JoinedUser, bool, error) {
 	u, err := sqlite.One(ctx, db.file, scanUser, `SELECT `+userColumns+` FROM users WHERE id = ?`, int64(id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -31,20 +30,19 @@ func (db *DB) JoinedUser(ctx context.Context, id orchestrator.PersonID) (orchest
 	return u, err == nil, wrap(fmt.Sprintf("find user %d", id), err)
 }
 
-// JoinedUsers lists the users who joined, the first of them first.
 func (db *DB) JoinedUsers(ctx context.Context) ([]orchestrator.JoinedUser, error) {
 	all, err := sqlite.Many(ctx, db.file, scanUser, `SELECT `+userColumns+` FROM users ORDER BY joined, id`)
 	return all, wrap("list users", err)
 }
 
-// SetUserRole gives a user who joined another role, and audits that; false if there is no such user.
-func (db *DB) SetUserRole(ctx context.Context, id orchestrator.PersonID, role orchestrator.UserRole, audit orchestrator.AuditEntry) (bool, error) {
+func (db *DB) SetUserRole(
+	ctx context.Context, id orchestrator.PersonID, role orchestrator.UserRole, audit orchestrator.AuditEntry,
+) (bool, error) {
 	return db.changeUser(ctx, "change a user", audit, func(t tx) (int64, error) {
 		return t.Exec(`UPDATE users SET role = ? WHERE id = ?`, string(role), int64(id))
 	})
 }
 
-// RemoveUser forgets a user who joined, pauses the jobs of their private chat, and audits that; false if there is no such user.
 func (db *DB) RemoveUser(ctx context.Context, id orchestrator.PersonID, audit orchestrator.AuditEntry) (bool, error) {
 	return db.changeUser(ctx, fmt.Sprintf("remove user %d", id), audit, func(t tx) (int64, error) {
 		n, err := t.Exec(`DELETE FROM users WHERE id = ?`, int64(id))
@@ -55,13 +53,15 @@ func (db *DB) RemoveUser(ctx context.Context, id orchestrator.PersonID, audit or
 	})
 }
 
-// UserGreeted records that the owner and the user were told.
 func (db *DB) UserGreeted(ctx context.Context, id orchestrator.PersonID) error {
-	return db.run(ctx, fmt.Sprintf("record that user %d was greeted", id), db.write, `UPDATE users SET greeted = 1 WHERE id = ?`, int64(id))
+	return db.exec(ctx, fmt.Sprintf("record that user %d was greeted", id), db.write,
+		`UPDATE users SET greeted = 1 WHERE id = ?`, int64(id))
 }
 
-// changeUser does a change and audits it, unless it changed no row.
-func (db *DB) changeUser(ctx context.Context, op string, audit orchestrator.AuditEntry, change func(tx) (int64, error)) (changed bool, err error) {
+// changeUser runs a change and audits it. If the change affects no row, it writes no audit entry and returns false.
+func (db *DB) changeUser(
+	ctx context.Context, op string, audit orchestrator.AuditEntry, change func(tx) (int64, error),
+) (changed bool, err error) {
 	err = db.write(ctx, func(t tx) error {
 		n, err := change(t)
 		if changed = n > 0; err != nil || !changed {
@@ -72,7 +72,6 @@ func (db *DB) changeUser(ctx context.Context, op string, audit orchestrator.Audi
 	return changed && err == nil, wrap(op, err)
 }
 
-// Invite opens an invitation, and audits that.
 func (db *DB) Invite(ctx context.Context, i orchestrator.Invitation, audit orchestrator.AuditEntry) error {
 	return wrap("open an invitation", db.write(ctx, func(t tx) error {
 		if _, err := t.Exec(`INSERT INTO invitations (hash, role, inviter, expires) VALUES (?, ?, ?, ?)`,
@@ -83,30 +82,30 @@ func (db *DB) Invite(ctx context.Context, i orchestrator.Invitation, audit orche
 	}))
 }
 
-// Invitations lists the open invitations that have not expired at a moment, the oldest first, and deletes the others, unless the
-// disk is full.
+// Invitations returns the list even if the disk is full and expired invitations cannot be deleted.
 func (db *DB) Invitations(ctx context.Context, at time.Time) ([]orchestrator.Invitation, error) {
-	err := db.run(ctx, "forget expired invitations", db.write, `DELETE FROM invitations WHERE expires <= ?`, millis(at))
+	err := db.exec(ctx, "delete expired invitations", db.write,
+		`DELETE FROM invitations WHERE expires <= ?`, millis(at))
 	if err != nil && !errors.Is(err, orchestrator.ErrDiskFull) {
 		return nil, err
 	}
 	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (i orchestrator.Invitation, err error) {
 		var role string
-		err = row.Scan(&i.Hash, &role, &i.By, moment{&i.Expires})
+		err = row.Scan(&i.Hash, &role, &i.By, timeColumn{&i.Expires})
 		i.Role, _ = orchestrator.ParseUserRole(role)
 		return i, err
 	}, `SELECT hash, role, inviter, expires FROM invitations WHERE expires > ? ORDER BY expires`, millis(at))
 	return all, wrap("list invitations", err)
 }
 
-// CloseInvitations forgets all open invitations.
 func (db *DB) CloseInvitations(ctx context.Context) error {
-	return db.run(ctx, "close invitations", db.write, `DELETE FROM invitations`)
+	return db.exec(ctx, "close invitations", db.write, `DELETE FROM invitations`)
 }
 
-// Join takes an invitation, which is gone then, and stores who took it; false if it is not open.
-func (db *DB) Join(ctx context.Context, hash []byte, u orchestrator.JoinedUser, audit orchestrator.AuditEntry) (joined bool, err error) {
-	return db.changeUser(ctx, "join", audit, func(t tx) (int64, error) {
+func (db *DB) Join(
+	ctx context.Context, hash []byte, u orchestrator.JoinedUser, audit orchestrator.AuditEntry,
+) (joined bool, err error) {
+	return db.changeUser(ctx, "accept an invitation", audit, func(t tx) (int64, error) {
 		n, err := t.Exec(`DELETE FROM invitations WHERE hash = ? AND expires > ?`, blob(hash), millis(u.Joined))
 		if err == nil && n > 0 {
 			_, err = t.Exec(`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, 0)`,

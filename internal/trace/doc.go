@@ -1,7 +1,7 @@
-// Package trace sends what turns did to an OpenTelemetry collector, by the conventions for generative AI: a span for each turn and each of
-// its tools, and metrics of tokens, cost and duration.
+// Package trace sends traces of turns to an OpenTelemetry collector. It follows the conventions for generative AI: a
+// span for each turn and each of its tools, and metrics of tokens, cost and duration.
 //
-// It writes OTLP over HTTP as JSON. The exporters of OpenTelemetry would add 10 MB to the program and 7 MB to its memory at rest, also
-// where nothing is traced, because they link gRPC. It reads no variable of the environment, follows no redirect and calls nothing but the
-// configured address. Without that, none of its code runs.
+// It sends OTLP over HTTP as JSON. The exporters of OpenTelemetry link gRPC, which would add 10 MB to the program and 7
+// MB to its idle memory, even without tracing. The package reads no environment variables, follows no redirects and
+// calls only the configured address. Without an address it only counts metrics.
 package trace

@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// The metrics and, for histograms, their bounds, as the conventions have them.
+// The metrics. Names and bounds of histograms follow the conventions.
 const (
 	tokenUsage = "gen_ai.client.token.usage"
 	duration   = "gen_ai.client.operation.duration"
@@ -27,7 +27,7 @@ func boundsOf(name string) []float64 {
 	return nil
 }
 
-// mostSeries bounds what metrics take: an agent may name ever new models.
+// mostSeries limits the memory of metrics: agents may use any number of models.
 const mostSeries = 200
 
 // counted is one series of a metric since the start.
@@ -68,7 +68,7 @@ func (t *Tracer) measure(common attributes, agent string, r cli.Result, took tim
 	t.observeLocked(turns, ended, 1)
 }
 
-// described are the metrics, without what was counted.
+// described returns the metrics without points.
 func described() []metric {
 	return []metric{
 		{Name: tokenUsage, Description: "Tokens of a turn", Unit: "{token}", Histogram: &series{Temporality: 2}},
@@ -81,17 +81,17 @@ func described() []metric {
 // Label is an attribute of a Measure.
 type Label struct{ Key, Value string }
 
-// Measure is one series of a metric since the start, in the words of OpenTelemetry.
+// Measure is one series of a metric since the start.
 type Measure struct {
 	Name, Description, Unit string
 	Labels                  []Label // the same keys for all series of a metric
 	Count                   int64
 	Sum                     float64
-	Bounds                  []float64 // of a histogram; nil for a sum
-	Buckets                 []int64   // one more than bounds
+	Bounds                  []float64 // bounds of a histogram; nil for a sum
+	Buckets                 []int64   // one more than Bounds
 }
 
-// labelsOf are the keys of each metric: a series that lacks an attribute has it empty.
+// labelsOf returns the keys of a metric. A series without an attribute has an empty value for it.
 func labelsOf(name string) []string {
 	switch name {
 	case tokenUsage:
@@ -104,7 +104,7 @@ func labelsOf(name string) []string {
 	return []string{"gen_ai.agent.name", "gen_ai.request.model"}
 }
 
-// Measures lists what was counted of turns.
+// Measures lists all series of the metrics of turns.
 func (t *Tracer) Measures() (all []Measure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +114,8 @@ func (t *Tracer) Measures() (all []Measure) {
 				continue
 			}
 			m := Measure{
-				Name: d.Name, Description: d.Description, Unit: d.Unit, Count: c.count, Sum: c.sum, Bounds: boundsOf(c.name), Buckets: slices.Clone(c.buckets),
+				Name: d.Name, Description: d.Description, Unit: d.Unit, Count: c.count, Sum: c.sum,
+				Bounds: boundsOf(c.name), Buckets: slices.Clone(c.buckets),
 			}
 			for _, key := range labelsOf(c.name) {
 				m.Labels = append(m.Labels, Label{key, c.attributes.get(key)})
@@ -126,7 +127,7 @@ func (t *Tracer) Measures() (all []Measure) {
 }
 
 func (t *Tracer) observeLocked(name string, a attributes, v float64) {
-	raw, _ := json.Marshal(a) // texts can always be encoded
+	raw, _ := json.Marshal(a) // strings always encode
 	key := name + string(raw)
 	c := t.series[key]
 	if c == nil {
@@ -138,11 +139,11 @@ func (t *Tracer) observeLocked(name string, a attributes, v float64) {
 	}
 	c.count++
 	c.sum += v
-	at, _ := slices.BinarySearch(boundsOf(name), v) // a bound belongs to the bucket below it, where the search ends
+	at, _ := slices.BinarySearch(boundsOf(name), v) // a bound belongs to the bucket below it
 	c.buckets[at]++
 }
 
-// metricsLocked are the metrics as they are sent.
+// metricsLocked returns the metrics with their points.
 func (t *Tracer) metricsLocked(now time.Time) (all []metric) {
 	for _, m := range described() {
 		for _, c := range t.series {

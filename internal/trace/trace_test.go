@@ -15,7 +15,7 @@ import (
 	"ductor/cli"
 )
 
-// collector takes requests of the tracer.
+// collector records the requests of a Tracer.
 type collector struct {
 	mu     sync.Mutex
 	bodies map[string][]string // by path
@@ -39,7 +39,8 @@ func traced(t *testing.T, content bool, run func(emit func(cli.Event)) cli.Resul
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	tracer := New(Options{
-		URL: server.URL + "/", Key: "k", Version: "1", Content: content, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		URL: server.URL + "/", Key: "k", Version: "1", Content: content, Now: time.Now,
+		Log:  slog.New(slog.DiscardHandler),
 		Hide: func(_, text string) string { return strings.ReplaceAll(text, "hunter2", "***") },
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -73,25 +74,31 @@ func TestATurnIsASpanWithItsTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	spans := sent.Resources[0].Scopes[0].Spans
-	if len(spans) != 2 || spans[0].Name != "execute_tool Bash" || spans[0].Parent != spans[1].ID || spans[0].Trace != spans[1].Trace || spans[1].Name != "invoke_agent claude" ||
-		len(spans[1].Trace) != 32 || len(spans[1].ID) != 16 || spans[0].Status.Code != codeError || c.key != "Bearer k" {
+	if len(spans) != 2 || spans[0].Name != "execute_tool Bash" || spans[0].Parent != spans[1].ID ||
+		spans[0].Trace != spans[1].Trace || spans[1].Name != "invoke_agent claude" ||
+		len(spans[1].Trace) != 32 || len(spans[1].ID) != 16 || spans[0].Status.Code != codeError ||
+		c.key != "Bearer k" {
 		t.Errorf("%+v", spans)
 	}
 	all := strings.Join(c.bodies["/v1/traces"], "")
 	for _, part := range []string{
-		`"gen_ai.usage.input_tokens","value":{"intValue":"7"}`, `"gen_ai.usage.output_tokens","value":{"intValue":"3"}`, `"ductor.tool.input.size","value":{"intValue":"16"}`,
-		`"ductor.tool.result.size","value":{"intValue":"9"}`, `"gen_ai.conversation.id","value":{"stringValue":"S"}`, `"gen_ai.request.model","value":{"stringValue":"opus"}`,
+		`"gen_ai.usage.input_tokens","value":{"intValue":"7"}`, `"gen_ai.usage.output_tokens","value":{"intValue":"3"}`,
+		`"ductor.tool.input.size","value":{"intValue":"16"}`,
+		`"ductor.tool.result.size","value":{"intValue":"9"}`, `"gen_ai.conversation.id","value":{"stringValue":"S"}`,
+		`"gen_ai.request.model","value":{"stringValue":"opus"}`,
 		`"ductor.cost","value":{"doubleValue":0.25}`,
 	} {
 		if !strings.Contains(all, part) {
 			t.Errorf("not sent: %s\n%s", part, all)
 		}
 	}
-	if strings.Contains(all, "hunter2") || strings.Contains(all, "it is") || strings.Contains(all, `"ls"`) || strings.Contains(all, "exit 1") {
+	if strings.Contains(all, "hunter2") || strings.Contains(all, "it is") || strings.Contains(all, `"ls"`) ||
+		strings.Contains(all, "exit 1") {
 		t.Errorf("content is sent: %s", all)
 	}
 	metrics := strings.Join(c.bodies["/v1/metrics"], "")
-	for _, part := range []string{tokenUsage, duration, `"name":"ductor.cost"`, `"gen_ai.token.type","value":{"stringValue":"input"}`, `"sum":7`, `"asDouble":0.25`} {
+	for _, part := range []string{tokenUsage, duration, `"name":"ductor.cost"`,
+		`"gen_ai.token.type","value":{"stringValue":"input"}`, `"sum":7`, `"asDouble":0.25`} {
 		if !strings.Contains(metrics, part) {
 			t.Errorf("not sent: %s\n%s", part, metrics)
 		}
@@ -100,12 +107,13 @@ func TestATurnIsASpanWithItsTools(t *testing.T) {
 
 func TestContentIsSentWithoutSecrets(t *testing.T) {
 	all := strings.Join(traced(t, true, aTurn).bodies["/v1/traces"], "")
-	if !strings.Contains(all, "it is ***") || !strings.Contains(all, "say ***") || !strings.Contains(all, "a ***") || strings.Contains(all, "hunter2") {
+	if !strings.Contains(all, "it is ***") || !strings.Contains(all, "say ***") || !strings.Contains(all, "a ***") ||
+		strings.Contains(all, "hunter2") {
 		t.Error(all)
 	}
 }
 
-// A turn that ductor detaches from is a span of the process that resumes it.
+// The process that resumes a detached turn sends its span.
 func TestADetachedTurnIsNotSent(t *testing.T) {
 	c := traced(t, false, func(emit func(cli.Event)) cli.Result { aTurn(emit); return cli.Result{Detached: true} })
 	if len(c.bodies) > 0 {
@@ -113,7 +121,7 @@ func TestADetachedTurnIsNotSent(t *testing.T) {
 	}
 }
 
-// What a collector does not take holds nothing up and takes no more room than its bound.
+// Data that the collector does not accept never blocks and is limited in memory.
 func TestACollectorThatIsNotThere(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler("/elsewhere", http.StatusTemporaryRedirect))
 	defer server.Close()
@@ -124,7 +132,8 @@ func TestACollectorThatIsNotThere(t *testing.T) {
 	if len(tracer.spans) != mostSpans || tracer.dropped != 3000-mostSpans {
 		t.Errorf("%d spans kept, %d dropped", len(tracer.spans), tracer.dropped)
 	}
-	if err := tracer.send(t.Context(), "/v1/traces", spansRequest{}); err == nil || !strings.Contains(err.Error(), "307") {
+	if err := tracer.send(t.Context(), "/v1/traces", spansRequest{}); err == nil ||
+		!strings.Contains(err.Error(), "307") {
 		t.Errorf("a redirect gives %v", err)
 	}
 	for i := range 2 * mostSeries {

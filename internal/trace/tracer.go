@@ -14,33 +14,34 @@ import (
 	"time"
 )
 
-// Options configure a Tracer. All but Key are required.
+// Options configures a Tracer. All but URL and Key are required.
 type Options struct {
-	URL     string // of the collector, such as http://localhost:4318; empty only measures, for Measures
-	Key     string // is sent as "Authorization: Bearer KEY"; empty for none
+	URL     string // of the collector, such as http://localhost:4318; without it, nothing is sent
+	Key     string // sent as "Authorization: Bearer KEY"
 	Version string // of ductor
-	Content bool   // spans have prompts, answers and what tools take and give
-	// Hide takes secrets out of a text of an agent that works in a directory.
+	Content bool   // include prompts, answers, and inputs and outputs of tools
+	// Hide removes secrets from a text of an agent that works in dir.
 	Hide func(dir, text string) string
 	Now  func() time.Time
 	Log  *slog.Logger
 }
 
-// Tracer sends what it records every few seconds. What does not fit or cannot be sent is given up. Safe for concurrent use.
+// Tracer records turns, and sends them every few seconds. It drops data that exceeds its limits or cannot be sent. Safe
+// for concurrent use.
 type Tracer struct {
 	opts   Options
 	client *http.Client
 	began  time.Time
-	full   chan struct{} // capacity 1: there is much to send
+	full   chan struct{} // buffer of 1: a batch is complete
 
 	mu      sync.Mutex
 	spans   []span
 	dropped int
 	series  map[string]*counted
-	changed bool // a turn was measured since the metrics were sent
+	changed bool // a turn was counted since the last metrics were sent
 }
 
-// How much is kept and how often it is sent.
+// Limits of the data in memory and of sending it.
 const (
 	sendEvery = 5 * time.Second
 	sendWait  = 10 * time.Second
@@ -48,17 +49,18 @@ const (
 	batch     = 256
 )
 
-// New makes a Tracer. Run sends.
+// New returns a Tracer. The caller must run Run.
 func New(o Options) *Tracer {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil // the variables of a proxy are not configuration of ductor
+	transport.Proxy = nil // ignore proxies of the environment
 	return &Tracer{
 		opts: o, began: o.Now(), full: make(chan struct{}, 1), series: map[string]*counted{},
-		client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		client: &http.Client{Transport: transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 }
 
-// put takes spans of a turn that has ended. It waits for nothing.
+// put stores the spans of an ended turn. It never blocks.
 func (t *Tracer) put(spans []span) {
 	if t.opts.URL == "" {
 		return
@@ -66,7 +68,7 @@ func (t *Tracer) put(spans []span) {
 	t.mu.Lock()
 	room := max(mostSpans-len(t.spans), 0)
 	t.dropped += max(len(spans)-room, 0)
-	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // the last is the turn
+	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // if full, keep the turn's own span, the last one
 	much := len(t.spans) >= batch
 	t.changed = true
 	t.mu.Unlock()
@@ -78,7 +80,7 @@ func (t *Tracer) put(spans []span) {
 	}
 }
 
-// Run sends until ctx ends, and then the rest.
+// Run sends until ctx ends, and then sends the rest.
 func (t *Tracer) Run(ctx context.Context) {
 	tick := time.NewTicker(sendEvery)
 	defer tick.Stop()
@@ -95,7 +97,7 @@ func (t *Tracer) Run(ctx context.Context) {
 	}
 }
 
-// flush sends what there is.
+// flush sends all data.
 func (t *Tracer) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sendWait)
 	defer cancel()
@@ -108,7 +110,7 @@ func (t *Tracer) flush(ctx context.Context) {
 	}
 	t.mu.Unlock()
 	if dropped > 0 {
-		t.opts.Log.Warn("spans are given up: more came than the collector takes", "spans", dropped)
+		t.opts.Log.Warn("dropped spans: the collector is too slow", "spans", dropped)
 	}
 	var of attributes
 	of.text("service.name", "ductor")
@@ -119,10 +121,11 @@ func (t *Tracer) flush(ctx context.Context) {
 		err = t.send(ctx, "/v1/traces", spansRequest{[]resourceSpans{{resource{of}, []scopeSpans{{by, spans}}}}})
 	}
 	if len(metrics) > 0 {
-		err = errors.Join(err, t.send(ctx, "/v1/metrics", metricsRequest{[]resourceMetrics{{resource{of}, []scopeMetrics{{by, metrics}}}}}))
+		err = errors.Join(err, t.send(ctx, "/v1/metrics",
+			metricsRequest{[]resourceMetrics{{resource{of}, []scopeMetrics{{by, metrics}}}}}))
 	}
 	if err != nil {
-		t.opts.Log.Warn("what was traced is given up", "spans", len(spans), "err", err)
+		t.opts.Log.Warn("dropped traces that could not be sent", "spans", len(spans), "err", err)
 	}
 }
 
@@ -132,7 +135,8 @@ func (t *Tracer) send(ctx context.Context, path string, what any) error {
 	if err != nil {
 		return fmt.Errorf("encode spans: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(t.opts.URL, "/")+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(t.opts.URL, "/")+path,
+		bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("call the collector: %w", err)
 	}
@@ -145,7 +149,7 @@ func (t *Tracer) send(ctx context.Context, path string, what any) error {
 		return fmt.Errorf("call the collector: %w", err)
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection is reused
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("the collector answers %s", answer.Status)
 	}

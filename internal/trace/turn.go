@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// turn records the spans of a turn that runs.
+// turn records the spans of a running turn.
 type turn struct {
 	tracer *Tracer
 	agent  cli.Agent
@@ -24,7 +24,7 @@ func (t *Tracer) Begin(agent cli.Agent, req cli.Request) orchestrator.TurnTrace 
 	return &turn{tracer: t, agent: agent, req: req, began: t.opts.Now(), open: map[cli.ToolID]cli.ToolStarted{}}
 }
 
-// mostTools bounds the spans of one turn.
+// mostTools limits the spans of one turn.
 const mostTools = 1000
 
 // Observe implements orchestrator.TurnTrace.
@@ -50,14 +50,15 @@ func (r *turn) spanID(of string) string {
 	return idOf(8, "turn/"+string(r.req.Turn)+"/"+of)
 }
 
-// tool is the span of a tool that ended.
+// tool returns the span of an ended tool.
 func (r *turn) tool(began cli.ToolStarted, ended cli.ToolEnded) span {
 	finish := began.At.Add(ended.Duration)
 	if ended.Duration == 0 {
 		finish = r.tracer.opts.Now()
 	}
 	s := span{
-		Trace: r.trace(), ID: r.spanID(string(began.ID)), Parent: r.spanID(""), Name: "execute_tool " + began.Name, Kind: kindInternal,
+		Trace: r.trace(), ID: r.spanID(string(began.ID)), Parent: r.spanID(""), Name: "execute_tool " + began.Name,
+		Kind:  kindInternal,
 		Start: nanos(began.At), End: nanos(finish),
 	}
 	if began.Parent != "" {
@@ -81,14 +82,14 @@ func (r *turn) tool(began cli.ToolStarted, ended cli.ToolEnded) span {
 	return s
 }
 
-// mostContent bounds a text of a span, in bytes.
+// mostContent limits a text in a span, in bytes.
 const mostContent = 16 << 10
 
 func (r *turn) shown(text string) string {
 	return cli.Shorten(r.tracer.opts.Hide(r.req.Dir, text), mostContent)
 }
 
-// End implements orchestrator.TurnTrace. The process that resumes a turn records it.
+// End implements orchestrator.TurnTrace. It ignores a detached turn: the process that resumes the turn records it.
 func (r *turn) End(result cli.Result) {
 	if result.Detached {
 		return
@@ -99,7 +100,8 @@ func (r *turn) End(result cli.Result) {
 	}
 	ended := r.tracer.opts.Now()
 	s := span{
-		Trace: r.trace(), ID: r.spanID(""), Name: "invoke_agent " + string(r.agent), Kind: kindClient, Start: nanos(r.began), End: nanos(ended),
+		Trace: r.trace(), ID: r.spanID(""), Name: "invoke_agent " + string(r.agent), Kind: kindClient,
+		Start: nanos(r.began), End: nanos(ended),
 	}
 	a := &s.Attributes
 	*a = append(*a, r.common(model)...)
@@ -125,7 +127,7 @@ func (r *turn) End(result cli.Result) {
 	r.tracer.measure(r.common(model), string(r.agent), result, ended.Sub(r.began))
 }
 
-// common are the attributes of a turn that its metrics have too.
+// common returns the attributes of both spans and metrics of a turn.
 func (r *turn) common(model cli.ModelID) (a attributes) {
 	a.text("gen_ai.operation.name", "invoke_agent")
 	a.text("gen_ai.provider.name", provider(r.agent))
@@ -137,7 +139,7 @@ func (r *turn) common(model cli.ModelID) (a attributes) {
 	return a
 }
 
-// provider is the name that the conventions have for who serves the models of an agent.
+// provider returns the conventions' name for the provider of an agent's models.
 func provider(agent cli.Agent) string {
 	switch agent {
 	case "claude":
@@ -160,13 +162,13 @@ func finish(r cli.Result) string {
 	return "stop"
 }
 
-// message writes a text as the conventions want messages.
+// message encodes a text as a message of the conventions.
 func (r *turn) message(role, text string) string {
 	type part struct {
 		Type    string `json:"type"`
 		Content string `json:"content"`
 	}
-	raw, _ := json.Marshal([]struct { // texts can always be encoded
+	raw, _ := json.Marshal([]struct { // strings always encode
 		Role  string `json:"role"`
 		Parts []part `json:"parts"`
 	}{{role, []part{{"text", r.shown(text)}}}})

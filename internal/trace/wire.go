@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The messages of OTLP, as its JSON has them: ids in hexadecimal, 64-bit numbers as texts.
+// The messages of OTLP in JSON: IDs are hexadecimal, and 64-bit integers are strings.
 
 type value struct {
 	String *string     `json:"stringValue,omitempty"`
@@ -25,7 +25,7 @@ type attribute struct {
 	Value value  `json:"value"`
 }
 
-// attributes are named values; empty ones are left out.
+// attributes are named values. Empty values are omitted.
 type attributes []attribute
 
 func (a *attributes) text(key, s string) {
@@ -34,7 +34,7 @@ func (a *attributes) text(key, s string) {
 	}
 }
 
-// get is the text of a key; empty if there is none.
+// get returns the text of a key, or "" if there is none.
 func (a attributes) get(key string) string {
 	for _, one := range a {
 		if one.Key == key && one.Value.String != nil {
@@ -63,7 +63,7 @@ func (a *attributes) list(key, s string) {
 	}
 }
 
-// The kinds and states of spans that are sent.
+// Kinds and states of spans.
 const (
 	kindInternal = 1
 	kindClient   = 3
@@ -110,7 +110,7 @@ type spansRequest struct {
 	Resources []resourceSpans `json:"resourceSpans"`
 }
 
-// point is one series of a metric: a histogram has counts and bounds, a sum has a value.
+// point is one series of a metric. A histogram has counts and bounds, a sum has a value.
 type point struct {
 	Attributes attributes `json:"attributes,omitempty"`
 	Start      string     `json:"startTimeUnixNano"`
@@ -124,7 +124,7 @@ type point struct {
 
 type series struct {
 	Points      []point `json:"dataPoints"`
-	Temporality int     `json:"aggregationTemporality"` // 2 is since the start
+	Temporality int     `json:"aggregationTemporality"` // 2: cumulative since the start
 	Monotonic   bool    `json:"isMonotonic,omitempty"`
 }
 
@@ -152,7 +152,8 @@ type metricsRequest struct {
 
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// idOf names a trace (16 bytes) or a span (8) after what it is of, so that what a process resumes belongs to the same trace.
+// idOf derives the ID of a trace (16 bytes) or a span (8 bytes) from a name. So a process that resumes a turn continues
+// its trace.
 func idOf(bytes int, of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:bytes])

@@ -21,8 +21,8 @@ func inUse(gone bool, err error) error {
 
 // HomeShelf returns the homes that retention may remove: those of sessions, on this machine and in sandboxes, and
 // those of sandboxes that are no longer configured.
-func (e *Environments) HomeShelf() heartbeat.Things {
-	return heartbeat.Things{List: e.keptHomes,
+func (e *Environments) HomeShelf() heartbeat.Items {
+	return heartbeat.Items{List: e.keptHomes,
 		InUse: since(max(e.Sandboxes.cfg.Agents.TurnTimeout, e.Sandboxes.cfg.Agents.IdleLimit))}
 }
 
@@ -30,13 +30,13 @@ func (e *Environments) HomeShelf() heartbeat.Things {
 func since(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(-d) } }
 
 // keptHomes returns all homes that could be listed, and the errors of the others.
-func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Thing, err error) {
+func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err error) {
 	var errs []error
 	if e.Homes != nil {
 		infos, err := e.Homes.List(ctx)
 		errs = append(errs, err)
 		for _, i := range infos {
-			all = append(all, heartbeat.Thing{Used: i.Used, Bytes: i.Bytes, Forget: func(ctx context.Context) error {
+			all = append(all, heartbeat.Item{Used: i.Used, Bytes: i.Bytes, Remove: func(ctx context.Context) error {
 				return e.Homes.Forget(ctx, i.Name)
 			}})
 		}
@@ -47,7 +47,7 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Thing, er
 		homes, err := b.sessionHomes(ctx)
 		errs = append(errs, err)
 		for _, i := range homes {
-			all = append(all, heartbeat.Thing{Used: i.Used, Bytes: i.Bytes, Forget: func(ctx context.Context) error {
+			all = append(all, heartbeat.Item{Used: i.Used, Bytes: i.Bytes, Remove: func(ctx context.Context) error {
 				return b.Launcher.ForgetHome(ctx, i.Name)
 			}})
 		}
@@ -57,7 +57,7 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Thing, er
 
 // sortHomes returns the sandboxes whose engine has a home for them, and the homes to remove as a whole: those of one
 // conversation, and of sandboxes that are no longer configured.
-func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []heartbeat.Thing, err error) {
+func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []heartbeat.Item, err error) {
 	var errs []error
 	for _, e := range s.engines {
 		homes, err := e.Homes(ctx, Owner(s.cfg), s.path(dockerDir))
@@ -66,12 +66,12 @@ func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []he
 			b := s.Find(cli.Sandbox(home.Name))
 			switch {
 			case b == nil:
-				whole = append(whole, heartbeat.Thing{Used: home.Used, Forget: func(ctx context.Context) error {
+				whole = append(whole, heartbeat.Item{Used: home.Used, Remove: func(ctx context.Context) error {
 					return e.Forget(ctx, Owner(s.cfg), home.Name)
 				}})
 			case b.Launcher == nil || b.Engine != e:
 			case cli.Sandbox(home.Name).Alone() != "":
-				whole = append(whole, heartbeat.Thing{Used: home.Used, Forget: func(ctx context.Context) error {
+				whole = append(whole, heartbeat.Item{Used: home.Used, Remove: func(ctx context.Context) error {
 					return inUse(b.Launcher.Forget(ctx, s.cfg.Agents.IdleLimit))
 				}})
 			default:
@@ -101,11 +101,11 @@ func (b *Sandbox) sessionHomes(ctx context.Context) ([]docker.SessionHome, error
 }
 
 // ContainerShelf returns the containers of sandboxes with the size of their data outside images and homes.
-func (e *Environments) ContainerShelf() heartbeat.Things {
-	return heartbeat.Things{List: e.Sandboxes.keptContainers, InUse: since(e.Sandboxes.cfg.Agents.IdleLimit)}
+func (e *Environments) ContainerShelf() heartbeat.Items {
+	return heartbeat.Items{List: e.Sandboxes.keptContainers, InUse: since(e.Sandboxes.cfg.Agents.IdleLimit)}
 }
 
-func (s *Sandboxes) keptContainers(ctx context.Context) (all []heartbeat.Thing, err error) {
+func (s *Sandboxes) keptContainers(ctx context.Context) (all []heartbeat.Item, err error) {
 	var errs []error
 	for _, b := range s.All() {
 		if b.Launcher == nil {
@@ -116,7 +116,7 @@ func (s *Sandboxes) keptContainers(ctx context.Context) (all []heartbeat.Thing, 
 		if size == 0 {
 			continue
 		}
-		all = append(all, heartbeat.Thing{Used: used, Bytes: size, Forget: func(ctx context.Context) error {
+		all = append(all, heartbeat.Item{Used: used, Bytes: size, Remove: func(ctx context.Context) error {
 			return inUse(b.Launcher.Retire(ctx, s.cfg.Agents.IdleLimit))
 		}})
 	}

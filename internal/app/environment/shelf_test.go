@@ -16,14 +16,14 @@ func TestHomesOfSessionsAreForgottenByAgeAndSize(t *testing.T) {
 	now := time.Now()
 	hour := func(n int) time.Time { return now.Add(-time.Duration(n) * time.Hour) }
 	for name, c := range map[string]struct {
-		cut  heartbeat.Cut
+		cut  heartbeat.Cutoff
 		gone int64
 		left int64 // bytes
 	}{
-		"no limit":                     {heartbeat.Cut{}, 0, 100},
-		"by age":                       {heartbeat.Cut{Before: hour(50)}, 2, 70},
-		"by size":                      {heartbeat.Cut{Bytes: 45}, 3, 40},
-		"what may be in use is spared": {heartbeat.Cut{Before: now, Bytes: 1}, 3, 40},
+		"no limit":                     {heartbeat.Cutoff{}, 0, 100},
+		"by age":                       {heartbeat.Cutoff{Before: hour(50)}, 2, 70},
+		"by size":                      {heartbeat.Cutoff{Bytes: 45}, 3, 40},
+		"what may be in use is spared": {heartbeat.Cutoff{Before: now, Bytes: 1}, 3, 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -43,7 +43,7 @@ func TestHomesOfSessionsAreForgottenByAgeAndSize(t *testing.T) {
 				}
 			}
 			e := &Environments{Homes: homes, Sandboxes: &Sandboxes{}}
-			shelf := heartbeat.Things{List: e.keptHomes, InUse: func() time.Time { return hour(2) }}
+			shelf := heartbeat.Items{List: e.keptHomes, InUse: func() time.Time { return hour(2) }}
 			planned, err := shelf.Plan(t.Context(), c.cut)
 			if err != nil {
 				t.Fatal(err)

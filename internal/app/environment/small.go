@@ -75,7 +75,7 @@ func installedSmall() string {
 		}
 	}
 	var other *runner.VersionError
-	if err := runner.Speaks(context.Background(), path); errors.As(err, &other) {
+	if err := runner.CheckVersion(context.Background(), path); errors.As(err, &other) {
 		return ""
 	}
 	return path
@@ -182,7 +182,7 @@ func (b builder) build(ctx context.Context, path string) error {
 	cmd.Dir, cmd.Env, cmd.WaitDelay = b.source, goEnv(), endOfPipe
 	out, err := cmd.CombinedOutput()
 	if err == nil {
-		if err = runner.Speaks(ctx, path); err != nil {
+		if err = runner.CheckVersion(ctx, path); err != nil {
 			out = []byte("the source in " + b.source + " changed since ductor was built: rebuild ductor")
 		}
 	}

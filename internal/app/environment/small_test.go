@@ -60,7 +60,7 @@ func TestTheRunnerIsBuiltOfTheSource(t *testing.T) {
 	if err := (builder{source: source, projects: []string{t.TempDir()}}).build(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
-	if err := runner.Speaks(t.Context(), path); err != nil {
+	if err := runner.CheckVersion(t.Context(), path); err != nil {
 		t.Error(err)
 	}
 	program, err := elf.Open(path)

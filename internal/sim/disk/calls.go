@@ -16,14 +16,14 @@ import (
 	"time"
 	"unsafe"
 
-	_ "github.com/mattn/go-sqlite3" // has the SQLite that vfs.c links to
+	_ "github.com/mattn/go-sqlite3" // vfs.c links to its SQLite
 )
 
 // Op is a kind of call.
 type Op int
 
 const (
-	Open     Op = C.op_open // that makes a file
+	Open     Op = C.op_open // of a new file
 	Read     Op = C.op_read
 	Write    Op = C.op_write
 	Truncate Op = C.op_truncate
@@ -48,11 +48,11 @@ type handle struct {
 	life *life
 	file *file
 	name string
-	// journal is a new log or journal: the first sync of it brings its directory to the medium too.
+	// journal is set for a new log or journal: the first sync of it also syncs its directory.
 	journal atomic.Bool
 }
 
-// handles are those that C knows by their numbers.
+// handles maps the numbers that C uses to handles.
 var (
 	handles    sync.Map
 	lastHandle atomic.Int64
@@ -63,7 +63,7 @@ func handleOf(number C.sqlite3_int64) *handle {
 	return h.(*handle)
 }
 
-// at finds the disk of a path.
+// at returns the disk of a path and the file's name there.
 func at(path *C.char) (d *Disk, name string) {
 	dir, name := filepath.Split(C.GoString(path))
 	found, ok := disks.Load(filepath.Clean(dir))
@@ -81,7 +81,7 @@ func simOpen(path *C.char, create, journal C.int, number *C.sqlite3_int64) C.int
 	}
 	now, f, err := d.find(name)
 	switch {
-	case err == nil: // it is there
+	case err == nil: // the file exists
 	case !errors.Is(err, os.ErrNotExist):
 		return C.int(syscall.EIO)
 	case create == 0:
@@ -129,8 +129,9 @@ func simDead(number C.sqlite3_int64) C.int {
 }
 
 //export simCall
-func simCall(number C.sqlite3_int64, op C.int, offset C.sqlite3_int64, size C.int, data unsafe.Pointer,
-	allowed *C.int) C.int {
+func simCall(
+	number C.sqlite3_int64, op C.int, offset C.sqlite3_int64, size C.int, data unsafe.Pointer, allowed *C.int,
+) C.int {
 	h := handleOf(number)
 	c := Call{Op: Op(op), Name: h.name, Offset: int64(offset), Size: int(size)}
 	w := &effort{by: h}
@@ -159,7 +160,7 @@ func simRemove(path *C.char, syncDir C.int, ours *C.int) C.int {
 	now, _, err := d.find(name)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return 0 // the operating system says so
+		return 0 // vfs.c calls the operating system, which returns the error
 	case err != nil:
 		return C.int(syscall.EIO)
 	}
@@ -176,14 +177,14 @@ func simSleep(microseconds C.int) { time.Sleep(time.Duration(microseconds) * tim
 //export simNow
 func simNow() C.sqlite3_int64 { return C.sqlite3_int64(time.Now().UnixMilli()) }
 
-// effort is what a call brings, and how much of it happened.
+// effort is the data of a call, and how much of it took effect.
 type effort struct {
 	by   any // the descriptor
 	data []byte
-	done int // bytes of a write
+	done int // bytes written
 }
 
-// do makes a call of a life, with what the test wants to happen. It returns 0, or why the call failed.
+// do executes a call of a life, with the fault that the test injects. It returns 0 or the error of the call.
 func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 	fault, dead := d.decide(&c, now, f)
 	if dead {
@@ -193,7 +194,7 @@ func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 		time.Sleep(fault.Delay)
 	}
 	d.mu.Lock()
-	if now.over { // in the meantime
+	if now.over { // it ended meanwhile
 		d.mu.Unlock()
 		return syscall.EIO
 	}
@@ -218,7 +219,7 @@ func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 	return 0
 }
 
-// decide counts a call and asks the test about it.
+// decide counts a call and asks the test for a fault.
 func (d *Disk) decide(c *Call, now *life, f *file) (fault Fault, dead bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -241,7 +242,7 @@ func (d *Disk) decide(c *Call, now *life, f *file) (fault Fault, dead bool) {
 	return fault, false
 }
 
-// effect does what a call is for. It is called with mu held.
+// effect applies a call. The caller holds mu.
 func (d *Disk) effect(c Call, f *file, w *effort) {
 	switch c.Op {
 	case Open:
@@ -263,7 +264,7 @@ func (d *Disk) effect(c Call, f *file, w *effort) {
 	}
 }
 
-// fail leaves what a call leaves that fails. It is called with mu held.
+// fail applies the part of a failing call that takes effect. The caller holds mu.
 func (d *Disk) fail(c Call, f *file, w *effort, fault Fault) {
 	switch c.Op {
 	case Write:
@@ -278,22 +279,22 @@ func (d *Disk) fail(c Call, f *file, w *effort, fault Fault) {
 	}
 }
 
-// tear leaves what a call leaves in the middle of which the process or the machine ends. It is called with mu held.
+// tear applies the part of a call that takes effect if a crash interrupts it. The caller holds mu.
 func (d *Disk) tear(c Call, f *file, w *effort, how Crash) {
 	switch {
 	case c.Op == Read:
-	case c.Op == Write && how == Kill: // the kernel writes page after page
+	case c.Op == Write && how == Kill: // the kernel writes page by page
 		page := int(c.Offset/pageSize+1)*pageSize - int(c.Offset)
 		done := min(len(w.data), d.random.IntN(len(w.data)/pageSize+2)*page)
 		f.change(change{offset: c.Offset, data: w.data[:done]})
-	case c.Op == Sync && d.random.IntN(2) == 0: // it came as far as a power failure lets it come
+	case c.Op == Sync && d.random.IntN(2) == 0: // losePower decides how far it came
 	case d.random.IntN(2) == 0:
 		d.effect(c, f, w)
-		w.done = 0 // it matters to nobody any more
+		w.done = 0 // the program is dead
 	}
 }
 
-// evict has programs read what the medium holds of the pages that a sync lost.
+// evict makes programs read the content of the medium for pages that a failed sync lost.
 func (d *Disk) evict(name string, f *file) {
 	if d.names[name] != f {
 		return
@@ -301,7 +302,7 @@ func (d *Disk) evict(name string, f *file) {
 	content := f.evict()
 	out, err := os.OpenFile(d.path(name), os.O_WRONLY, 0)
 	if err != nil {
-		return // it has been removed, and nobody can open it
+		return // the file was removed, so no program can open it
 	}
 	_, _ = out.WriteAt(content, 0)
 	_ = out.Close()

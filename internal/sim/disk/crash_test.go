@@ -10,18 +10,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-// crashes is a run of several lives of a program that uses SQLite.
+// crashes is a sequence of lives of a program that uses SQLite.
 type crashes struct {
 	Seed  uint64
 	Lives []stretch
 }
 
-// stretch is how many transactions a program makes at most, and when it ends.
+// stretch is one life of the program.
 type stretch struct {
-	Rows  []int // of each transaction
+	Rows  []int // number of rows of each transaction
 	Crash Crash
 	At    int
-	Fold  int // the transaction after which the log is folded into the file
+	Fold  int // the transaction after which a checkpoint copies the log into the file
 }
 
 func drawCrashes(t *rapid.T) crashes {
@@ -38,8 +38,8 @@ func drawCrashes(t *rapid.T) crashes {
 	}
 }
 
-// run makes the crashes, and returns an error if a transaction that was acknowledged is gone, one is there in part, or the
-// database is damaged.
+// run runs the lives. It returns an error if an acknowledged transaction is missing, a transaction is incomplete, or
+// the database is damaged.
 func (c crashes) run(dir string, lie bool) error {
 	d, err := New(dir, c.Seed)
 	if err != nil {
@@ -79,7 +79,7 @@ func (l stretch) run(dir string, acknowledged *int) (err error) {
 	if err := check(db, acknowledged); err != nil {
 		return err
 	}
-	// Another connection reads an old state all the time, so that the log cannot always be folded.
+	// Another connection reads an old snapshot, so that a checkpoint cannot always truncate the log.
 	reader, err := db.Conn(context.Background())
 	if err != nil {
 		return err
@@ -105,22 +105,22 @@ func (l stretch) run(dir string, acknowledged *int) (err error) {
 	return nil
 }
 
-// transaction writes rows of which each says the number of the transaction, and how many rows it has.
+// transaction inserts rows. The content of each row starts with the number of the transaction and its number of rows.
 func transaction(db *sql.DB, number, rows int) error {
 	tx, err := db.Begin()
 	if err != nil {
 		return err
 	}
 	for range rows {
-		if _, err := tx.Exec("INSERT INTO a (content) VALUES (?)",
-			fmt.Sprintf("%d of %d %01000d", number, rows, 0)); err != nil {
+		if _, err := tx.Exec("INSERT INTO a (content) VALUES (?)", fmt.Sprintf("%d of %d %01000d", number, rows,
+			0)); err != nil {
 			return errors.Join(err, tx.Rollback())
 		}
 	}
 	return tx.Commit()
 }
 
-// check looks at what a crash left.
+// check checks the database after a crash.
 func check(db *sql.DB, acknowledged *int) error {
 	var word string
 	if err := db.QueryRow("PRAGMA integrity_check").Scan(&word); err != nil || word != "ok" {
@@ -128,7 +128,8 @@ func check(db *sql.DB, acknowledged *int) error {
 	}
 	var transactions, torn int
 	if err := db.QueryRow(`SELECT count(*), coalesce(sum(rows <> want), 0) FROM (
-		SELECT count(*) rows, CAST(substr(content, instr(content, ' of ') + 4) AS INTEGER) want FROM a GROUP BY CAST(content AS INTEGER))`).Scan(&transactions, &torn); err != nil {
+		SELECT count(*) rows, CAST(substr(content, instr(content, ' of ') + 4) AS INTEGER) want
+		FROM a GROUP BY CAST(content AS INTEGER))`).Scan(&transactions, &torn); err != nil {
 		return err
 	}
 	if torn > 0 {
@@ -141,7 +142,7 @@ func check(db *sql.DB, acknowledged *int) error {
 	return nil
 }
 
-// At any crash at any call, SQLite keeps what it promises on a disk that keeps what it promises.
+// SQLite loses no acknowledged transaction if a crash happens at any call, as long as the disk works correctly.
 func TestLawSQLiteLosesNothingThatItAcknowledged(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawCrashes(rt)
@@ -165,7 +166,7 @@ func FuzzCrashes(f *testing.F) {
 	})
 }
 
-// A disk that says that it kept what it did not is found.
+// The checks above detect a disk that acknowledges a sync without writing.
 func TestALostFlushIsFound(t *testing.T) {
 	const most = 50
 	draw := rapid.Custom(drawCrashes)

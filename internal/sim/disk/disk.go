@@ -1,14 +1,14 @@
-// Package disk simulates a disk below SQLite, for tests: it fails as disks do, and forgets at a power failure what was not
-// brought to it.
+// Package disk simulates a disk below SQLite for tests. It fails like real disks, and loses unsynced data in a power
+// failure.
 //
-// SQLite works on files of a real directory, with its own locks and shared memory, so that connections meet each other as in
-// production. Between SQLite and the files stands a VFS, which is the default of each process that links this package. It
-// passes on what concerns other directories. For each file of a Disk it notes what programs read, what the medium holds,
-// and what is between the two. A Disk counts the calls that change something, and a function of the test says which of them
-// fail, take long or are the end of the process.
+// SQLite works on files of a real directory, with its own locks and shared memory, so that connections interact as in
+// production. A VFS, which is the default in each process that links this package, sits between SQLite and the files.
+// It forwards calls for other directories. For each file of a Disk it tracks the content that programs read, the
+// content of the medium, and the pending changes between the two. A Disk counts the calls that change something. A
+// function of the test decides which calls fail, take long, or crash the process.
 //
-// A program that syncs a file itself calls Disk.Sync instead. Files that neither SQLite opened nor Sync synced are not part of the
-// simulation.
+// A program that syncs a file itself calls Disk.Sync instead. The simulation covers only files that SQLite opened or
+// that were passed to Sync.
 package disk
 
 import (
@@ -25,7 +25,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	_ "ductor/internal/store/sqlite/compiler" // is there, or this package is not compiled
+	_ "ductor/internal/store/sqlite/compiler" // fails to compile without a C compiler
 )
 
 // Crash is a kind of end.
@@ -33,27 +33,27 @@ type Crash int
 
 const (
 	NoCrash Crash = iota
-	Kill          // the process ends; the kernel goes on, and brings everything to the medium some time
-	Power         // the machine ends; what the medium does not hold is lost
+	Kill          // the process dies; the kernel writes everything to the medium eventually
+	Power         // the machine loses power; only the content of the medium survives
 )
 
-// Call is a call that a program makes.
+// Call is a call of a program.
 type Call struct {
 	Op     Op
-	Name   string // of the file, in the directory of the disk; that of the directory is "."
-	Number int    // of calls that change something, from 1; a Read has that of the last one
+	Name   string // of the file in the disk's directory; "." for the directory
+	Number int    // counts calls that change something, from 1; a Read has the number of the last of them
 	Offset int64
 	Size   int
-	Grows  bool // it needs room
+	Grows  bool // it needs more space
 }
 
-// Fault is what happens at a call. The zero value is nothing.
+// Fault is the effect of a test on a call. The zero value has no effect.
 type Fault struct {
-	Delay time.Duration // first of all
-	Crash Crash         // at this call, of which a part may have happened
+	Delay time.Duration // before the call
+	Crash Crash         // during this call, which may take effect partly
 	Err   syscall.Errno // EIO, or ENOSPC
-	Evict bool          // after a sync that failed, programs read what the medium holds instead of what they wrote
-	Lie   bool          // a sync reports success, and nothing is on the medium
+	Evict bool          // after a failed sync, programs read the content of the medium instead of their writes
+	Lie   bool          // a sync reports success but writes nothing
 }
 
 // Disk is a simulated disk that holds the files of one directory. Safe for concurrent use.
@@ -67,18 +67,19 @@ type Disk struct {
 	counts  map[Op]int
 	calls   int
 	names   map[string]*file // as programs see them
-	durable map[string]*file // as the medium has them
+	durable map[string]*file // as they are on the medium
 	crashed Crash
 	life    *life
 }
 
-// life is the time between two crashes. What was opened in a life that is over fails.
+// life is the time between two crashes. Handles of an ended life fail.
 type life struct{ over bool }
 
-// disks are those that a VFS has to look at, by directory.
+// disks has all simulated disks, by directory.
 var disks sync.Map
 
-// New makes a disk of the files of a directory, all of which the medium holds. The seed decides what a crash leaves.
+// New returns a disk with the files of a directory, all of which are on the medium. The seed decides which data a crash
+// loses.
 func New(dir string, seed uint64) (*Disk, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
@@ -112,48 +113,48 @@ func New(dir string, seed uint64) (*Disk, error) {
 	return d, nil
 }
 
-// Close ends the simulation. The files stay as programs saw them last.
+// Close ends the simulation. The files keep the content that programs saw last.
 func (d *Disk) Close() { disks.Delete(d.dir) }
 
 func (d *Disk) path(name string) string { return filepath.Join(d.dir, name) }
 
-// SetFaults sets the function that decides what happens at each call; nil for nothing. It must not call the disk.
+// SetFaults sets the function that decides the fault of each call; nil for no faults. It must not call the disk.
 func (d *Disk) SetFaults(f func(Call) Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = f
 }
 
-// OnCrash sets a function that is called in the middle of the call at which a crash happens, before that call fails. It has to cut
-// off all by which the process could still be heard.
+// OnCrash sets a function that is called during the crashing call, before that call fails. It must disconnect
+// everything through which the process could still have an effect.
 func (d *Disk) OnCrash(f func(Crash)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.onCrash = f
 }
 
-// Calls returns how many calls changed something, or tried to.
+// Calls returns the number of calls that changed something, or tried to.
 func (d *Disk) Calls() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls
 }
 
-// Count returns how many calls of a kind there were.
+// Count returns the number of calls of a kind.
 func (d *Disk) Count(op Op) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.counts[op]
 }
 
-// Crash ends the process now, if it runs: all calls fail until Restart.
+// Crash ends the process now, if it runs. All calls fail until Restart.
 func (d *Disk) Crash(how Crash) {
 	if tell := d.end(how); tell != nil {
 		tell(how)
 	}
 }
 
-// end begins the time after a crash, and returns whom to tell.
+// end starts the time after a crash. It returns the function set by OnCrash, or nil if the process had already crashed.
 func (d *Disk) end(how Crash) func(Crash) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,7 +168,7 @@ func (d *Disk) end(how Crash) func(Crash) {
 	return d.onCrash
 }
 
-// losePower forgets what the medium does not hold.
+// losePower drops data that is not on the medium.
 func (d *Disk) losePower() {
 	all := map[string]*file{}
 	for _, name := range d.allNames() {
@@ -186,7 +187,7 @@ func (d *Disk) losePower() {
 	}
 }
 
-// removable keeps names in mind that the next Restart has to remove.
+// removable records names that the next Restart must remove.
 func (d *Disk) removable(all map[string]*file) {
 	for name := range d.names {
 		if all[name] == nil {
@@ -195,7 +196,7 @@ func (d *Disk) removable(all map[string]*file) {
 	}
 }
 
-// allNames lists the names of files in order, so that the seed decides the same each time.
+// allNames lists the names of all files in order, so that a run is reproducible by its seed.
 func (d *Disk) allNames() []string {
 	var all []string
 	for name := range d.names {
@@ -208,16 +209,16 @@ func (d *Disk) allNames() []string {
 	return slices.Compact(all)
 }
 
-// Restart begins the next life after a crash with the files that it left.
+// Restart starts the next life after a crash, with the files that survived it.
 func (d *Disk) Restart() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.crashed == NoCrash {
 		return errors.New("restart a simulated disk: it did not crash")
 	}
-	// Every file is a new one to the kernel. What the last life holds open cannot disturb this one.
+	// Create every file anew, so that open descriptors of the last life have no effect on this one.
 	for _, name := range d.allNames() {
-		for _, end := range []string{"", "-shm"} { // the first connection makes the shared memory anew
+		for _, end := range []string{"", "-shm"} { // the first connection creates the shared memory again
 			if err := os.Remove(d.path(name + end)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("restart a simulated disk: %w", err)
 			}
@@ -237,7 +238,7 @@ func (d *Disk) Restart() error {
 	return nil
 }
 
-// Sync brings a file or directory to the medium, for programs that do so without SQLite.
+// Sync syncs a file or directory, for programs that do so without SQLite.
 func (d *Disk) Sync(f *os.File) error {
 	path, err := filepath.Abs(f.Name())
 	if err != nil {
@@ -261,7 +262,7 @@ func (d *Disk) Sync(f *os.File) error {
 	return f.Sync()
 }
 
-// noteWrites notes what a program wrote through a descriptor of its own: all, if it can write.
+// noteWrites records the current content of a file, if the program could write through the descriptor.
 func (d *Disk) noteWrites(f *os.File, known *file) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE == unix.O_RDONLY {
@@ -277,7 +278,7 @@ func (d *Disk) noteWrites(f *os.File, known *file) error {
 	return nil
 }
 
-// find returns the life that is, and a file that is there.
+// find returns the current life and an existing file.
 func (d *Disk) find(name string) (*life, *file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -298,7 +299,7 @@ func errnoOrNil(no syscall.Errno) error {
 	return no
 }
 
-// lookUp finds a file that is there, also one that a program made without SQLite. It is called with mu held.
+// lookUp returns an existing file, including one that a program created without SQLite. The caller holds mu.
 func (d *Disk) lookUp(name string) (*file, error) {
 	f := d.names[name]
 	if f != nil && len(f.handles) > 0 {

@@ -30,7 +30,7 @@ func newDisk(t testing.TB, dir string, seed uint64) *Disk {
 	return d
 }
 
-// open opens a database with a log that every commit brings to the medium.
+// open opens a database in WAL mode that syncs every commit.
 func open(dir string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(dir, "a.db")+"?_journal_mode=WAL&_synchronous=FULL")
 	if err == nil {
@@ -58,7 +58,7 @@ func count(t testing.TB, db *sql.DB) (n int) {
 	return n
 }
 
-// once makes a fault happen at the first call that is meant.
+// once returns faults for the first matching call only.
 func once(d *Disk, fault Fault, meant func(Call) bool) {
 	done := false
 	d.SetFaults(func(c Call) Fault {
@@ -86,7 +86,7 @@ func TestASlowCallTakesTheTimeOfTheBubble(t *testing.T) {
 	})
 }
 
-// A connection that waits for another waits in the time of the bubble, and SQLite tells that time.
+// SQLite uses the fake clock of a synctest bubble, for its time and while a connection waits for another.
 func TestSQLiteLivesInTheTimeOfTheBubble(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestAReadFails(t *testing.T) {
 	}
 }
 
-// outcomes lists which contents a file has after power failures with many seeds.
+// outcomes lists the contents that a file has after power failures with many seeds.
 func outcomes(t *testing.T, change func(d *Disk, path string)) map[string]int {
 	t.Helper()
 	all := map[string]int{}
@@ -186,7 +186,7 @@ func bringToDisk(t *testing.T, d *Disk, path string) {
 	must(t, errors.Join(d.Sync(f), f.Close()))
 }
 
-// What a power failure leaves of files is what was synced, and any part of the rest.
+// A power failure preserves synced data, and any part of the rest.
 func TestAPowerFailureForgetsWhatWasNotSynced(t *testing.T) {
 	sqliteOpens := func(path string) { // SQLite finds no database, and leaves the file alone
 		db, err := sql.Open("sqlite3", "file:"+path)
@@ -239,7 +239,7 @@ func TestAPowerFailureForgetsWhatWasNotSynced(t *testing.T) {
 	}
 }
 
-// After a sync that failed, the next one reports success, and what the first was to bring is not on the medium.
+// After a failed sync, the next one reports success, but the data of the first is not on the medium.
 func TestASyncThatFailedIsNotMadeGoodByTheNext(t *testing.T) {
 	for _, evict := range []bool{false, true} {
 		t.Run(fmt.Sprint("evicted: ", evict), func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestASyncThatFailedIsNotMadeGoodByTheNext(t *testing.T) {
 	}
 }
 
-// A seed decides all, so that a run can be repeated.
+// A run with the same seed has the same result.
 func TestASeedRepeatsWhatACrashLeaves(t *testing.T) {
 	for seed := range uint64(5) {
 		var last []byte

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// pageSize is the unit in which the kernel holds files in memory and writes them back.
+// pageSize is the unit in which the kernel caches files and writes them back.
 const pageSize = 4096
 
 // sectorSize is the unit in which a medium writes.
@@ -18,14 +18,14 @@ const sectorSize = 512
 type file struct {
 	cache   []byte           // as programs read it
 	durable []byte           // as it is on the medium
-	pending []change         // what may come to the medium at any time, and does with the next sync
-	lost    map[int64]bool   // pages that a failed sync was to write: they differ, and the kernel does not know
-	handles map[*handle]bool // open ones
+	pending []change         // changes that may reach the medium at any time, at the latest with the next sync
+	lost    map[int64]bool   // pages that a failed sync did not write and that the kernel considers clean
+	handles map[*handle]bool // open handles
 
-	// A failed sync fails once for each descriptor that was open at that moment.
+	// A failed sync makes the next sync of each descriptor that was open then fail once.
 	failures int
-	failure  syscall.Errno // the last one
-	reported map[any]int   // of the failures, by *handle or *os.File
+	failure  syscall.Errno // the error of the last failure
+	reported map[any]int   // number of failures that a *handle or *os.File has reported
 }
 
 // change is a write, or a truncation to its offset.
@@ -39,14 +39,14 @@ func newFile() *file {
 	return &file{lost: map[int64]bool{}, handles: map[*handle]bool{}, reported: map[any]int{}}
 }
 
-// descriptor notes the failures that a descriptor does not report, if it is a new one.
+// descriptor registers a descriptor. A new one does not report earlier failures.
 func (f *file) descriptor(by any) {
 	if _, known := f.reported[by]; !known {
 		f.reported[by] = f.failures
 	}
 }
 
-// owes returns why a sync by a descriptor fails though it works: an earlier one failed.
+// owes returns an earlier failure that the descriptor has not reported, although its own sync succeeded.
 func (f *file) owes(by any) syscall.Errno {
 	f.descriptor(by)
 	if f.reported[by] == f.failures {
@@ -56,14 +56,14 @@ func (f *file) owes(by any) syscall.Errno {
 	return f.failure
 }
 
-// durableFile returns a file that is on the medium.
+// durableFile returns a file whose content is on the medium.
 func durableFile(content []byte) *file {
 	f := newFile()
 	f.cache, f.durable = content, slices.Clone(content)
 	return f
 }
 
-// apply makes a change to content, which it may reuse.
+// apply applies the change to content, which it may reuse.
 func (c change) apply(content []byte) []byte {
 	end := c.offset
 	if !c.truncate {
@@ -79,7 +79,8 @@ func (c change) apply(content []byte) []byte {
 	return content
 }
 
-// change changes what programs read. It comes to the medium later. A page that a failed sync lost is written whole.
+// change changes the content that programs read. The change reaches the medium later. If it touches a page that a
+// failed sync lost, the whole page becomes pending.
 func (f *file) change(c change) {
 	f.cache = c.apply(f.cache)
 	if c.truncate {
@@ -99,7 +100,7 @@ func (f *file) change(c change) {
 	f.pending = append(f.pending, c)
 }
 
-// replace changes what programs read to content, as a program does that does not use SQLite.
+// replace replaces the content, like a program that does not use SQLite.
 func (f *file) replace(content []byte) {
 	if bytes.Equal(f.cache, content) {
 		return
@@ -108,16 +109,16 @@ func (f *file) replace(content []byte) {
 	f.change(change{data: bytes.Clone(content)})
 }
 
-// rewrite notes that a program wrote all of the file without SQLite.
+// rewrite records that a program wrote the whole file without SQLite.
 func (f *file) rewrite(content []byte) {
 	f.change(change{data: bytes.Clone(content)})
 	clear(f.lost)
 }
 
-// grows reports whether more than the content of the medium waits to be written.
+// grows reports whether the next sync needs more space on the medium.
 func (f *file) grows() bool { return len(f.cache) > len(f.durable) }
 
-// sync brings all to the medium that the kernel knows of.
+// sync writes all pending changes to the medium.
 func (f *file) sync() {
 	for _, c := range f.pending {
 		f.durable = c.apply(f.durable)
@@ -125,7 +126,7 @@ func (f *file) sync() {
 	f.pending = nil
 }
 
-// failSync drops what waits to be written, some of which came to the medium. The kernel does not try again.
+// failSync drops the pending changes, some of which reached the medium. The kernel does not write them again.
 func (f *file) failSync(random *rand.Rand, why syscall.Errno) {
 	for _, c := range f.pending {
 		if c.truncate || random.IntN(3) == 0 {
@@ -141,7 +142,7 @@ func (f *file) failSync(random *rand.Rand, why syscall.Errno) {
 	f.failure = why
 }
 
-// evict takes lost pages from memory: programs read what the medium has. It returns the content.
+// evict drops lost pages from the cache, so that programs read the content of the medium. It returns the new content.
 func (f *file) evict() []byte {
 	for page := range f.lost {
 		begin := int(page * pageSize)
@@ -156,7 +157,7 @@ func (f *file) evict() []byte {
 	return f.cache
 }
 
-// survive returns what a power failure leaves: what was brought to the medium, and of the changes after that none, all, any of
+// survive returns the content after a power failure: all synced data and, of the pending changes, none, all, or any of
 // them or parts of them.
 func (f *file) survive(random *rand.Rand) []byte {
 	content := slices.Clone(f.durable)
@@ -172,8 +173,7 @@ func (f *file) survive(random *rand.Rand) []byte {
 	return content
 }
 
-// torn returns a part of a write: a beginning or an end of any length, or some whole sectors, which another write need not
-// have preceded.
+// torn returns a part of a write: a head or a tail of any length, or some whole sectors in the middle.
 func (c change) torn(random *rand.Rand) change {
 	cut := random.IntN(len(c.data) + 1)
 	switch random.IntN(3) {

@@ -9,25 +9,24 @@ import (
 	"path/filepath"
 )
 
-// backupSuffix ends the name of the copy that Open makes before it migrates a database. There is one: the next replaces
-// it.
+// backupSuffix ends the name of the copy that Open makes before a migration. The next copy replaces it.
 const backupSuffix = ".backup"
 
-// BackUp writes a checked copy of the database at path to target, in place of a copy that is there. A process that uses the
-// database continues. The copy holds no deleted data, and nothing that the schema's CleanCopy removes.
+// BackUp writes a checked copy of the database at path to target, and replaces an older copy there. Other processes can
+// use the database meanwhile. The copy contains no deleted data and no data that CleanCopy removes.
 func BackUp(ctx context.Context, path, target string, schema Schema) (err error) {
 	draft := target + ".new"
 	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("back up %s: %w", path, err)
 	}
-	if err := fold(ctx, path); err != nil {
+	if err := checkpoint(ctx, path); err != nil {
 		return fmt.Errorf("back up %s: %w", path, explain(err))
 	}
 	if err := Copy(ctx, path, draft, schema); err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
 	if err = cleanCopy(ctx, draft, schema.CleanCopy); err == nil {
-		err = Place(draft, target)
+		err = SyncAndRename(draft, target)
 	}
 	if err != nil {
 		return fmt.Errorf("back up %s: %w", path, errors.Join(explain(err), os.Remove(draft)))
@@ -35,9 +34,10 @@ func BackUp(ctx context.Context, path, target string, schema Schema) (err error)
 	return nil
 }
 
-// fold copies the log into the database, as far as nobody reads it: without its log that is no older than its backup.
-func fold(ctx context.Context, path string) error {
-	pool, err := openPool(path, Options{}.filled(), url.Values{"mode": {string(readWrite)}}, 1)
+// checkpoint copies the log into the database, as far as no reader prevents it. So the database without its log is not
+// older than its backup.
+func checkpoint(ctx context.Context, path string) error {
+	pool, err := openPool(path, Options{}.withDefaults(), url.Values{"mode": {string(readWrite)}}, 1)
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,8 @@ func fold(ctx context.Context, path string) error {
 	return errors.Join(err, pool.Close())
 }
 
-// Place brings a file to the disk, and then to its name.
-func Place(draft, target string) error {
+// SyncAndRename flushes a file and then renames it to target.
+func SyncAndRename(draft, target string) error {
 	f, err := os.Open(draft)
 	if err == nil {
 		err = errors.Join(f.Sync(), f.Close())
@@ -57,13 +57,13 @@ func Place(draft, target string) error {
 	return errors.Join(err, SyncDir(filepath.Dir(target)))
 }
 
-// cleanCopy runs a statement in a copy, and leaves nothing of what it deletes in the file.
+// cleanCopy runs a statement in a copy. No deleted data stays in the file.
 func cleanCopy(ctx context.Context, path, statement string) error {
 	if statement == "" {
 		return nil
 	}
 	settings := url.Values{"_journal_mode": {"MEMORY"}, "_secure_delete": {"1"}, "_synchronous": {"FULL"}}
-	pool, err := openPool(path, Options{}.filled(), settings, 1)
+	pool, err := openPool(path, Options{}.withDefaults(), settings, 1)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Copy writes a copy of the database at path into target, a new file of mode 0600, and checks it as Check does. The copy
-// is that of one moment. A process that uses the database continues. A target that is there gives fs.ErrExist.
+// Copy writes a copy of the database at path to target, a new file of mode 0600, and checks it as Check does. The copy
+// is a snapshot. Other processes can use the database meanwhile. It returns fs.ErrExist if target exists.
 func Copy(ctx context.Context, path, target string, schema Schema) error {
 	info, err := os.Stat(path)
 	if err == nil {
@@ -18,7 +18,8 @@ func Copy(ctx context.Context, path, target string, schema Schema) error {
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", path, err)
 	}
-	f, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode) // SQLite would let others read it
+	// SQLite would create it with a wider mode
+	f, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", path, err)
 	}
@@ -35,7 +36,7 @@ func Copy(ctx context.Context, path, target string, schema Schema) error {
 }
 
 func vacuumInto(ctx context.Context, path, target string) error {
-	pool, err := openPool(path, Options{}.filled(), url.Values{"mode": {string(readOnly)}}, 1)
+	pool, err := openPool(path, Options{}.withDefaults(), url.Values{"mode": {string(readOnly)}}, 1)
 	if err != nil {
 		return err
 	}
@@ -44,13 +45,14 @@ func vacuumInto(ctx context.Context, path, target string) error {
 }
 
 // Check reads all of the database at path, which no process uses, and returns the version of its schema. It changes
-// nothing. ErrCorrupt, ErrForeign and ErrNewer say what is wrong; one of an older version is right.
+// nothing. It returns ErrCorrupt, ErrForeign or ErrNewer. A database of an older version is valid.
 func Check(ctx context.Context, path string, schema Schema) (version int, err error) {
 	steps, err := schema.steps()
 	if err != nil {
 		return 0, err
 	}
-	pool, err := openPool(path, Options{}.filled(), url.Values{"mode": {string(readOnly)}, "_query_only": {"1"}}, 1)
+	pool, err := openPool(path, Options{}.withDefaults(), url.Values{"mode": {string(readOnly)}, "_query_only": {"1"}},
+		1)
 	if err != nil {
 		return 0, err
 	}
@@ -67,7 +69,7 @@ func Check(ctx context.Context, path string, schema Schema) (version int, err er
 		return 0, err
 	}
 	if version > len(steps) {
-		return version, newer(version, len(steps))
+		return version, newerError(version, len(steps))
 	}
 	return version, checkPages(ctx, conn)
 }

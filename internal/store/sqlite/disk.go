@@ -15,10 +15,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// disk is the state of the disk under the database, as the results of writes show it.
+// disk tracks the state of the disk by the results of writes.
 type disk struct {
-	sync       func(*os.File) error // brings a file to it
-	unreadable *unreadable          // of the DB
+	sync       func(*os.File) error // flushes a file
+	unreadable *unreadable          // shared with the DB
 
 	mu     sync.Mutex
 	state  orchestrator.DiskState
@@ -32,15 +32,15 @@ func newDisk(sync func(*os.File) error) *disk {
 	return d
 }
 
-func (d *disk) now() (orchestrator.DiskState, context.Context) {
+func (d *disk) current() (orchestrator.DiskState, context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.state, d.epoch
 }
 
-// become changes the state. A disk that failed, or under a damaged database, stays so. What a full disk lost of the log looks damaged
-// too: RetryDisk finds that.
-func (d *disk) become(s orchestrator.DiskState) {
+// setState changes the state. DiskFailed and DiskDamaged are final. A full disk does not become damaged: a log that
+// lost data on a full disk looks damaged too, and RetryDisk finds that.
+func (d *disk) setState(s orchestrator.DiskState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	final := d.state == orchestrator.DiskFailed || d.state == orchestrator.DiskDamaged
@@ -52,9 +52,9 @@ func (d *disk) become(s orchestrator.DiskState) {
 	d.epoch, d.change = context.WithCancel(context.Background())
 }
 
-// refusal is why nothing can be written now.
-func (d *disk) refusal() error {
-	switch state, _ := d.now(); state {
+// writeError returns the error for a write in the current state, or nil if the disk works.
+func (d *disk) writeError() error {
+	switch state, _ := d.current(); state {
 	case orchestrator.DiskFull:
 		return ErrDiskFull
 	case orchestrator.DiskFailed:
@@ -65,29 +65,29 @@ func (d *disk) refusal() error {
 	return nil
 }
 
-// record changes the state by what a write ended with, and returns that with its cause.
+// record updates the state after a write that ended with err. It returns err with its cause.
 func (d *disk) record(err error) error {
 	var s sqlite3.Error
 	var no syscall.Errno
 	if !errors.As(err, &s) && errors.As(err, &no) {
-		if cause := causeOfErrno(no); cause != nil {
+		if cause := diskError(no); cause != nil {
 			err = fmt.Errorf("%w (%w)", cause, err)
 		}
 	}
 	err = explain(err)
 	switch {
 	case errors.Is(err, ErrDiskFull):
-		d.become(orchestrator.DiskFull)
+		d.setState(orchestrator.DiskFull)
 	case errors.Is(err, ErrDisk):
-		d.become(orchestrator.DiskFailed)
+		d.setState(orchestrator.DiskFailed)
 	case errors.Is(err, ErrCorrupt):
-		d.become(orchestrator.DiskDamaged)
+		d.setState(orchestrator.DiskDamaged)
 	}
 	return err
 }
 
-// causeOfErrno says what an error of the kernel says of the disk, nil for nothing.
-func causeOfErrno(no syscall.Errno) error {
+// diskError returns the error that a kernel error stands for, or nil if it is not about the disk.
+func diskError(no syscall.Errno) error {
 	switch no {
 	case syscall.ENOSPC, syscall.EDQUOT:
 		return ErrDiskFull
@@ -97,11 +97,11 @@ func causeOfErrno(no syscall.Errno) error {
 	return nil
 }
 
-// Disk is the state of the disk, and a context that is done once that has changed.
-func (db *DB) Disk() (orchestrator.DiskState, context.Context) { return db.writer.disk.now() }
+// Disk returns the state of the disk, and a context that is done once the state has changed.
+func (db *DB) Disk() (orchestrator.DiskState, context.Context) { return db.writer.disk.current() }
 
-// RetryDisk looks whether the disk takes something, and brings to it what was committed and may not be there.
-// After that writes are taken again, unless the disk failed.
+// RetryDisk checks whether the disk accepts a write, and writes committed data that may be missing on it. Afterwards
+// the database accepts writes again, unless the disk failed.
 func (db *DB) RetryDisk(ctx context.Context) error {
 	return explain(db.writer.retryDisk(ctx, db.dir))
 }
@@ -115,13 +115,13 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 			return w.disk.record(err)
 		}
 	}
-	w.disk.become(orchestrator.DiskWorks)
-	return w.owned(ctx, w.commitShared) // its timer found the disk full
+	w.disk.setState(orchestrator.DiskWorks)
+	return w.withToken(ctx, w.commitShared) // its timer may have failed while the disk was full
 }
 
-// repeatFlush brings the log to the disk if a flush of it failed, and if it still holds what was written to it.
+// repeatFlush writes the log again if a flush failed and the log is still complete.
 func (w *writer) repeatFlush(ctx context.Context) error {
-	release, err := w.take(ctx)
+	release, err := w.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (w *writer) repeatFlush(ctx context.Context) error {
 		err = rewriteLog(w.path, w.disk.sync)
 	}
 	if errors.Is(err, errLogLost) {
-		w.disk.become(orchestrator.DiskFailed)
+		w.disk.setState(orchestrator.DiskFailed)
 	}
 	if err != nil {
 		return fmt.Errorf("write the log again: %w", err)
@@ -143,9 +143,9 @@ func (w *writer) repeatFlush(ctx context.Context) error {
 	return nil
 }
 
-// DiskTrouble says what keeps a file in a directory from coming to the disk, nil for nothing, also where the directory
-// is not there yet.
-func DiskTrouble(dir string) error {
+// CheckDisk returns the reason why a file in dir cannot be written to the disk, or nil. It returns nil if dir does
+// not exist.
+func CheckDisk(dir string) error {
 	d := newDisk(fdatasync)
 	err := d.probe(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,10 +154,10 @@ func DiskTrouble(dir string) error {
 	return d.record(err)
 }
 
-// probeSize is what has to fit on a disk that is not full: more than most transactions take.
+// probeSize is the size of a probe. It is larger than most transactions.
 const probeSize = 1 << 20
 
-// probe writes a file in a directory, brings it to the disk and removes it.
+// probe writes a file in a directory, flushes it and removes it.
 func (d *disk) probe(dir string) (err error) {
 	path := filepath.Join(dir, "disk.probe")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)

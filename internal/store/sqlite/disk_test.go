@@ -15,35 +15,36 @@ import (
 	"ductor/orchestrator"
 )
 
-func diskIs(t *testing.T, db *DB, want orchestrator.DiskState) context.Context {
+func wantDisk(t *testing.T, db *DB, want orchestrator.DiskState) context.Context {
 	t.Helper()
 	state, changed := db.Disk()
 	same(t, "the disk", state, want)
 	return changed
 }
 
-// TestADiskThatIsFullAtTheFlush: what was committed stands and comes to the disk later; nothing else is written.
+// TestADiskThatIsFullAtTheFlush tests that the committed transaction is flushed later and that other writes fail until
+// then.
 func TestADiskThatIsFullAtTheFlush(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "items.db")
 	var disk syncer
 	db := openAt(t, path, disk.options())
-	works := diskIs(t, db, orchestrator.DiskWorks)
+	works := wantDisk(t, db, orchestrator.DiskWorks)
 	disk.fail(syscall.ENOSPC)
 	must(t, put(ctx, db, "committed", nil))
 	<-works.Done()
-	full := diskIs(t, db, orchestrator.DiskFull)
+	full := wantDisk(t, db, orchestrator.DiskFull)
 	for what, err := range map[string]error{
 		"a write": put(ctx, db, "refused", nil), "a flush": db.Flush(),
 	} {
 		if !errors.Is(err, ErrDiskFull) {
-			t.Errorf("%s says %v", what, err)
+			t.Errorf("%s returned %v", what, err)
 		}
 	}
 	disk.work()
 	must(t, db.RetryDisk(ctx))
 	<-full.Done()
-	diskIs(t, db, orchestrator.DiskWorks)
+	wantDisk(t, db, orchestrator.DiskWorks)
 	must(t, db.Flush())
 	must(t, put(ctx, db, "later", nil))
 	same(t, "items", names(t, db), []string{"committed", "later"})
@@ -52,12 +53,12 @@ func TestADiskThatIsFullAtTheFlush(t *testing.T) {
 	}
 }
 
-// TestADiskThatIsFullWhileATransactionIsShared: what is shared is neither lost nor in the way of the retry.
+// TestADiskThatIsFullWhileATransactionIsShared tests that the shared writes survive and do not block the retry.
 func TestADiskThatIsFullWhileATransactionIsShared(t *testing.T) {
 	ctx := t.Context()
 	var disk syncer
 	db := openAt(t, filepath.Join(t.TempDir(), "items.db"), disk.options())
-	full := diskIs(t, db, orchestrator.DiskWorks)
+	full := wantDisk(t, db, orchestrator.DiskWorks)
 	flushing, shared := make(chan struct{}), make(chan struct{})
 	disk.do = func(*os.File) error {
 		close(flushing)
@@ -67,21 +68,21 @@ func TestADiskThatIsFullWhileATransactionIsShared(t *testing.T) {
 	put1 := make(chan error, 1)
 	go func() { put1 <- put(ctx, db, "committed", nil) }()
 	<-flushing
-	must(t, db.WriteSoon(ctx, item("shared")))
+	must(t, db.WriteShared(ctx, item("shared")))
 	close(shared)
 	must(t, <-put1)
 	<-full.Done()
 	disk.work()
 	must(t, db.RetryDisk(ctx))
-	diskIs(t, db, orchestrator.DiskWorks)
+	wantDisk(t, db, orchestrator.DiskWorks)
 	must(t, db.Flush())
 	same(t, "an open transaction", db.writer.shared.open.Load(), false)
 	same(t, "items", names(t, db), []string{"committed", "shared"})
 }
 
-// TestALogThatTheDiskLost: SQLite would copy it into the database. It is left to the next start, which reads what is good
-// of it.
-func TestALogThatTheDiskLost(t *testing.T) {
+// TestCloseKeepsALogWithLostData tests that Close does not let SQLite copy a log with lost data into the database. The
+// next start reads the intact part.
+func TestCloseKeepsALogWithLostData(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "items.db")
 	var disk syncer
@@ -101,13 +102,13 @@ func TestALogThatTheDiskLost(t *testing.T) {
 	must(t, err)
 	disk.work()
 	if err := db.RetryDisk(ctx); !errors.Is(err, errLogLost) {
-		t.Errorf("RetryDisk says %v", err)
+		t.Errorf("RetryDisk returned %v", err)
 	}
-	diskIs(t, db, orchestrator.DiskFailed)
+	wantDisk(t, db, orchestrator.DiskFailed)
 	if err := db.Close(); !errors.Is(err, ErrDisk) {
-		t.Errorf("Close says %v", err)
+		t.Errorf("Close returned %v", err)
 	}
-	copied := filepath.Join(t.TempDir(), "items.db") // as after the end of the process: no connection holds it
+	copied := filepath.Join(t.TempDir(), "items.db") // like after the end of the process: no connection uses the copy
 	for _, end := range []string{"", "-wal"} {
 		data, err := os.ReadFile(path + end)
 		must(t, err)
@@ -117,9 +118,9 @@ func TestALogThatTheDiskLost(t *testing.T) {
 	_ = db.release() // Close left them to the end of the process
 }
 
-// TestADiskWithoutRoom uses a disk that is full: what does not fit is refused whole, and everything works again when
-// there is room.
-func TestADiskWithoutRoom(t *testing.T) {
+// TestFullDisk fills a real disk. A write that does not fit has no effect, and everything works again once the
+// disk has space.
+func TestFullDisk(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	if err := unix.Mount("none", dir, "tmpfs", 0, "size=4m"); err != nil {
 		t.Skip("no tmpfs can be mounted: ", err)
@@ -133,12 +134,12 @@ func TestADiskWithoutRoom(t *testing.T) {
 	}
 	large := make([]byte, 1<<20)
 	if err := put(ctx, db, "large", large); !errors.Is(err, ErrDiskFull) {
-		t.Errorf("a write says %v", err)
+		t.Errorf("a write returned %v", err)
 	}
-	diskIs(t, db, orchestrator.DiskFull)
-	for what, err := range map[string]error{"a retry": db.RetryDisk(ctx), "a probe": DiskTrouble(dir)} {
+	wantDisk(t, db, orchestrator.DiskFull)
+	for what, err := range map[string]error{"a retry": db.RetryDisk(ctx), "a probe": CheckDisk(dir)} {
 		if !errors.Is(err, ErrDiskFull) {
-			t.Errorf("%s says %v", what, err)
+			t.Errorf("%s returned %v", what, err)
 		}
 	}
 	must(t, os.Remove(ballast))
@@ -148,8 +149,8 @@ func TestADiskWithoutRoom(t *testing.T) {
 	same(t, "items", names(t, db), []string{"large", "small"})
 }
 
-// What a failed flush was to bring to the disk may be gone, though the kernel says nothing of it next time.
-func TestADiskThatFailedIsNotTrustedAgain(t *testing.T) {
+// Data of a failed flush may be lost although the kernel reports no error for the next flush.
+func TestNoWriteAfterAFailedFlush(t *testing.T) {
 	ctx := t.Context()
 	var disk syncer
 	db, err := Open(ctx, filepath.Join(t.TempDir(), "items.db"), items, disk.options())
@@ -157,15 +158,15 @@ func TestADiskThatFailedIsNotTrustedAgain(t *testing.T) {
 	disk.fail(syscall.EIO)
 	for _, name := range []string{"a", "b"} {
 		if err := put(ctx, db, name, nil); !errors.Is(err, ErrDisk) {
-			t.Errorf("the disk failed, and a write says %v", err)
+			t.Errorf("the disk failed, but a write returned %v", err)
 		}
 		disk.work()
 	}
 	if err := db.RetryDisk(ctx); !errors.Is(err, ErrDisk) {
-		t.Errorf("RetryDisk says %v", err)
+		t.Errorf("RetryDisk returned %v", err)
 	}
 	if err := db.Close(); !errors.Is(err, ErrDisk) {
-		t.Errorf("Close says %v", err)
+		t.Errorf("Close returned %v", err)
 	}
 	_ = db.release() // Close left them to the end of the process
 }
@@ -174,7 +175,7 @@ func TestManyWritesShareAFlush(t *testing.T) {
 	var disk syncer
 	db := openAt(t, filepath.Join(t.TempDir(), "items.db"), disk.options())
 	var running, together sync.WaitGroup
-	// The first flush takes as long as the others need to commit.
+	// The first flush lasts until the others have committed.
 	const writers = 40
 	together.Add(writers)
 	first, n := true, 0

@@ -9,13 +9,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// What can be wrong with the database as a whole; match with errors.Is. Each text says what to do.
+// Errors of the whole database. Match them with errors.Is. Each text tells the user how to fix it.
 var (
 	ErrCorrupt  = orchestrator.ErrDamaged
 	ErrForeign  = errors.New("the file is not a ductor database")
 	ErrNewer    = errors.New("the database was written by a newer version of ductor")
 	ErrOlder    = errors.New("the database is of an older version; the next start of ductor brings it up to date")
-	ErrReadOnly = errors.New("the database cannot be written: check the owner and the permissions of it and of its directory")
+	ErrReadOnly = errors.New("the database cannot be written: " +
+		"check the owner and the permissions of it and of its directory")
 	ErrDiskFull = orchestrator.ErrDiskFull
 	ErrBusy     = errors.New("another process holds the database: is a second ductor running?")
 	ErrDisk     = orchestrator.ErrDiskFailed
@@ -23,13 +24,14 @@ var (
 
 var (
 	errClosed   = errors.New("the database is closed")
-	errReadOnly = errors.New("the database was opened to be read")
+	errReadOnly = errors.New("the database is read-only")
 )
 
-// restoreAdvice ends every sentence about a damaged file: ductor overwrites nothing of it.
-const restoreAdvice = "The next start of ductor moves it aside and continues with a copy of it, or with the newest backup"
+// restoreAdvice ends every error text about a damaged file.
+const restoreAdvice = "The next start of ductor moves it aside and continues with a copy of it, " +
+	"or with the newest backup"
 
-// explain says what is wrong with the database where SQLite's own word does not.
+// explain adds one of the errors above if an error of SQLite has such a cause.
 func explain(err error) error {
 	if cause := causeOf(err); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w (%w)", cause, err)
@@ -42,8 +44,8 @@ func causeOf(err error) error {
 	if !errors.As(err, &e) || errors.Is(err, ErrCorrupt) {
 		return nil
 	}
-	if cause := causeOfErrno(e.SystemErrno); cause != nil && e.Code == sqlite3.ErrCantOpen {
-		return cause // it could not make the log
+	if cause := diskError(e.SystemErrno); cause != nil && e.Code == sqlite3.ErrCantOpen {
+		return cause // it could not create the log
 	}
 	switch e.Code {
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
@@ -55,7 +57,7 @@ func causeOf(err error) error {
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
 		return ErrBusy
 	case sqlite3.ErrIoErr:
-		if cause := causeOfErrno(e.SystemErrno); cause != nil {
+		if cause := diskError(e.SystemErrno); cause != nil {
 			return cause
 		}
 		return ErrDisk
@@ -63,7 +65,7 @@ func causeOf(err error) error {
 	return nil
 }
 
-// IsForeignKey says whether a statement failed because it named a row of another table that is not there.
+// IsForeignKey reports whether a statement failed because it refers to a missing row of another table.
 func IsForeignKey(err error) bool {
 	var e sqlite3.Error
 	return errors.As(err, &e) && e.ExtendedCode == sqlite3.ErrConstraintForeignKey

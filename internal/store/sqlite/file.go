@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	fileMode = 0o600 // the file holds prompts and answers: only its user may read it
+	fileMode = 0o600 // the file has prompts and answers
 	dirMode  = 0o700
 )
 
 // sqliteMagic begins every SQLite file.
 const sqliteMagic = "SQLite format 3\x00"
 
-// prepareFile makes sure that there is a private file at path which SQLite may open: a new one, or one that
-// begins as a database does.
+// prepareFile prepares a private file at path for SQLite. It creates a missing one, and returns an error for a file
+// that does not begin like a database.
 func prepareFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -32,7 +32,7 @@ func prepareFile(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w: it is no regular file", ErrForeign)
+		return fmt.Errorf("%w: it is not a regular file", ErrForeign)
 	}
 	if err := checkHeader(path, info.Size()); err != nil {
 		return err
@@ -48,7 +48,7 @@ func createFile(path string) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
-		return fmt.Errorf("make its directory: %w", err)
+		return fmt.Errorf("create its directory: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, fileMode)
 	if errors.Is(err, fs.ErrPermission) {
@@ -63,46 +63,47 @@ func createFile(path string) error {
 // fileID identifies a file under whatever path.
 type fileID struct{ dev, ino uint64 }
 
-func idOf(info fs.FileInfo) fileID {
+func newFileID(info fs.FileInfo) fileID {
 	stat, _ := info.Sys().(*syscall.Stat_t)
 	return fileID{stat.Dev, stat.Ino}
 }
 
-// held counts the open databases of this process by their files. A process that closes any descriptor of a file loses all of its
-// POSIX locks on that file. The next process that closes the database would believe that nobody uses it and delete the log. So
-// nothing but SQLite opens a file that is held; see readBeside.
-var held = struct {
+// openFiles counts the open databases of this process by their files. When a process closes any descriptor of a file,
+// it loses all its POSIX locks on that file. The next process that closes the database would believe that no other
+// process uses it, and delete the log. So only SQLite may open these files; see readUnlessOpen.
+var openFiles = struct {
 	mu    sync.Mutex
 	files map[fileID]int
 }{files: map[fileID]int{}}
 
-// hold marks the file at path as in use. The caller calls release after SQLite closed the file.
-func hold(path string) (release func(), err error) {
+// markOpen adds the file at path to openFiles. The caller calls release after SQLite closed the file.
+func markOpen(path string) (release func(), err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	id := idOf(info)
+	id := newFileID(info)
 	count := func(by int) {
-		held.mu.Lock()
-		defer held.mu.Unlock()
-		if held.files[id] += by; held.files[id] == 0 {
-			delete(held.files, id)
+		openFiles.mu.Lock()
+		defer openFiles.mu.Unlock()
+		if openFiles.files[id] += by; openFiles.files[id] == 0 {
+			delete(openFiles.files, id)
 		}
 	}
 	count(1)
 	return func() { count(-1) }, nil
 }
 
-// readBeside calls f, which may open and close the files of the database at path, unless this process holds it.
-func readBeside(path string, f func() error) error {
+// readUnlessOpen calls f, which may open and close the files of the database at path. It does nothing if this process
+// has the database open.
+func readUnlessOpen(path string, f func() error) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	held.mu.Lock()
-	defer held.mu.Unlock()
-	if held.files[idOf(info)] > 0 {
+	openFiles.mu.Lock()
+	defer openFiles.mu.Unlock()
+	if openFiles.files[newFileID(info)] > 0 {
 		return nil
 	}
 	return f()
@@ -110,12 +111,12 @@ func readBeside(path string, f func() error) error {
 
 // checkHeader returns an error if the file does not begin as a database does.
 func checkHeader(path string, size int64) error {
-	return readBeside(path, func() error { return checkUnheld(path, size) })
+	return readUnlessOpen(path, func() error { return checkStart(path, size) })
 }
 
-func checkUnheld(path string, size int64) error {
+func checkStart(path string, size int64) error {
 	if size == 0 {
-		// Made by an Open that was killed before SQLite wrote to it, unless a log beside it holds changes.
+		// An Open that was killed before SQLite wrote leaves an empty file without a log.
 		return checkNoLog(path)
 	}
 	f, err := os.Open(path)
@@ -133,17 +134,20 @@ func checkUnheld(path string, size int64) error {
 	if bytes.Equal(head, []byte(sqliteMagic)) {
 		return nil
 	}
-	if _, err := os.Stat(path + "-journal"); err != nil { // by which SQLite takes back what a first start began
+	// with a journal, SQLite rolls back an interrupted first start
+	if _, err := os.Stat(path + "-journal"); err != nil {
 		return fmt.Errorf("%w: it does not begin as a database does. %s", ErrCorrupt, restoreAdvice)
 	}
 	return nil
 }
 
-// checkNoLog refuses an empty or missing database beside a log with changes of it: SQLite would delete the log.
+// checkNoLog returns an error if a log with changes lies beside an empty or missing database: SQLite would delete the
+// log.
 func checkNoLog(path string) error {
 	info, err := os.Stat(path + "-wal")
-	if err == nil && info.Size() > walHeader { // the header alone is left if the first start ends early
-		return fmt.Errorf("%w: the file is gone or empty, but %s-wal still holds changes of it. %s", ErrCorrupt, path, restoreAdvice)
+	if err == nil && info.Size() > walHeader { // an interrupted first start may leave the header
+		return fmt.Errorf("%w: the file is gone or empty, but %s-wal still holds changes of it. %s", ErrCorrupt, path,
+			restoreAdvice)
 	}
 	if _, err := os.Stat(path + openSuffix); err == nil {
 		return fmt.Errorf("%w: the file is gone or empty, and so is its log. %s", ErrCorrupt, restoreAdvice)

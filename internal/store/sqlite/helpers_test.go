@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// items is the schema of the tests: named contents.
+// items is the schema of the tests: contents with names.
 var items = Schema{
 	ApplicationID: 0x74657374,
 	Migrations: fstest.MapFS{
@@ -48,7 +48,7 @@ func put(ctx context.Context, db *DB, name string, content []byte) error {
 	})
 }
 
-// names lists the items.
+// names lists the names of the items.
 func names(t testing.TB, db *DB) []string {
 	t.Helper()
 	all, err := Many(t.Context(), db, Value[string], `SELECT name FROM items ORDER BY name`)
@@ -56,7 +56,7 @@ func names(t testing.TB, db *DB) []string {
 	return all
 }
 
-// must fails the test on the error of a step that has to work.
+// must fails the test if a step fails that has to work.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -71,7 +71,7 @@ func same(t testing.TB, what string, got, want any) {
 	}
 }
 
-// syncer stands between a log and its disk.
+// syncer replaces fdatasync.
 type syncer struct{ do func(*os.File) error }
 
 func (s *syncer) options() Options {

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestALookLeavesTheLogToItsOwner: a process that looks at its own database gives up no lock. Without its lock on the file, another
-// process that closes the database deletes the log. Without its lock on the index, another one that opens it cuts the index off, of
-// which this process dies by SIGBUS.
-func TestALookLeavesTheLogToItsOwner(t *testing.T) {
+// TestInspectingAnOpenDatabaseKeepsItsLocks tests that a process that inspects its own open database does not lose its
+// locks. Without its lock on the file, another process that closes the database deletes the log. Without its lock on
+// the index, another process that opens the database truncates the index, and this process dies by SIGBUS.
+func TestInspectingAnOpenDatabaseKeepsItsLocks(t *testing.T) {
 	looks := map[string]func(t *testing.T, db *DB, path string, disk *syncer){
 		"a reader": func(t *testing.T, _ *DB, path string, _ *syncer) {
 			looking, err := OpenReadOnly(t.Context(), path, items, Options{})
@@ -50,7 +50,7 @@ func TestALookLeavesTheLogToItsOwner(t *testing.T) {
 			look(t, db, path, &disk)
 			for _, file := range []string{path, path + "-shm"} {
 				if !isLocked(t, file) {
-					t.Errorf("nobody has a lock on %s", file)
+					t.Errorf("no process has a lock on %s", file)
 				}
 			}
 		})

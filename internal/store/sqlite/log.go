@@ -10,41 +10,42 @@ import (
 	"time"
 )
 
-// walLog brings the write-ahead log to the disk. SQLite appends to it at every commit and leaves the rest
-// to us: a commit need not keep the next one waiting, and one flush serves all that wait for it.
+// walLog flushes the write-ahead log. SQLite appends to the log at every commit but does not flush it. So a commit need
+// not delay the next one, and one flush serves all callers that wait.
 type walLog struct {
-	committed atomic.Int64 // transactions in the log
+	committed atomic.Int64 // number of transactions in the log
 	path      string
-	disk      *disk // what a failed flush was to bring there may be lost, and no later flush brings it back
+	disk      *disk // records a failed flush: its data may be lost, and a later flush does not save it
 
-	token   chan struct{} // of who flushes; no mutex, so that a test's clock goes on while others wait for a slow disk
-	flushed int64         // of those in the log, how many are on the disk
-	file    *os.File
-	named   bool     // the name of the log is on the disk
-	index   *os.File // nil until check opens it; it stays open as long as SQLite uses it, see held
-	marker  *os.File // locked; nil before the first flush, or if another process has it
+	// held during a flush. It is not a mutex, so that the fake clock of synctest advances while goroutines wait for it.
+	token      chan struct{}
+	flushed    int64 // how many of them are on the disk
+	file       *os.File
+	nameSynced bool     // the log's directory entry is on the disk
+	index      *os.File // nil until check opens it; it stays open while SQLite uses it, see openFiles
+	marker     *os.File // locked; nil before the first flush, or if another process locked it
 
-	later *time.Timer // flushes what nothing else flushed; of who has the token of the writer
+	lazyFlush *time.Timer // flushes lazy transactions; owned by the holder of the writer's token
 }
 
-// newWALLog makes the log of the database at path. Close it.
+// newWALLog creates the log of the database at path. The caller closes it.
 func newWALLog(path string, d *disk) *walLog {
 	return &walLog{path: path + "-wal", disk: d, token: make(chan struct{}, 1)}
 }
 
-// take waits for the token. release gives it back.
-func (l *walLog) take() (release func()) {
+// acquire waits for the token. The caller calls release to return it.
+func (l *walLog) acquire() (release func()) {
 	l.token <- struct{}{}
 	return func() { <-l.token }
 }
 
-// flush returns when the first n transactions are on the disk.
+// flush returns once the first n transactions are on the disk.
 func (l *walLog) flush(n int64) error {
-	defer l.take()()
+	defer l.acquire()()
 	if l.flushed >= n {
-		return nil // the flush before this one brought them along
+		return nil // an earlier flush included them
 	}
-	if err := l.disk.refusal(); err != nil {
+	if err := l.disk.writeError(); err != nil {
 		return err
 	}
 	all := l.committed.Load()
@@ -56,18 +57,18 @@ func (l *walLog) flush(n int64) error {
 }
 
 func (l *walLog) isFlushed(n int64) bool {
-	defer l.take()()
+	defer l.acquire()()
 	return l.flushed >= n
 }
 
-// setFlushed says that the first n transactions came to the disk in another way.
+// setFlushed records that the first n transactions are on the disk.
 func (l *walLog) setFlushed(n int64) {
-	defer l.take()()
+	defer l.acquire()()
 	l.flushed = max(l.flushed, n)
 }
 
-// syncFile brings the log to the disk. The first call brings its name there too: until then a power failure may leave no log at all.
-// The caller holds the token.
+// syncFile flushes the log. The first call also flushes its directory entry: before that, a power failure may remove
+// the whole log. The caller holds the token.
 func (l *walLog) syncFile() error {
 	if l.file == nil {
 		f, err := os.Open(l.path)
@@ -76,13 +77,13 @@ func (l *walLog) syncFile() error {
 		}
 		l.file = f
 	}
-	if err := l.disk.sync(l.file); err != nil || l.named {
+	if err := l.disk.sync(l.file); err != nil || l.nameSynced {
 		return err
 	}
 	if err := l.syncName(); err != nil {
 		return err
 	}
-	l.named = true
+	l.nameSynced = true
 	l.mark()
 	return nil
 }
@@ -94,37 +95,38 @@ func (l *walLog) syncName() error {
 	}
 	defer dir.Close()
 	err = l.disk.sync(dir)
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) { // a file system that does not sync directories
+	// The file system does not support flushing directories.
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
 		return nil
 	}
 	return err
 }
 
-// openSuffix ends the name of a file that is there while the log holds what is not in the database. In it is which start of
-// the machine that was.
+// openSuffix ends the name of the mark, a file that exists while the log has changes that are not in the database. The
+// mark contains the machine's boot ID.
 const openSuffix = "-open"
 
-// Endings are what the names of the files of a database have behind its own.
-func Endings() []string { return []string{"", "-journal", "-wal", "-shm", openSuffix} }
+// FileSuffixes lists the suffixes of the files of a database.
+func FileSuffixes() []string { return []string{"", "-journal", "-wal", "-shm", openSuffix} }
 
 func (l *walLog) markPath() string { return strings.TrimSuffix(l.path, "-wal") + openSuffix }
 
-// mark notes that the log is needed. Without the mark a start takes a missing log for one that was folded. Of several processes
-// one holds it.
+// mark creates the mark and locks it. Without it, the next start would assume that a missing log had been copied into
+// the database. Only one process holds the mark.
 func (l *walLog) mark() {
-	if l.marker = lockMark(l.markPath(), os.O_RDWR|os.O_CREATE, syscall.LOCK_EX); l.marker != nil {
+	if l.marker = openMark(l.markPath(), os.O_RDWR|os.O_CREATE, syscall.LOCK_EX); l.marker != nil {
 		_ = l.marker.Truncate(0)
 		_, _ = l.marker.WriteString(bootID())
 	}
 }
 
-// unmark removes the mark of this process, or of one that is gone.
+// unmark removes the mark if this process holds it, or no process does.
 func (l *walLog) unmark() {
 	if l == nil {
 		return
 	}
 	if l.marker == nil {
-		l.marker = lockMark(l.markPath(), os.O_RDWR, syscall.LOCK_EX)
+		l.marker = openMark(l.markPath(), os.O_RDWR, syscall.LOCK_EX)
 	}
 	if l.marker != nil {
 		_ = os.Remove(l.marker.Name())
@@ -133,8 +135,8 @@ func (l *walLog) unmark() {
 	}
 }
 
-// lockMark opens a mark that no process holds; nil if one does, or there is none.
-func lockMark(path string, flags, how int) *os.File {
+// openMark opens and locks the mark. It returns nil if there is none or another process holds it.
+func openMark(path string, flags, how int) *os.File {
 	f, err := os.OpenFile(path, flags, fileMode)
 	if err != nil || syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) != nil {
 		_ = f.Close()
@@ -143,13 +145,13 @@ func lockMark(path string, flags, how int) *os.File {
 	return f
 }
 
-// bootID names this start of the machine; empty where the kernel does not say.
+// bootID returns the ID of the machine's current boot, or "" if the kernel does not provide it.
 func bootID() string {
 	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id))
 }
 
-// SyncDir brings the names in a directory to the disk.
+// SyncDir flushes the entries of a directory.
 func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -166,9 +168,9 @@ func fdatasync(f *os.File) error {
 	}
 }
 
-// check returns errLogLost if the log does not hold what its index says it does. The caller holds the writer's token.
+// check returns errLogLost if the log lacks data that its index lists. The caller holds the writer's token.
 func (l *walLog) check() (err error) {
-	defer l.take()()
+	defer l.acquire()()
 	if l.index == nil {
 		if l.index, err = os.Open(strings.TrimSuffix(l.path, "-wal") + "-shm"); err != nil {
 			return err
@@ -179,7 +181,7 @@ func (l *walLog) check() (err error) {
 
 // close closes the files after SQLite closed them. Later flushes do nothing.
 func (l *walLog) close() error {
-	defer l.take()()
+	defer l.acquire()()
 	var errs []error
 	for _, f := range []*os.File{l.file, l.index} {
 		if f != nil {
@@ -190,8 +192,8 @@ func (l *walLog) close() error {
 	return errors.Join(errs...)
 }
 
-// Size is how many bytes the database and its log take, and how many transactions were committed since it was opened; 0 where the
-// file system cannot have a log.
+// Size returns the bytes of the database and its log, and the number of transactions since it was opened. That number
+// is 0 if the file system does not support a log.
 func (db *DB) Size() (bytes, commits int64) {
 	if db.writer == nil {
 		return 0, 0

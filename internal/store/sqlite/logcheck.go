@@ -12,31 +12,31 @@ import (
 	"syscall"
 )
 
-// Where things are in the log and in its index; see https://sqlite.org/walformat.html. Integers of the index are in
-// the machine's own order.
+// Offsets in the log and in its index; see https://sqlite.org/walformat.html. Integers in the index have the machine's
+// byte order.
 const (
 	walHeader      = 32
 	walFrameHeader = 24
-	walSummed      = 8       // bytes of a frame's header that are part of its checksum
-	shmVersion     = 3007000 // at the begin of the index
+	walSummed      = 8       // bytes of a frame's header that its checksum covers
+	shmVersion     = 3007000 // at the start of the index
 	shmPageSize    = 14
 	shmFrames      = 16
 	shmChecksum    = 24
 	shmHeader      = 48
 )
 
-// errLogLost is a log that does not hold any more what was committed to it.
-var errLogLost = errors.New("the log of the database does not hold what was written to it")
+// errLogLost means that the log lacks transactions that were committed to it.
+var errLogLost = errors.New("the log of the database lacks data that was written to it")
 
-// ErrLogLost is an ErrCorrupt where the database itself may be well, but is older than what was written last.
+// ErrLogLost is ErrCorrupt for a database that may be intact but lacks the last writes.
 var ErrLogLost = fmt.Errorf("%w: %w", ErrCorrupt, errLogLost)
 
-// checkLeft says whether a process that did not close the database left a log that is whole. SQLite takes a log that is gone
-// for one that was folded, and drops what comes after a damaged frame.
-func checkLeft(path string) error {
-	marker := lockMark(path+openSuffix, os.O_RDONLY, syscall.LOCK_SH)
+// checkLeftLog checks the log of a process that did not close the database. SQLite would accept a lost log: it assumes
+// that a missing log was copied into the database, and drops everything after a damaged frame.
+func checkLeftLog(path string) error {
+	marker := openMark(path+openSuffix, os.O_RDONLY, syscall.LOCK_SH)
 	if marker == nil {
-		return nil // it was closed, or is in use
+		return nil // the database was closed, or is in use
 	}
 	defer marker.Close()
 	boot, err := io.ReadAll(marker)
@@ -47,12 +47,12 @@ func checkLeft(path string) error {
 		return ErrLogLost
 	}
 	if len(boot) == 0 || string(boot) != bootID() {
-		return nil // the machine went down, and what was not flushed with it
+		return nil // the machine restarted, so the log may lack unflushed writes
 	}
-	return readBeside(path, func() error {
+	return readUnlessOpen(path, func() error {
 		shm, err := os.Open(path + "-shm")
 		if err != nil {
-			return nil // SQLite makes it anew
+			return nil // SQLite creates it again
 		}
 		defer shm.Close()
 		if errors.Is(checkLog(shm, path+"-wal"), errLogLost) {
@@ -62,8 +62,8 @@ func checkLeft(path string) error {
 	})
 }
 
-// rewriteLog writes the log of the database at path again as it is, and brings it to the disk: a sync alone does not bring there
-// what another sync failed to. Nobody may write to the log meanwhile.
+// rewriteLog overwrites the log of the database at path with its own content and flushes it. After a failed flush,
+// another flush alone would not write the data. No other process may write to the log meanwhile.
 func rewriteLog(path string, sync func(*os.File) error) error {
 	f, err := os.OpenFile(path+"-wal", os.O_RDWR, 0)
 	if err != nil {
@@ -85,8 +85,8 @@ func rewriteLog(path string, sync func(*os.File) error) error {
 	return sync(f)
 }
 
-// checkLog returns errLogLost if the log at path does not hold what its index says it does. SQLite verifies checksums only as it
-// opens a log: what a disk lost later it would copy into the database.
+// checkLog returns errLogLost if the log at path lacks data that its index lists. SQLite verifies checksums only when
+// it opens a log. It would copy data that the disk lost later into the database.
 func checkLog(shm io.ReaderAt, path string) error {
 	index, err := readIndex(shm)
 	if err != nil || index.frames == 0 {
@@ -119,14 +119,14 @@ func checkLog(shm io.ReaderAt, path string) error {
 	return nil
 }
 
-// walIndex is what the index says of the log.
+// walIndex is the content of the log's index.
 type walIndex struct {
 	frames, pageSize int
-	sum              walSum // of the last frame
+	sum              walSum // checksum of the last frame
 }
 
 func readIndex(shm io.ReaderAt) (i walIndex, err error) {
-	head := make([]byte, 2*shmHeader) // it is there twice
+	head := make([]byte, 2*shmHeader) // the index has two copies of its header
 	if _, err := shm.ReadAt(head, 0); err != nil {
 		return i, err
 	}
@@ -135,17 +135,17 @@ func readIndex(shm io.ReaderAt) (i walIndex, err error) {
 		order = binary.BigEndian
 	}
 	if !bytes.Equal(head[:shmHeader], head[shmHeader:]) || order.Uint32(head) != shmVersion {
-		return i, nil // the process died as it wrote this; SQLite makes it anew
+		return i, nil // the process died while it wrote the header; SQLite creates it again
 	}
 	i.frames, i.pageSize = int(order.Uint32(head[shmFrames:])), int(order.Uint16(head[shmPageSize:]))
 	if i.pageSize == 1 {
-		i.pageSize = 1 << 16 // which does not fit
+		i.pageSize = 1 << 16 // which does not fit into 16 bits
 	}
 	i.sum = walSum{order.Uint32(head[shmChecksum:]), order.Uint32(head[shmChecksum+4:])}
 	return i, nil
 }
 
-// walSum is a checksum under way.
+// walSum is the running checksum of a log.
 type walSum [2]uint32
 
 func (s walSum) add(order binary.ByteOrder, data []byte) walSum {

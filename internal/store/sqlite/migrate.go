@@ -20,7 +20,7 @@ type step struct {
 	sql  string
 }
 
-// steps lists the migrations in order. Their names begin with their numbers: 0001, 0002 and so on.
+// steps lists the migrations in order. Their names start with their numbers: 0001, 0002 and so on.
 func (s Schema) steps() ([]step, error) {
 	names, err := fs.Glob(s.Migrations, "*.sql")
 	if err != nil {
@@ -42,8 +42,8 @@ func (s Schema) steps() ([]step, error) {
 	return steps, nil
 }
 
-// migrate runs the steps that the database has not seen, each in a transaction with its number. Its version
-// is read inside that transaction, so two processes that start at once do not both run a step.
+// migrate runs the missing steps, each in a transaction that also stores the step's number. It reads the version inside
+// that transaction, so that two processes that start at once do not run a step twice.
 func (s Schema) migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
 	for {
 		done, err := s.migrateOne(ctx, conn, steps)
@@ -68,7 +68,7 @@ func (s Schema) migrateOne(ctx context.Context, conn *sql.Conn, steps []step) (d
 	}
 	switch {
 	case version > len(steps):
-		return false, newer(version, len(steps))
+		return false, newerError(version, len(steps))
 	case version == len(steps):
 		return true, nil
 	}
@@ -84,23 +84,24 @@ func (s Schema) migrateOne(ctx context.Context, conn *sql.Conn, steps []step) (d
 	return false, err
 }
 
-func newer(version, known int) error {
-	return fmt.Errorf("%w: it has version %d, and this program knows up to %d. Install the newer version again, or put back the copy of the database from before it (its name ends in %s)",
+func newerError(version, known int) error {
+	return fmt.Errorf("%w: it has version %d, and this program knows up to %d. Install the newer version again, "+
+		"or put back the copy of the database from before it (its name ends in %s)",
 		ErrNewer, version, known, backupSuffix)
 }
 
-// checkOwner refuses a database that another program filled.
+// checkOwner returns ErrForeign if another program filled the database.
 func (s Schema) checkOwner(ctx context.Context, conn *sql.Conn) error {
 	id, err := pragma(ctx, conn, "application_id")
 	if err != nil {
-		return damaged(err)
+		return damagedError(err)
 	}
 	if id == s.ApplicationID {
 		return nil
 	}
 	var tables int
 	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
-		return damaged(err)
+		return damagedError(err)
 	}
 	if id != 0 || tables > 0 {
 		return fmt.Errorf("%w: name another file, or move this one away", ErrForeign)
@@ -108,21 +109,22 @@ func (s Schema) checkOwner(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// checkPages reads the whole file once, so that damage shows at the start and not in the middle of a turn. A quick check would not
-// compare indexes with their tables.
+// checkPages reads the whole file, so that ductor finds damage at the start and not during a turn. PRAGMA quick_check
+// would not compare indexes with their tables.
 func checkPages(ctx context.Context, conn *sql.Conn) error {
 	var word string
 	if err := conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&word); err != nil {
-		return damaged(err)
+		return damagedError(err)
 	}
 	if word != "ok" {
-		return badPages(word)
+		return integrityError(word)
 	}
 	return nil
 }
 
-// badPages is the error for what a check found: a damaged database, or a disk that cannot be read.
-func badPages(finding string) error {
+// integrityError returns the error for a finding of an integrity check: a damaged database, or a disk that cannot be
+// read.
+func integrityError(finding string) error {
 	words := strings.Join(strings.Fields(finding), " ")
 	if strings.Contains(words, fmt.Sprint("error code=", int(sqlite3.ErrIoErrRead))) {
 		return fmt.Errorf("%w: %s", ErrDisk, words)
@@ -130,9 +132,9 @@ func badPages(finding string) error {
 	return fmt.Errorf("%w: %s. %s", ErrCorrupt, words, restoreAdvice)
 }
 
-// damaged adds what to do to an error that means a damaged file. A first look at a file that fails without another cause means that it
-// has no schema which SQLite can read.
-func damaged(err error) error {
+// damagedError adds advice to an error that means a damaged file. The first query of a file fails with SQLITE_ERROR,
+// without another cause, if SQLite cannot read its schema.
+func damagedError(err error) error {
 	var e sqlite3.Error
 	if causeOf(err) != ErrCorrupt && (!errors.As(err, &e) || e.Code != sqlite3.ErrError) {
 		return err

@@ -38,50 +38,52 @@ func TestOpenKeepsEverythingPrivate(t *testing.T) {
 	}
 }
 
-// TestOpenRefuses holds that Open leaves a file alone which it cannot use. damage changes a healthy database
-// of 50 items.
+// unusableFiles are ways in which a file is not a usable database. damage changes a healthy database of 50 items.
+var unusableFiles = map[string]struct {
+	damage func(t *testing.T, path string)
+	want   error
+	text   string
+}{
+	"a newer version":   {run(`PRAGMA user_version = 1000`), ErrNewer, "has version 1000"},
+	"another program's": {run(`PRAGMA application_id = 5`), ErrForeign, "another file"},
+	"no database": {func(t *testing.T, path string) {
+		must(t, os.WriteFile(path, []byte("my notes, not yours"), fileMode))
+	}, ErrCorrupt, "moves it aside"},
+	"a short one": {func(t *testing.T, path string) {
+		must(t, os.WriteFile(path, []byte("SQL"), fileMode))
+	}, ErrCorrupt, "moves it aside"},
+	"a header and nothing else": {func(t *testing.T, path string) {
+		must(t, os.WriteFile(path, []byte(sqliteMagic+strings.Repeat("?", 4080)), fileMode))
+	}, ErrCorrupt, "moves it aside"},
+	"a truncated one": {func(t *testing.T, path string) {
+		info, err := os.Stat(path)
+		must(t, err)
+		must(t, os.Truncate(path, info.Size()/4096/2*4096))
+	}, ErrCorrupt, "moves it aside"},
+	"a page of garbage": {func(t *testing.T, path string) {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		must(t, err)
+		info, err := f.Stat()
+		must(t, err)
+		_, err = f.WriteAt(bytes.Repeat([]byte{0xA5}, 4096), info.Size()/4096/2*4096)
+		must(t, errors.Join(err, f.Close()))
+	}, ErrCorrupt, "moves it aside"},
+	"a directory": {func(t *testing.T, path string) {
+		must(t, os.Remove(path))
+		must(t, os.Mkdir(path, dirMode))
+	}, ErrForeign, "not a regular file"},
+	"a log without its file": {func(t *testing.T, path string) {
+		must(t, os.Rename(path, path+"-wal"))
+	}, ErrCorrupt, "-wal still holds changes"},
+	"a log beside an empty file": {func(t *testing.T, path string) {
+		must(t, os.WriteFile(path+"-wal", bytes.Repeat([]byte("changes"), 10), fileMode))
+		must(t, os.Truncate(path, 0))
+	}, ErrCorrupt, "-wal still holds changes"},
+}
+
+// TestOpenRefuses also tests that Open does not change such a file.
 func TestOpenRefuses(t *testing.T) {
-	for name, c := range map[string]struct {
-		damage func(t *testing.T, path string)
-		want   error
-		says   string
-	}{
-		"a newer version":   {run(`PRAGMA user_version = 1000`), ErrNewer, "has version 1000"},
-		"another program's": {run(`PRAGMA application_id = 5`), ErrForeign, "another file"},
-		"no database": {func(t *testing.T, path string) {
-			must(t, os.WriteFile(path, []byte("my notes, not yours"), fileMode))
-		}, ErrCorrupt, "moves it aside"},
-		"a short one": {func(t *testing.T, path string) {
-			must(t, os.WriteFile(path, []byte("SQL"), fileMode))
-		}, ErrCorrupt, "moves it aside"},
-		"a header and nothing else": {func(t *testing.T, path string) {
-			must(t, os.WriteFile(path, []byte(sqliteMagic+strings.Repeat("?", 4080)), fileMode))
-		}, ErrCorrupt, "moves it aside"},
-		"a truncated one": {func(t *testing.T, path string) {
-			info, err := os.Stat(path)
-			must(t, err)
-			must(t, os.Truncate(path, info.Size()/4096/2*4096))
-		}, ErrCorrupt, "moves it aside"},
-		"a page of garbage": {func(t *testing.T, path string) {
-			f, err := os.OpenFile(path, os.O_RDWR, 0)
-			must(t, err)
-			info, err := f.Stat()
-			must(t, err)
-			_, err = f.WriteAt(bytes.Repeat([]byte{0xA5}, 4096), info.Size()/4096/2*4096)
-			must(t, errors.Join(err, f.Close()))
-		}, ErrCorrupt, "moves it aside"},
-		"a directory": {func(t *testing.T, path string) {
-			must(t, os.Remove(path))
-			must(t, os.Mkdir(path, dirMode))
-		}, ErrForeign, "no regular file"},
-		"a log without its file": {func(t *testing.T, path string) {
-			must(t, os.Rename(path, path+"-wal"))
-		}, ErrCorrupt, "-wal still holds changes"},
-		"a log beside an empty file": {func(t *testing.T, path string) {
-			must(t, os.WriteFile(path+"-wal", bytes.Repeat([]byte("changes"), 10), fileMode))
-			must(t, os.Truncate(path, 0))
-		}, ErrCorrupt, "-wal still holds changes"},
-	} {
+	for name, c := range unusableFiles {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "items.db")
 			db := openAt(t, path, Options{})
@@ -96,8 +98,8 @@ func TestOpenRefuses(t *testing.T) {
 			if !errors.Is(err, c.want) {
 				t.Fatalf("got %v, want %v", err, c.want)
 			}
-			if !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
-				t.Errorf("%q should name %s and say %q", err, path, c.says)
+			if !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), path) {
+				t.Errorf("%q should name %s and say %q", err, path, c.text)
 			}
 			same(t, "the files after it was refused", listing(t, filepath.Dir(path)), before)
 		})
@@ -113,7 +115,7 @@ func run(statement string) func(*testing.T, string) {
 	}
 }
 
-// listing is every file of dir that holds data.
+// listing returns the content of every file in dir.
 func listing(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -121,7 +123,7 @@ func listing(t *testing.T, dir string) map[string]string {
 	must(t, err)
 	for _, e := range entries {
 		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		// SQLite leaves an empty log and its index beside a file it only looked at.
+		// SQLite leaves an empty log and its index beside a file that it only read.
 		if err == nil && len(content) > 0 && !strings.HasSuffix(e.Name(), "-shm") {
 			all[e.Name()] = string(content)
 		}
@@ -137,13 +139,13 @@ func TestOpenRefusesTablesOfAnotherProgram(t *testing.T) {
 	}
 }
 
-func TestOpenTakesAnEmptyFile(t *testing.T) {
+func TestOpenAcceptsAnEmptyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "items.db")
-	must(t, os.WriteFile(path, nil, fileMode)) // an earlier start was killed before it wrote anything
+	must(t, os.WriteFile(path, nil, fileMode)) // an earlier start was killed before it wrote
 	openAt(t, path, Options{})
 }
 
-func TestWriteErrorsSayWhatIsWrong(t *testing.T) {
+func TestWriteErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		pragma string
 		want   error
@@ -159,7 +161,7 @@ func TestWriteErrorsSayWhatIsWrong(t *testing.T) {
 			if err := put(t.Context(), db, "t", big); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
-			// What failed must not leave a transaction open: the next write works once there is room.
+			// A failure must leave no transaction open: the next write works once the disk has space.
 			_, err = db.writer.conn.ExecContext(t.Context(), `PRAGMA max_page_count = 100000; PRAGMA query_only = 0`)
 			must(t, err)
 			must(t, db.RetryDisk(t.Context()))
@@ -168,7 +170,7 @@ func TestWriteErrorsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestWriteSaysThatAnotherProcessHoldsTheDatabase(t *testing.T) {
+func TestWriteReturnsErrBusy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "items.db")
 	db := openAt(t, path, Options{})
 	other, err := Open(t.Context(), path, items, Options{BusyTimeout: time.Millisecond})
@@ -243,8 +245,7 @@ func version(t *testing.T, conn *sql.Conn) int {
 	return v
 }
 
-// TestReadOnlyChangesNothing holds that a database that was opened to be read refuses writes and leaves its files as
-// they were.
+// TestReadOnlyChangesNothing tests that a read-only database rejects writes and does not change its files.
 func TestReadOnlyChangesNothing(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "items.db")
 	db := openAt(t, path, Options{})
@@ -264,8 +265,8 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	same(t, "the files afterwards", listing(t, filepath.Dir(path)), before)
 }
 
-// TestACopyIsMadeBeforeAMigration holds that the copy is what was there before, without what has to be cleaned.
-func TestACopyIsMadeBeforeAMigration(t *testing.T) {
+// TestBackupBeforeAMigration tests that the copy has the old content, except for data that CleanCopy removes.
+func TestBackupBeforeAMigration(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "items.db")
 	db := openAt(t, path, Options{})
 	must(t, put(ctx, db, "kept", []byte("kept")))
@@ -284,10 +285,10 @@ func TestACopyIsMadeBeforeAMigration(t *testing.T) {
 	data, err := os.ReadFile(path + backupSuffix)
 	must(t, err)
 	if bytes.Contains(data, []byte("hunter2")) || !bytes.Contains(data, []byte("kept")) {
-		t.Error("the copy holds what has to be cleaned, or not the rest")
+		t.Error("the copy has data that CleanCopy removes, or lacks other data")
 	}
 	if _, err := OpenReadOnly(ctx, path, items, Options{}); !errors.Is(err, ErrNewer) {
-		t.Errorf("the older version says %v, want %v", err, ErrNewer)
+		t.Errorf("the older version returned %v, want %v", err, ErrNewer)
 	}
 	must(t, os.Rename(path+backupSuffix, path))
 	same(t, "items of the copy", names(t, openAt(t, path, Options{})), []string{"kept", "secret"})

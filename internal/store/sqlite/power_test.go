@@ -16,33 +16,33 @@ import (
 	simdisk "ductor/internal/sim/disk"
 )
 
-// act is one thing that a program does with a database.
-type act string
+// action is an action of a program on a database.
+type action string
 
 const (
-	writes       act = "write"
-	writesLazily act = "write lazily"
-	writesSoon   act = "write soon"
-	flushes      act = "flush"
-	writesSecret act = "write a secret"
-	waits        act = "wait"
-	rests        act = "rest"
-	reads        act = "read"
-	reopens      act = "close and open"
+	writes       action = "write"
+	writesLazily action = "write lazily"
+	writesSoon   action = "write soon"
+	flushes      action = "flush"
+	writesSecret action = "write a secret"
+	waits        action = "wait"
+	rests        action = "rest"
+	reads        action = "read"
+	reopens      action = "close and open"
 )
 
-// life is what a program does until a crash at a call of the disk, or after all it does.
+// life is the actions of a program until a crash at a call of the disk, or until the end.
 type life struct {
-	Acts   []act
+	Acts   []action
 	Crash  simdisk.Crash
 	At     int
 	Faults []fault
 }
 
-// fault is a call that fails.
+// fault is a failing call.
 type fault struct {
 	At    int
-	Read  bool // of those that read; of those that change something otherwise
+	Read  bool // a read fails, not a changing call
 	Err   syscall.Errno
 	Evict bool
 }
@@ -57,8 +57,9 @@ func drawFault(t *rapid.T) fault {
 }
 
 func drawLife(t *rapid.T) life {
-	// Transactions are small, and all that can be kept waiting is.
-	acts := []act{writes, writesLazily, writesLazily, writesSoon, writesSoon, flushes, writesSecret, waits, rests, reads, reopens}
+	// Transactions are small, and most are lazy or shared.
+	acts := []action{writes, writesLazily, writesLazily, writesSoon, writesSoon, flushes, writesSecret, waits, rests,
+		reads, reopens}
 	return life{
 		Acts:  rapid.SliceOfN(rapid.SampledFrom(acts), 1, 20).Draw(t, "acts"),
 		Crash: rapid.SampledFrom([]simdisk.Crash{simdisk.Kill, simdisk.Power}).Draw(t, "crash"),
@@ -72,42 +73,43 @@ func drawFaultyLife(t *rapid.T) life {
 	return l
 }
 
-// history is what was written in all lives: items 0 to n-1, one after the other.
+// history tracks the items of all lives. Items are numbered from 0 in the order of writing.
 type history struct {
-	tried   int // items that were written, or whose write failed
-	alive   int // of these, how many outlive the end of the process
-	durable int // and how many outlive a power failure
+	tried   int // number of items that were written or whose write failed
+	alive   int // number of items that survive the end of the process
+	durable int // number of items that survive a power failure
 }
 
-// TestNothingAcknowledgedIsLostByACrash: after a crash at any call that reaches the disk, the database is whole, has everything
-// that had to outlive the crash, and lost no write without all that were made after it.
+// TestNothingAcknowledgedIsLostByACrash crashes at any call that reaches the disk. Afterwards the database is intact,
+// has all items that must survive the crash, and lacks no write without all later ones.
 func TestNothingAcknowledgedIsLostByACrash(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		lives := rapid.SliceOfN(rapid.Custom(drawLife), 1, 4).Draw(rt, "lives")
-		if err := liveAll(t, seed, lives, (*simdisk.Disk).Sync); err != nil {
+		if err := runLives(t, seed, lives, (*simdisk.Disk).Sync); err != nil {
 			rt.Fatal(err)
 		}
 	})
 }
 
-// TestNothingAcknowledgedIsLostByADiskThatFails is the same with calls that fail: for lack of room, or for good.
+// TestNothingAcknowledgedIsLostByADiskThatFails is the same test with failing calls: for lack of space, or permanently.
 func TestNothingAcknowledgedIsLostByADiskThatFails(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		lives := rapid.SliceOfN(rapid.Custom(drawFaultyLife), 1, 3).Draw(rt, "lives")
-		if err := liveAll(t, seed, lives, (*simdisk.Disk).Sync); err != nil {
+		if err := runLives(t, seed, lives, (*simdisk.Disk).Sync); err != nil {
 			rt.Fatal(err)
 		}
 	})
 }
 
-// TestALostFlushIsFoundByACrash: the test above finds a flush that does not happen.
-func TestALostFlushIsFoundByACrash(t *testing.T) {
+// TestAMissingFlushIsDetected tests that the tests above detect a missing flush.
+func TestAMissingFlushIsDetected(t *testing.T) {
 	draw := rapid.SliceOfN(rapid.Custom(drawLife), 1, 4)
 	const most = 200
 	for n := range most {
-		if err := liveAll(t, uint64(n), draw.Example(n), func(*simdisk.Disk, *os.File) error { return nil }); err != nil {
+		if err := runLives(t, uint64(n), draw.Example(n),
+			func(*simdisk.Disk, *os.File) error { return nil }); err != nil {
 			t.Logf("found with example %d: %v", n, err)
 			return
 		}
@@ -115,14 +117,14 @@ func TestALostFlushIsFoundByACrash(t *testing.T) {
 	t.Errorf("not found in %d runs", most)
 }
 
-// liveAll lives lives that bring the log to the disk by flush, and another one that only looks.
-func liveAll(t *testing.T, seed uint64, lives []life, flush func(*simdisk.Disk, *os.File) error) (err error) {
+// runLives runs lives that flush the log with flush, and a last one that only checks.
+func runLives(t *testing.T, seed uint64, lives []life, flush func(*simdisk.Disk, *os.File) error) (err error) {
 	dir := t.TempDir()
-	synctest.Test(t, func(*testing.T) { err = liveIn(dir, seed, lives, flush) })
+	synctest.Test(t, func(*testing.T) { err = runLivesIn(dir, seed, lives, flush) })
 	return err
 }
 
-func liveIn(dir string, seed uint64, lives []life, flush func(*simdisk.Disk, *os.File) error) error {
+func runLivesIn(dir string, seed uint64, lives []life, flush func(*simdisk.Disk, *os.File) error) error {
 	d, err := simdisk.New(dir, seed)
 	if err != nil {
 		return err
@@ -141,10 +143,10 @@ func liveIn(dir string, seed uint64, lives []life, flush func(*simdisk.Disk, *os
 	return nil
 }
 
-// run lives one life, which begins with a check of what the last one left.
+// run runs one life. It starts with a check of the database after the last one.
 func (l life) run(d *simdisk.Disk, path string, sync func(*os.File) error, h *history) error {
 	began, reads := d.Calls(), d.Count(simdisk.Read)
-	var died *history // what was known then; all that fails later fails because of that
+	var died *history // the history at the crash; later failures are caused by it
 	d.OnCrash(func(simdisk.Crash) { known := *h; died = &known })
 	d.SetFaults(func(c simdisk.Call) simdisk.Fault {
 		if c.Op == simdisk.Read {
@@ -153,17 +155,20 @@ func (l life) run(d *simdisk.Disk, path string, sync func(*os.File) error, h *hi
 			return simdisk.Fault{Crash: l.Crash}
 		}
 		for _, f := range l.Faults {
-			if f.Read && c.Op == simdisk.Read && f.At == reads || !f.Read && c.Op != simdisk.Read && c.Number == began+f.At {
+			if f.Read && c.Op == simdisk.Read && f.At == reads || !f.Read && c.Op != simdisk.Read &&
+				c.Number == began+f.At {
 				return simdisk.Fault{Err: f.Err, Evict: f.Evict}
 			}
 		}
 		return simdisk.Fault{}
 	})
 	var left []func() error
-	err := l.work(path, Options{Readers: 1, Sync: sync, Left: func(release func() error) { left = append(left, release) }}, h)
+	err := l.work(path, Options{Readers: 1, Sync: sync,
+		LeftOpen: func(release func() error) { left = append(left, release) }}, h)
 	d.SetFaults(nil)
-	// A start, or a read, may fail with the disk. What must not fail is the start after that.
-	if failed := errors.Is(err, ErrDisk) || errors.Is(err, ErrDiskFull) || errors.Is(err, ErrReadOnly); err != nil && died == nil && (!failed || len(l.Faults) == 0) {
+	// A start or a read may fail because of the disk. The next start must not fail.
+	if failed := errors.Is(err, ErrDisk) || errors.Is(err, ErrDiskFull) || errors.Is(err, ErrReadOnly); err != nil &&
+		died == nil && (!failed || len(l.Faults) == 0) {
 		return err
 	}
 	if died != nil {
@@ -185,7 +190,7 @@ func (l life) work(path string, opts Options, h *history) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := h.check(db); err != nil { // nobody knows what is there, if the disk does not read it
+	if err := h.check(db); err != nil { // if the disk fails reads, the content is unknown
 		return errors.Join(err, db.Close())
 	}
 	defer func() { err = errors.Join(err, h.close(db)) }()
@@ -208,7 +213,7 @@ func (l life) work(path string, opts Options, h *history) (err error) {
 	return nil
 }
 
-// close closes the database. Everything is on the disk if that works.
+// close closes the database. If that succeeds, everything is on the disk.
 func (h *history) close(db *DB) error {
 	err := db.Close()
 	if err == nil {
@@ -219,7 +224,7 @@ func (h *history) close(db *DB) error {
 	return err
 }
 
-func (h *history) do(ctx context.Context, db *DB, a act) error {
+func (h *history) do(ctx context.Context, db *DB, a action) error {
 	var err error
 	switch a {
 	case writes:
@@ -231,17 +236,17 @@ func (h *history) do(ctx context.Context, db *DB, a act) error {
 			h.alive = h.tried
 		}
 	case writesSoon:
-		err = h.add(ctx, db.WriteSoon)
+		err = h.add(ctx, db.WriteShared)
 	case flushes:
 		err = db.Flush()
 	case waits:
 		time.Sleep(2 * shareTime)
-		if err = db.writer.disk.refusal(); err == nil {
+		if err = db.writer.disk.writeError(); err == nil {
 			h.alive = h.tried
 		}
 	case rests:
 		time.Sleep(2 * lazyTime)
-		if err = db.writer.disk.refusal(); err == nil {
+		if err = db.writer.disk.writeError(); err == nil {
 			h.durable, h.alive = h.tried, h.tried
 		}
 	case reads:
@@ -250,10 +255,10 @@ func (h *history) do(ctx context.Context, db *DB, a act) error {
 	if err == nil && (a == writes || a == writesSecret) {
 		h.alive = h.tried
 	}
-	if err == nil && (a == writes || a == writesSecret || a == flushes) && db.writer.disk.refusal() == nil {
+	if err == nil && (a == writes || a == writesSecret || a == flushes) && db.writer.disk.writeError() == nil {
 		h.durable = h.tried
 	}
-	for try := 0; errors.Is(errors.Join(err, db.writer.disk.refusal()), ErrDiskFull) && try < 3; try++ {
+	for try := 0; errors.Is(errors.Join(err, db.writer.disk.writeError()), ErrDiskFull) && try < 3; try++ {
 		if err = db.RetryDisk(ctx); err == nil {
 			h.durable = h.alive
 		}
@@ -264,7 +269,7 @@ func (h *history) do(ctx context.Context, db *DB, a act) error {
 	return err
 }
 
-// add writes the next item. It is not there if the disk was full, and nobody knows if it failed.
+// add writes the next item. If the disk is full, it is not stored; if the disk failed, it may be.
 func (h *history) add(ctx context.Context, write func(context.Context, func(*Tx) error) error) error {
 	n := h.tried
 	h.tried++
@@ -278,14 +283,14 @@ func (h *history) add(ctx context.Context, write func(context.Context, func(*Tx)
 	return err
 }
 
-// check looks at what a crash left, and goes on from there.
+// check checks the database after a crash, and updates the history to its content.
 func (h *history) check(db *DB) error {
 	word, err := One(context.Background(), db, Value[string], "PRAGMA integrity_check")
 	if err != nil {
 		return err
 	}
 	if word != "ok" {
-		return badPages(word)
+		return integrityError(word)
 	}
 	n, err := One(context.Background(), db, Value[int], "SELECT count(*) FROM items")
 	if err != nil {
@@ -298,17 +303,19 @@ func (h *history) check(db *DB) error {
 	return h.count(db, n)
 }
 
-// count looks whether the first n items are there.
+// count returns an error unless the first n items are stored.
 func (h *history) count(db *DB, n int) error {
-	found, err := One(context.Background(), db, Value[int], "SELECT count(*) FROM items WHERE CAST(name AS INTEGER) < ?", n)
+	found, err := One(context.Background(), db, Value[int],
+		"SELECT count(*) FROM items WHERE CAST(name AS INTEGER) < ?", n)
 	if err == nil && found != n {
 		err = fmt.Errorf("%d of the first %d items", found, n)
 	}
 	return err
 }
 
-// TestASlowDiskKeepsOnlyThoseWaitingWhoWantIt: while a flush takes an hour, others are read and written, and who wants the disk waits.
-func TestASlowDiskKeepsOnlyThoseWaitingWhoWantIt(t *testing.T) {
+// TestOnlyDurableWritesWaitForASlowDisk tests that, while a flush takes an hour, reads and lazy writes continue
+// and only durable writes wait.
+func TestOnlyDurableWritesWaitForASlowDisk(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
 	synctest.Test(t, func(t *testing.T) {
 		d, err := simdisk.New(dir, 1)

@@ -13,26 +13,26 @@ import (
 	"ductor/orchestrator"
 )
 
-// reader is a small pool of connections that cannot write. They see every committed transaction and never
-// wait for the writer.
+// reader is a small pool of connections that cannot write. They see every committed transaction and never wait for the
+// writer.
 type reader struct {
 	pool    *sql.DB
-	release func() // see hold
+	release func() // see markOpen
 
 	mu    sync.Mutex
 	stmts map[string]*sql.Stmt
 }
 
-// access is how SQLite opens the file of a reader.
+// access is the mode in which a reader opens the file.
 type access string
 
 const (
-	readWrite access = "rw" // it may fold the log into the file
+	readWrite access = "rw" // SQLite may copy the log into the file
 	readOnly  access = "ro"
 )
 
 func openReader(path string, opts Options, how access) (*reader, error) {
-	release, err := hold(path)
+	release, err := markOpen(path)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func openReader(path string, opts Options, how access) (*reader, error) {
 	return &reader{pool: pool, release: release, stmts: make(map[string]*sql.Stmt)}, nil
 }
 
-// stmt prepares a query once. The first callers of one wait for each other, which takes microseconds.
+// stmt returns a prepared query and prepares it on first use.
 func (r *reader) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,12 +58,13 @@ func (r *reader) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	return s, err
 }
 
-// Row is one row of an answer: *sql.Row or *sql.Rows.
+// Row is a row of a result: *sql.Row or *sql.Rows.
 type Row interface{ Scan(dest ...any) error }
 
-// One scans the only row of a query; sql.ErrNoRows when there is none.
+// One scans the only row of a query. It returns sql.ErrNoRows if there is none.
 func One[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (v T, err error) {
-	if ok, err := db.writer.read(ctx, func(t *Tx) error { v, err = OneIn(t, scan, query, args...); return err }); ok || err != nil {
+	if ok, err := db.writer.read(ctx, func(t *Tx) error { v, err = OneIn(t, scan, query, args...); return err }); ok ||
+		err != nil {
 		return v, db.explain(err)
 	}
 	s, err := db.reader.stmt(ctx, query)
@@ -74,29 +75,32 @@ func One[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query st
 	return v, db.explain(err)
 }
 
-// Many scans every row of a query. It passes over rows that scan cannot decode; see Unreadable.
-func Many[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (all []T, err error) {
-	if ok, err := db.writer.read(ctx, func(t *Tx) error { all, err = ManyIn(t, scan, query, args...); return err }); ok || err != nil {
+// Many scans every row of a query. It skips rows that scan cannot decode; see Unreadable.
+func Many[T any](
+	ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any,
+) (all []T, err error) {
+	if ok, err := db.writer.read(ctx,
+		func(t *Tx) error { all, err = ManyIn(t, scan, query, args...); return err }); ok || err != nil {
 		return all, db.explain(err)
 	}
 	s, err := db.reader.stmt(ctx, query)
 	if err != nil {
 		return nil, db.explain(err)
 	}
-	all, err = collect(ctx, s, args, scan, db.unreadable.of(query))
+	all, err = collect(ctx, s, args, scan, db.unreadable.recorder(query))
 	return all, db.explain(err)
 }
 
-// explain is what went wrong with a read. After one that finds damage nothing is written any more.
+// explain is the function explain for an error of a read. After a read finds damage, all writes fail.
 func (db *DB) explain(err error) error {
 	err = explain(err)
 	if db.writer != nil && errors.Is(err, ErrCorrupt) {
-		db.writer.disk.become(orchestrator.DiskDamaged)
+		db.writer.disk.setState(orchestrator.DiskDamaged)
 	}
 	return err
 }
 
-// CheckPages reads the whole database, and its indexes beside their tables. It takes long for a large one.
+// CheckPages reads the whole database and compares indexes with their tables. This takes long for a large one.
 func (db *DB) CheckPages(ctx context.Context) error {
 	conn, err := db.reader.pool.Conn(ctx)
 	if err != nil {
@@ -106,7 +110,7 @@ func (db *DB) CheckPages(ctx context.Context) error {
 	return db.explain(checkPages(ctx, conn))
 }
 
-// Unchecked reports whether the file was so large that Open did not read all of it.
+// Unchecked reports whether Open did not check the whole file because it is too large.
 func (db *DB) Unchecked() bool { return db.unchecked }
 
 // Value scans a row of one column.
@@ -115,29 +119,32 @@ func Value[T any](row Row) (v T, err error) {
 	return v, err
 }
 
-// unreadable has the tables of rows that could not be decoded: no check of SQLite finds a text that was damaged inside a page.
+// unreadable collects the tables with rows that could not be decoded. SQLite's checks do not find damaged text inside a
+// page.
 type unreadable struct{ tables sync.Map }
 
-var source = regexp.MustCompile(`\bFROM (\w+)`)
+var fromPattern = regexp.MustCompile(`\bFROM (\w+)`)
 
-// of returns what notes a row of a query that could not be decoded.
-func (u *unreadable) of(query string) func() {
+// recorder returns a function that records an undecodable row of a query.
+func (u *unreadable) recorder(query string) func() {
 	return func() {
-		if from := source.FindStringSubmatch(query); from != nil {
+		if from := fromPattern.FindStringSubmatch(query); from != nil {
 			u.tables.Store(from[1], true)
 		}
 	}
 }
 
-// Unreadable lists the tables that were found to have rows which cannot be decoded. Many passes over these.
+// Unreadable lists the tables in which Many skipped rows because it could not decode them.
 func (db *DB) Unreadable() (all []string) {
 	db.unreadable.tables.Range(func(table, _ any) bool { all = append(all, table.(string)); return true })
 	slices.Sort(all)
 	return all
 }
 
-// collect runs a query and scans every row. It calls passed for each that scan cannot decode.
-func collect[T any](ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), passed func()) ([]T, error) {
+// collect runs a query and scans every row. It calls passed for each row that scan cannot decode.
+func collect[T any](
+	ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), passed func(),
+) ([]T, error) {
 	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
 		return nil, err
@@ -158,11 +165,11 @@ func collect[T any](ctx context.Context, s *sql.Stmt, args []any, scan func(Row)
 	return slices.Clip(all), rows.Err()
 }
 
-// check says whether the file is one that this version reads. It reads all pages, unless briefly is set.
+// check returns an error if this version cannot use the file. It reads all pages unless briefly is set.
 func (r *reader) check(ctx context.Context, schema Schema, briefly bool) error {
 	conn, err := r.pool.Conn(ctx)
 	if err != nil {
-		return damaged(err)
+		return damagedError(err)
 	}
 	defer conn.Close()
 	if err := schema.checkOwner(ctx, conn); err != nil {
@@ -184,7 +191,7 @@ func (r *reader) check(ctx context.Context, schema Schema, briefly bool) error {
 	case version < 0:
 		return fmt.Errorf("%w: it has version %d. %s", ErrCorrupt, version, restoreAdvice)
 	case version > len(steps):
-		return newer(version, len(steps))
+		return newerError(version, len(steps))
 	case version < len(steps):
 		return fmt.Errorf("%w: it has version %d, and this program %d", ErrOlder, version, len(steps))
 	}

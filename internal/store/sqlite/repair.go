@@ -10,21 +10,23 @@ import (
 	"strings"
 )
 
-// CopyRows copies all rows of the database at path, of the same version, into db, which has none, and so makes its indexes anew. It
-// reports whether it could read them all; else db is of no use. It changes nothing at path. The error is that of db.
+// CopyRows copies all rows of the database at path into db, which must be empty and have the same version. This builds
+// new indexes. It reports whether it could read all rows; if not, the caller discards db. It never changes the database
+// at path. The error is about db.
 func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
-	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // beside such a file SQLite deletes the log
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // SQLite deletes the log of an empty file
 		return false, nil
 	}
 	whole := false
-	err := db.writer.owned(ctx, func(t *Tx) error {
+	err := db.writer.withToken(ctx, func(t *Tx) error {
 		from := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro"}
 		conn := db.writer.conn
 		if _, err := conn.ExecContext(ctx, "PRAGMA foreign_keys = OFF; ATTACH ? AS old", from.String()); err != nil {
-			return nil //nolint:nilerr // it is no database
+			return nil //nolint:nilerr // it is not a database
 		}
 		defer conn.ExecContext(ctx, "DETACH old")
-		copies, err := ManyIn(t, Value[string], `SELECT 'INSERT INTO main."' || l.name || '" (' || group_concat('"' || c.name || '"')
+		copies, err := ManyIn(t, Value[string],
+			`SELECT 'INSERT INTO main."' || l.name || '" (' || group_concat('"' || c.name || '"')
 				|| ') SELECT ' || group_concat('"' || c.name || '"') || ' FROM old."' || l.name || '" NOT INDEXED'
 			FROM pragma_table_list l JOIN pragma_table_info(l.name) c
 			WHERE l.schema = 'main' AND l.type = 'table' AND l.name NOT LIKE 'sqlite_%' GROUP BY l.name`)
@@ -46,13 +48,15 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 	return whole, explain(err)
 }
 
-// harmless matches what a check says of pages in no table, and ofIndex what it says of an index or of a page by its number.
+// harmless matches findings of a check about pages that belong to no table. ofIndex matches findings about an index, or
+// about a page by its number.
 var (
 	harmless = regexp.MustCompile(`^(ok|\*\*\* in database old \*\*\*|Freelist: .*|Page \d+: never used)?$`)
 	ofIndex  = regexp.MustCompile(`^(?:Tree (\d+) .*|.* on page (\d+)|.* in index .*)$`)
 )
 
-// hasAllRows reports whether the attached database has the version of the main one, and a check finds nothing in its tables.
+// hasAllRows reports whether the attached database has the version of the main one and a check finds no damage in its
+// tables.
 func hasAllRows(t *Tx) bool {
 	is, err := OneIn(t, Value[int], "PRAGMA main.user_version")
 	was, failed := OneIn(t, Value[int], "PRAGMA old.user_version")
@@ -64,7 +68,7 @@ func hasAllRows(t *Tx) bool {
 	if err != nil || failed != nil {
 		return false
 	}
-	explained := false // why an index has not as many entries as its table has rows
+	explained := false // an earlier finding explains why an index lacks entries
 	for line := range strings.SplitSeq(strings.Join(found, "\n"), "\n") {
 		if harmless.MatchString(line) {
 			continue

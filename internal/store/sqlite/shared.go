@@ -7,36 +7,36 @@ import (
 	"time"
 )
 
-// shareTime is how long a shared transaction stays open, unless a write ends it before.
+// shareTime is how long a shared transaction stays open if no other write ends it.
 const shareTime = 10 * time.Millisecond
 
-// lazyTime is how long what was committed may wait for a flush: a power failure loses no more than that.
+// lazyTime limits how long a commit waits for a flush, and so how much a power failure loses.
 const lazyTime = time.Second
 
-// shareAgain is between two tries to commit what is shared.
-const shareAgain = time.Second
+// shareRetry is the pause before another attempt to commit a shared transaction.
+const shareRetry = time.Second
 
-// shared is a transaction that several writes share. Who has the token of the writer owns it.
+// shared is a transaction that several writes share. The holder of the writer's token owns it.
 type shared struct {
-	open   atomic.Bool       // it was begun, and has the writes; anybody may load it
-	writes []func(*Tx) error // that are not committed; they are made again after a rollback
-	ended  chan struct{}     // closed once it is committed
+	open   atomic.Bool       // the transaction is open and contains the writes; read without the token
+	writes []func(*Tx) error // uncommitted writes, which begin repeats after a rollback
+	ended  chan struct{}     // closed by the commit
 	timer  *time.Timer
-	flush  bool // once it is committed it is brought to the disk
+	flush  bool // flush after the commit
 }
 
-// keep has a write that was made share the transaction.
-func (s *shared) keep(f func(*Tx) error, settle func()) {
+// add adds a write that was applied. The first one starts the timer that calls commit.
+func (s *shared) add(f func(*Tx) error, commit func()) {
 	s.writes = append(s.writes, f)
 	if len(s.writes) > 1 {
 		return
 	}
 	s.ended = make(chan struct{})
-	s.timer = time.AfterFunc(shareTime, settle)
+	s.timer = time.AfterFunc(shareTime, commit)
 }
 
-// committed forgets what was shared.
-func (s *shared) committed() {
+// reset resets the state after a commit.
+func (s *shared) reset() {
 	s.open.Store(false)
 	if s.flush = false; len(s.writes) == 0 {
 		return
@@ -46,41 +46,41 @@ func (s *shared) committed() {
 	s.writes, s.timer, s.ended = nil, nil, nil
 }
 
-// share makes f in a transaction that is committed with the next write, or soon.
-func (w *writer) share(ctx context.Context, f func(*Tx) error) error {
-	return w.owned(ctx, func(t *Tx) error {
-		if err := w.make(t, f); err != nil {
+// writeShared applies f in a transaction that the next write or a timer commits.
+func (w *writer) writeShared(ctx context.Context, f func(*Tx) error) error {
+	return w.withToken(ctx, func(t *Tx) error {
+		if err := w.apply(t, f); err != nil {
 			return err
 		}
-		w.shared.keep(f, w.settle)
+		w.shared.add(f, w.commitLater)
 		return nil
 	})
 }
 
-// settle commits what is shared. It tries again while the disk does not take it.
-func (w *writer) settle() { _ = w.owned(context.Background(), w.commitShared) }
+// commitLater commits the shared transaction. commitShared schedules another attempt if that fails.
+func (w *writer) commitLater() { _ = w.withToken(context.Background(), w.commitShared) }
 
-// commitShared commits what is shared, if anything is.
+// commitShared commits the shared transaction if it has writes.
 func (w *writer) commitShared(t *Tx) error {
 	if len(w.shared.writes) == 0 {
 		return nil
 	}
-	err := w.end(t, nil)
+	err := w.commitOpen(t, nil)
 	if err != nil {
-		w.shared.timer.Reset(shareAgain)
+		w.shared.timer.Reset(shareRetry)
 	}
 	return err
 }
 
-// make makes f in the open transaction, which it begins at need. After an error nothing of f is there.
-func (w *writer) make(t *Tx, f func(*Tx) error) error {
+// apply applies f in the open transaction and begins one if needed. If f fails, it has no effect.
+func (w *writer) apply(t *Tx, f func(*Tx) error) error {
 	if err := w.begin(t); err != nil {
 		return err
 	}
 	made := false
 	defer func() {
 		if !made {
-			_ = w.rollBack(t) // SQLite has rolled back already where the disk is full
+			_ = w.rollBack(t) // SQLite has already rolled back if the disk is full
 		}
 	}()
 	if len(w.shared.writes) == 0 {
@@ -102,7 +102,7 @@ func (w *writer) make(t *Tx, f func(*Tx) error) error {
 	return errors.Join(err, released)
 }
 
-// begin begins a transaction with what is shared, unless one is open.
+// begin begins a transaction and applies the shared writes, unless one is open.
 func (w *writer) begin(t *Tx) error {
 	if w.shared.open.Load() {
 		return nil
@@ -119,21 +119,21 @@ func (w *writer) begin(t *Tx) error {
 	return nil
 }
 
-// rollBack ends the transaction without its writes. Those that share it are made again in the next one.
+// rollBack rolls the transaction back. The next one applies its shared writes again.
 func (w *writer) rollBack(t *Tx) error {
 	w.shared.open.Store(false)
-	w.kept.change(everyTable, "")
+	w.cache.invalidate(everyTable, "")
 	_, err := t.Exec("ROLLBACK")
 	return err
 }
 
-// end makes f, if there is one, and commits it with what is shared.
-func (w *writer) end(t *Tx, f func(*Tx) error) error {
+// commitOpen applies f, which may be nil, and commits it together with the shared writes.
+func (w *writer) commitOpen(t *Tx, f func(*Tx) error) error {
 	if err := w.begin(t); err != nil {
 		return err
 	}
 	if f != nil {
-		if err := w.make(t, f); err != nil {
+		if err := w.apply(t, f); err != nil {
 			return err
 		}
 	}
@@ -142,35 +142,36 @@ func (w *writer) end(t *Tx, f func(*Tx) error) error {
 		return err
 	}
 	flush := w.shared.flush
-	w.shared.committed()
+	w.shared.reset()
 	if w.log == nil {
 		return nil
 	}
 	n := w.log.committed.Add(1)
 	if flush {
-		w.flushing.Go(func() { _ = w.log.flush(n) }) // the disk remembers what it failed at
-	} else if w.log.later == nil {
-		w.log.later = time.AfterFunc(lazyTime, w.flushLazy)
+		w.flushing.Go(func() { _ = w.log.flush(n) }) // w.disk records a failure
+	} else if w.log.lazyFlush == nil {
+		w.log.lazyFlush = time.AfterFunc(lazyTime, w.flushLazy)
 	}
 	return nil
 }
 
-// flushLazy brings to the disk what nothing brought there since it was committed.
+// flushLazy flushes all commits that no other flush included.
 func (w *writer) flushLazy() {
-	release, err := w.take(context.Background())
+	release, err := w.acquire(context.Background())
 	if err != nil {
 		return
 	}
 	defer release()
-	w.log.later = nil
+	w.log.lazyFlush = nil
 	n := w.log.committed.Load()
 	w.flushing.Go(func() { _ = w.log.flush(n) })
 }
 
-// await waits until what is shared now was committed, which its timer sees to.
-func (w *writer) await() error {
+// awaitShared waits until the writes that are shared now are committed. Their timer does that; awaitShared commits them
+// itself if the timer is late.
+func (w *writer) awaitShared() error {
 	var ended <-chan struct{}
-	err := w.owned(context.Background(), func(*Tx) error {
+	err := w.withToken(context.Background(), func(*Tx) error {
 		ended = w.shared.ended
 		return nil
 	})
@@ -183,16 +184,16 @@ func (w *writer) await() error {
 	case <-ended:
 		return nil
 	case <-wait.C:
-		return w.owned(context.Background(), w.commitShared)
+		return w.withToken(context.Background(), w.commitShared)
 	}
 }
 
-// read calls f with the open transaction, if there is one: readers do not see its writes. ok is false if there is none.
+// read calls f with the open transaction, because readers do not see its writes. It returns false if none is open.
 func (w *writer) read(ctx context.Context, f func(*Tx) error) (ok bool, err error) {
 	if w == nil || !w.shared.open.Load() {
 		return false, nil
 	}
-	release, err := w.take(ctx)
+	release, err := w.acquire(ctx)
 	if err != nil {
 		return false, err
 	}

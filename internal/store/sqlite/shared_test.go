@@ -17,8 +17,8 @@ func item(name string) func(*Tx) error {
 	}
 }
 
-// Writes that share a transaction are read at once, are in the file with the next write, a Flush or soon, and outlive what
-// fails beside them.
+// Reads see shared writes immediately. The next write, a Flush or a timer commits them. They survive failures of other
+// writes.
 func TestSharedWrites(t *testing.T) {
 	refused := errors.New("refused")
 	for name, then := range map[string]func(*DB) error{
@@ -36,11 +36,11 @@ func TestSharedWrites(t *testing.T) {
 		"a panic": func(db *DB) error {
 			func() {
 				defer func() { _ = recover() }()
-				_ = db.WriteSoon(t.Context(), func(tx *Tx) error { _ = item("lost")(tx); panic("no") })
+				_ = db.WriteShared(t.Context(), func(tx *Tx) error { _ = item("lost")(tx); panic("no") })
 			}()
 			return db.Flush()
 		},
-		"a rollback": func(db *DB) error { // as of a disk that is full
+		"a rollback": func(db *DB) error { // like on a full disk
 			err := db.Write(t.Context(), func(tx *Tx) error {
 				_, err := tx.Exec("ROLLBACK")
 				return errors.Join(err, refused)
@@ -55,7 +55,7 @@ func TestSharedWrites(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "items.db")
 			db := openAt(t, path, Options{})
 			for _, name := range []string{"one", "two"} {
-				if err := db.WriteSoon(context.Background(), item(name)); err != nil {
+				if err := db.WriteShared(context.Background(), item(name)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -72,9 +72,9 @@ func TestSharedWrites(t *testing.T) {
 	}
 }
 
-// A power failure takes no more than the last second of what no write brings to the disk, however long nothing else is written.
-func TestALazyWriteIsOnTheDiskASecondLater(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "items.db") // outside of the bubble, which ends before it is removed
+// A power failure loses lazy writes of at most the last second, even if no other write follows.
+func TestLazyWritesAreFlushedAfterASecond(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "items.db") // outside of the bubble, which ends before the directory is removed
 	synctest.Test(t, func(t *testing.T) {
 		db, err := Open(context.Background(), path, items, Options{})
 		must(t, err)

@@ -1,14 +1,14 @@
-// Package sqlite opens one SQLite file for one program: one connection writes, a few others read, and the package
-// itself brings the write-ahead log to the disk. It checks and migrates the file when it opens it, copies it before a
-// migration, and knows the state of the disk.
+// Package sqlite opens one SQLite file for one program. One connection writes, a few others read, and the package
+// itself flushes the write-ahead log. It checks and migrates the file when it opens it, copies it before a migration,
+// and tracks the state of the disk.
 //
-// It is not the domain: the tables and what is in them are its caller's.
+// The caller defines the tables and their content.
 //
-// Every write happens whole or not at all. A process that is killed loses nothing of a write that returned, except for a
-// WriteSoon of the last moment after which nothing else was written. A power failure loses nothing of Write, and may lose
-// others of the last second, unless a Write or Flush followed; what it loses, it loses with everything that was written
-// later. A context that is done before the transaction begins stops it; one that ends later does not, so that a write either
-// happened or did not, and its caller knows which.
+// Every write is atomic. A killed process loses no write that returned, except for a WriteShared of the last moment
+// that no other write followed. A power failure loses no Write. It may lose the other writes of the last second, unless
+// a Write or Flush followed. It never loses a write without all later ones. If the context is done before the
+// transaction begins, nothing is written; a context that ends later has no effect. So the caller always knows whether a
+// write happened.
 package sqlite
 
 import (
@@ -26,27 +26,30 @@ import (
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 
-	_ "ductor/internal/store/sqlite/compiler" // is there, or this package is not compiled
+	_ "ductor/internal/store/sqlite/compiler" // fails to compile without a C compiler
 )
 
 // Schema describes the files that Open accepts.
 type Schema struct {
-	ApplicationID int    // the mark in the header of each of these files
+	ApplicationID int    // stored in the header of each file
 	Migrations    fs.FS  // SQL files, named 0001_name.sql, 0002_name.sql and so on
-	CleanCopy     string // a statement for the copy that Open makes before it migrates a file; none if empty
+	CleanCopy     string // a statement to run in the copy that Open makes before a migration; "" for none
 }
 
-// Options tune a DB. The zero value is fit for use.
+// Options configures a DB. The zero value is valid.
 type Options struct {
-	Readers     int                  // connections that read at a time; 3 when 0
-	BusyTimeout time.Duration        // how long a write waits for another process; 5 s when 0
-	Sync        func(*os.File) error // brings a file or directory to the disk; fdatasync when nil
-	Left        func(func() error)   // gets what closes the connections that Close leaves; nil when the process ends after Close
-	// CheckAtOnce is up to how many bytes Open checks a file; 16 MB when 0. CheckPages is for those that are larger.
-	CheckAtOnce int64
+	Readers     int                  // read connections; 3 if 0
+	BusyTimeout time.Duration        // how long a write waits for another process; 5 s if 0
+	Sync        func(*os.File) error // flushes a file or directory; fdatasync if nil
+	// LeftOpen receives a function that closes the connections if Close leaves them open. It is nil if the process
+	// exits after Close.
+	LeftOpen func(func() error)
+	// MaxCheckOnOpen is the size in bytes up to which Open checks the whole file; 16 MB if 0. CheckPages checks larger
+	// files.
+	MaxCheckOnOpen int64
 }
 
-func (o Options) filled() Options {
+func (o Options) withDefaults() Options {
 	if o.Readers <= 0 {
 		o.Readers = 3
 	}
@@ -56,33 +59,33 @@ func (o Options) filled() Options {
 	if o.Sync == nil {
 		o.Sync = fdatasync
 	}
-	if o.CheckAtOnce == 0 {
-		o.CheckAtOnce = 16 << 20
+	if o.MaxCheckOnOpen == 0 {
+		o.MaxCheckOnOpen = 16 << 20
 	}
-	if o.Left == nil {
-		o.Left = func(func() error) {}
+	if o.LeftOpen == nil {
+		o.LeftOpen = func(func() error) {}
 	}
 	return o
 }
 
-// DB is an open database. Safe for concurrent use; writes go one after the other.
+// DB is an open database. It is safe for concurrent use and runs one write at a time.
 type DB struct {
 	dir        string
-	left       func(func() error)
-	writer     *writer // nil when the database was opened to be read
+	leftOpen   func(func() error)
+	writer     *writer // nil if the database is read-only
 	reader     *reader
-	unchecked  bool // the file is large: Open did not read all of it
+	unchecked  bool // Open did not check the whole file, because it is too large
 	unreadable *unreadable
 
 	closing  sync.Once
 	closeErr error
 }
 
-// Open opens the database at path, makes it where there is none (file 0600, missing directories 0700) and
-// brings it up to date. It never changes a file that it cannot use: a damaged one, or one whose log is lost, gives
-// ErrCorrupt, one of another program ErrForeign, one of a newer version ErrNewer.
+// Open opens the database at path. It creates a missing one (mode 0600, its directories 0700) and migrates an older
+// one. It never changes a file that it cannot use. It returns ErrCorrupt for a damaged file or one whose log is lost,
+// ErrForeign for a file of another program, and ErrNewer for one of a newer version.
 func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
-	opts = opts.filled()
+	opts = opts.withDefaults()
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", path, err)
@@ -102,23 +105,25 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(explain(err), w.finish(), w.close()))
 	}
-	return &DB{dir: filepath.Dir(path), left: opts.Left, writer: w, reader: r, unchecked: unchecked, unreadable: w.disk.unreadable}, nil
+	return &DB{dir: filepath.Dir(path), leftOpen: opts.LeftOpen, writer: w, reader: r, unchecked: unchecked,
+		unreadable: w.disk.unreadable}, nil
 }
 
-// inspect looks at a file through a connection that cannot write: one that could would copy the log into a damaged file as it
-// is closed. It reports whether the file is too large to be read whole.
+// inspect checks a file through a read-only connection: a connection that can write would copy the log into a damaged
+// file when it closes. It returns unchecked if the file is too large to check completely.
 func inspect(ctx context.Context, path string, schema Schema, opts Options) (unchecked bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == 0 {
 		return false, err
 	}
-	if _, err := os.Stat(path + "-journal"); err == nil { // of a first start, which only a connection that writes takes back
+	// An interrupted first start left a journal. Only a connection that can write rolls it back.
+	if _, err := os.Stat(path + "-journal"); err == nil {
 		return false, nil
 	}
-	if err := checkLeft(path); err != nil {
+	if err := checkLeftLog(path); err != nil {
 		return false, err
 	}
-	unchecked = info.Size() > opts.CheckAtOnce
+	unchecked = info.Size() > opts.MaxCheckOnOpen
 	r, err := openReader(path, opts, readOnly)
 	if err != nil {
 		return false, err
@@ -126,18 +131,18 @@ func inspect(ctx context.Context, path string, schema Schema, opts Options) (unc
 	return unchecked, errors.Join(r.check(ctx, schema, unchecked), r.close())
 }
 
-// OpenReadOnly opens the database at path to read it. It changes nothing, neither a file that another process uses nor
-// one of an older version, which gives ErrOlder. A file that is not there gives an error matching fs.ErrNotExist. Every
-// write fails.
+// OpenReadOnly opens the database at path and changes nothing, even if another process uses the file. It returns
+// ErrOlder for a file of an older version, and an error matching fs.ErrNotExist for a missing one. Every write to the
+// DB fails.
 func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
-	opts = opts.filled()
+	opts = opts.withDefaults()
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", path, err)
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.Size() == 0 && checkNoLog(path) == nil {
-		err = fs.ErrNotExist // the first start was killed before it wrote anything
+		err = fs.ErrNotExist // the first start was killed before it wrote
 	}
 	if err == nil {
 		err = checkHeader(path, info.Size())
@@ -155,19 +160,19 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 	return &DB{dir: filepath.Dir(path), reader: r, unreadable: &unreadable{}}, nil
 }
 
-// Close waits for the write under way, folds the write-ahead log into the file and closes it. Methods
-// called later fail. Idempotent.
+// Close waits for the current write, copies the write-ahead log into the file and closes both. Later calls of methods
+// fail; a second Close has no effect.
 //
-// On a disk that does not work, and of a damaged file, it leaves the connections and the log as they are: what is in the
-// kernel's memory may not be on the disk, and SQLite would copy it without a look. The next Open reads the log and checks it.
+// If the disk does not work or the file is damaged, Close leaves the connections open and the log as it is. The kernel
+// may cache a log that is not on the disk, and SQLite would copy it unchecked. The next Open checks the log.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
 		err := db.writer.finish()
-		if db.writer != nil && db.writer.disk.refusal() != nil {
-			if errors.Is(db.writer.disk.refusal(), ErrDisk) {
-				db.writer.log.unmark() // what the disk lost of the log was not acknowledged
+		if db.writer != nil && db.writer.disk.writeError() != nil {
+			if errors.Is(db.writer.disk.writeError(), ErrDisk) {
+				db.writer.log.unmark() // no write that the disk may have lost was acknowledged
 			}
-			db.left(db.release)
+			db.leftOpen(db.release)
 		} else {
 			err = errors.Join(err, db.release())
 		}
@@ -176,13 +181,13 @@ func (db *DB) Close() error {
 	return db.closeErr
 }
 
-// release closes the connections, the readers first: the last one to close folds the log.
+// release closes the connections. The writer is the last: it copies the log into the file.
 func (db *DB) release() error { return errors.Join(db.reader.close(), db.writer.close()) }
 
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {
 	settings.Set("_busy_timeout", strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10))
 	settings.Set("_foreign_keys", "1")
-	path, err := filepath.Abs(path) // the first directory of a relative path would be the host of the address
+	path, err := filepath.Abs(path) // in a URL, the first directory of a relative path would be the host
 	if err != nil {
 		return nil, err
 	}

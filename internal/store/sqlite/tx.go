@@ -6,29 +6,29 @@ import (
 	"errors"
 )
 
-// Write runs f in a transaction: all of it is on the disk when Write returns nil. None of it is there otherwise, unless
-// the disk failed. See Disk for one that is full.
+// Write runs f in a transaction. When it returns nil, all changes of f are on the disk. Otherwise none are, unless the
+// disk failed. See Disk for a full disk.
 func (db *DB) Write(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.write(ctx, f))
 }
 
-// WriteLazily is Write without a flush: the transaction comes to the disk with the next Write or Flush, or a second later. A process that
-// is killed loses nothing of it.
+// WriteLazily is Write without a flush. The next Write or Flush, or a timer after a second, flushes the transaction. A
+// killed process does not lose it.
 func (db *DB) WriteLazily(ctx context.Context, f func(*Tx) error) error {
 	_, err := db.writer.commit(ctx, f)
 	return explain(err)
 }
 
-// WriteSoon is WriteLazily in a transaction that it shares with what is written next. A process that is killed in the next
-// moment loses it, with everything that was written later: it is for what need not outlive the process before something is
-// written that must. Reads see it.
-func (db *DB) WriteSoon(ctx context.Context, f func(*Tx) error) error {
-	return explain(db.writer.share(ctx, f))
+// WriteShared is WriteLazily in a transaction that it shares with the next writes. A process that is killed in the next
+// moment loses it, together with everything that was written later. Use it for data that need not outlive the process
+// until a later write depends on it. Reads see it.
+func (db *DB) WriteShared(ctx context.Context, f func(*Tx) error) error {
+	return explain(db.writer.writeShared(ctx, f))
 }
 
-// WriteSoonFlushed is WriteSoon for what comes to the disk when it is committed.
-func (db *DB) WriteSoonFlushed(ctx context.Context, f func(*Tx) error) error {
-	return explain(db.writer.share(ctx, func(t *Tx) error {
+// WriteSharedFlushed is WriteShared with a flush after the commit.
+func (db *DB) WriteSharedFlushed(ctx context.Context, f func(*Tx) error) error {
+	return explain(db.writer.writeShared(ctx, func(t *Tx) error {
 		if err := f(t); err != nil {
 			return err
 		}
@@ -37,16 +37,16 @@ func (db *DB) WriteSoonFlushed(ctx context.Context, f func(*Tx) error) error {
 	}))
 }
 
-// WriteSecret is Write for a transaction that deletes a secret: when it returns, the secret is neither in a free page of
-// the file nor in the log, unless a reader of an older state is in the way; then the next write empties the log.
+// WriteSecret is Write for a transaction that deletes a secret. When it returns, the secret is in no free page of the
+// file and not in the log, unless a reader uses an older snapshot. Then the next write empties the log.
 func (db *DB) WriteSecret(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.writeSecret(ctx, f))
 }
 
-// Flush returns when all that was written before it outlives a power failure.
+// Flush returns once everything that was written before it survives a power failure.
 func (db *DB) Flush() error { return explain(db.writer.flush()) }
 
-// Tx is a transaction under way. Each statement is prepared once for the life of the connection.
+// Tx is an open transaction. It prepares each statement once for the lifetime of the connection.
 type Tx struct {
 	ctx context.Context
 	w   *writer
@@ -66,16 +66,16 @@ func (t *Tx) prepare(query string) (prepared, error) {
 	if err != nil {
 		return prepared{}, err
 	}
-	p := prepared{s, changedBy(query)}
+	p := prepared{s, changedTable(query)}
 	t.w.stmts[query] = p
 	return p, nil
 }
 
-// stmt is a statement that is about to run.
+// stmt prepares a statement that is about to run, and invalidates cached rows that it changes.
 func (t *Tx) stmt(query string) (*sql.Stmt, error) {
 	p, err := t.prepare(query)
 	if err == nil {
-		t.w.kept.change(p.changes, "")
+		t.w.cache.invalidate(p.changes, "")
 	}
 	return p.stmt, err
 }
@@ -88,7 +88,7 @@ func (t *Tx) run(query string, args []any) (sql.Result, error) {
 	return s.ExecContext(t.ctx, args...)
 }
 
-// Exec runs a statement and returns how many rows it changed.
+// Exec runs a statement and returns the number of changed rows.
 func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	res, err := t.run(query, args)
 	if err != nil {
@@ -97,7 +97,7 @@ func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// Insert runs an INSERT and returns the id of the row it made.
+// Insert runs an INSERT and returns the ID of the new row.
 func (t *Tx) Insert(query string, args ...any) (int64, error) {
 	res, err := t.run(query, args)
 	if err != nil {
@@ -106,7 +106,7 @@ func (t *Tx) Insert(query string, args ...any) (int64, error) {
 	return res.LastInsertId()
 }
 
-// Row scans the first row of a query into dest; sql.ErrNoRows when there is none.
+// Row scans the first row of a query into dest. It returns sql.ErrNoRows if there is none.
 func (t *Tx) Row(query string, args []any, dest ...any) error {
 	s, err := t.stmt(query)
 	if err != nil {
@@ -115,7 +115,7 @@ func (t *Tx) Row(query string, args []any, dest ...any) error {
 	return s.QueryRowContext(t.ctx, args...).Scan(dest...)
 }
 
-// Exists says whether a query gives any row.
+// Exists reports whether a query has a row.
 func (t *Tx) Exists(query string, args ...any) (bool, error) {
 	var one int
 	err := t.Row(query, args, &one)
@@ -141,5 +141,5 @@ func ManyIn[T any](t *Tx, scan func(Row) (T, error), query string, args ...any) 
 	if err != nil {
 		return nil, err
 	}
-	return collect(t.ctx, s, args, scan, t.w.disk.unreadable.of(query))
+	return collect(t.ctx, s, args, scan, t.w.disk.unreadable.recorder(query))
 }

@@ -11,30 +11,31 @@ import (
 	"sync"
 )
 
-// writer is the one connection that writes. The goroutine that holds the token owns it. A nil writer is that of a
-// database that was opened to be read.
+// writer is the only connection that writes. The goroutine that holds the token owns it. A read-only database has a nil
+// writer.
 type writer struct {
 	path     string
 	token    chan struct{}
-	release  func() // see hold
+	release  func() // see markOpen
 	pool     *sql.DB
 	conn     *sql.Conn
 	stmts    map[string]prepared
-	kept     *kept
-	log      *walLog // nil where SQLite itself brings every commit to the disk
+	cache    *rowCache
+	log      *walLog // nil if SQLite itself flushes every commit
 	disk     *disk
 	shared   shared
-	flushing sync.WaitGroup // beside the transactions; entered with the token
-	// secretInLog says that the log holds a deleted secret: the next transaction that can truncates the log.
+	flushing sync.WaitGroup // counts flushes in the background; Add needs the token
+	// secretInLog is set while the log contains a deleted secret. The next transaction that can truncates the log.
 	secretInLog bool
 }
 
 func openWriter(ctx context.Context, path string, schema Schema, opts Options) (*writer, error) {
-	release, err := hold(path)
+	release, err := markOpen(path)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := openPool(path, opts, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"NORMAL"}, "_secure_delete": {"FAST"}}, 1)
+	pool, err := openPool(path, opts, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"NORMAL"},
+		"_secure_delete": {"FAST"}}, 1)
 	if err != nil {
 		release()
 		return nil, err
@@ -42,11 +43,12 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		defer release()
-		return nil, errors.Join(damaged(err), pool.Close())
+		return nil, errors.Join(damagedError(err), pool.Close())
 	}
 	w := &writer{
-		path: path, token: make(chan struct{}, 1), release: release, pool: pool, conn: conn, stmts: make(map[string]prepared),
-		kept: newKept(), disk: newDisk(opts.Sync),
+		path: path, token: make(chan struct{}, 1), release: release, pool: pool, conn: conn,
+		stmts: make(map[string]prepared),
+		cache: newRowCache(), disk: newDisk(opts.Sync),
 	}
 	err = w.prepare(ctx, schema)
 	if err == nil {
@@ -57,20 +59,20 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 			defer release()
 			return errors.Join(conn.Close(), pool.Close())
 		}
-		if w.disk.refusal() == nil {
+		if w.disk.writeError() == nil {
 			return nil, errors.Join(err, closeAll())
 		}
-		opts.Left(closeAll) // see DB.Close
+		opts.LeftOpen(closeAll) // see DB.Close
 		return nil, err
 	}
 	w.token <- struct{}{}
 	return w, nil
 }
 
-// prepare brings the tables of a file that was checked up to date.
+// prepare migrates a file that inspect has checked.
 func (w *writer) prepare(ctx context.Context, schema Schema) error {
-	if err := w.disk.record(w.rewriteLeft(ctx)); err != nil && !errors.Is(err, ErrDiskFull) {
-		return fmt.Errorf("bring the log to the disk: %w", err)
+	if err := w.disk.record(w.rewriteLeftLog(ctx)); err != nil && !errors.Is(err, ErrDiskFull) {
+		return fmt.Errorf("flush the log: %w", err)
 	}
 	steps, err := schema.steps()
 	if err != nil {
@@ -83,24 +85,24 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	outdated := 0 < version && version < len(steps)
 	if outdated {
 		if err := BackUp(ctx, w.path, w.path+backupSuffix, schema); err != nil {
-			return fmt.Errorf("copy the database before it is changed: %w", err)
+			return fmt.Errorf("copy the database before the migration: %w", err)
 		}
 	}
 	if err := schema.migrate(ctx, w.conn, steps); err != nil || !outdated {
 		return err
 	}
-	// The first versions left what they deleted in free pages.
+	// The first versions left deleted data in free pages.
 	_, err = w.conn.ExecContext(ctx, "VACUUM")
 	return err
 }
 
-// rewriteLeft brings to the disk what the last process left in the log, perhaps after a flush that failed: from here on SQLite may
+// rewriteLeftLog rewrites the log that the last process left, perhaps after a failed flush. From here on SQLite may
 // copy it into the database.
-func (w *writer) rewriteLeft(ctx context.Context) error {
+func (w *writer) rewriteLeftLog(ctx context.Context) error {
 	if info, err := os.Stat(w.path + "-wal"); err != nil || info.Size() == 0 {
-		return nil // there is none
+		return nil // there is no log
 	}
-	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil { // another process may write
+	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil { // keeps other processes from writing
 		return err
 	}
 	err := rewriteLog(w.path, w.disk.sync)
@@ -108,7 +110,7 @@ func (w *writer) rewriteLeft(ctx context.Context) error {
 	return errors.Join(err, ended)
 }
 
-// openLog prepares the log. On a file system that cannot have one, SQLite flushes every commit, which is slow.
+// openLog prepares the log. If the file system does not support one, SQLite flushes every commit, which is slow.
 func (w *writer) openLog(ctx context.Context) error {
 	var mode string
 	if err := w.conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
@@ -116,16 +118,16 @@ func (w *writer) openLog(ctx context.Context) error {
 	}
 	if mode == "wal" {
 		w.log = newWALLog(w.path, w.disk)
-		// What the previous process left in the log may be secret.
-		err := w.disk.refusal()
+		// The log of the previous process may contain secrets.
+		err := w.disk.writeError()
 		if err == nil {
 			_, err = w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 		}
 		if err == nil {
-			w.log.unmark() // of a process that is gone
+			w.log.unmark() // left by a process that is gone
 			return nil
 		}
-		w.log.committed.Add(1) // what the log holds may not be on the disk
+		w.log.committed.Add(1) // the log may not be on the disk
 		if err := w.disk.record(err); !errors.Is(err, ErrDiskFull) {
 			return err
 		}
@@ -135,11 +137,10 @@ func (w *writer) openLog(ctx context.Context) error {
 	return err
 }
 
-// write runs f in a transaction: all of it is on the disk when write returns nil. None of it is there otherwise,
-// unless the disk failed.
+// write implements DB.Write.
 //
-// A disk that turns out to be full at the flush is no error of this transaction, which stands and comes to the disk as
-// soon as there is room. Until then nothing else is written, and Flush, which acknowledgements wait for, fails.
+// If the disk turns out to be full during the flush, write returns no error: the transaction is committed, and is
+// flushed once the disk has space. Until then other writes and Flush fail, so nothing is acknowledged.
 func (w *writer) write(ctx context.Context, f func(*Tx) error) error {
 	n, err := w.commit(ctx, f)
 	if err != nil || w.log == nil {
@@ -151,12 +152,11 @@ func (w *writer) write(ctx context.Context, f func(*Tx) error) error {
 	return nil
 }
 
-// writeSecret is write for a transaction that deletes a secret: when it returns, the secret is neither in a free page of
-// the file nor in the log.
+// writeSecret implements DB.WriteSecret.
 func (w *writer) writeSecret(ctx context.Context, f func(*Tx) error) error {
 	return w.write(ctx, func(t *Tx) error {
-		// FAST leaves pages alone that the transaction frees. truncate sets it again. A prepared statement would set it
-		// only when it is prepared.
+		// FAST does not overwrite freed pages. truncate sets it again. A prepared statement would only set the pragma
+		// once, when it is prepared.
 		if _, err := w.conn.ExecContext(t.ctx, "PRAGMA secure_delete = ON"); err != nil {
 			return err
 		}
@@ -165,8 +165,8 @@ func (w *writer) writeSecret(ctx context.Context, f func(*Tx) error) error {
 	})
 }
 
-// truncate empties the log after a secret was deleted. A reader of an older state may be in the way for long; then the
-// next transaction tries again. The token is held.
+// truncate empties the log after a secret was deleted. If a reader of an older snapshot prevents that, the next
+// transaction tries again. The caller holds the token.
 func (w *writer) truncate(ctx context.Context) error {
 	if _, err := w.conn.ExecContext(ctx, "PRAGMA secure_delete = FAST"); err != nil {
 		return err
@@ -177,20 +177,20 @@ func (w *writer) truncate(ctx context.Context) error {
 	return err
 }
 
-// flush brings all that was written to the disk.
+// flush flushes everything that was written.
 func (w *writer) flush() error {
 	if w == nil || w.log == nil {
 		return nil
 	}
-	if err := w.await(); err != nil {
+	if err := w.awaitShared(); err != nil {
 		return err
 	}
 	return w.log.flush(w.log.committed.Load())
 }
 
-// take takes the token. release gives it back.
-func (w *writer) take(ctx context.Context) (release func(), err error) {
-	// A context that is done must not win or lose by chance against a free token.
+// acquire waits for the token. The caller calls release to return it.
+func (w *writer) acquire(ctx context.Context) (release func(), err error) {
+	// If both are ready, select would choose at random between ctx and the token.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -205,30 +205,30 @@ func (w *writer) take(ctx context.Context) (release func(), err error) {
 	return func() { w.token <- struct{}{} }, nil
 }
 
-// owned calls f with the token, unless the disk takes nothing.
-func (w *writer) owned(ctx context.Context, f func(*Tx) error) error {
+// withToken calls f with the token. It returns an error if the disk accepts no writes.
+func (w *writer) withToken(ctx context.Context, f func(*Tx) error) error {
 	if w == nil {
 		return errReadOnly
 	}
-	release, err := w.take(ctx)
+	release, err := w.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := w.disk.refusal(); err != nil {
+	if err := w.disk.writeError(); err != nil {
 		return err
 	}
 	return w.disk.record(f(&Tx{ctx: context.WithoutCancel(ctx), w: w}))
 }
 
-// commit runs f in a transaction, with what is shared, and counts it.
+// commit runs f in a transaction together with the shared writes, and returns the number of transactions in the log.
 func (w *writer) commit(ctx context.Context, f func(*Tx) error) (n int64, err error) {
-	err = w.owned(ctx, func(t *Tx) error {
-		if err := w.end(t, f); err != nil {
+	err = w.withToken(ctx, func(t *Tx) error {
+		if err := w.commitOpen(t, f); err != nil {
 			return err
 		}
 		if w.secretInLog {
-			// What was written stands, whatever becomes of this.
+			// The transaction is committed even if truncate fails.
 			_ = w.disk.record(w.truncate(t.ctx))
 		}
 		if w.log != nil {
@@ -239,21 +239,21 @@ func (w *writer) commit(ctx context.Context, f func(*Tx) error) (n int64, err er
 	return n, err
 }
 
-// finish waits for the transaction under way, and brings everything to the disk if that works. Call it once.
+// finish waits for the current transaction and flushes everything if the disk works. Call it once.
 func (w *writer) finish() error {
 	if w == nil {
 		return nil
 	}
 	<-w.token
-	err := w.disk.refusal()
+	err := w.disk.writeError()
 	if err == nil && len(w.shared.writes) > 0 {
-		err = w.disk.record(w.end(&Tx{ctx: context.Background(), w: w}, nil))
+		err = w.disk.record(w.commitOpen(&Tx{ctx: context.Background(), w: w}, nil))
 	}
 	if w.shared.timer != nil {
 		w.shared.timer.Stop()
 	}
-	if w.log != nil && w.log.later != nil {
-		w.log.later.Stop()
+	if w.log != nil && w.log.lazyFlush != nil {
+		w.log.lazyFlush.Stop()
 	}
 	close(w.token)
 	w.flushing.Wait()
@@ -261,7 +261,7 @@ func (w *writer) finish() error {
 		err = w.log.flush(w.log.committed.Load())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // no log was ever begun
+		err = nil // SQLite never created the log
 	}
 	return err
 }
@@ -279,7 +279,7 @@ func (w *writer) close() error {
 	errs = append(errs, w.conn.Close(), w.pool.Close())
 	if w.log != nil {
 		errs = append(errs, w.log.close())
-		w.log.unmark() // SQLite deleted the log with its last connection
+		w.log.unmark() // SQLite deleted the log when its last connection closed
 	}
 	return errors.Join(errs...)
 }

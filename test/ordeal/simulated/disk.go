@@ -92,7 +92,7 @@ func prepare(path string, seed uint64) error {
 
 // options returns the options of the database.
 func (d *storage) options() store.Options {
-	return store.Options{SQLite: sqlite.Options{Sync: d.medium.Sync, Left: func(release func() error) {
+	return store.Options{SQLite: sqlite.Options{Sync: d.medium.Sync, LeftOpen: func(release func() error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.left = append(d.left, release)

@@ -1,3 +1,3 @@
-// Package compiler fails to compile, with one sentence that says what to install, if there is no C compiler. SQLite is written in C,
-// and package sqlite would fail with a list of undefined names.
+// Package compiler fails to compile without a C compiler, with an identifier that names the fix. SQLite is written in
+// C: without this package, the build would fail with a list of undefined names.
 package compiler

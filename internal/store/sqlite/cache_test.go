@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A row that is kept is the row of the file, whatever was written, shared, refused and taken back since it was read.
-func TestLawKeptRowsAreThoseOfTheFile(t *testing.T) {
+// A cached row equals the row in the file after any writes, shared writes, failures and rollbacks.
+func TestLawCachedRowsEqualTheFile(t *testing.T) {
 	refused := errors.New("refused")
 	db := newDB(t)
 	ctx := t.Context()
@@ -20,7 +20,8 @@ func TestLawKeptRowsAreThoseOfTheFile(t *testing.T) {
 			content := []byte(fmt.Sprint(step))
 			change := rapid.SampledFrom([]func(*Tx) error{
 				func(tx *Tx) error {
-					_, err := tx.ExecRow(name, `INSERT INTO items (name, content) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET content = excluded.content`, name, content)
+					_, err := tx.ExecRow(name, `INSERT INTO items (name, content) VALUES (?, ?)
+						ON CONFLICT (name) DO UPDATE SET content = excluded.content`, name, content)
 					return err
 				},
 				func(tx *Tx) error { _, err := tx.Exec(`UPDATE items SET content = ?`, content); return err },
@@ -30,7 +31,8 @@ func TestLawKeptRowsAreThoseOfTheFile(t *testing.T) {
 				},
 				func(tx *Tx) error {
 					var changed string
-					err := tx.Row(`UPDATE items SET content = ? WHERE name = ? RETURNING name`, []any{content, name}, &changed)
+					err := tx.Row(`UPDATE items SET content = ?
+						WHERE name = ? RETURNING name`, []any{content, name}, &changed)
 					if errors.Is(err, sql.ErrNoRows) {
 						err = nil
 					}
@@ -38,7 +40,7 @@ func TestLawKeptRowsAreThoseOfTheFile(t *testing.T) {
 				},
 			}).Draw(rt, "change")
 			write := rapid.SampledFrom([]func(func(*Tx) error) error{
-				func(f func(*Tx) error) error { return db.WriteSoon(ctx, f) },
+				func(f func(*Tx) error) error { return db.WriteShared(ctx, f) },
 				func(f func(*Tx) error) error { return db.WriteLazily(ctx, f) },
 			}).Draw(rt, "write")
 			how := rapid.SampledFrom([]string{"made", "refused", "taken back"}).Draw(rt, "how")
@@ -60,8 +62,9 @@ func TestLawKeptRowsAreThoseOfTheFile(t *testing.T) {
 				const query = `SELECT content FROM items WHERE name = ?`
 				file := func() string { return found(One(ctx, db, Value[string], query, name)) }
 				before := file()
-				got := found(Kept(ctx, db, Source{Name: name, Tables: []string{"items"}}, Value[string], query, name))
-				// What is shared is made again a moment after it was taken back, which can be between two looks.
+				got := found(OneCached(ctx, db, Source{Name: name, Tables: []string{"items"}}, Value[string],
+					query, name))
+				// A rolled back shared write is applied again a moment later, perhaps between the two reads.
 				if after := file(); got != before && got != after {
 					rt.Fatalf("%s is kept as %s, was %s and is %s", name, got, before, after)
 				}
@@ -70,7 +73,7 @@ func TestLawKeptRowsAreThoseOfTheFile(t *testing.T) {
 	})
 }
 
-// found is what a look at a row gives.
+// found describes the result of reading a row.
 func found(content string, err error) string {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err.Error()
@@ -78,8 +81,8 @@ func found(content string, err error) string {
 	return fmt.Sprintf("%q (%v)", content, err)
 }
 
-// A statement is known by the table that it changes; one that is not understood changes all.
-func TestChangedBy(t *testing.T) {
+// A statement that changedTable does not understand changes every table.
+func TestChangedTable(t *testing.T) {
 	for query, table := range map[string]string{
 		"INSERT INTO a (x) VALUES (1) ON CONFLICT DO UPDATE SET x = 2": "a",
 		"insert or ignore into A VALUES (1)":                           "a",
@@ -92,7 +95,7 @@ func TestChangedBy(t *testing.T) {
 		"WITH b AS (SELECT 1) INSERT INTO a SELECT * FROM b":           everyTable,
 		"ALTER TABLE a ADD COLUMN y":                                   everyTable,
 	} {
-		if got := changedBy(query); got != table {
+		if got := changedTable(query); got != table {
 			t.Errorf("%q changes %q, want %q", query, got, table)
 		}
 	}

@@ -1,0 +1,316 @@
+package shared
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"ductor/cli"
+	"ductor/cli/rpc"
+	"ductor/cli/turn"
+)
+
+// Item is something that a turn must handle: a message, or one of the other fields besides End. An Item without any
+// makes the turn check whether it is over.
+type Item[M any] struct {
+	End     int64 // the offset in the output after it; 0 if it is not output
+	Message M
+	Reply   *rpc.Message // the answer to the prompt
+	Unsent  error        // why the prompt was not sent
+	turn.Change
+}
+
+// PromptState is the state of the request that starts a turn.
+type PromptState string
+
+// The states of a prompt.
+const (
+	PromptUnsent   PromptState = "unsent"
+	PromptSent     PromptState = "sent"
+	PromptAccepted PromptState = "accepted"
+	PromptFailed   PromptState = "failed" // it did not reach the agent, or the agent rejected it
+)
+
+// AgentTurn is the dialect's part of a turn. The goroutine of the turn calls all methods but Decide.
+type AgentTurn[M any] interface {
+	// Start emits the session's id, which is the first event.
+	Start()
+	// Prompt returns the request that starts the turn; Turn sets its ID, Answered and Unsent. It may have to ask the
+	// agent first.
+	Prompt(ctx context.Context) (rpc.Prompt, error)
+	// Replied handles the answer to the prompt. An error means that the agent rejected the prompt.
+	Replied(m rpc.Message) error
+	Handle(m M)
+	// Over reports whether the turn has ended. Turn calls it after each item.
+	Over() bool
+	// Interrupt asks the agent to end the turn, without waiting.
+	Interrupt() error
+	Approvals() Approvals
+	// End returns what a turn that was not detached leaves behind: the next phase of the session, and what the process
+	// should do. Result follows.
+	End(end turn.End) (Phase, TurnEnd)
+	Late(m M) // handles a message after the end of the turn
+	Result(end turn.End) cli.Result
+	// Decide implements cli.Decider.
+	Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error
+}
+
+// Approvals are the turn.Approvals of a dialect.
+type Approvals interface {
+	Hold()
+	Release()
+	Waiting() bool
+	Close(detached bool)
+}
+
+// Hopeless is an AgentTurn that detects that its agent repeats something that cannot succeed.
+type Hopeless interface {
+	Hopeless() bool
+}
+
+// Turn is a turn of a Session. All methods but Check are for its goroutine.
+type Turn[M any] struct {
+	Req     cli.Request
+	Out     *turn.Emitter
+	Loop    *turn.Turn[Item[M]] // set before AgentTurn.Start
+	Adopted *cli.Mark           // where the previous process of ductor started the turn; nil for a new turn
+
+	session *Session[M]
+	agent   AgentSession[M] // the session in the process of the turn
+	part    AgentTurn[M]    // the dialect's part
+	inbox   *turn.Queue[Item[M]]
+	prompt  prompt
+	ctx     context.Context
+	stop    context.CancelCauseFunc
+	done    chan struct{}
+}
+
+type prompt struct {
+	id      string
+	state   PromptState // written by the turn's goroutine, with Session.mu
+	failure *cli.Failure
+}
+
+// Turn implements cli.Session.
+func (s *Session[M]) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
+	t := &Turn[M]{Req: req, Out: turn.NewEmitter(s.opts.Agent, s.opts.Now, emit), session: s,
+		prompt: prompt{state: PromptUnsent}, done: make(chan struct{})}
+	t.ctx, t.stop = context.WithCancelCause(ctx)
+	defer s.setTurn(t)()
+	if err := t.prepare(); err != nil {
+		t.Out.Finish(cli.StartResult(t.ctx, s.opts.Agent, err))
+		return
+	}
+	t.part.Start()
+	t.finish(t.Loop.Run(t.ctx))
+}
+
+// setTurn makes the turn the current one, until unset is called.
+func (s *Session[M]) setTurn(t *Turn[M]) (unset func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn = t
+	if s.phase == PhaseAdopted {
+		t.Adopted = &s.left.mark
+		if s.left.sent {
+			t.prompt.state = PromptSent
+		}
+	}
+	return func() {
+		s.mu.Lock()
+		s.turn = nil
+		s.mu.Unlock()
+		t.stop(nil)
+		close(t.done)
+	}
+}
+
+// prepare readies the session for the turn and counts the turn in the process, which therefore does not end before it.
+// If the process takes no more turns, prepare uses another one: no prompt was sent yet. An adopted turn already counts.
+func (t *Turn[M]) prepare() error {
+	s, adopted := t.session, t.Adopted != nil
+	if t.ctx.Err() != nil && !adopted {
+		return context.Cause(t.ctx)
+	}
+	for opened := adopted; ; opened = true {
+		agent := s.usable()
+		if agent != nil && !adopted {
+			if err := agent.Check(t); err != nil {
+				return agent.Failure(err)
+			}
+		}
+		if agent != nil && (opened || agent.Host().Alive()) {
+			part, err := agent.Begin(t.ctx, t)
+			if err == nil {
+				if (adopted || agent.Host().TurnStarted()) && t.begin(agent, part) {
+					return nil
+				}
+				agent.Host().TurnEnded(t.ctx, EndOver)
+			} else if !agent.Host().GivenUp() {
+				return agent.Failure(err)
+			}
+		}
+		if err := s.reopen(t.ctx, t.Req); err != nil {
+			return err
+		}
+	}
+}
+
+// begin starts to handle the messages of the session. It returns false if the session takes no turn.
+func (t *Turn[M]) begin(agent AgentSession[M], part AgentTurn[M]) bool {
+	if !t.session.begin(t, agent, part) {
+		return false
+	}
+	host, limits := agent.Host(), turn.LimitsOf(t.session.opts.ProviderOptions)
+	limits.Start, limits.Interrupt = t.session.dialect.Start, t.session.dialect.Interrupt
+	t.prompt.id = t.session.dialect.Prompt + cmp.Or(string(t.Req.Turn), host.Peer().NextID())
+	loop := turn.Loop[Item[M]]{
+		Source: turn.Source[Item[M]]{
+			In: t.inbox, Gone: host.Gone(), Stop: agent.Stop, Limits: limits,
+			End: func(i Item[M]) int64 { return i.End },
+		},
+		Begin: t.send, Handle: t.handle, Interrupt: part.Interrupt, Waiting: part.Approvals().Waiting, Out: t.Out,
+	}
+	if t.Adopted != nil {
+		part.Approvals().Hold()
+		loop.Begin = nil
+		loop.Source.Resumed = &turn.Resumed{From: t.Adopted.Output, Began: t.Req.Began, When: host.Program().When}
+	}
+	if h, ok := part.(Hopeless); ok {
+		loop.Hopeless = h.Hopeless
+	}
+	t.Loop = turn.New(loop)
+	return true
+}
+
+// Context returns the context of the turn. Closing the session cancels it, too.
+func (t *Turn[M]) Context() context.Context { return t.ctx }
+
+// PromptState returns the state of the request that starts the turn.
+func (t *Turn[M]) PromptState() PromptState { return t.prompt.state }
+
+// PromptID returns the id of the request that starts the turn.
+func (t *Turn[M]) PromptID() string { return t.prompt.id }
+
+// Accepted records that the agent accepted the prompt.
+func (t *Turn[M]) Accepted() {
+	t.become(PromptAccepted)
+	t.Out.Accepted()
+}
+
+// Check makes the turn check whether it is over or waits for the user. Safe for concurrent use.
+func (t *Turn[M]) Check() { t.inbox.Put(Item[M]{}, 0) }
+
+func (t *Turn[M]) become(p PromptState) {
+	t.session.mu.Lock()
+	defer t.session.mu.Unlock()
+	t.prompt.state = p
+}
+
+// fail records that there is no turn, because its prompt failed.
+func (t *Turn[M]) fail(err error) {
+	t.become(PromptFailed)
+	t.prompt.failure = t.agent.Failure(err)
+}
+
+// send sends the prompt.
+func (t *Turn[M]) send() {
+	p, err := t.part.Prompt(t.ctx)
+	if err != nil {
+		t.unsent(err)
+		return
+	}
+	p.ID, p.Answered = t.prompt.id, t.session.replied
+	p.Unsent = func(err error) {
+		f := cli.Failf(cli.Crashed, t.session.opts.Agent, "it did not take the message")
+		f.Cause = err
+		t.unsent(f)
+	}
+	t.agent.Host().Peer().Ask(t.agent.Host().Life(), p)
+	t.become(PromptSent)
+}
+
+func (t *Turn[M]) unsent(err error) {
+	if !errors.Is(err, rpc.ErrEnded) { // Process.Gone reports that
+		t.inbox.Put(Item[M]{Unsent: err}, 0)
+	}
+}
+
+// replied delivers the answer to the prompt.
+func (s *Session[M]) replied(m rpc.Message) { s.Deliver(Item[M]{End: m.End, Reply: &m}, len(m.Result)) }
+
+// handle handles one item. It reports whether the turn is over.
+func (t *Turn[M]) handle(i Item[M]) (over bool) {
+	switch {
+	case i.CaughtUp:
+		t.part.Approvals().Release() // the open requests are a part of the past
+		t.Loop.Changed(i.Change)
+		t.caughtUp()
+	case i.Any():
+		t.Loop.Changed(i.Change)
+	case i.Unsent != nil:
+		t.fail(i.Unsent)
+	case i.Reply != nil:
+		if err := t.part.Replied(*i.Reply); err != nil {
+			t.fail(err)
+		}
+	default:
+		t.part.Handle(i.Message)
+	}
+	over = t.prompt.state == PromptFailed || t.part.Over()
+	if !over && t.prompt.state == PromptAccepted {
+		t.Loop.Accepted()
+	}
+	return over
+}
+
+// caughtUp sends a prompt that the previous process did not send.
+func (t *Turn[M]) caughtUp() {
+	switch {
+	case t.prompt.state != PromptUnsent:
+	case t.Loop.Cut():
+		t.become(PromptFailed)
+	default:
+		t.send()
+	}
+}
+
+// finish emits the Result and leaves the session and its process ready for what follows.
+func (t *Turn[M]) finish(end turn.End) {
+	t.agent.Host().Peer().Forget(t.prompt.id)
+	detached := end == turn.EndDetached
+	phase, leaves := PhaseLeft, EndDetached // from now on the next process answers the agent's requests
+	if !detached {
+		phase, leaves = t.part.End(end)
+	}
+	for _, i := range append(t.Loop.Rest(), t.session.end(phase)...) {
+		if !detached && !i.Any() && i.Reply == nil && i.Unsent == nil {
+			t.part.Late(i.Message)
+		}
+	}
+	if err := t.Loop.StopErr(); err != nil {
+		t.session.opts.Logger.Error("an agent that does not answer did not end", "agent", string(t.session.opts.Agent),
+			"pid", t.agent.Host().Program().PID(), "err", err)
+	}
+	t.part.Approvals().Close(detached)
+	t.Out.Finish(t.result(end))
+	t.agent.Host().TurnEnded(t.ctx, leaves)
+}
+
+func (t *Turn[M]) result(end turn.End) cli.Result {
+	switch {
+	case t.prompt.state != PromptFailed:
+		return t.part.Result(end)
+	case end == turn.EndTurn && t.ctx.Err() != nil:
+		return cli.Cut(t.ctx, t.session.opts.Agent)
+	case end == turn.EndTurn:
+		return cli.Result{Err: t.prompt.failure}
+	default:
+		return t.Outcome(end)
+	}
+}
+
+// Outcome returns the Result of a turn whose agent sent none.
+func (t *Turn[M]) Outcome(end turn.End) cli.Result {
+	return t.Loop.Outcome(end, t.session.opts.Agent, t.agent.Host().Failure)
+}

@@ -1,0 +1,300 @@
+// Package fork starts a program in a session of its own and, if possible, directly in a control group.
+//
+// os/exec cannot call prctl(2) in the child, which two features need. A program without a control group must become the
+// reaper of its own orphans, so that all its descendants stay below it. And the next runner must be allowed to take
+// over the program's input. A detour through another program would cost time; see docs/performance.md.
+package fork
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"ductor/internal/proctree"
+)
+
+// InputFD is the descriptor under which a program holds the other end of its standard input. It is far above the
+// descriptors that programs get when they open files.
+const InputFD = 200
+
+// OOMFile sets the oom_score_adj of the process that writes to it.
+const OOMFile = "/proc/self/oom_score_adj"
+
+// Program is a program to start.
+type Program struct {
+	Path, Dir string
+	Args      []string // without the program itself
+	Env       []string
+}
+
+// Limits are settings of the kernel that a program does not inherit from this process. Zero values are inherited.
+type Limits struct {
+	Files       *unix.Rlimit // RLIMIT_NOFILE
+	OOMScoreAdj []byte       // content of OOMFile
+}
+
+// stub has the data that the child needs between fork and exec. The parent prepares it, because the child cannot
+// allocate memory.
+type stub struct {
+	path, dir *byte
+	argv, env **byte
+	fds       [4]uintptr // become 0, 1, 2 and InputFD
+	subreaper bool
+	spare     int // a duplicate that the parent must close, or -1
+	limits    Limits
+	oomFile   *byte
+	failed    uintptr // receives the error number if exec fails; a successful exec closes it
+}
+
+//go:linkname beforeFork syscall.runtime_BeforeFork
+func beforeFork()
+
+//go:linkname afterFork syscall.runtime_AfterFork
+func afterFork()
+
+//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
+func afterForkInChild()
+
+// cloneArgs is the kernel's struct clone_args as of Linux 5.7.
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+}
+
+// Start starts a program with the given descriptors as 0, 1, 2 and InputFD, and returns its process ID. The program is
+// in the control group from the start if the kernel supports that. Without a group it becomes the reaper of its
+// orphans. The caller must wait for the process.
+func Start(p Program, in proctree.Group, fds [4]int, l Limits) (pid int, err error) {
+	st, err := newStub(p, l)
+	if err != nil {
+		return 0, err
+	}
+	if err := st.setFDs(fds); err != nil {
+		return 0, err
+	}
+	defer unix.Close(st.spare) // fails for -1
+	cgroup, groupErr := in.Open()
+	if groupErr == nil {
+		defer unix.Close(cgroup)
+	}
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return 0, fmt.Errorf("create a pipe: %w", err)
+	}
+	if pipe[1] == InputFD {
+		pipe[1], err = unix.FcntlInt(InputFD, unix.F_DUPFD_CLOEXEC, InputFD+1)
+		_ = unix.Close(InputFD)
+		if err != nil {
+			return 0, errors.Join(fmt.Errorf("prepare a descriptor: %w", err), unix.Close(pipe[0]))
+		}
+	}
+	defer unix.Close(pipe[0])
+	st.failed = uintptr(pipe[1])
+	args := cloneArgs{exitSignal: uint64(unix.SIGCHLD)}
+	pid, errno := 0, unix.EINVAL
+	if groupErr == nil {
+		args.flags, args.cgroup = unix.CLONE_INTO_CGROUP, uint64(cgroup)
+		pid, errno = st.spawn(&args)
+	}
+	if errno != 0 { // no group, or the kernel does not accept it
+		args.flags, args.cgroup, st.subreaper = 0, 0, true
+		pid, errno = st.spawn(&args)
+	}
+	_ = unix.Close(pipe[1])
+	runtime.KeepAlive(st)
+	if errno != 0 {
+		return 0, fmt.Errorf("fork: %w", errno)
+	}
+	if err := execError(pipe[0]); err != nil {
+		_, _ = unix.Wait4(pid, nil, 0, nil)
+		return 0, err
+	}
+	return pid, nil
+}
+
+// newStub allocates all memory that the child needs.
+func newStub(p Program, l Limits) (st *stub, err error) {
+	st = &stub{limits: l, spare: -1}
+	if st.oomFile, err = syscall.BytePtrFromString(OOMFile); err != nil {
+		return nil, err
+	}
+	if st.path, err = syscall.BytePtrFromString(p.Path); err != nil {
+		return nil, err
+	}
+	if p.Dir != "" {
+		if st.dir, err = syscall.BytePtrFromString(p.Dir); err != nil {
+			return nil, err
+		}
+	}
+	argv, err := syscall.SlicePtrFromStrings(append([]string{p.Path}, p.Args...))
+	if err != nil {
+		return nil, err
+	}
+	env, err := syscall.SlicePtrFromStrings(p.Env)
+	if err != nil {
+		return nil, err
+	}
+	st.argv, st.env = &argv[0], &env[0]
+	return st, nil
+}
+
+// setFDs sets the descriptors of the child.
+func (st *stub) setFDs(fds [4]int) (err error) {
+	for i, fd := range fds {
+		if fd == InputFD { // dup3 fails if both descriptors are equal
+			if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, InputFD+1); err != nil {
+				return fmt.Errorf("prepare a descriptor: %w", err)
+			}
+			st.spare = fd
+		}
+		st.fds[i] = uintptr(fd)
+	}
+	return nil
+}
+
+// execError returns the error of the child if it failed before or during exec.
+func execError(pipe int) error {
+	var errno [4]byte
+	for {
+		n, err := unix.Read(pipe, errno[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n == len(errno) {
+			return unix.Errno(*(*uint32)(unsafe.Pointer(&errno[0])))
+		}
+		return err
+	}
+}
+
+// rawVfork makes a system call from which both the parent and a child on the same stack can return.
+func rawVfork(trap, a1, a2 uintptr) (r1, errno uintptr)
+
+// rawFork is rawVfork for a child with its own memory.
+//
+//go:nosplit
+func rawFork(trap, a1, a2 uintptr) (r1, errno uintptr) {
+	r1, _, e := syscall.RawSyscall6(trap, a1, a2, 0, 0, 0, 0)
+	return r1, uintptr(e)
+}
+
+// vforkFlags returns flags that let the child share the parent's memory, so that nothing is copied, and let the parent
+// wait until the child has started the program. Package syscall does the same. On platforms without rawVfork the child
+// gets a copy.
+func vforkFlags() uint64 {
+	if runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" {
+		return unix.CLONE_VFORK | unix.CLONE_VM
+	}
+	return 0
+}
+
+// spawn forks, and runs the stub in the child.
+func (st *stub) spawn(args *cloneArgs) (pid int, errno syscall.Errno) {
+	args.flags |= vforkFlags()
+	syscall.ForkLock.Lock()
+	defer syscall.ForkLock.Unlock()
+	r, e := st.child(args)
+	afterFork()
+	return int(r), syscall.Errno(e)
+}
+
+// child forks. The parent must return immediately, because the child uses the same stack frame.
+//
+//go:norace
+//go:noinline
+func (st *stub) child(args *cloneArgs) (pid, errno uintptr) {
+	beforeFork()
+	if args.flags&unix.CLONE_VM != 0 {
+		pid, errno = rawVfork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args))
+	} else {
+		pid, errno = rawFork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args))
+	}
+	// Linux before 5.3, or a sandbox, does not know clone3.
+	if errno == uintptr(unix.ENOSYS) && args.flags&unix.CLONE_INTO_CGROUP == 0 {
+		flags := uintptr(args.flags) | uintptr(unix.SIGCHLD)
+		if args.flags&unix.CLONE_VM != 0 {
+			pid, errno = rawVfork(unix.SYS_CLONE, flags, 0)
+		} else {
+			pid, errno = rawFork(unix.SYS_CLONE, flags, 0)
+		}
+	}
+	if errno != 0 || pid != 0 {
+		return pid, errno
+	}
+	afterForkInChild()
+	st.exec()
+	return 0, 0 // unreachable
+}
+
+// exec turns the child into the program. It may only make raw system calls, because the child has no other threads of
+// the Go program.
+//
+//go:norace
+//go:nosplit
+func (st *stub) exec() {
+	_, _, errno := syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+	if errno == 0 && st.subreaper {
+		_, _, errno = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
+	}
+	if errno == 0 {
+		// Allow the next runner to take over the input. Not every kernel supports this.
+		_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0, 0)
+	}
+	if errno == 0 && st.dir != nil {
+		_, _, errno = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(st.dir)), 0, 0)
+	}
+	if errno == 0 && st.limits.Files != nil {
+		_, _, _ = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE,
+			uintptr(unsafe.Pointer(st.limits.Files)), 0, 0, 0)
+	}
+	if errno == 0 && len(st.limits.OOMScoreAdj) > 0 {
+		fd, _, failed := syscall.RawSyscall6(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(st.oomFile)),
+			unix.O_WRONLY|unix.O_CLOEXEC, 0, 0, 0)
+		if failed == 0 {
+			_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(&st.limits.OOMScoreAdj[0])),
+				uintptr(len(st.limits.OOMScoreAdj)))
+		}
+	}
+	for i := uintptr(0); i < 4 && errno == 0; i++ { // our descriptors are all above 2
+		to := i
+		if i == 3 {
+			to = InputFD
+		}
+		_, _, errno = syscall.RawSyscall(unix.SYS_DUP3, st.fds[i], to, 0)
+	}
+	if errno == 0 {
+		_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(st.path)),
+			uintptr(unsafe.Pointer(st.argv)), uintptr(unsafe.Pointer(st.env)))
+	}
+	code := uint32(errno)
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, st.failed, uintptr(unsafe.Pointer(&code)), 4)
+	for {
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)
+	}
+}
+
+// InheritedFileLimit returns the limit of open files that this process inherited, or nil if it is unknown. The Go
+// runtime raises the limit of its own process; other programs should get the inherited one.
+func InheritedFileLimit() *unix.Rlimit {
+	// Go restores the inherited limit for a child
+	out, err := exec.Command("sh", "-c", "ulimit -Sn; ulimit -Hn").Output()
+	f := strings.Fields(string(out))
+	if err != nil || len(f) != 2 {
+		return nil
+	}
+	var limit unix.Rlimit
+	for i, to := range []*uint64{&limit.Cur, &limit.Max} {
+		if f[i] == "unlimited" {
+			*to = unix.RLIM_INFINITY
+		} else if *to, err = strconv.ParseUint(f[i], 10, 64); err != nil {
+			return nil
+		}
+	}
+	return &limit
+}

@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// rowCache caches rows that are read for every message. A statement that changes a table invalidates all cached rows of
+// it, or only the row that the caller names; see Tx.ExecRow.
+type rowCache struct {
+	mu      sync.Mutex
+	count   uint64            // number of changes so far
+	changes map[string]uint64 // number of the last change, by table, and by table and row
+	rows    map[string]cachedRow
+}
+
+// cachedRow is a cached value, and the number of the last change that affected it.
+type cachedRow struct {
+	value any
+	last  uint64
+}
+
+// maxCached limits the cached rows and, doubled, the entries in changes.
+const maxCached = 1024
+
+func newRowCache() *rowCache {
+	return &rowCache{changes: map[string]uint64{}, rows: map[string]cachedRow{}}
+}
+
+// everyTable stands for all tables. A rollback changes them all.
+const everyTable = "*"
+
+// invalidate records a change of a table, or of one row if row is not empty.
+func (k *rowCache) invalidate(table, row string) {
+	if table == "" {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.changes) >= 2*maxCached {
+		clear(k.changes)
+		table, row = everyTable, ""
+	}
+	k.count++
+	k.changes[cacheKey(table, row)] = k.count
+}
+
+func cacheKey(table, row string) string {
+	if row == "" {
+		return table
+	}
+	return table + "/" + row
+}
+
+// get returns a cached value, or nil, and the number of the last change that affected it.
+func (k *rowCache) get(of Source) (value any, last uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	last = k.changes[everyTable]
+	for _, table := range of.Tables {
+		last = max(last, k.changes[table], k.changes[cacheKey(table, of.Name)])
+	}
+	if r, ok := k.rows[cacheKey(of.Tables[0], of.Name)]; ok && r.last == last {
+		return r.value, last
+	}
+	return nil, last
+}
+
+func (k *rowCache) store(of Source, row cachedRow) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.rows) >= maxCached {
+		clear(k.rows)
+	}
+	k.rows[cacheKey(of.Tables[0], of.Name)] = row
+}
+
+// Source identifies a row and the tables that it is read from. Tx.ExecRow uses the same name for it.
+type Source struct {
+	Name   string
+	Tables []string
+}
+
+// OneCached is One with a cache: it reads the row again only after a statement changed it. Callers share the value and
+// must not change it.
+func OneCached[T any](
+	ctx context.Context, db *DB, of Source, scan func(Row) (T, error), query string, args ...any,
+) (T, error) {
+	if db.writer == nil { // another process writes
+		return One(ctx, db, scan, query, args...)
+	}
+	found, last := db.writer.cache.get(of)
+	if v, ok := found.(T); ok {
+		return v, nil
+	}
+	v, err := One(ctx, db, scan, query, args...)
+	if err == nil {
+		db.writer.cache.store(of, cachedRow{v, last})
+	}
+	return v, err
+}
+
+// ExecRow is Exec for a statement that changes at most one cached row of its table.
+func (t *Tx) ExecRow(row, query string, args ...any) (int64, error) {
+	p, err := t.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	t.w.cache.invalidate(p.changes, row)
+	res, err := p.stmt.ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// changePattern matches a statement that changes one table.
+var changePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^\s*(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE(?:\s+OR\s+\w+)?|` +
+		`DELETE\s+FROM)\s+(\w+)`)
+})
+
+// changedTable returns the table that a statement changes, "" for none, or everyTable if it is unknown.
+func changedTable(query string) string {
+	if m := changePattern().FindStringSubmatch(query); m != nil {
+		return strings.ToLower(m[1])
+	}
+	word, _, _ := strings.Cut(strings.TrimSpace(query), " ")
+	switch strings.ToUpper(word) {
+	case "SELECT", "BEGIN", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK":
+		return ""
+	}
+	return everyTable
+}
