@@ -70,7 +70,8 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	})
 	must(t, errors.Join(err, file.Close()))
 	db := openAt(t, path)
-	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.Agent != "codex" || c.Settings.Busy != "" {
+	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.Agent != "codex" ||
+		c.Settings.Busy != "" {
 		t.Errorf("the conversation is %+v", c)
 	}
 	if s := get[orchestrator.Session](t)(db.Session(t.Context(), "s")); len(s.AgentSessions) != 1 ||
