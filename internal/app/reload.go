@@ -19,16 +19,17 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// inUse owns the configuration. What counts at once is read from now each time; the rest is of the start.
+// inUse is the configuration. Read keys that take effect at once from now() each time, and other keys from cfg.
 type inUse struct {
-	cfg       config.Config  // of the start
+	cfg       config.Config  // as read at the start
 	providers []cli.Provider // of this machine
 
-	reloading sync.Mutex // one reload after another
+	reloading sync.Mutex // allows one reload at a time
 	current   atomic.Pointer[settings]
 }
 
-// settings are a configuration and values that cards, turns and updates read often. A reload makes new settings and changes none.
+// settings contain a configuration, and values derived from it that cards, turns and updates read often. They never
+// change: a reload creates new settings.
 type settings struct {
 	config.Config
 	look     card.Look
@@ -36,11 +37,12 @@ type settings struct {
 	hearing  updates.Policy
 	roster   orchestrator.Roster
 	aliases  map[string]string
-	projects map[string]string // the directories of those with names
+	projects map[string]string // directories of named projects
 	budget   spending.Budget
 }
 
-// now is the configuration in use: what the last reload says of keys that count at once, and the rest of the start.
+// now returns the configuration in use. After a reload, keys that take effect at once have their new values, and all
+// others those of the start.
 func (u *inUse) now() *settings { return u.current.Load() }
 
 func (u *inUse) setCurrent(cfg config.Config) {
@@ -51,7 +53,7 @@ func (u *inUse) setCurrent(cfg config.Config) {
 	})
 }
 
-// setStart uses the configuration of the start.
+// setStart sets the configuration of the start.
 func (u *inUse) setStart(cfg config.Config) {
 	u.cfg = cfg
 	u.setCurrent(cfg)
