@@ -217,7 +217,8 @@ func (s *Scheduler) retry(ctx context.Context, j orchestrator.Job, r orchestrato
 	r.NotBefore = s.now().Add(backoff(j, r))
 	r.Attempt++
 	r.State, r.Asked = orchestrator.RunWaiting, time.Time{}
-	s.log.Info("retry job", "job", j.ID, "run", r.ID, "attempt", r.Attempt, "at", r.NotBefore, "reason", r.Result.Reason)
+	s.log.Info("retry job", "job", j.ID, "run", r.ID, "attempt", r.Attempt, "at", r.NotBefore, "reason",
+		r.Result.Reason)
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
 

@@ -48,7 +48,9 @@ func (m *memory) job(id orchestrator.JobID) *orchestrator.JobStatus {
 }
 
 func (m *memory) drop() {
-	m.open = slices.DeleteFunc(m.open, func(r *orchestrator.JobRun) bool { return !r.State.Open() && r.Result.Notified })
+	m.open = slices.DeleteFunc(m.open, func(r *orchestrator.JobRun) bool {
+		return !r.State.Open() && r.Result.Notified
+	})
 }
 
 func (m *memory) SaveJob(_ context.Context, j orchestrator.Job, next, planned time.Time) error {

@@ -15,6 +15,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli/clitest"
 	"ductor/internal/config"
+	"ductor/internal/secrets"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
 )
@@ -100,7 +101,7 @@ func serve(t *testing.T, project string) *telegram.Chat {
 		t.Fatal(err)
 	}
 	cfg := config.Default()
-	cfg.Telegram.Token, cfg.Telegram.APIBase = config.Secret(srv.Token()), srv.URL()
+	cfg.Telegram.Token, cfg.Telegram.APIBase = secrets.Value(srv.Token()), srv.URL()
 	cfg.Telegram.AllowedUsers = []int64{1}
 	cfg.Storage.Dir = filepath.Join(t.TempDir(), "state")
 	cfg.Projects.DefaultDir, cfg.Projects.Roots = project, []string{project}

@@ -32,7 +32,8 @@ func TestMoveChat(t *testing.T) {
 	same(t, "chosen", moved, orchestrator.Conversation{ID: to, Session: "s -5/0", Agent: "codex"})
 	same(t, "under the old id", get[orchestrator.Conversation](t)(db.Conversation(ctx, from)),
 		orchestrator.Conversation{ID: from})
-	if s := get[orchestrator.Session](t)(db.Session(ctx, moved.Session)); s.Conversation != to || s.Totals.Messages != 1 {
+	if s := get[orchestrator.Session](t)(db.Session(ctx, moved.Session)); s.Conversation != to ||
+		s.Totals.Messages != 1 {
 		t.Errorf("its session is %+v", s)
 	}
 	if turn := get[orchestrator.Turn](t)(db.Turn(ctx, "t -5/0")); turn.Prompt.Conversation != to {

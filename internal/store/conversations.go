@@ -40,7 +40,8 @@ func (db *DB) SaveConversation(
 				notify = excluded.notify, think = excluded.think, tools = excluded.tools, display = excluded.display,
 				granted_in = excluded.granted_in`,
 			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
-			string(c.Permission), c.Dir, c.Role, string(c.Settings.Busy), millis(c.BypassUntil), string(c.Settings.Notify),
+			string(c.Permission), c.Dir, c.Role, string(c.Settings.Busy), millis(c.BypassUntil),
+			string(c.Settings.Notify),
 			string(c.Settings.Think), tools, string(c.Settings.Display), string(c.GrantedIn))
 		if err != nil {
 			return mapForeignKey(err)

@@ -38,15 +38,14 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ductor.db")
 	all, err := schema()
 	must(t, err)
-	old := all
 	first := fstest.MapFS{}
 	for _, name := range []string{"0001_start.sql", "0002_aborting.sql"} {
 		text, err := fs.ReadFile(all.Migrations, name)
 		must(t, err)
 		first[name] = &fstest.MapFile{Data: text}
 	}
-	old.Migrations = first
-	file, err := sqlite.Open(t.Context(), path, old, sqlite.Options{})
+	all.Migrations = first
+	file, err := sqlite.Open(t.Context(), path, all, sqlite.Options{})
 	must(t, err)
 	err = file.Write(t.Context(), func(t *sqlite.Tx) error {
 		for _, statement := range []string{
@@ -70,7 +69,8 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	})
 	must(t, errors.Join(err, file.Close()))
 	db := openAt(t, path)
-	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.Agent != "codex" || c.Settings.Busy != "" {
+	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.Agent != "codex" ||
+		c.Settings.Busy != "" {
 		t.Errorf("the conversation is %+v", c)
 	}
 	if s := get[orchestrator.Session](t)(db.Session(t.Context(), "s")); len(s.AgentSessions) != 1 ||

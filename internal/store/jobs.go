@@ -119,7 +119,8 @@ func (t tx) recordRun(r orchestrator.JobRun) (int64, error) {
 func runFields(r *orchestrator.JobRun) []any {
 	return []any{&r.ID, &r.Job, &r.Cause, timeColumn{&r.Due}, &r.StandsFor, &r.Prompt, &r.Attempt,
 		timeColumn{&r.NotBefore}, &r.State,
-		timeColumn{&r.Asked}, timeColumn{&r.Ended}, &r.Result.Text, &r.Result.Reason, &r.Result.Changed, &r.Result.Notified, &r.Result.CostUSD}
+		timeColumn{&r.Asked}, timeColumn{&r.Ended}, &r.Result.Text, &r.Result.Reason, &r.Result.Changed,
+		&r.Result.Notified, &r.Result.CostUSD}
 }
 
 func (db *DB) MoveRun(ctx context.Context, r orchestrator.JobRun) error {
@@ -132,7 +133,8 @@ func (db *DB) MoveRun(ctx context.Context, r orchestrator.JobRun) error {
 func (t tx) updateRun(r orchestrator.JobRun) (int64, error) {
 	return t.Exec(`UPDATE job_runs SET attempt = ?, not_before = ?, state = ?, asked = ?, ended = ?,
 		text = ?, reason = ?, changed = ?, told = ?, cost_usd = ? WHERE id = ? AND `+openRun,
-		r.Attempt, millis(r.NotBefore), string(r.State), millis(r.Asked), millis(r.Ended), r.Result.Text, r.Result.Reason,
+		r.Attempt, millis(r.NotBefore), string(r.State), millis(r.Asked), millis(r.Ended), r.Result.Text,
+		r.Result.Reason,
 		r.Result.Changed, r.Result.Notified, r.Result.CostUSD, string(r.ID))
 }
 

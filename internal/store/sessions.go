@@ -141,7 +141,8 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 	s := orchestrator.Session{AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{}}
 	var own []agentSessionRow
 	err := row.Scan(append([]any{&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Title, &s.Dir,
-		timeColumn{&s.Created}, timeColumn{&s.Used}, &s.Totals.Messages, &s.Totals.CostUSD, &s.Totals.Tokens, &s.Pinned, &s.Archived,
+		timeColumn{&s.Created}, timeColumn{&s.Used}, &s.Totals.Messages, &s.Totals.CostUSD, &s.Totals.Tokens, &s.Pinned,
+		&s.Archived,
 		listColumn[agentSessionRow]{&own}}, more...)...)
 	for _, r := range own {
 		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox}] = orchestrator.AgentSession{ID: r.ID,

@@ -65,7 +65,8 @@ func changesFields(c *orchestrator.TurnChanges) []any {
 	return []any{&c.ID, &c.Conversation.Chat, &c.Conversation.Topic, &c.Session, &c.Title,
 		timeColumn{&c.At}, &c.Sandbox,
 		&c.Checkpoint, &c.Undone,
-		&c.Commit, listColumn[orchestrator.SnapshotTree]{&c.Snapshot.Trees}, &c.Changed.Files, &c.Changed.Added, &c.Changed.Removed, &c.Changed.Ignored}
+		&c.Commit, listColumn[orchestrator.SnapshotTree]{&c.Snapshot.Trees}, &c.Changed.Files, &c.Changed.Added,
+		&c.Changed.Removed, &c.Changed.Ignored}
 }
 
 // SaveChanges updates only Undone and Commit if the ID is already stored.
