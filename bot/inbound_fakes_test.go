@@ -149,7 +149,9 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	rig.options = updates.RouterOptions{
 		Me:    updates.Identity{ID: 42, Username: "ductor_bot"},
 		Turns: rig.desk, Feedback: rig.voice, Finisher: updates.NewFinisher(journal, messagesFake{messages}, log),
-		Allow:       updates.Allow{Users: orchestrator.Roster{owner: orchestrator.RoleOwner}, Policy: always(updates.Policy{AllowedGroups: []int64{group}, Reactions: true, AbortWords: []string{"stop", "wait"}})},
+		Allow: updates.Allow{Users: orchestrator.Roster{owner: orchestrator.RoleOwner}, Policy: always(updates.Policy{
+			AllowedGroups: []int64{group}, Reactions: true, AbortWords: []string{"stop", "wait"},
+		})},
 		AlbumWindow: 700 * time.Millisecond, PasteWindow: 700 * time.Millisecond,
 		Log: log, Now: time.Now,
 	}

@@ -58,10 +58,10 @@ type Look struct {
 	// The intervals are the shortest times between two edits.
 	IntervalPrivate time.Duration `toml:"interval_private" default:"1s" check:"100ms..1m"`
 	IntervalGroup   time.Duration `toml:"interval_group" default:"3s" check:"100ms..1m"`
-	// StatusAfter is the silence after which the card says why the turn waits.
+	// StatusAfter is the silence after which the card shows why the turn waits.
 	StatusAfter time.Duration `toml:"status_after" default:"2s" check:"0..1h"`
 	Footer      []FooterField `toml:"footer" default:"['model', 'time']" check:"model|time|cost|tokens"`
-	// Mode is ModeDraft if cards in private chats start as drafts, if there is a Draft.
+	// Mode is ModeDraft if cards in private chats start as drafts; needs Draft.
 	Mode string `toml:"mode" default:"edit" check:"edit|draft"`
 	// MaxMessages is the maximum number of messages of an answer; 0 is no limit. The messages of a longer answer show
 	// its beginning and its end, and a file contains all of it.

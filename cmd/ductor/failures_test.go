@@ -137,7 +137,9 @@ func TestAnOverloadedModelIsTriedAgain(t *testing.T) {
 
 // A substitute answers for an agent that is not there, and for one that failed too often; the first line of the card says so.
 func TestASubstituteIsNamedFirst(t *testing.T) {
-	town := newTown(t, func(c *config.Config) { c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", []cli.Agent{"codex"} })
+	town := newTown(t, func(c *config.Config) {
+		c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", []cli.Agent{"codex"}
+	})
 	town.say(`[[text "here I am"]]`)
 	m := town.await("here I am")
 	if strings.Contains(m.Text, "ductor doctor") { // Claude's own advice is enough

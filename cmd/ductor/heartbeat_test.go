@@ -58,7 +58,9 @@ func TestAJobOfTheConfigurationAnswersInTheChatOnce(t *testing.T) {
 func TestARunThatIsDueWhileDuctorIsGoneIsMadeUpForOnce(t *testing.T) {
 	due := time.Now().Add(6 * time.Second)
 	town := newTown(t, func(c *config.Config) {
-		c.Jobs = map[string]heartbeat.JobSettings{"once": job("at "+due.Format(time.DateTime), `[[text "made up for"]]`)}
+		c.Jobs = map[string]heartbeat.JobSettings{
+			"once": job("at "+due.Format(time.DateTime), `[[text "made up for"]]`),
+		}
 	})
 	town.stop()
 	eventually(t, "the moment to be over", func() bool { return time.Now().After(due) })

@@ -84,8 +84,8 @@ func TestAHookHasItsRate(t *testing.T) {
 
 func TestWebhooksListenOnThisMachineOnly(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "example.org:0", "192.0.2.1:0"} {
-		l, err := webhook.Listen(t.Context(), webhook.Settings{Listen: addr})
-		if !errors.Is(err, webhook.ErrNotLoopback) {
+		if l, err := webhook.Listen(t.Context(),
+			webhook.Settings{Listen: addr}); !errors.Is(err, webhook.ErrNotLoopback) {
 			t.Errorf("%s: %v", addr, err)
 			if err == nil {
 				l.Close()

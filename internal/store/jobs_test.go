@@ -20,9 +20,8 @@ func newJob(id orchestrator.JobID) orchestrator.Job {
 	j := orchestrator.Job{
 		ID: id, Name: "morning", Kind: orchestrator.JobScheduled, Conversation: chatB, Person: 9, Prompt: "look",
 		Created: noon,
-		JobTiming: orchestrator.JobTiming{
-			Schedule: "30 8 * * 1-5", Missed: orchestrator.MissedAll, Overlap: orchestrator.OverlapQueue,
-		},
+		JobTiming: orchestrator.JobTiming{Schedule: "30 8 * * 1-5", Missed: orchestrator.MissedAll,
+			Overlap: orchestrator.OverlapQueue},
 		JobTurn: orchestrator.JobTurn{Session: orchestrator.SharedSession, Agent: "codex", Model: "m", Effort: "high",
 			Dir: "/src", Sandbox: "docker", Timeout: time.Minute,
 			Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan,
@@ -68,7 +67,8 @@ func TestJobs(t *testing.T) {
 	must(t, db.MoveRun(ctx, moved))
 	j.Prompt = "see"
 	must(t, db.SaveJob(ctx, j, next, noon))
-	want := orchestrator.JobStatus{Job: j, Next: next, Planned: noon, JobResult: result, Runs: 1, CostUSD: 0.5,
+	want := orchestrator.JobStatus{Job: j, Next: next, Planned: noon,
+		JobResult: result, Runs: 1, CostUSD: 0.5,
 		Last: &r, Open: 2}
 	same(t, "after a run", get[orchestrator.JobStatus](t)(db.Job(ctx, "j1")), want)
 	same(t, "not told", len(get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))), 3)

@@ -16,15 +16,15 @@ import (
 
 // Settings configures the collector of spans and metrics of turns.
 type Settings struct {
-	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // of an OTLP collector; empty: none
-	KeyFrom string `toml:"key_from"`                                        // the variable with its key
-	Content bool   `toml:"content"`                                         // include prompts, answers, and inputs and outputs of tools
+	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // empty: nothing is sent
+	KeyFrom string `toml:"key_from"`                                        // the variable with the key
+	Content bool   `toml:"content"`                                         // include texts
 }
 
-// Options configures a Tracer. All but Key are required.
+// Options configures a Tracer. All but URL and Key are required.
 type Options struct {
 	Settings
-	Key     string // sent as "Authorization: Bearer KEY"; empty for none
+	Key     string // sent as "Authorization: Bearer KEY"
 	Version string // of ductor
 	// Hide removes secrets from a text of an agent that works in dir.
 	Hide func(dir, text string) string
