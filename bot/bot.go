@@ -24,6 +24,7 @@ import (
 	"ductor/bot/usage"
 	"ductor/bot/users"
 	"ductor/cli"
+	"ductor/cli/naming"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -51,8 +52,8 @@ type Options struct {
 	AlbumWindow time.Duration                       // wait for further files of an album; 1.5 s; negative: none
 	PasteWindow time.Duration                       // wait for the next part of a split message; 300 ms; negative: none
 
-	Aliases func() map[string]string // returns the current aliases for /model; nil: none
-	Reload  Reload                   // for /reload; nil: not available
+	Aliases func() map[string]naming.Alias // returns the current aliases for /model; nil: none
+	Reload  Reload                         // for /reload; nil: not available
 
 	Jobs     orchestrator.Jobs        // for /cron; nil: not available
 	Sessions orchestrator.Sessions    // for /sessions
@@ -210,7 +211,7 @@ func (o Options) withDefaults() Options {
 		o.Outbox.Log = o.Log
 	}
 	if o.Aliases == nil {
-		o.Aliases = func() map[string]string { return nil }
+		o.Aliases = func() map[string]naming.Alias { return nil }
 	}
 	if o.Group == nil {
 		o.Group = func() []string { return nil }

@@ -57,7 +57,7 @@ func newHouse(t *testing.T, uploads string) *botRig {
 		Token: srv.Token(), APIBase: "http://telegram.test", Transport: srv.Client().Transport,
 		Journal: journal, UploadsDir: uploads, Owner: 7,
 		Allow: updates.Allow{Users: orchestrator.Roster{7: orchestrator.RoleOwner}, Policy: func() updates.Policy {
-			return updates.Policy{Groups: []int64{-100}, AbortWords: []string{"stop"}}
+			return updates.Policy{AllowedGroups: []int64{-100}, Reactions: true, AbortWords: []string{"stop"}}
 		}},
 		Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

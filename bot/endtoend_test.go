@@ -172,15 +172,16 @@ func startDuctor(t *testing.T, h *botRig, db everything, agent orchestrator.Gate
 	if err != nil {
 		t.Fatal(err)
 	}
-	desk := conversation.New(conversation.Options{
+	opts := conversation.Options{
 		Store: db, Gateway: agent, Chat: b.Chat(), Screen: b.Chat(), Dir: "/", Roots: []string{"/"}, Snapshots: h.snapshots,
-		TurnOptions: conversation.TurnOptions{Permission: cli.Ask, QueueMax: 10, HandoffTokens: 1000}, DeliveryWait: 10 * time.Second, Now: time.Now,
-		NewID: uuid.NewString,
+		DeliveryWait: 10 * time.Second, Now: time.Now, NewID: uuid.NewString,
 		Approvers: func(_ orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID {
 			return []orchestrator.PersonID{sender, 8}
 		},
 		Logger: slog.New(slog.NewTextHandler(h.log, nil)),
-	})
+	}
+	opts.Mode, opts.QueueMax, opts.HandoffTokens = cli.Ask, 10, 1000
+	desk := conversation.New(opts)
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &ductor{bot: b, desk: desk, done: make(chan error, 1), end: cancel}
 	go func() {

@@ -19,6 +19,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/cli/naming"
 	"ductor/orchestrator"
 )
 
@@ -148,7 +149,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	rig.options = updates.RouterOptions{
 		Me:    updates.Identity{ID: 42, Username: "ductor_bot"},
 		Turns: rig.desk, Feedback: rig.voice, Finisher: updates.NewFinisher(journal, messagesFake{messages}, log),
-		Allow:       updates.Allow{Users: orchestrator.Roster{owner: orchestrator.RoleOwner}, Policy: always(updates.Policy{Groups: []int64{group}, AbortWords: []string{"stop", "wait"}})},
+		Allow:       updates.Allow{Users: orchestrator.Roster{owner: orchestrator.RoleOwner}, Policy: always(updates.Policy{AllowedGroups: []int64{group}, Reactions: true, AbortWords: []string{"stop", "wait"}})},
 		AlbumWindow: 700 * time.Millisecond, PasteWindow: 700 * time.Millisecond,
 		Log: log, Now: time.Now,
 	}
@@ -157,7 +158,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	rig.handlers = newHandlers(parts{
 		opts: Options{
 			Jobs: jobs, Journal: journal, Group: func() []string { return nil },
-			Aliases: func() map[string]string { return map[string]string{"fast": "claude/opus high"} },
+			Aliases: func() map[string]naming.Alias { return map[string]naming.Alias{"fast": {Use: "claude/opus high"}} },
 			Reload:  func(context.Context, orchestrator.ConversationID) string { return "reloaded" },
 		},
 		desk: rig.desk, feedback: rig.voice, chat: &Chat{messages: messages, approvals: approvals, queue: newQueueCards(messages, nil)},

@@ -118,7 +118,7 @@ func TestJobsAreForThoseWhoAreListed(t *testing.T) {
 	const guest = 99
 	inbound(t, func(t *testing.T, r *inboundRig) { // without jobs, a press that passed the check would get another answer
 		r.configure(func(o *updates.RouterOptions) {
-			setPolicy(o, func(p *updates.Policy) { p.Members = updates.AllMembers })
+			setPolicy(o, admitAll)
 		})
 		for _, op := range "purefvwdDaxohln" {
 			r.send(r.pressIn(group, guest, cron.Action+":"+string(op)+":key:0"))

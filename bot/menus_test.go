@@ -77,7 +77,7 @@ func TestAMemberMayNotLoosenPermissions(t *testing.T) {
 	const member = 8
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.configure(func(o *updates.RouterOptions) {
-			setPolicy(o, func(p *updates.Policy) { p.Members = updates.AllMembers })
+			setPolicy(o, admitAll)
 		})
 		from := map[string]any{"from": map[string]any{"id": member, "first_name": "Bob"}}
 		for _, command := range []string{"/permissions", "/permissions auto", "/permissions bypass"} {

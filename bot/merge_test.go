@@ -89,7 +89,9 @@ func TestWhatDoesNotContinueAPaste(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inbound(t, func(t *testing.T, r *inboundRig) {
 				r.configure(func(o *updates.RouterOptions) {
-					setPolicy(o, func(p *updates.Policy) { p.Trigger, p.Members = updates.TriggerAll, updates.AllMembers })
+					setPolicy(o, func(p *updates.Policy) {
+						p.GroupTrigger, p.GroupMembers = updates.TriggerAll, updates.AllMembers
+					})
 				})
 				r.send(r.text(long(longestText, "a"), inGroup()), next(r))
 				r.settle()

@@ -40,7 +40,9 @@ func TestAViewerChangesNothing(t *testing.T) {
 		inbound(t, func(t *testing.T, r *inboundRig) {
 			r.configure(func(o *updates.RouterOptions) {
 				o.Allow.Users = orchestrator.Roster{owner: orchestrator.RoleOwner, viewer: orchestrator.RoleViewer}
-				setPolicy(o, func(p *updates.Policy) { p.Trigger, p.AbortWords = updates.TriggerAll, []string{"stop"} })
+				setPolicy(o, func(p *updates.Policy) {
+					p.GroupTrigger, p.AbortWords = updates.TriggerAll, []string{"stop"}
+				})
 			})
 			r.send(r.pressIn(group, viewer, data))
 			synctest.Wait()
@@ -68,7 +70,7 @@ func TestEveryRoleMayWhatItsTableSays(t *testing.T) {
 		for _, action := range []string{actCancel, actStop, actSteer, actInterrupt, actFresh, actShow} {
 			inbound(t, func(t *testing.T, r *inboundRig) {
 				r.configure(func(o *updates.RouterOptions) {
-					setPolicy(o, func(p *updates.Policy) { p.Members = updates.AllMembers })
+					setPolicy(o, admitAll)
 					if role != orchestrator.RoleMember {
 						o.Allow.Users = orchestrator.Roster{user: role}
 					}

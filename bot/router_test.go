@@ -30,7 +30,7 @@ func inbound(t *testing.T, test func(t *testing.T, r *inboundRig)) {
 }
 
 func respondToAll(o *updates.RouterOptions) {
-	setPolicy(o, func(p *updates.Policy) { p.Trigger = updates.TriggerAll })
+	setPolicy(o, func(p *updates.Policy) { p.GroupTrigger = updates.TriggerAll })
 }
 
 func always(p updates.Policy) func() updates.Policy { return func() updates.Policy { return p } }
@@ -41,6 +41,9 @@ func setPolicy(o *updates.RouterOptions, change func(*updates.Policy)) {
 	change(&p)
 	o.Allow.Policy = always(p)
 }
+
+// admitAll lets all members of groups speak.
+func admitAll(p *updates.Policy) { p.GroupMembers = updates.AllMembers }
 
 func TestPromptIsSubmittedWithItsUpdate(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
@@ -243,7 +246,7 @@ func TestTheOwnerLearnsTheNewIDOfAGroupThatMoved(t *testing.T) {
 			inbound(t, func(t *testing.T, r *inboundRig) {
 				r.configure(func(o *updates.RouterOptions) {
 					o.Owner = owner
-					setPolicy(o, func(p *updates.Policy) { p.Groups = c.allowed })
+					setPolicy(o, func(p *updates.Policy) { p.AllowedGroups = c.allowed })
 				})
 				r.send(r.text("", map[string]any{
 					"chat": map[string]any{"id": c.group, "type": "group", "title": "Team"}, "from": map[string]any{"id": c.by, "first_name": "Someone"},

@@ -22,7 +22,10 @@ type Model struct {
 }
 
 // Price is the price of a million tokens, in dollars; zero if unknown.
-type Price struct{ Input, Output float64 }
+type Price struct {
+	Input  float64 `toml:"input_price"`
+	Output float64 `toml:"output_price"`
+}
 
 // Of returns the price of tokens.
 func (p Price) Of(in, out int64) float64 { return (p.Input*float64(in) + p.Output*float64(out)) / 1e6 }

@@ -39,11 +39,20 @@ type ProviderOptions struct {
 	// Protected are ductor's own files and directories, absolute and with links resolved. No mode allows a request that
 	// touches one of them; a user must decide.
 	Protected []string
-	// Grace is how long a process may take to end when asked to. Stall limits the agent's silence while no tool runs,
-	// and ToolStall while one does. 0 means the defaults of turn.StreamOptions.
-	Grace, Stall, ToolStall time.Duration
-	Now                     func() time.Time // the clock for durations; nil means time.Now
-	Logger                  *slog.Logger     // nil discards
+	Timing
+	Now    func() time.Time // the clock for durations; nil means time.Now
+	Logger *slog.Logger     // nil discards
+}
+
+// Timing limits how long agents may take. 0 means a default of the package that has the limit.
+type Timing struct {
+	Stall     time.Duration `toml:"stall" default:"5m" check:"1s..24h"`        // silence of an agent while no tool runs
+	ToolStall time.Duration `toml:"tool_stall" default:"30m" check:"1s..168h"` // silence of an agent while a tool runs
+	Grace     time.Duration `toml:"grace" default:"2s" check:"0..1m"`          // for a process to end when asked to
+	// StaleAfter limits the duration of a turn; the runner ends it then, even while ductor is not running.
+	StaleAfter time.Duration `toml:"stale_after" default:"3h" check:"1m..720h"`
+	// OrphanAfter limits how long a run may continue while ductor is not running.
+	OrphanAfter time.Duration `toml:"orphan_after" default:"15m" check:"1s..720h"`
 }
 
 // OrDefault returns o with defaults for missing fields; program is the default Path of the agent.

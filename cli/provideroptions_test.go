@@ -16,7 +16,7 @@ func TestProviderOptionsFillInWhatIsMissing(t *testing.T) {
 	if o.Grace != DefaultGrace || o.Stall != DefaultStall || o.ToolStall != DefaultToolStall {
 		t.Errorf("limits: %+v", o)
 	}
-	o = ProviderOptions{Path: "/opt/claude", Grace: time.Minute}.OrDefault("claude")
+	o = ProviderOptions{Path: "/opt/claude", Timing: Timing{Grace: time.Minute}}.OrDefault("claude")
 	if o.Path != "/opt/claude" || o.Grace != time.Minute {
 		t.Errorf("what was said is %q, %v", o.Path, o.Grace)
 	}

@@ -189,8 +189,8 @@ const (
 // ToolList limits the tools of an agent. Its names are generic ("shell", "mcp:github") or the agent's own. Package
 // tools translates a list into the agent's own words, where only servers keep their generic names.
 type ToolList struct {
-	Only   []string // the only permitted tools; empty: all
-	Denied []string // never used
+	Only   []string `toml:"tools" yaml:"tools"`               // the only permitted tools; empty: all
+	Denied []string `toml:"denied_tools" yaml:"denied_tools"` // never used
 }
 
 // Empty reports whether the list limits nothing.

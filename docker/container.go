@@ -79,7 +79,7 @@ func (o Options) digestOf(b blueprint, image string) (string, error) {
 		CPUs   float64 // as configured, so that a larger machine does not make containers outdated
 		Memory int64
 		PIDs   int64
-	}{image, b, o.Seeds, o.CPUs, o.Memory, o.PIDs})
+	}{image, b, o.Seeds, o.CPUs, o.memory(), int64(o.PIDs)})
 	return digest(raw), err
 }
 

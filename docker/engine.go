@@ -31,14 +31,16 @@ type EngineOptions struct {
 	// Host is unix:///path, tcp://host:port or ssh://[user@]host[:port][/path/of/socket]. For ssh, this machine's ssh
 	// program is used with its own configuration and keys and without prompts; docker must be installed on the remote
 	// machine.
-	Host string
+	Host string `toml:"host"`
 	// CA, Cert and Key are PEM files for tcp. CA verifies the engine's certificate; Cert and Key are our certificate.
 	// Without any of them, tcp is not encrypted.
-	CA, Cert, Key string
+	CA   string `toml:"ca" check:"path"`
+	Cert string `toml:"cert" check:"path"`
+	Key  string `toml:"key" check:"path"`
 	// Wait limits a short request. Long operations get a multiple of it. The default is 20 s.
 	Wait time.Duration
 	// SSHConfig is a configuration file for ssh instead of the user's; may be empty.
-	SSHConfig string
+	SSHConfig string `toml:"ssh_config" check:"path"`
 }
 
 // Engine is a local or remote Docker Engine. Safe for concurrent use.
@@ -196,11 +198,12 @@ func (g *guard) release() bool { return g.stop == nil || g.stop() }
 // resources returns the limits of a container. It omits a default limit that the engine's kernel cannot enforce, but
 // never a configured one.
 func (e *Engine) resources(ctx context.Context, o Options) (container.Resources, error) {
-	r := container.Resources{NanoCPUs: max(0, int64(o.CPUs*1e9)), Memory: max(0, o.Memory)}
+	r := container.Resources{NanoCPUs: max(0, int64(o.CPUs*1e9)), Memory: max(0, o.memory())}
 	if o.PIDs > 0 {
-		r.PidsLimit = &o.PIDs
+		limit := int64(o.PIDs)
+		r.PidsLimit = &limit
 	}
-	if o.CPUs == 0 || o.Memory == 0 {
+	if o.CPUs == 0 || o.MemoryMB == 0 {
 		ctx, cancel := e.requestContext(ctx)
 		defer cancel()
 		machine, err := e.api.Info(ctx)
@@ -210,7 +213,7 @@ func (e *Engine) resources(ctx context.Context, o Options) (container.Resources,
 		if o.CPUs == 0 && machine.CPUCfsQuota {
 			r.NanoCPUs = int64(max(1, machine.NCPU-1)) * 1e9
 		}
-		if o.Memory == 0 && machine.MemoryLimit {
+		if o.MemoryMB == 0 && machine.MemoryLimit {
 			r.Memory = machine.MemTotal / 2
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"ductor/cli"
 	"ductor/docker/dockertest"
 )
 
@@ -50,8 +51,9 @@ func testOptions(t testing.TB, e *Engine) Options {
 	}
 	o := Options{
 		Engine: e, Owner: strings.ReplaceAll(uuid.NewString(), "-", "")[:12], Name: t.Name(), Dir: t.TempDir(),
-		Runner: dockertest.Tool(t, dockertest.Runner), Projects: []string{project}, Network: NetworkNone,
-		Grace: time.Second, OrphanAfter: time.Minute,
+		Projects:          []string{project},
+		ContainerSettings: ContainerSettings{Runner: dockertest.Tool(t, dockertest.Runner), Network: NetworkNone},
+		Timing:            cli.Timing{Grace: time.Second, OrphanAfter: time.Minute},
 	}
 	if e.host == dockertest.Host() {
 		o.Image = machineImage(t, e)

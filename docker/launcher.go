@@ -64,7 +64,7 @@ func Open(o Options) (*Launcher, error) {
 	}
 	l.runs = runner.OpenRemote(l.remote)
 	l.Launcher, err = host.Open(host.Options{
-		Remote: l.runs, MaxAge: o.MaxAge, OrphanAfter: o.OrphanAfter, Grace: o.Grace, Logger: o.Logger,
+		Remote: l.runs, Timing: o.Timing, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"ductor/cli"
 )
@@ -70,13 +69,10 @@ type Options struct {
 	Name string
 	// Dir is a directory of this machine for notes about containers. It is created if missing.
 	Dir string
-	// Runner is the path of ductor-runner, a static program for the engine's machine.
-	Runner string
 	// MakeRunner creates or updates the file Runner before it is added to an image. It may be nil.
 	MakeRunner func(context.Context) error `json:"-"`
 
-	Image string // the image's name in the engine; it needs no preparation, not even a shell
-	Pull  bool   // fetch a missing Image from its registry
+	ContainerSettings
 	Build *Build // build the image if it is missing
 	// Source is another engine that fetches or builds the image and sends it to Engine, for an Engine without access to
 	// a registry. It may be nil.
@@ -97,22 +93,12 @@ type Options struct {
 	// when that agent is started. They replace only older files, so that an agent keeps a log-in that it renewed.
 	HomeSeeds []Seed
 
-	User string  // "uid:gid"; default: those of this process
-	CPUs float64 // number of CPUs; 0 means all but one of the engine's machine, negative means all
-	// bytes including swap; 0 means half of the memory of the engine's machine, negative means no limit
-	Memory       int64
-	PIDs         int64   // processes and threads; default 512, negative means no limit
-	Network      Network // default: NetworkBridge
-	ReadOnlyRoot bool    // make the image read-only, except for /tmp, /var/tmp and the home
 	// StateSize, unless 0, limits the home and the runs to that many bytes each and keeps them in memory until the
 	// container stops. With 0 they are in a volume.
 	StateSize int64
-	Env       []string // "NAME=value" entries added to the environment of every program
 
-	MaxAge      time.Duration // this and the next two are as in host.Options
-	OrphanAfter time.Duration
-	Grace       time.Duration
-	Logger      *slog.Logger `json:"-"`
+	cli.Timing              // as in host.Options
+	Logger     *slog.Logger `json:"-"`
 }
 
 const (
@@ -178,14 +164,13 @@ func (o Options) check() error {
 
 // reserved reports whether a mount would hide ductor's directories or expose the engine itself.
 func reserved(target string) bool {
-	target = filepath.Clean(target)
-	for _, own := range []string{"/", stateDir, runsDir, programDir, "/proc", "/sys", "/dev", "/var/run/docker.sock",
-		"/run/docker.sock"} {
-		if target == own || strings.HasPrefix(target, programDir+"/") || strings.HasPrefix(target, runsDir+"/") {
+	for _, own := range []string{"/proc", "/sys", "/dev", programDir, runsDir} {
+		if cli.Lies(target, own) {
 			return true
 		}
 	}
-	return false
+	taken := []string{"/", stateDir, homeDir, "/var/run/docker.sock", "/run/docker.sock"}
+	return slices.Contains(taken, filepath.Clean(target))
 }
 
 // mounts returns all mounts with their targets.
@@ -208,7 +193,7 @@ func parseUser(user string) (uid, gid int, err error) {
 	uid, uidErr := strconv.Atoi(u)
 	gid, gidErr := strconv.Atoi(g)
 	if !ok || uidErr != nil || gidErr != nil || uid < 0 || gid < 0 {
-		return 0, 0, fmt.Errorf("user %q is not of the form uid:gid", user)
+		return 0, 0, fmt.Errorf(`%q should be numbers, "uid:gid", such as "1000:1000"`, user)
 	}
 	return uid, gid, nil
 }

@@ -125,7 +125,7 @@ func TestOrphanEndsByItself(t *testing.T) {
 func TestOldRunIsEnded(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
-	o.MaxAge = time.Second
+	o.StaleAfter = time.Second
 	s := newSandbox(t, o)
 	p := s.startReady(deaf)
 	<-p.Done()
@@ -159,7 +159,7 @@ func TestChangedSettingsReplaceTheContainer(t *testing.T) {
 	s := newSandbox(t, o)
 	p := s.startReady("echo kept >~/file; cat")
 	id := dockertest.Docker(t, "inspect", "-f", "{{.Id}}", o.containerName())
-	o.Memory, o.PIDs = 200<<20, 100
+	o.MemoryMB, o.PIDs = 200, 100
 	next := newSandbox(t, o)
 	q := next.start("cat ~/file; ulimit -c")
 	out, err := io.ReadAll(q.Stdout())
@@ -211,7 +211,7 @@ func TestIdleContainerIsRetired(t *testing.T) {
 func TestConfinement(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
-	o.ReadOnlyRoot, o.User, o.Memory = true, "1234:1235", 100<<20
+	o.ReadOnlyRoot, o.User, o.MemoryMB = true, "1234:1235", 100
 	secret := t.TempDir() + "/key"
 	dockertest.Write(t, secret, "k3y", 0o644)
 	o.Seeds = []Seed{{From: secret, To: ".agent/key"}}

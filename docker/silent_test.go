@@ -142,9 +142,9 @@ func TestEngineThatNeverAnswers(t *testing.T) {
 		e := silentEngine(t)
 		e.remote = remote
 		o := Options{
-			Engine: e, Owner: "me", Name: "x", Dir: t.TempDir(), Image: "any",
-			Runner:   dockertest.Tool(t, dockertest.Runner),
-			Projects: []string{t.TempDir()}, Shared: []string{t.TempDir()},
+			Engine: e, Owner: "me", Name: "x", Dir: t.TempDir(),
+			ContainerSettings: ContainerSettings{Runner: dockertest.Tool(t, dockertest.Runner), Image: "any"},
+			Projects:          []string{t.TempDir()}, Shared: []string{t.TempDir()},
 		}
 		file := filepath.Join(o.Shared[0], "file")
 		dockertest.Write(t, file, "x", 0o644)

@@ -292,7 +292,7 @@ func engineAt(t testing.TB, host string) *Engine {
 func TestMemoryLimit(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
-	o.Memory = 96 << 20
+	o.MemoryMB = 96
 	s := newSandbox(t, o)
 	s.runTurn()
 	t.Run("the agent itself", func(t *testing.T) {

@@ -53,7 +53,7 @@ func TestScriptedAgentInAContainer(t *testing.T) {
 					l := open(t, o)
 					p := claude.New(claude.Options{
 						ProviderOptions: cli.ProviderOptions{
-							Launcher: l, Grace: 500 * time.Millisecond, AllowEnv: []string{"CLITEST_*", "DUCTOR_*"},
+							Launcher: l, Timing: cli.Timing{Grace: 500 * time.Millisecond}, AllowEnv: []string{"CLITEST_*", "DUCTOR_*"},
 							ReadFile: func(string) ([]byte, error) { return nil, os.ErrNotExist },
 						},
 					})

@@ -23,13 +23,17 @@ func TestNothingTwiceAndNothingLost(t *testing.T) {
 		h.wall = day
 		st, err := h.Add(context.Background(), orchestrator.Job{
 			Conversation: here, Prompt: "look",
-			JobTiming: orchestrator.JobTiming{Schedule: rapid.SampledFrom([]string{"0 * * * *", "*/7 * * * *",
-				"every 25m", "30 2 * * *"}).Draw(t, "schedule"),
-				Zone: rapid.SampledFrom([]string{"UTC", "Europe/Paris"}).Draw(t, "zone"),
+			JobTiming: orchestrator.JobTiming{
+				Schedule: rapid.SampledFrom([]string{"0 * * * *", "*/7 * * * *", "every 25m",
+					"30 2 * * *"}).Draw(t, "schedule"),
+				QuietHours: orchestrator.QuietHours{
+					Zone: rapid.SampledFrom([]string{"UTC", "Europe/Paris"}).Draw(t, "zone"),
+				},
 				Missed: rapid.SampledFrom([]string{orchestrator.MissedSkip, orchestrator.MissedOnce,
 					orchestrator.MissedAll}).Draw(t, "missed"),
 				Overlap: rapid.SampledFrom([]string{orchestrator.OverlapSkip,
-					orchestrator.OverlapQueue}).Draw(t, "overlap")},
+					orchestrator.OverlapQueue}).Draw(t, "overlap"),
+			},
 			JobTurn: orchestrator.JobTurn{Retries: rapid.IntRange(0, 2).Draw(t, "retries")},
 		})
 		if err != nil {

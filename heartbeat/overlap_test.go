@@ -97,7 +97,7 @@ func TestProactivePromptWaits(t *testing.T) {
 			return orchestrator.Outcome{State: orchestrator.TurnDone, Text: " **HEARTBEAT_OK**. "}
 		}
 		job := heartbeat.Proactive(orchestrator.Job{Name: "watch", Conversation: here, Prompt: "Anything?",
-			JobTurn: orchestrator.JobTurn{Session: orchestrator.SharedSession}}, time.Hour)
+			JobTurn: orchestrator.JobTurn{Session: orchestrator.SharedSession, OKWord: "HEARTBEAT_OK"}}, time.Hour)
 		if err := h.Sync(t.Context(), []orchestrator.Job{job}); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,10 @@ func TestHeldDeliveryDelaysNoManualRun(t *testing.T) {
 		h := newRig(t, day) // midnight
 		job := orchestrator.Job{
 			Name: "build", Kind: orchestrator.JobHook, Conversation: here,
-			JobTiming: orchestrator.JobTiming{Overlap: orchestrator.OverlapQueue, QuietFrom: "22:00", QuietTo: "07:00"},
+			JobTiming: orchestrator.JobTiming{
+				Overlap:    orchestrator.OverlapQueue,
+				QuietHours: orchestrator.QuietHours{Hours: orchestrator.Hours{QuietFrom: "22:00", QuietTo: "07:00"}},
+			},
 		}
 		if err := h.Sync(t.Context(), []orchestrator.Job{job}); err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package heartbeat
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -9,14 +8,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// DefaultOKWord is the agent's answer to a proactive prompt if there is nothing to tell the user.
-const DefaultOKWord = "HEARTBEAT_OK"
-
 // Proactive turns a job into a proactive prompt for Scheduler.Sync: at an interval it asks an agent whether the user
 // should know anything. The chat does not show the OK word. The prompt waits while a turn uses its session, and missed
 // runs are skipped.
 func Proactive(j orchestrator.Job, interval time.Duration) orchestrator.Job {
-	j.OKWord = cmp.Or(j.OKWord, DefaultOKWord)
 	j.Kind, j.Schedule = orchestrator.JobHeartbeat, "every "+schedule.FormatInterval(interval)
 	j.Prompt = fmt.Sprintf("%s\n\nIf there is nothing that needs a person's attention, answer only: %s", j.Prompt,
 		j.OKWord)

@@ -33,8 +33,10 @@ func TestOverTheRealStore(t *testing.T) {
 	restart()
 	job := orchestrator.Job{
 		Name: "week", Conversation: here, Person: 9, Prompt: "look",
-		JobTiming: orchestrator.JobTiming{Schedule: "0 0,8 * * *", Zone: "Asia/Tokyo", Missed: orchestrator.MissedAll,
-			QuietFrom: "23:00", QuietTo: "05:30"},
+		JobTiming: orchestrator.JobTiming{Schedule: "0 0,8 * * *", Missed: orchestrator.MissedAll,
+			QuietHours: orchestrator.QuietHours{
+				Zone: "Asia/Tokyo", Hours: orchestrator.Hours{QuietFrom: "23:00", QuietTo: "05:30"},
+			}},
 		JobTurn: orchestrator.JobTurn{Retries: 1, OKWord: "ok"},
 	}
 	id := orchestrator.ConfiguredJob(orchestrator.JobScheduled, "week")

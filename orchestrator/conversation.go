@@ -11,8 +11,8 @@ import (
 
 // ConversationID is a chat and a topic in it. A conversation runs one turn at a time.
 type ConversationID struct {
-	Chat  int64
-	Topic int // message thread id; 0 outside topics
+	Chat  int64 `toml:"chat"`
+	Topic int   `toml:"topic"` // message thread id; 0 outside topics
 }
 
 // Key returns the conversation's key in package cli.

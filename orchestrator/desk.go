@@ -120,23 +120,23 @@ type Alert struct {
 
 // Role is a named system prompt, with the agent and model that play it unless the conversation chose others.
 type Role struct {
-	Prompt  string
-	Replace bool        // instead of the agent's own system prompt, not after it
-	Agent   cli.Agent   // empty: the default agent
-	Model   cli.ModelID // empty: that agent's default
-	Tools   cli.ToolList
+	Prompt string       `toml:"prompt"`
+	Append bool         `toml:"append" yaml:"append" default:"true"` // false replaces the agent's own system prompt
+	Agent  cli.Agent    `toml:"agent" yaml:"agent"`                  // empty: the default agent
+	Model  cli.ModelID  `toml:"model" yaml:"model"`                  // empty: that agent's default
+	Tools  cli.ToolList `toml:",inline" yaml:",inline"`
 }
 
 // ProjectPolicy is the configuration for turns in a directory and below it.
 type ProjectPolicy struct {
-	Dir     string   // absolute
-	Context []string // files below Dir that start every session
-	Tools   cli.ToolList
+	Dir     string       `toml:"dir" check:"path"` // absolute, inside projects.roots
+	Context []string     `toml:"context"`          // files below Dir that start every session
+	Tools   cli.ToolList `toml:",inline"`
 }
 
 // AgentDefaults apply to an agent if neither the conversation nor its role says otherwise.
 type AgentDefaults struct {
-	Model  cli.ModelID
-	Effort cli.Effort
-	Args   []string // added to its command line
+	Model  cli.ModelID `toml:"model" applies:"at once"`
+	Effort cli.Effort  `toml:"effort" applies:"at once"`
+	Args   []string    `toml:"args"` // added to its command line
 }

@@ -77,32 +77,76 @@ type Job struct {
 
 // JobTiming is the schedule of a job and its policies.
 type JobTiming struct {
-	Schedule    string // in the syntax of heartbeat/schedule
-	Zone        string // IANA name; empty: the machine's
-	When        string // Schedule and Zone in words; not stored, Jobs fills it in
-	QuietFrom   string // "22:00"; quiet hours, in which the job runs only when a user starts it
-	QuietTo     string // "07:00"; earlier than QuietFrom: on the next day
-	QuietPolicy string
-	Missed      string
-	Overlap     string
+	Schedule string `toml:"schedule"` // in the syntax of heartbeat/schedule
+	When     string // Schedule and Zone in words; not stored, Jobs fills it in
+	Missed   string `toml:"missed" default:"once" check:"once|skip|all"`
+	Overlap  string `toml:"overlap" default:"skip" check:"skip|queue"`
+	QuietHours
 }
 
-// Quiet reports whether a job has quiet hours.
-func (t JobTiming) Quiet() bool { return t.QuietFrom != "" || t.QuietTo != "" }
+// QuietHours are the hours of a day in which a job runs only when a user starts it.
+type QuietHours struct {
+	Zone string `toml:"zone"` // IANA name; empty: the machine's
+	Hours
+	QuietPolicy string `toml:"quiet_policy" default:"hold" check:"hold|skip"`
+}
+
+// Check implements config.checker.
+func (q QuietHours) Check(problem func(key, format string, args ...any)) {
+	if _, err := time.LoadLocation(q.Zone); err != nil || q.Zone == "Local" {
+		problem("zone", "%q is no time zone such as Europe/Paris", q.Zone)
+	}
+}
+
+// Hours are a part of the day. Both ends are empty or times such as "22:00". If QuietTo is earlier than QuietFrom, it is
+// a time of the next day.
+type Hours struct {
+	QuietFrom string `toml:"quiet_from"`
+	QuietTo   string `toml:"quiet_to"`
+}
+
+// Check implements config.checker.
+func (h Hours) Check(problem func(key, format string, args ...any)) {
+	for key, at := range map[string]string{"quiet_from": h.QuietFrom, "quiet_to": h.QuietTo} {
+		_, err := time.Parse("15:04", at)
+		switch {
+		case at == "" && h.Quiet():
+			problem(key, "quiet hours need quiet_from and quiet_to")
+		case at != "" && err != nil:
+			problem(key, `%q should be a time of day such as "22:00"`, at)
+		}
+	}
+}
+
+// Quiet reports whether there are quiet hours.
+func (h Hours) Quiet() bool { return h.QuietFrom != "" || h.QuietTo != "" }
 
 // JobTurn configures the turns of a job. Empty fields use the conversation's choices.
 type JobTurn struct {
-	Session string
-	Agent   cli.Agent
-	Model   cli.ModelID // only with Agent, like Effort
-	Effort  cli.Effort
-	Dir     string        // absolute
-	Sandbox string        // SandboxOff or SandboxDocker; empty: the policy of the project
-	Timeout time.Duration // 0: the agent's default
-	Rights  Rights        // of RightsOfJob or RightsOfPress
-	Retries int           // how often a failed run is retried
-	Backoff time.Duration // before the first retry; it doubles
+	Session string        `toml:"session" default:"own" check:"own|shared"`
+	Agent   cli.Agent     `toml:"agent"`
+	Model   cli.ModelID   `toml:"model"` // only with Agent, like Effort
+	Effort  cli.Effort    `toml:"effort"`
+	Dir     string        `toml:"dir" check:"path"`                    // absolute
+	Sandbox string        `toml:"sandbox" check:"off|docker"`          // empty: the policy of the project
+	Timeout time.Duration `toml:"timeout" check:"0..168h"`             // 0: the agent's default
+	Rights  Rights        `toml:",inline"`                             // of RightsOfJob or RightsOfPress
+	Retries int           `toml:"retries" check:"0..10"`               // how often a failed run is retried
+	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // before the first retry; it doubles
 	OKWord  string        // an answer that consists only of this word is not shown
+}
+
+// Check implements config.checker.
+func (t JobTurn) Check(problem func(key, format string, args ...any)) {
+	if t.Agent == "" && (t.Model != "" || t.Effort != "") {
+		problem("agent", "model and effort belong to an agent; name that agent here")
+	}
+	if t.Session == SharedSession && t.Dir != "" {
+		problem("dir", `the chat's session has its directory; set session = "own"`)
+	}
+	if t.Session == SharedSession && t.Sandbox == SandboxDocker {
+		problem("sandbox", `a job in the chat's session runs where that session does; set session = "own"`)
+	}
 }
 
 // JobStatus is a job with its next run and its results.

@@ -28,10 +28,10 @@ type Rights struct {
 	Of RightsOf
 	// Mode is the mode for RightsOfJob; empty means the stricter of the configured default and ask. For RightsOfPress
 	// it is an upper limit on the conversation's mode.
-	Mode cli.PermissionMode
+	Mode cli.PermissionMode `toml:"permission" check:"plan|ask|accept-edits|auto|bypass"`
 	// The remaining fields apply to RightsOfJob.
-	Rules []string     // patterns of allowed requests; see approval.CheckRights
-	Tools cli.ToolList // applies in addition to the lists of the chat
+	Rules []string     `toml:"rules"`   // patterns of allowed requests; see approval.CheckRights
+	Tools cli.ToolList `toml:",inline"` // applies in addition to the lists of the chat
 }
 
 // OfChat reports whether the choices of the conversation apply.

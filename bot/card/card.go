@@ -55,18 +55,25 @@ type Options struct {
 
 // Look configures how cards grow and end. Zero durations mean the defaults.
 type Look struct {
-	IntervalPrivate time.Duration          // shortest time between two edits; 1 s
-	IntervalGroup   time.Duration          // 3 s
-	StatusAfter     time.Duration          // silence after which the card shows why the turn waits; 2 s
-	Think           orchestrator.ThinkMode // for turns without a mode of their own; ThinkOff
-	Footer          []FooterField          // nil for none
-	Places          bool                   // sandboxes exist, so the footer names the place where a turn ran
-	Drafts          bool                   // cards in private chats start as drafts; needs Draft
+	// The intervals are the shortest times between two edits.
+	IntervalPrivate time.Duration `toml:"interval_private" default:"1s" check:"100ms..1m"`
+	IntervalGroup   time.Duration `toml:"interval_group" default:"3s" check:"100ms..1m"`
+	// StatusAfter is the silence after which the card says why the turn waits.
+	StatusAfter time.Duration `toml:"status_after" default:"2s" check:"0..1h"`
+	Footer      []FooterField `toml:"footer" default:"['model', 'time']" check:"model|time|cost|tokens"`
+	// Mode is ModeDraft if cards in private chats start as drafts, if there is a Draft.
+	Mode string `toml:"mode" default:"edit" check:"edit|draft"`
 	// MaxMessages is the maximum number of messages of an answer; 0 is no limit. The messages of a longer answer show
 	// its beginning and its end, and a file contains all of it.
-	MaxMessages int
-	Pacing      Pacing
+	MaxMessages int    `toml:"max_messages" default:"4" check:"0..100"`
+	Pacing      Pacing `toml:",inline"`
+
+	Think  orchestrator.ThinkMode // for turns without a mode of their own; ThinkOff
+	Places bool                   // sandboxes exist, so the footer names the place where a turn ran
 }
+
+// ModeDraft is a Look.Mode.
+const ModeDraft = "draft"
 
 // Cards opens cards, and continues the previous process's cards. Safe for concurrent use.
 type Cards struct {
@@ -108,7 +115,7 @@ func (c *Cards) look() Look {
 
 // draftsIn reports whether the cards of a chat start as drafts.
 func (c *Cards) draftsIn(chat int64) bool {
-	if c.opts.Draft == nil || !c.look().Drafts || outbox.ChatOf(chat).Group {
+	if c.opts.Draft == nil || c.look().Mode != ModeDraft || outbox.ChatOf(chat).Group {
 		return false
 	}
 	c.mu.Lock()

@@ -20,7 +20,7 @@ func inDraftsOf(t *testing.T, server telegram.Options, play func(s *simRig, chat
 	t.Helper()
 	withSimRigOf(t, server, func(s *simRig) {
 		s.cards.opts.Draft = s.client.Draft
-		s.cards.restyle(func(l *Look) { l.Drafts = true })
+		s.cards.restyle(func(l *Look) { l.Mode = ModeDraft })
 		play(s, s.chat(7))
 	})
 }

@@ -138,14 +138,21 @@ func (a *alarm) set(at, now time.Time) {
 	a.timer.Reset(max(at.Sub(now), 0))
 }
 
-// Pacing configures when grown text is worth an edit. With the zero value it always is. Characters are Unicode code
-// points.
+// Pacing configures when grown text is worth an edit. With the zero value it always is. Less than MinChars never
+// is before Idle. Characters are Unicode code points.
 type Pacing struct {
-	MinChars   int           // less text than this waits for Idle
-	MaxChars   int           // this much text is due at once; 0 is no limit
-	Idle       time.Duration // after this silence any text is due
-	Sentences  bool          // from MinChars on, the end of a sentence is due at once
-	Paragraphs bool          // from MinChars on, the end of a paragraph is due at once
+	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // less text than this waits for Idle
+	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // due at once; 0 is no limit
+	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // after this silence any text is due
+	Sentences  bool          `toml:"sentence_ends" default:"true"`              // due at the end of a sentence
+	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // due at the end of a paragraph
+}
+
+// Check implements config.checker.
+func (p Pacing) Check(problem func(key, format string, args ...any)) {
+	if p.MaxChars < p.MinChars {
+		problem("max_chars", "%d is less than min_chars, which is %d", p.MaxChars, p.MinChars)
+	}
 }
 
 // growing is added text that is not shown yet.

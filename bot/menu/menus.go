@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/bot/tgapi"
+	"ductor/cli/naming"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -19,7 +20,7 @@ type Options struct {
 	Go      func(func(ctx context.Context))                                    // runs work that no command waits for
 	Now     func() time.Time
 	Lang    *lang.Choices
-	Aliases func() map[string]string // aliases of models, now; see naming.Names
+	Aliases func() map[string]naming.Alias // aliases of models, now; see naming.Names
 }
 
 // Menus manages the open menus. Safe for concurrent use.
@@ -33,7 +34,7 @@ type Menus struct {
 	spawn   func(func(ctx context.Context))
 	now     func() time.Time
 	lang    *lang.Choices
-	aliases func() map[string]string
+	aliases func() map[string]naming.Alias
 
 	mu   sync.Mutex
 	byID map[string]openMenu // by nonce

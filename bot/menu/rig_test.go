@@ -11,6 +11,7 @@ import (
 
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/cli/naming"
 	"ductor/orchestrator"
 )
 
@@ -98,7 +99,7 @@ func withMenus(t *testing.T, test func(t *testing.T, r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{service: &serviceFake{status: orchestrator.Status{Agent: "claude", Model: "opus", Permission: cli.Ask}}}
 		r.Menus = New(Options{
-			Service: r.service, Now: time.Now, Aliases: func() map[string]string { return nil },
+			Service: r.service, Now: time.Now, Aliases: func() map[string]naming.Alias { return nil },
 			Edit: func(_ orchestrator.ConversationID, _ int, page tgapi.Page) { r.edits = append(r.edits, page) },
 			Go:   func(f func(context.Context)) { go f(t.Context()) },
 		})

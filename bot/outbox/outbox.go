@@ -12,6 +12,36 @@ import (
 	"ductor/orchestrator"
 )
 
+// Settings limit the calls to Telegram; 0 leaves a limit to what the Outbox learns from Telegram.
+type Settings struct {
+	PrivatePerSecond float64 `toml:"private_per_second" check:"0|0.01..100"`
+	PrivateBurst     int     `toml:"private_burst" check:"0..100"`
+	GroupPerMinute   float64 `toml:"group_per_minute" check:"0|0.01..6000"`
+	OverallPerSecond float64 `toml:"overall_per_second" check:"0|0.01..1000"`
+}
+
+// Options returns the options with the configured limits.
+func (s Settings) Options() (o Options) {
+	o.Private = Rate{Every: interval(time.Second, s.PrivatePerSecond), Burst: s.PrivateBurst}
+	o.Group = Rate{Every: interval(time.Minute, s.GroupPerMinute)}
+	o.Overall = Rate{Every: interval(time.Second, s.OverallPerSecond)}
+	if s.GroupPerMinute > 0 {
+		o.Group.Burst = max(int(s.GroupPerMinute/2), 1)
+	}
+	if s.OverallPerSecond > 0 {
+		o.Overall.Burst = max(int(s.OverallPerSecond), 1)
+	}
+	return o
+}
+
+// interval returns the time between two of count calls in a unit of time, or 0 if count is 0.
+func interval(unit time.Duration, count float64) time.Duration {
+	if count == 0 {
+		return 0
+	}
+	return time.Duration(float64(unit) / count)
+}
+
 // Options configures an Outbox. Zero values mean the defaults.
 type Options struct {
 	Private Rate                   // limit of a private chat: 20 at once, 1 a second

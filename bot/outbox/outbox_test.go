@@ -472,7 +472,7 @@ func TestOutboxDoesNotWaitOutALimitForAnEditAtTheEnd(t *testing.T) {
 	})
 }
 
-// Even with one processor, a call is made before its caller continues, since a user waits for the call.
+// A call is made before its caller continues, even on a single processor: a user waits for the call.
 func TestACallStartsBeforeItsCallerContinues(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	out := New(Options{Overall: Rate{Every: time.Millisecond, Burst: 1000}})

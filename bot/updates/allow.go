@@ -3,6 +3,7 @@ package updates
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"ductor/internal/paircode"
 	"ductor/orchestrator"
@@ -26,15 +27,6 @@ const (
 	TriggerAll     GroupTrigger = "all"     // every message of an allowed user
 )
 
-// Receipts is the way a prompt is acknowledged at once.
-type Receipts string
-
-// Receipts. Any value but NoReceipts means ReactionReceipts.
-const (
-	ReactionReceipts Receipts = "reaction" // 👀 on the message
-	NoReceipts       Receipts = "none"
-)
-
 // Users returns the roles of users. Safe for concurrent use.
 type Users interface {
 	// RoleOf returns the role of a user, or RoleNone for a user who is not listed.
@@ -56,11 +48,26 @@ type Allow struct {
 
 // Policy configures which groups get answers, and which of their messages are for the bot.
 type Policy struct {
-	Groups     []int64 // chat ids
-	Members    GroupMembers
-	Trigger    GroupTrigger
-	AbortWords []string // bare words that abort in private chats while a turn runs
-	Receipts   Receipts
+	AllowedGroups []int64      `toml:"allowed_groups"` // chat IDs
+	GroupMembers  GroupMembers `toml:"group_members" default:"listed" check:"listed|all"`
+	GroupTrigger  GroupTrigger `toml:"group_trigger" default:"mention" check:"mention|all"`
+	AbortWords    []string     `toml:"abort_words" default:"['stop', 'abort']"` // in private chats
+	Reactions     bool         `toml:"reactions" default:"true"`                // 👀 acknowledges a prompt
+}
+
+// Check implements config.checker.
+func (p Policy) Check(problem func(key, format string, args ...any)) {
+	for _, id := range p.AllowedGroups {
+		if id >= 0 {
+			problem("allowed_groups", "%d is not a group's id; those are negative, such as -1001234567890", id)
+		}
+	}
+	for _, w := range p.AbortWords {
+		isWord := w != "" && !strings.ContainsFunc(w, func(r rune) bool { return r <= ' ' })
+		if !isWord || w != strings.ToLower(w) || w[0] == '/' {
+			problem("abort_words", "%q should be one word in small letters, without a slash", w)
+		}
+	}
 }
 
 // permits reports whether a user may speak in a chat. Channels, bots and anonymous admins may not, because their
@@ -75,7 +82,7 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 		return listed && chat.ID == from.ID
 	case "group", "supergroup":
 		policy := a.Policy()
-		return slices.Contains(policy.Groups, chat.ID) && (listed || policy.Members == AllMembers)
+		return slices.Contains(policy.AllowedGroups, chat.ID) && (listed || policy.GroupMembers == AllMembers)
 	default:
 		return false
 	}
@@ -83,7 +90,7 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 
 // moves reports whether a message announces that an allowed group became a supergroup. Anyone may have caused that.
 func (a Allow) moves(m *wireMessage) bool {
-	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.Policy().Groups, m.Chat.ID)
+	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.Policy().AllowedGroups, m.Chat.ID)
 }
 
 // joins reports whether an update of an unknown user accepts an invitation. Of everything that strangers send, it

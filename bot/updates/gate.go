@@ -72,7 +72,7 @@ func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 		r.log.Error("what a group had stays under its old id",
 			"chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo, "err", err)
 	}
-	if r.owner == 0 || slices.Contains(r.gate.allow.Policy().Groups, m.MigratedTo) {
+	if r.owner == 0 || slices.Contains(r.gate.allow.Policy().AllowedGroups, m.MigratedTo) {
 		return ignore
 	}
 	chat := int64(r.owner)

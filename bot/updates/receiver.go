@@ -17,18 +17,18 @@ import (
 // receiver turns content into prompts: it waits for parts that belong together, fetches files and submits everything as
 // one prompt.
 type receiver struct {
-	turns    Turns
-	listener Listener // nil: no content is speech
-	handler  Handler
-	finisher *Finisher
-	feedback Feedback
-	uploads  *Uploads
-	windows  mergeWindows
-	merged   *mergeMemory
-	recent   *recent
-	receipts func() Receipts
-	lang     *lang.Choices
-	log      *slog.Logger
+	turns     Turns
+	listener  Listener // nil: no content is speech
+	handler   Handler
+	finisher  *Finisher
+	feedback  Feedback
+	uploads   *Uploads
+	windows   mergeWindows
+	merged    *mergeMemory
+	recent    *recent
+	reactions func() bool
+	lang      *lang.Choices
+	log       *slog.Logger
 }
 
 const (
@@ -271,7 +271,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		r.finisher.answerPrompt(ctx, first, t.updates, p.Text("updates.queue-full"))
 	default:
 		r.acknowledge(first)
-		if receipt.Did == orchestrator.BusySteer && r.receipts() != NoReceipts {
+		if receipt.Did == orchestrator.BusySteer && r.reactions() {
 			r.feedback.React(first.Conversation, first.ID, steerEmoji, 0)
 		}
 		of.parts, of.wants = slices.Concat(of.parts, parts), wants
@@ -314,7 +314,7 @@ const ReceiptDelay = 700 * time.Millisecond
 
 // acknowledge shows once that a message was received.
 func (r *receiver) acknowledge(in *Message) {
-	if r.receipts() == NoReceipts || in.acknowledged {
+	if !r.reactions() || in.acknowledged {
 		return
 	}
 	in.acknowledged = true
@@ -342,7 +342,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
 			r.finisher.Answer(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"), nil)
 			return
-		case changed && r.receipts() != NoReceipts:
+		case changed && r.reactions():
 			r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
 		case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
 			return

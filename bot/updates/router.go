@@ -60,7 +60,7 @@ func NewRouter(o RouterOptions) *Router {
 		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, feedback: o.Feedback,
 		uploads: o.Uploads,
 		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, recent: &recent{},
-		receipts: func() Receipts { return o.Allow.Policy().Receipts }, lang: o.Lang, log: o.Log,
+		reactions: func() bool { return o.Allow.Policy().Reactions }, lang: o.Lang, log: o.Log,
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
@@ -253,7 +253,7 @@ func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 
 // isForBot reports whether a message that is not a command is meant for the bot.
 func (r *Router) isForBot(m *wireMessage, in *Message) bool {
-	return in.Private || r.gate.allow.Policy().Trigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
+	return in.Private || r.gate.allow.Policy().GroupTrigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
 }
 
 // command queues a command in its conversation, or answers that the sender may not use it.

@@ -30,7 +30,7 @@ type peer struct {
 func play(t *testing.T, change func(*Options)) (*Provider, *peer) {
 	t.Helper()
 	p := &peer{t: t, lines: make(chan rpc.Message, 100)}
-	o := Options{ProviderOptions: cli.ProviderOptions{Path: "peer", Launcher: p, Env: func() []string { return nil }, Grace: time.Second}, Agent: testAgent}
+	o := Options{ProviderOptions: cli.ProviderOptions{Path: "peer", Launcher: p, Env: func() []string { return nil }, Timing: cli.Timing{Grace: time.Second}}, Agent: testAgent}
 	if change != nil {
 		change(&o)
 	}

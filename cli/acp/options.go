@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"ductor/cli"
@@ -13,6 +14,23 @@ import (
 
 // DefaultCallLimit is the default of Options.CallLimit.
 const DefaultCallLimit = 30 * time.Second
+
+// Settings configures an agent that speaks the Agent Client Protocol on its standard input and output.
+type Settings struct {
+	Enabled bool          `toml:"enabled" default:"true"`
+	Path    string        `toml:"path" check:"program"`
+	Args    []string      `toml:"args"` // make it speak the protocol
+	Env     []string      `toml:"env" check:"variables"`
+	Models  []cli.ModelID `toml:"models"` // to choose from; empty: those that the agent offers
+	Model   cli.ModelID   `toml:"model"`
+}
+
+// Check implements config.checker.
+func (s Settings) Check(problem func(key, format string, args ...any)) {
+	if strings.TrimSpace(s.Path) == "" {
+		problem("path", "an agent needs a program")
+	}
+}
 
 // Options configures a Provider. Agent, Path and Launcher are required; the other fields may be zero.
 type Options struct {

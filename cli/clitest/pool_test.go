@@ -32,7 +32,7 @@ func TestThirtyConversationsOnFourProcesses(t *testing.T) {
 	book := &ledger{Launcher: Host(t)}
 	s, err := service.New(service.Options{
 		Providers: []cli.Provider{scriptedPlain(t).over(book)}, Launchers: []cli.Launcher{book},
-		MaxSessions: poolCap, MaxMemory: 1 << 40, MemoryEvery: 100 * time.Millisecond,
+		Settings: service.Settings{MaxLive: poolCap, MaxMemoryMB: 1 << 20}, MemoryEvery: 100 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,9 +13,10 @@ import (
 )
 
 // newService returns a Service over the scripted agent in real processes.
-func newService(t *testing.T, opts service.Options) *service.Service {
+func newService(t *testing.T, maxLive int) *service.Service {
 	t.Helper()
-	opts.Providers = []cli.Provider{scriptedPlain(t)}
+	opts := service.Options{Providers: []cli.Provider{scriptedPlain(t)}}
+	opts.MaxLive = maxLive
 	s, err := service.New(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +39,7 @@ func TestServiceOverProcesses(t *testing.T) {
 	stage := newStage(t, Harness{Mode: cli.Live, New: func(t *testing.T) (cli.Provider, cli.Request) {
 		return plainProvider{}, cli.Request{Permission: cli.Bypass, Dir: t.TempDir(), Conversation: "a"}
 	}})
-	s := newService(t, service.Options{})
+	s := newService(t, 0)
 	one := s.Run(t.Context(), plainAgent, stage.ask("the lighthouse", stage.script.Say("One.")), func(cli.Event) {})
 	if one.Err != nil || one.Text != "One." {
 		t.Fatalf("%+v", one)
@@ -80,7 +81,7 @@ func TestServiceOverProcesses(t *testing.T) {
 
 // TestServiceFallsBackOverProcesses tests an agent that dies before its first output: the turn is repeated one-shot.
 func TestServiceFallsBackOverProcesses(t *testing.T) {
-	s := newService(t, service.Options{})
+	s := newService(t, 0)
 	req := cli.Request{Dir: t.TempDir(), Prompt: Script{}.withDefaults().Crash}
 	r := s.Run(t.Context(), plainAgent, req, func(cli.Event) {})
 	if !r.Fallback || r.Err == nil || r.Err.Kind != cli.Crashed || r.Err.Code != 3 {
@@ -90,7 +91,7 @@ func TestServiceFallsBackOverProcesses(t *testing.T) {
 
 // TestServiceManyConversations runs twenty conversations at once, each with its own agent.
 func TestServiceManyConversations(t *testing.T) {
-	s := newService(t, service.Options{MaxSessions: 5})
+	s := newService(t, 5)
 	dir := t.TempDir()
 	var all sync.WaitGroup
 	for i := range 20 {

@@ -278,7 +278,9 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	t.Run("max age", func(t *testing.T) {
 		t.Parallel()
-		h := clitest.OpenHost(t, host.Options{MaxAge: 100 * time.Millisecond, Grace: 50 * time.Millisecond})
+		h := clitest.OpenHost(t, host.Options{
+			Timing: cli.Timing{StaleAfter: 100 * time.Millisecond, Grace: 50 * time.Millisecond},
+		})
 		p := start(t, h, agent(t, `setsid sleep 60 & exec sleep 60`))
 		<-p.Done()
 		if got := p.Exit(); got.By != cli.EndedByAge {
@@ -287,7 +289,9 @@ func TestLimits(t *testing.T) {
 	})
 	t.Run("max age counts from the last turn", func(t *testing.T) {
 		t.Parallel()
-		h := clitest.OpenHost(t, host.Options{MaxAge: 3 * time.Second, Grace: 50 * time.Millisecond})
+		h := clitest.OpenHost(t, host.Options{
+			Timing: cli.Timing{StaleAfter: 3 * time.Second, Grace: 50 * time.Millisecond},
+		})
 		began := time.Now()
 		p := start(t, h, agent(t, `exec sleep 60`))
 		time.Sleep(300 * time.Millisecond)
@@ -301,7 +305,9 @@ func TestLimits(t *testing.T) {
 	})
 	t.Run("orphaned", func(t *testing.T) {
 		t.Parallel()
-		o := host.Options{Dir: t.TempDir(), OrphanAfter: 50 * time.Millisecond, Grace: 50 * time.Millisecond}
+		o := host.Options{
+			Dir: t.TempDir(), Timing: cli.Timing{OrphanAfter: 50 * time.Millisecond, Grace: 50 * time.Millisecond},
+		}
 		h := clitest.OpenHost(t, o)
 		cmd := agent(t, `echo half; exec sleep 60`)
 		cmd.Turn = "1"

@@ -33,13 +33,8 @@ type Options struct {
 	// Runner configures the start of this machine's runner.
 	Runner runner.Options
 	// Remote accesses the runs of another environment. Closing the Launcher closes it too.
-	Remote *runner.Client
-	// MaxAge limits the duration of a turn; the runner ends it then, even while ductor is not running. 0 is no limit.
-	MaxAge time.Duration
-	// OrphanAfter limits how long a run may continue while ductor is not running.
-	OrphanAfter time.Duration
-	// Grace is the time between TERM and KILL when a runner ends a run without a Stop.
-	Grace      time.Duration
+	Remote     *runner.Client
+	cli.Timing       // without its stalls
 	MaxJournal int64 // bytes of output stored for a run; 0 is the runner's default
 	Logger     *slog.Logger
 }
@@ -158,7 +153,7 @@ func (h *Launcher) announce(id cli.RunID) (held func()) {
 }
 
 func (h *Launcher) limits(p cli.Purpose) runner.Limits {
-	l := runner.Limits{MaxAge: h.opts.MaxAge, OrphanAfter: h.opts.OrphanAfter, Grace: h.opts.Grace,
+	l := runner.Limits{MaxAge: h.opts.StaleAfter, OrphanAfter: h.opts.OrphanAfter, Grace: h.opts.Grace,
 		MaxJournal: h.opts.MaxJournal}
 	if p.Mode == "" {
 		l.OrphanAfter = probeOrphan

@@ -20,11 +20,29 @@ type Choice struct {
 	Effort cli.Effort
 }
 
+// Alias is another name for a model.
+type Alias struct {
+	Use string `toml:"use"` // a text for Find that contains no alias, such as "claude/haiku" or "codex high"
+	// Facts about the model that its agent does not report; 0 is unknown.
+	Context int64     `toml:"context"` // tokens that it reads
+	Price   cli.Price `toml:",inline"`
+}
+
+// Check implements config.checker.
+func (a Alias) Check(problem func(key, format string, args ...any)) {
+	if a.Context < 0 || a.Price.Input < 0 || a.Price.Output < 0 {
+		problem("", "has a context or a price below 0")
+	}
+	if strings.TrimSpace(a.Use) == "" {
+		problem("use", "is empty; name an agent and a model, such as claude/haiku")
+	}
+}
+
 // Names are the choices of a user.
 type Names struct {
 	Entries []cli.MenuEntry
-	Aliases map[string]string // maps a name, in lower case, to a text for Find that contains no alias
-	Current cli.Agent         // its models have priority over those of other agents
+	Aliases map[string]Alias // by name, in lower case
+	Current cli.Agent        // its models have priority over those of other agents
 }
 
 // ProblemKind is the reason why a name is not a valid choice.
@@ -118,11 +136,11 @@ func (n Names) expand(words []string) []string {
 	if len(words) == 0 {
 		return nil
 	}
-	use, ok := n.Aliases[strings.ToLower(words[0])]
+	alias, ok := n.Aliases[strings.ToLower(words[0])]
 	if !ok {
 		return words
 	}
-	meant := strings.Fields(use)
+	meant := strings.Fields(alias.Use)
 	if len(words) > 1 && len(meant) > 1 {
 		meant = meant[:len(meant)-1]
 	}

@@ -12,7 +12,10 @@ func fixture() Names {
 	efforts := []cli.Effort{"low", "medium", "high"}
 	return Names{
 		Current: "claude",
-		Aliases: map[string]string{"fast": "claude/sonnet", "deep": "codex/gpt-5 high", "broken": "llama"},
+		Aliases: map[string]Alias{
+			"fast": {Use: "claude/sonnet"},
+			"deep": {Use: "codex/gpt-5 high"}, "broken": {Use: "llama"},
+		},
 		Entries: []cli.MenuEntry{
 			{Agent: "claude", Auth: ok, Models: []cli.Model{
 				{ID: "opus", Name: "Opus 4", Default: true, Efforts: []cli.Effort{"low", "high"}},

@@ -9,7 +9,7 @@ import (
 )
 
 func TestAgentsSayWhatTheyAreGoodFor(t *testing.T) {
-	s := newTestService(t, Options{}, &fakeProvider{auth: func(context.Context) cli.Auth {
+	s := serve(t, &fakeProvider{auth: func(context.Context) cli.Auth {
 		return cli.Auth{State: cli.Authenticated, Path: "/bin/fake", Version: "1.2", Method: "a key"}
 	}})
 	got := s.Agents(t.Context(), "")

@@ -196,6 +196,12 @@ func newTestService(t *testing.T, opts Options, providers ...*fakeProvider) *Ser
 	return s
 }
 
+// serve returns a service with the default options.
+func serve(t *testing.T, providers ...*fakeProvider) *Service {
+	t.Helper()
+	return newTestService(t, Options{}, providers...)
+}
+
 // run runs a turn and checks that emit got the Result, once and last.
 func run(t *testing.T, s *Service, agent cli.Agent, req cli.Request) (cli.Result, []cli.Event) {
 	t.Helper()

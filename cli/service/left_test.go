@@ -133,7 +133,7 @@ func TestSurvey(t *testing.T) {
 						return cli.Failf(cli.UnknownFailure, "fake", "no")
 					}
 				}
-				s := newTestService(t, Options{Launchers: []cli.Launcher{l}}, p)
+				s := newTestService(t, on(l), p)
 				var open []cli.OpenTurn
 				if tc.open {
 					turn.Start.Run = tc.in
@@ -158,7 +158,7 @@ func TestSurvey(t *testing.T) {
 func TestSurveyedSessionTakesTheNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, p := &fakeLauncher{runs: []cli.LeftRun{working("r")}}, &fakeProvider{}
-		s := newTestService(t, Options{Launchers: []cli.Launcher{l}}, p)
+		s := newTestService(t, on(l), p)
 		if _, err := s.Survey(t.Context(), workingIn(l.runs)); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestSurveyBarsTheConversation(t *testing.T) {
 		dead := leftRun("r")
 		dead.Alive = false
 		l, p := &fakeLauncher{runs: []cli.LeftRun{dead}, slow: 3 * time.Second}, &fakeProvider{}
-		s := newTestService(t, Options{Launchers: []cli.Launcher{l}}, p)
+		s := newTestService(t, on(l), p)
 		began := time.Now()
 		if _, err := s.Survey(t.Context(), nil); err != nil || time.Since(began) != 0 {
 			t.Errorf("%v after %s", err, time.Since(began))
@@ -286,7 +286,7 @@ func TestResumeTimesOut(t *testing.T) {
 		{20 * time.Minute, 40 * time.Minute}, {5 * time.Hour, leastLimit}, {0, time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s, _ := surveyed(t, Options{Timeout: time.Hour}, leftRun("r", "1"), &fakeProvider{turn: obedient})
+			s, _ := surveyed(t, timingOut(time.Hour), leftRun("r", "1"), &fakeProvider{turn: obedient})
 			began := time.Now()
 			r, _ := resume(t, s, cli.Request{Turn: "1", Conversation: "a", Began: began.Add(-tc.ago)})
 			if took := time.Since(began); took != tc.want || r.Err == nil || r.Err.Kind != cli.TimedOut {
@@ -360,7 +360,7 @@ func TestServiceDetach(t *testing.T) {
 	for _, detach := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &fakeProvider{}
-			s := newTestService(t, Options{}, p)
+			s := serve(t, p)
 			run(t, s, "fake", cli.Request{Conversation: "works"})
 			p.opened()[0].works = true
 			run(t, s, "fake", cli.Request{Conversation: "idle"})
@@ -406,7 +406,7 @@ func TestServiceDetachAsATurnEnds(t *testing.T) {
 			<-ctx.Done()
 			em.Finish(cli.Result{})
 		}}
-		s := newTestService(t, Options{}, p)
+		s := serve(t, p)
 		done := make(chan cli.Result)
 		go func() { done <- s.Run(t.Context(), "fake", cli.Request{Conversation: "a"}, func(cli.Event) {}) }()
 		synctest.Wait()
@@ -426,7 +426,7 @@ func TestServiceDetachAfterAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{turn: obedient}
 		p.open = func(_ context.Context, s *fakeSession) error { s.closeTime = time.Second; return nil }
-		s := newTestService(t, Options{}, p)
+		s := serve(t, p)
 		done := make(chan cli.Result)
 		go func() { done <- s.Run(t.Context(), "fake", cli.Request{Conversation: "a"}, func(cli.Event) {}) }()
 		synctest.Wait()

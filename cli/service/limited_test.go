@@ -39,7 +39,7 @@ func (limitedProvider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
 
 func TestAnAgentThatCannotBeToldItsToolsRunsNoTurnThatNamesThem(t *testing.T) {
 	p := &fakeProvider{}
-	s := newTestService(t, Options{}, p)
+	s := serve(t, p)
 	r, _ := run(t, s, "fake", cli.Request{ToolLists: []cli.ToolList{{Only: []string{"Read", "Grep"}}}})
 	if r.Err == nil || r.Err.Kind != cli.Refused || !strings.Contains(r.Err.Error(), "cannot be told which tools") || len(p.opened()) > 0 {
 		t.Errorf("%+v, and %d sessions were opened", r.Err, len(p.opened()))

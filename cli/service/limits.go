@@ -60,7 +60,7 @@ func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 			counted++
 		}
 	}
-	if limit := p.opts.MaxSessions; limit > 0 && counted > limit {
+	if limit := p.opts.MaxLive; limit > 0 && counted > limit {
 		return number
 	}
 	if p.opts.Available == nil || len(requests) == 0 || len(there) == 0 { // one may always live
@@ -199,12 +199,12 @@ func (p *pool) relieve(held map[processID]int64) {
 	if p.opts.Available != nil && p.opts.Available() < 0 && p.evictOldest() > 0 {
 		p.opts.Logger.Info("an idle agent is ended because memory is short", "held", sum)
 	}
-	for p.opts.MaxMemory > 0 && sum > p.opts.MaxMemory {
+	for p.opts.maxMemory() > 0 && sum > p.opts.maxMemory() {
 		freed := p.evictOldest()
 		if freed == 0 {
 			return
 		}
-		p.opts.Logger.Info("an idle agent is ended for its memory", "held", sum, "limit", p.opts.MaxMemory)
+		p.opts.Logger.Info("an idle agent is ended for its memory", "held", sum, "limit", p.opts.maxMemory())
 		sum -= freed
 	}
 }

@@ -30,7 +30,7 @@ func TestAgentsThatWaitForTheirUsersDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		p := &fakeProvider{turn: askingOnce(goOn)}
-		s := newTestService(t, Options{MaxSessions: 2}, p)
+		s := newTestService(t, atMost(2), p)
 		waiting := []chan cli.Result{ask(t, s, "a", quietly), ask(t, s, "b", quietly)}
 		p.turn = lasting
 		c, d, e := ask(t, s, "c", quietly), ask(t, s, "d", quietly), ask(t, s, "e", quietly)

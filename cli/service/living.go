@@ -16,7 +16,7 @@ const measureWait = 2 * time.Second
 func (s *Service) Live(ctx context.Context) cli.Living { return s.pool.live(ctx) }
 
 func (p *pool) live(ctx context.Context) cli.Living {
-	l := cli.Living{Sessions: p.status(), MaxMemory: p.opts.MaxMemory, MaxProcesses: p.opts.MaxSessions}
+	l := cli.Living{Sessions: p.status(), MaxMemory: p.opts.maxMemory(), MaxProcesses: p.opts.MaxLive}
 	held := p.memory(ctx, l.Sessions)
 	for i, s := range l.Sessions {
 		l.Sessions[i].Memory = held[idOf(s)]

@@ -229,7 +229,7 @@ func (s *Service) heardNothing(asked context.Context, at *runEnv) {
 
 // preferred lists the agents that may answer without a user's choice: the default, then the fallbacks.
 func (s *Service) preferred() []cli.Agent {
-	return append([]cli.Agent{s.opts.Default}, s.opts.Fallbacks...)
+	return append([]cli.Agent{s.opts.Default}, s.opts.Fallback...)
 }
 
 // order returns every agent of an environment once: the preferred ones, then the others.

@@ -66,7 +66,7 @@ func TestWhatIsKnownIsSaidAtOnce(t *testing.T) {
 		slow := inState("slow", cli.Authenticated, "m")
 		auth := slow.auth
 		slow.auth = func(ctx context.Context) cli.Auth { time.Sleep(time.Second); return auth(ctx) }
-		s := newTestService(t, Options{}, slow)
+		s := serve(t, slow)
 		began := time.Now()
 		if e := s.Menu(cli.AtOnce(t.Context()), "")[0]; !errors.Is(e.Err, cli.ErrLoading) || e.Agent != "slow" {
 			t.Errorf("the cold menu has %+v", e)
@@ -122,7 +122,7 @@ func TestAnAgentThatDoesNotSayWhetherItIsLoggedIn(t *testing.T) {
 	p.auth = func(context.Context) cli.Auth {
 		return cli.Auth{State: cli.Installed, Problem: cli.Failf(cli.TimedOut, "fake", "so slow")}
 	}
-	s := newTestService(t, Options{}, p)
+	s := serve(t, p)
 	if agent, instead, err := s.Default(t.Context(), ""); agent != "fake" || instead != nil || err != nil {
 		t.Errorf("if no other can answer, the prompt goes to %q instead of %v, %v", agent, instead, err)
 	}
@@ -134,7 +134,8 @@ func TestAnAgentThatDoesNotSayWhetherItIsLoggedIn(t *testing.T) {
 		t.Errorf("the log says %q", said)
 	}
 	closeService(t, s)
-	s = newTestService(t, Options{Fallbacks: []cli.Agent{"other"}}, p, inState("other", cli.Authenticated))
+	s = newTestService(t, Options{Settings: Settings{Fallback: []cli.Agent{"other"}}}, p,
+		inState("other", cli.Authenticated))
 	if agent, instead, err := s.Default(t.Context(), ""); agent != "other" || instead == nil || instead.Kind != cli.TimedOut || err != nil {
 		t.Errorf("if a fallback can answer, the prompt goes to %q instead of %v, %v", agent, instead, err)
 	}
@@ -207,7 +208,7 @@ func TestMenuOfACallerWhoLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := inState("fake", cli.Authenticated)
 		p.auth = func(context.Context) cli.Auth { time.Sleep(time.Minute); return cli.Auth{State: cli.Authenticated} }
-		s := newTestService(t, Options{}, p)
+		s := serve(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if e := s.Menu(ctx, "")[0]; !errors.Is(e.Err, context.DeadlineExceeded) {
@@ -236,7 +237,8 @@ func TestDefault(t *testing.T) {
 		{"none: what to do about the configured one", cli.Installed, cli.NotFound, cli.NotFound, nil, "", cli.NotLoggedIn},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newTestService(t, Options{Fallbacks: tc.fallbacks}, inState("a", tc.a), inState("b", tc.b), inState("c", tc.c))
+			s := newTestService(t, Options{Settings: Settings{Fallback: tc.fallbacks}},
+				inState("a", tc.a), inState("b", tc.b), inState("c", tc.c))
 			got, _, err := s.Default(t.Context(), "")
 			var kind cli.FailureKind
 			if f := cli.AsFailure("", err); f != nil {

@@ -49,7 +49,7 @@ func TestModesAreAskedWhenTheyAreNeeded(t *testing.T) {
 }
 
 func TestAnAgentWithoutAModeFailsItsTurns(t *testing.T) {
-	s := newTestService(t, Options{}, &fakeProvider{modes: []cli.Mode{}})
+	s := serve(t, &fakeProvider{modes: []cli.Mode{}})
 	if r, _ := run(t, s, "fake", cli.Request{}); sentenceOf(r) != "Fake failed: there is no mode it can be run in." {
 		t.Errorf("%+v", r.Err)
 	}

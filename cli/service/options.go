@@ -17,26 +17,35 @@ const (
 	DefaultMenuWait    = 15 * time.Second
 )
 
+// Settings configure which agents ductor uses, and for how long. Zero values mean the defaults of Options.
+type Settings struct {
+	// Default is the agent for conversations that chose none; empty means the first provider.
+	Default cli.Agent `toml:"default" default:"claude"`
+	// Fallback lists agents that may replace an unusable Default, in order. No other agent does.
+	Fallback    []cli.Agent   `toml:"fallback" default:"['codex', 'gemini', 'copilot']"`
+	TurnTimeout time.Duration `toml:"turn_timeout" default:"2h" check:"1s..168h"` // of a turn whose Request has none
+	IdleLimit   time.Duration `toml:"idle_limit" default:"30m" check:"1s..720h"`  // after it an idle session is closed
+	// MaxLive limits the agent processes, including those that are starting or ending; 0 is no limit. Beyond the limit
+	// the longest idle process is ended; if all are busy, a turn waits for one of them. Sessions that share a process
+	// count once. A process whose turns all wait for their users does not count.
+	MaxLive int `toml:"max_live" check:"0..256"`
+	// MaxMemoryMB limits the memory of the agents and everything they started; 0 is no limit. Beyond it idle processes
+	// are ended, the longest idle one first. Busy ones never are.
+	MaxMemoryMB int `toml:"max_memory_mb" check:"0..1048576"`
+}
+
+// maxMemory returns the limit in bytes.
+func (s Settings) maxMemory() int64 { return int64(s.MaxMemoryMB) << 20 }
+
 // Options configure a Service. Providers, the agents of this host, is required; zero values mean the defaults.
 type Options struct {
 	Providers []cli.Provider
-	Default   cli.Agent   // the agent for conversations that chose none; empty means the first provider
-	Fallbacks []cli.Agent // agents that may replace an unusable Default, in order; no other agent does
-	Modes     map[cli.Agent]cli.Mode
-
-	Timeout   time.Duration // of a turn whose Request has none
-	Grace     time.Duration // time for a session to end a cancelled turn; equals the providers' own
-	IdleLimit time.Duration // after it an idle session is closed
-	// MaxSessions limits the agent processes, including those that are starting or ending; 0 is no limit. Beyond the
-	// limit the longest idle process is ended; if all are busy, a turn waits for one of them. Sessions that share a
-	// process count once. A process whose turns all wait for their users does not count.
-	MaxSessions int
+	Settings
+	Modes map[cli.Agent]cli.Mode
+	Grace time.Duration // time for a session to end a cancelled turn; equals the providers' own
 	// Available returns how many bytes agents may still use; nil is no limit. A process is only started if its agent's
 	// observed size is available. Otherwise idle processes are ended and the turn waits. One process may always live.
-	Available func() int64
-	// MaxMemory limits the bytes of the agents and everything they started; 0 is no limit. Beyond it idle processes are
-	// ended, the longest idle one first. Busy ones never are.
-	MaxMemory   int64
+	Available   func() int64
 	MemoryEvery time.Duration // between two measurements; there is also one soon after each turn
 
 	MenuTTL  time.Duration // maximum age of a list of models

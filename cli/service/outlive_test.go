@@ -18,7 +18,7 @@ func TestWhatOutlivesATurnIsNamed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				place := newFakePlace()
 				p := &fakeProvider{open: place.open, turn: lasting}
-				s := newTestService(t, Options{Launchers: []cli.Launcher{place}}, p)
+				s := newTestService(t, on(place), p)
 				over := begin(t, s, cli.Request{Conversation: "a", Turn: "t"}, quietly)
 				session := p.opened()[0]
 				session.closeErr = stuck

@@ -59,7 +59,7 @@ func quietly(cli.Event) {}
 // If all processes are busy, a turn waits, shows that, and is served in order.
 func TestTurnsWaitForAProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestService(t, Options{MaxSessions: 2}, &fakeProvider{turn: lasting})
+		s := newTestService(t, atMost(2), &fakeProvider{turn: lasting})
 		var mu sync.Mutex
 		told := map[string][]string{}
 		tell := func(c string) func(cli.Event) {
@@ -113,7 +113,7 @@ func TestAnAbortedTurnFreesItsPlace(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
-		s := newTestService(t, Options{MaxSessions: 1}, p)
+		s := newTestService(t, atMost(1), p)
 		a, b, c := ask(t, s, "a", quietly), ask(t, s, "b", quietly), ask(t, s, "c", quietly)
 		s.Abort("b")
 		if r := <-b; !r.Aborted {
@@ -137,7 +137,7 @@ func TestAnAbortedTurnFreesItsPlace(t *testing.T) {
 func TestAPlaceIsFreeWhenItsProcessIsDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{open: func(_ context.Context, s *fakeSession) error { s.closeTime = 5 * time.Second; return nil }}
-		s := newTestService(t, Options{MaxSessions: 1}, p)
+		s := newTestService(t, atMost(1), p)
 		run(t, s, "fake", cli.Request{Conversation: "a"})
 		began := time.Now()
 		_, events := run(t, s, "fake", cli.Request{Conversation: "b"})
@@ -156,7 +156,9 @@ func TestAProcessThatDoesNotEndKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := newFakePlace()
 		p := &fakeProvider{open: place.open}
-		s := newTestService(t, Options{MaxSessions: 1, Launchers: []cli.Launcher{place}}, p)
+		opts := on(place)
+		opts.MaxLive = 1
+		s := newTestService(t, opts, p)
 		run(t, s, "fake", cli.Request{Conversation: "a"})
 		first := p.opened()[0]
 		first.closeErr = errors.New("it is stuck")
@@ -178,7 +180,7 @@ func TestAProcessThatDoesNotEndKeepsItsPlace(t *testing.T) {
 func TestAConversationWithItsOwnAgentDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{}
-		s := newTestService(t, Options{MaxSessions: 2}, p)
+		s := newTestService(t, atMost(2), p)
 		run(t, s, "fake", cli.Request{Conversation: "a"})
 		time.Sleep(time.Second)
 		run(t, s, "fake", cli.Request{Conversation: "b"})
@@ -208,7 +210,9 @@ func TestSessionsThatShareAProcessCountOnce(t *testing.T) {
 				if announced {
 					providers = []cli.Provider{sharing{p}}
 				}
-				s, err := New(Options{MaxSessions: 2, Providers: append(providers, &fakeProvider{agent: "own"})})
+				s, err := New(Options{
+					Settings: Settings{MaxLive: 2}, Providers: append(providers, &fakeProvider{agent: "own"}),
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -248,7 +252,7 @@ func TestATurnDoesNotWaitForWhatItCanShare(t *testing.T) {
 			s.runAs(7, nil)
 			return nil
 		}}
-		s, err := New(Options{MaxSessions: 1, Providers: []cli.Provider{sharing{p}}})
+		s, err := New(Options{Settings: Settings{MaxLive: 1}, Providers: []cli.Provider{sharing{p}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,7 +296,7 @@ func TestWhatWasLeftCounts(t *testing.T) {
 		launcher := &fakeLauncher{slow: 5 * time.Second, runs: []cli.LeftRun{
 			left("1", "a", "a"), left("2", "b"), left("3", "c"), left("4", ""),
 		}}
-		s := newTestService(t, Options{MaxSessions: 2, Launchers: []cli.Launcher{launcher}}, p)
+		s := newTestService(t, Options{Settings: Settings{MaxLive: 2}, Launchers: []cli.Launcher{launcher}}, p)
 		if _, err := s.Survey(t.Context(), []cli.OpenTurn{{Turn: "a", Agent: "fake", Conversation: "a", Start: cli.Start{Run: "1"}}}); err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,9 @@ func playSteps(t *testing.T, limit int, steps []poolStep) {
 			em.Finish(cli.Cut(ctx, "fake"))
 		}
 	}
-	s := newTestService(t, Options{MaxSessions: limit, Launchers: []cli.Launcher{place}, IdleLimit: 5 * time.Second}, p)
+	s := newTestService(t, Options{
+		Settings: Settings{MaxLive: limit, IdleLimit: 5 * time.Second}, Launchers: []cli.Launcher{place},
+	}, p)
 	var turns sync.WaitGroup
 	for i, step := range steps {
 		switch step.what {

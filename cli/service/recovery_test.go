@@ -91,7 +91,7 @@ func TestServiceFallbackThatFailsToo(t *testing.T) {
 		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 			em.Finish(cli.Result{Err: cli.Failf(cli.Crashed, "", "%s", s.mode)})
 		}}
-		s := newTestService(t, Options{}, p)
+		s := serve(t, p)
 		r, _ := run(t, s, "fake", cli.Request{Conversation: "a"})
 		if len(p.opened()) != 2 || r.Err == nil || r.Err.Reason != "one-shot" || !r.Fallback {
 			t.Errorf("%d sessions, %+v, %+v", len(p.opened()), r, r.Err)
@@ -118,7 +118,7 @@ func TestServiceOpenFails(t *testing.T) {
 				}
 				return nil
 			}}
-			s := newTestService(t, Options{}, p)
+			s := serve(t, p)
 			r, _ := run(t, s, "fake", cli.Request{})
 			if len(p.opened()) != tc.opens || (r.Err == nil) != (tc.opens == 2) || r.Err != nil && r.Err.Kind != tc.kind {
 				t.Errorf("%s: %d opened, %+v", tc.kind, len(p.opened()), r.Err)
@@ -144,7 +144,7 @@ func TestServiceKeepsSessionsThatAreStillGood(t *testing.T) {
 				}
 				em.Finish(r)
 			}}
-			s := newTestService(t, Options{}, p)
+			s := serve(t, p)
 			run(t, s, "fake", cli.Request{})
 			synctest.Wait()
 			if closed := p.opened()[0].isClosed(); closed == tc.kept {
@@ -171,7 +171,7 @@ func TestServicePanics(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newTestService(t, Options{}, tc.p)
+				s := serve(t, tc.p)
 				r, events := run(t, s, "fake", cli.Request{Conversation: "a"})
 				if r.Err == nil || r.Err.Kind != cli.UnknownFailure || r.Text != tc.text || r.Err.Detail == "" {
 					t.Errorf("%+v", r)

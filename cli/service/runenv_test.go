@@ -361,7 +361,9 @@ func TestASlowSandboxIsToldOf(t *testing.T) {
 func TestOneWaitsForASlowSandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := inState("one", cli.Installed), inState("two", cli.Authenticated, "m")
-		s := newTestService(t, Options{Fallbacks: []cli.Agent{"two"}, RunEnvs: []RunEnv{web(&fakeSandbox{slow: 10 * time.Second}, one, two)}}, inState("one", cli.Authenticated))
+		s := newTestService(t, Options{
+			Settings: Settings{Fallback: []cli.Agent{"two"}}, RunEnvs: []RunEnv{web(&fakeSandbox{slow: 10 * time.Second}, one, two)},
+		}, inState("one", cli.Authenticated))
 		for i, step := range []struct {
 			took, then time.Duration
 			want       cli.Agent
@@ -400,7 +402,9 @@ func TestMenuOfASandbox(t *testing.T) {
 				auth := one.auth
 				one.auth = func(ctx context.Context) cli.Auth { asked.Add(1); return auth(ctx) }
 				host := inState("one", cli.Authenticated)
-				s := newTestService(t, Options{Fallbacks: []cli.Agent{"two"}, RunEnvs: []RunEnv{web(tc.place, one, two)}}, host)
+				s := newTestService(t, Options{
+					Settings: Settings{Fallback: []cli.Agent{"two"}}, RunEnvs: []RunEnv{web(tc.place, one, two)},
+				}, host)
 				if got, _, err := s.Default(t.Context(), tc.in); got != tc.want || err != nil {
 					t.Errorf("asks %q, %v", got, err)
 				}

@@ -41,7 +41,7 @@ func New(opts Options) (*Service, error) {
 	if len(opts.Providers) == 0 {
 		return nil, errors.New("a service needs at least one provider")
 	}
-	opts.Timeout = cmp.Or(opts.Timeout, DefaultTimeout)
+	opts.TurnTimeout = cmp.Or(opts.TurnTimeout, DefaultTimeout)
 	opts.Grace = cmp.Or(opts.Grace, cli.DefaultGrace)
 	opts.IdleLimit = cmp.Or(opts.IdleLimit, DefaultIdleLimit)
 	opts.MemoryEvery = cmp.Or(opts.MemoryEvery, DefaultMemoryEvery)
@@ -82,7 +82,7 @@ func New(opts Options) (*Service, error) {
 		return nil, err
 	}
 	s.pool = newPool(s.core, s.launchers)
-	if opts.MaxMemory > 0 || opts.Available != nil {
+	if opts.maxMemory() > 0 || opts.Available != nil {
 		s.work.spawn(s.watchMemory)
 	}
 	return s, nil
@@ -184,7 +184,7 @@ const leastLimit = 10 * time.Second
 
 // limit returns how long a turn may still run.
 func (s *Service) limit(req cli.Request) time.Duration {
-	limit := s.opts.Timeout
+	limit := s.opts.TurnTimeout
 	if req.Timeout > 0 {
 		limit = req.Timeout
 	}

@@ -15,7 +15,7 @@ import (
 func TestServiceKeepsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{}
-		s := newTestService(t, Options{}, p)
+		s := serve(t, p)
 		req := cli.Request{Conversation: "a", Prompt: "one", Dir: "/x"}
 		one, events := run(t, s, "fake", req)
 		if one.Text != "answer to one" || len(events) != 4 || events[0] != (cli.Status{Kind: cli.StatusStarting}) {
@@ -60,7 +60,7 @@ func TestServiceOpensAfterTheFormerClosed(t *testing.T) {
 			}
 			return nil
 		}
-		s := newTestService(t, Options{}, p)
+		s := serve(t, p)
 		for _, dir := range []string{"/x", "/y"} {
 			run(t, s, "fake", cli.Request{Conversation: "a", Dir: dir})
 		}
@@ -74,7 +74,7 @@ func TestServiceOtherAgentClosesTheFormer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := &fakeProvider{agent: "one"}, &fakeProvider{agent: "two"}
 		one.open = func(_ context.Context, s *fakeSession) error { s.closeTime = time.Minute; return nil }
-		s := newTestService(t, Options{}, one, two)
+		s := serve(t, one, two)
 		run(t, s, "one", cli.Request{Conversation: "a"})
 		began := time.Now()
 		run(t, s, "two", cli.Request{Conversation: "a"})
@@ -93,7 +93,7 @@ func TestServiceAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{turn: obedient}
 		p.open = func(_ context.Context, s *fakeSession) error { s.closeTime = 20 * time.Millisecond; return nil }
-		s := newTestService(t, Options{}, p)
+		s := serve(t, p)
 		if s.Abort("a") {
 			t.Error("aborted what does not run")
 		}
@@ -141,7 +141,7 @@ func TestServiceKeepsTheSessionOfAReplacedTurn(t *testing.T) {
 					s.dead = !alive
 					s.mu.Unlock()
 				}
-				s := newTestService(t, Options{}, p)
+				s := serve(t, p)
 				ctx, replace := context.WithCancelCause(t.Context())
 				time.AfterFunc(time.Second, func() { replace(cli.ErrReplaced) })
 				if r := s.Run(ctx, "fake", cli.Request{Conversation: "a", Turn: "1"}, func(cli.Event) {}); !r.Aborted || r.Err != nil {
@@ -228,7 +228,7 @@ func TestServiceTimeout(t *testing.T) {
 	}{{"the service's", 0, time.Hour}, {"the request's", time.Minute, time.Minute}} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newTestService(t, Options{Timeout: time.Hour}, &fakeProvider{turn: obedient})
+				s := newTestService(t, timingOut(time.Hour), &fakeProvider{turn: obedient})
 				began := time.Now()
 				r, _ := run(t, s, "fake", cli.Request{Timeout: tc.request})
 				if r.Err == nil || r.Err.Kind != cli.TimedOut || r.Text != "half" || r.Aborted || time.Since(began) != tc.want {
@@ -245,7 +245,7 @@ func TestServiceTimeout(t *testing.T) {
 
 func TestServiceStaleTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestService(t, Options{Timeout: 10 * time.Hour}, &fakeProvider{turn: obedient})
+		s := newTestService(t, timingOut(10*time.Hour), &fakeProvider{turn: obedient})
 		time.AfterFunc(2*time.Hour, func() { s.Registry().EndStale("1") })
 		r, _ := run(t, s, "fake", cli.Request{Turn: "1"})
 		if r.Err == nil || r.Err.Kind != cli.TimedOut || !errors.Is(r.Err, cli.ErrStale) || r.Text != "half" {
@@ -264,7 +264,7 @@ func TestServiceConversationsDoNotWait(t *testing.T) {
 			}
 			return nil
 		}}
-		s := newTestService(t, Options{Timeout: 2 * time.Hour}, p)
+		s := newTestService(t, timingOut(2*time.Hour), p)
 		done := make(chan cli.Result)
 		go func() { done <- s.Run(t.Context(), "fake", cli.Request{Conversation: "slow"}, func(cli.Event) {}) }()
 		synctest.Wait()
@@ -288,7 +288,7 @@ func TestServiceConversationsDoNotWait(t *testing.T) {
 func TestServiceEvictsIdleSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{}
-		s := newTestService(t, Options{IdleLimit: time.Hour, MaxSessions: 2}, p)
+		s := newTestService(t, Options{Settings: Settings{IdleLimit: time.Hour, MaxLive: 2}}, p)
 		living := func() (names string) {
 			synctest.Wait()
 			for _, st := range s.pool.status() {
@@ -330,7 +330,7 @@ func TestServiceBusySessionsAreNotEvicted(t *testing.T) {
 			em.Session(s.id, "m")
 			em.Finish(cli.Result{})
 		}}
-		s := newTestService(t, Options{MaxSessions: 1}, p)
+		s := newTestService(t, atMost(1), p)
 		done := make(chan cli.Result)
 		for _, c := range []cli.Conversation{"a", "b", "c"} {
 			go func() { done <- s.Run(t.Context(), "fake", cli.Request{Conversation: c}, func(cli.Event) {}) }()
@@ -352,7 +352,7 @@ func TestServiceRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{}
 		p.open = func(_ context.Context, s *fakeSession) error { s.closeTime = time.Minute; return nil }
-		s := newTestService(t, Options{}, p)
+		s := serve(t, p)
 		run(t, s, "fake", cli.Request{Conversation: "a"})
 		began := time.Now()
 		s.Release("a")
@@ -381,7 +381,7 @@ func TestServiceRelease(t *testing.T) {
 func TestServiceClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{turn: obedient}
-		s := newTestService(t, Options{}, p)
+		s := serve(t, p)
 		done := make(chan cli.Result)
 		go func() { done <- s.Run(t.Context(), "fake", cli.Request{Conversation: "a"}, func(cli.Event) {}) }()
 		synctest.Wait()
@@ -423,7 +423,7 @@ func TestServiceCloseDoesNotWaitForEver(t *testing.T) {
 }
 
 func TestServiceUnknownAgent(t *testing.T) {
-	s := newTestService(t, Options{}, &fakeProvider{})
+	s := serve(t, &fakeProvider{})
 	if r, _ := run(t, s, "nobody", cli.Request{}); r.Err == nil || r.Err.Kind != cli.NotInstalled {
 		t.Errorf("%+v", r.Err)
 	}
@@ -446,7 +446,7 @@ func TestNewServiceRefuses(t *testing.T) {
 	}{
 		{"no providers", Options{}, "at least one"},
 		{"two of a name", Options{Providers: []cli.Provider{&fakeProvider{}, &fakeProvider{}}}, `called "fake"`},
-		{"a default that is not there", Options{Providers: []cli.Provider{&fakeProvider{}}, Default: "gone"}, `"gone"`},
+		{"a default that is not there", Options{Settings: Settings{Default: "gone"}, Providers: []cli.Provider{&fakeProvider{}}}, `"gone"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if _, err := New(tc.opts); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -454,4 +454,19 @@ func TestNewServiceRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// atMost returns options with a limit of processes.
+func atMost(processes int) (o Options) {
+	o.MaxLive = processes
+	return o
+}
+
+// on returns options with a launcher.
+func on(place cli.Launcher) Options { return Options{Launchers: []cli.Launcher{place}} }
+
+// timingOut returns options with a limit of turns.
+func timingOut(after time.Duration) (o Options) {
+	o.TurnTimeout = after
+	return o
 }

@@ -174,7 +174,7 @@ func TestSteer(t *testing.T) {
 
 func TestAnAgentWithoutTheseWaysSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestService(t, Options{}, &fakeProvider{turn: obedient})
+		s := serve(t, &fakeProvider{turn: obedient})
 		go s.Run(t.Context(), "fake", cli.Request{Turn: "t1", Conversation: "a"}, func(cli.Event) {})
 		synctest.Wait()
 		if err := s.Steer(t.Context(), "t1", cli.Request{}); !errors.Is(err, errors.ErrUnsupported) {
@@ -197,7 +197,7 @@ func TestATurnThatAskedIsNotRepeated(t *testing.T) {
 			em.Pass(cli.ApprovalAsked{ID: "1", Tool: "Bash"})
 			em.Finish(cli.Result{Err: cli.Failf(cli.Crashed, "fake", "gone")})
 		}}
-		s := newTestService(t, Options{}, p)
+		s := serve(t, p)
 		if r, _ := run(t, s, "fake", cli.Request{Turn: "t1", Conversation: "a"}); r.Err == nil || turns != 1 {
 			t.Errorf("%d turns, %+v", turns, r)
 		}

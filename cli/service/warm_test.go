@@ -27,7 +27,7 @@ func TestATurnRunsInWhatWasOpenedAhead(t *testing.T) {
 	for _, later := range []time.Duration{0, 500 * time.Millisecond, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			p := slowToOpen()
-			s := newTestService(t, Options{}, p)
+			s := serve(t, p)
 			s.Warm("fake", cli.Request{Conversation: "a", Dir: "/x"})
 			time.Sleep(later)
 			synctest.Wait()
@@ -55,19 +55,19 @@ func TestOpeningAhead(t *testing.T) {
 		want   string // conversations with a session a minute later
 	}{
 		{name: "nothing else lives", opened: 1, want: "a"},
-		{name: "nobody asks", opts: Options{IdleLimit: 30 * time.Second}, opened: 1},
+		{name: "nobody asks", opts: Options{Settings: Settings{IdleLimit: 30 * time.Second}}, opened: 1},
 		{name: "it is released meanwhile", opened: 1, after: func(s *Service) { s.Release("a") }},
 		{name: "it is wanted otherwise meanwhile", opened: 2, want: "a", after: func(s *Service) {
 			s.Warm("fake", cli.Request{Conversation: "a", Dir: "/y"})
 		}},
-		{name: "no place is free", opts: Options{MaxSessions: 1}, opened: 1, want: "b",
+		{name: "no place is free", opts: atMost(1), opened: 1, want: "b",
 			before: func(t *testing.T, s *Service, _ *fakeProvider) { run(t, s, "fake", cli.Request{Conversation: "b"}) }},
 		{name: "its own session fits", opened: 1, want: "a",
 			before: func(t *testing.T, s *Service, p *fakeProvider) {
 				run(t, s, "fake", a)
 				p.opened()[0].begin.Resume, p.opened()[0].id = "", ""
 			}},
-		{name: "its own session does not fit and makes way", opts: Options{MaxSessions: 1}, opened: 2, want: "a",
+		{name: "its own session does not fit and makes way", opts: atMost(1), opened: 2, want: "a",
 			before: func(t *testing.T, s *Service, _ *fakeProvider) {
 				run(t, s, "fake", cli.Request{Conversation: "a", Dir: "/z"})
 			}},
@@ -122,7 +122,7 @@ func TestWhatIsNotWantedAheadIsGoneBeforeTheNextOpens(t *testing.T) {
 			opening.Add(-1)
 			return nil
 		}}
-		s := newTestService(t, Options{}, p)
+		s := serve(t, p)
 		s.Warm("fake", cli.Request{Conversation: "a"})
 		synctest.Wait()
 		s.Warm("fake", cli.Request{Conversation: "a", Dir: "/x"})

@@ -27,12 +27,11 @@ const (
 
 // AgentSession is the dialect's part of a Session in one process.
 type AgentSession[M any] interface {
-	// ID returns the agent's name of the session. It is constant after Open.
-	ID() cli.AgentSessionID
-	Host() *Process
+	ID() cli.AgentSessionID // the agent's name of the session; constant after Open
+	Host() *Process         // constant
 	// Open creates the session or resumes req.Resume.
 	Open(ctx context.Context, req cli.Request) error
-	// Fits reports whether the session can run a request with this resume or a new one. Session checks the rest.
+	// Fits reports whether the settings of the session suit req. Session checks req.Resume and the process.
 	Fits(req cli.Request) bool
 	// Check returns why the agent would not accept t.Req in any process. The current one may be dead.
 	Check(t *Turn[M]) error

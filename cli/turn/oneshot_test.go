@@ -296,7 +296,7 @@ func TestStreamLingersForNoLongerThanItsGrace(t *testing.T) {
 }
 
 func TestStreamOptionsOfADialect(t *testing.T) {
-	o := cli.ProviderOptions{Grace: 1, Stall: 2, ToolStall: 3}
+	o := cli.ProviderOptions{Timing: cli.Timing{Grace: 1, Stall: 2, ToolStall: 3}}
 	if got := StreamOptionsOf(o, "a"); got.Agent != "a" || got.Grace != 1 || got.Stall != 2 || got.ToolStall != 3 {
 		t.Errorf("a stream gets %+v", got)
 	}

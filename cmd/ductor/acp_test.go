@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli/acp"
 	"ductor/internal/config"
 )
 
@@ -14,11 +15,15 @@ func acpTown(t *testing.T, name string) *town {
 	t.Setenv("SIM_ACP_NAME", name)
 	return newTown(t, func(c *config.Config) {
 		c.Agents.Default = "gem"
-		c.Agents.ACP = map[string]config.ACP{"gem": {
-			Enabled: true, Path: c.Agents.Gemini.Path, Args: []string{"--acp"},
-			Env: []string{"GEMINI_API_KEY", "SIM_ACP_NAME"},
-		}}
+		c.Agents.ACP = overACP("gem", c.Agents.Gemini.Path, "SIM_ACP_NAME")
 	})
+}
+
+// overACP configures an agent that speaks the Agent Client Protocol and sees further variables.
+func overACP(name, program string, variables ...string) map[string]acp.Settings {
+	return map[string]acp.Settings{name: {
+		Enabled: true, Path: program, Args: []string{"--acp"}, Env: append(variables, "GEMINI_API_KEY"),
+	}}
 }
 
 // After a restart, an agent replays its session when ductor loads it. The chat shows nothing of that.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
@@ -43,9 +44,8 @@ func TestErrorsOfTheModelAreReadForEachAgent(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot", "tame"} {
 		t.Run(agent, func(t *testing.T) {
 			town := newTown(t, func(c *config.Config) {
-				c.Agents.ACP = map[string]config.ACP{"tame": {Enabled: true, Path: c.Agents.Gemini.Path,
-					Args: []string{"--acp"}, Env: []string{"GEMINI_API_KEY"}}}
-				c.Agents.Default, c.Agents.Fallback, c.Recovery.Retries, c.Recovery.Failures = agent, nil, 0, 0
+				c.Agents.ACP = overACP("tame", c.Agents.Gemini.Path)
+				c.Agents.Default, c.Agents.Fallback, c.Recovery.Retries, c.Recovery.Failures = cli.Agent(agent), nil, 0, 0
 			})
 			name := strings.ToUpper(agent[:1]) + agent[1:]
 			for _, e := range []struct{ script, says, button string }{
@@ -75,7 +75,7 @@ func TestErrorsOfTheModelAreReadForEachAgent(t *testing.T) {
 // user decides, even if a substitute is configured.
 func TestWhatFollowsAnErrorOfTheModel(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
-		c.Agents.Default, c.Agents.Fallback, c.Recovery.RetryAfter = "codex", []string{"claude"}, time.Hour
+		c.Agents.Default, c.Agents.Fallback, c.Recovery.RetryAfter = "codex", []cli.Agent{"claude"}, time.Hour
 	})
 	town.say(`[[error 500 delay=1ms]]`)
 	town.await("the model's API failed; it is asked again in ")
@@ -91,7 +91,7 @@ func TestWhatFollowsAnErrorOfTheModel(t *testing.T) {
 // If the substitute fails too, the card no longer names it, and no button offers an agent that has just failed.
 func TestTheSubstituteFailsToo(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
-		c.Agents.Fallback = []string{"codex"}
+		c.Agents.Fallback = []cli.Agent{"codex"}
 		c.Agents.Gemini.Enabled, c.Agents.Copilot.Enabled = false, false
 	})
 	town.say(`[[error 401 delay=1ms]]`)
@@ -127,8 +127,7 @@ func TestAnAgentThatTakesNoPictures(t *testing.T) {
 			if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			c.Agents.ACP = map[string]config.ACP{"blind": {Enabled: true, Path: program, Args: []string{"--acp"},
-				Env: []string{"GEMINI_API_KEY"}}}
+			c.Agents.ACP = overACP("blind", program)
 			c.Agents.Default = "blind"
 		},
 	} {

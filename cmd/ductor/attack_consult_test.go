@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/heartbeat/webhook"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/testprogram"
+	"ductor/orchestrator"
 )
 
 // readingTools returns calls that read the files below a path. A consulted Codex has no such tool.
@@ -97,9 +99,8 @@ func TestAttackUnattendedTurnsConsultNoModel(t *testing.T) {
 			args := fmt.Sprintf(`{"model":%q,"question":"the question"}`, agent)
 			town, api := realTown(t, agent, func(c *config.Config) {
 				c.Webhooks.Listen = addr
-				c.Webhooks.Hooks = map[string]config.Hook{
-					"ask": unattended(fmt.Sprintf(`[[start]] [[call %s args=%q]] [[text "the run ended"]]`, name, args),
-						"own", config.Rights{}),
+				c.Webhooks.Hooks = map[string]webhook.HookSettings{
+					"ask": unattended(fmt.Sprintf(`[[start]] [[call %s args=%q]] [[text "the run ended"]]`, name, args), "own", orchestrator.Rights{}),
 				}
 			})
 			w := &webhookTown{webhookDaemon: &webhookDaemon{town: town, addr: addr, client: &http.Client{Timeout: patience}}}

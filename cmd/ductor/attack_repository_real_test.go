@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/heartbeat/webhook"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/modelapi"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 // repository is a directory whose files name programs. So do files in the directories above: those of its repository,
@@ -43,8 +45,8 @@ func TestTheRealAgentsInARepositoryWithPrograms(t *testing.T) {
 			town, api := realSurroundings(t, agent, func(c *config.Config) {
 				c.Permissions.Mode = "ask"
 				c.Webhooks.Listen = addr
-				c.Webhooks.Hooks = map[string]config.Hook{
-					"deploy": unattended(`[[start]] [[text "the run ended"]]`, "own", config.Rights{}),
+				c.Webhooks.Hooks = map[string]webhook.HookSettings{
+					"deploy": unattended(`[[start]] [[text "the run ended"]]`, "own", orchestrator.Rights{}),
 				}
 				r.base = filepath.Dir(c.Projects.DefaultDir)
 				c.Projects.Roots = []string{c.Projects.DefaultDir}

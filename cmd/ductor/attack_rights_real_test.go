@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
-	"time"
 
+	"ductor/cli"
+	"ductor/heartbeat/webhook"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/modelapi"
+	"ductor/orchestrator"
 )
 
 // In a chat whose owner chose bypass, turns of a webhook still ask, and are denied. Claude can change its mode during
@@ -21,13 +23,12 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) {
 				c.Permissions.Mode = "ask"
 				c.Webhooks.Listen = addr
-				c.Webhooks.Hooks = map[string]config.Hook{
-					"deploy": unattended(`[[start]] [[tool cmd="touch unattended"]] [[text "the run ended"]]`, "shared",
-						config.Rights{}),
+				c.Webhooks.Hooks = map[string]webhook.HookSettings{
+					"deploy": unattended(`[[start]] [[tool cmd="touch unattended"]] [[text "the run ended"]]`, "shared", orchestrator.Rights{}),
 				}
 				if tool := readers()[agent]; tool != "" {
 					c.Webhooks.Hooks["reader"] = unattended(`[[start]] [[text "the reader ended"]]`, "own",
-						config.Rights{Permission: "bypass", ToolLists: config.ToolLists{Tools: []string{tool}}})
+						orchestrator.Rights{Mode: "bypass", Tools: cli.ToolList{Only: []string{tool}}})
 				}
 			})
 			w := &webhookTown{webhookDaemon: &webhookDaemon{town: town, addr: addr, client: &http.Client{Timeout: patience}}}
@@ -59,11 +60,10 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 // readers returns the tool that reads a file, for agents whose tools can be restricted.
 func readers() map[string]string { return map[string]string{"claude": "Read", "copilot": "view"} }
 
-func unattended(prompt, session string, r config.Rights) config.Hook {
-	return config.Hook{
-		Auth: "bearer", Secret: hookSecret, BodyMaxKB: 64, PerMinute: 60, Prompt: prompt, Rights: r,
-		TaskSettings: config.TaskSettings{Session: session, Backoff: time.Minute},
-		Quiet:        config.Quiet{QuietPolicy: "hold"},
+func unattended(prompt, session string, r orchestrator.Rights) webhook.HookSettings {
+	return webhook.HookSettings{
+		Caller: webhook.Caller{Auth: "bearer", Secret: hookSecret, BodyMaxKB: 64, PerMinute: 60}, Prompt: prompt,
+		JobTurn: orchestrator.JobTurn{Session: session, Rights: r},
 	}
 }
 

@@ -11,11 +11,13 @@ import (
 	"github.com/google/uuid"
 
 	"ductor/cli"
+	"ductor/docker"
 	"ductor/docker/dockertest"
 	"ductor/heartbeat"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 // sandboxedDaemon is a daemon with two projects in containers, one shared by all conversations and one with a container for
@@ -32,13 +34,11 @@ func newSeparate(t *testing.T) *sandboxedDaemon {
 	town := surroundings(t, func(c *config.Config) {
 		host := c.Agents.Claude.Path // for the directory without a sandbox
 		boxed(t, c)
-		c.Agents.Claude.Path, c.Sandbox.Mode = host, config.SandboxOff
+		c.Agents.Claude.Path, c.Sandbox.Mode = host, orchestrator.SandboxOff
 		c.Sandbox.Projects = map[string]config.SandboxProject{}
-		for name, isolation := range map[string]string{"shared": config.IsolationProject,
-			"own": config.IsolationConversation} {
-			p := config.SandboxProject{Dir: filepath.Join(c.Projects.DefaultDir, name),
-				SandboxSetting: c.Sandbox.SandboxSetting}
-			p.Mode, p.Isolation = config.SandboxDocker, isolation
+		for name, isolation := range map[string]string{"shared": docker.IsolationProject, "own": docker.IsolationConversation} {
+			p := config.SandboxProject{Dir: filepath.Join(c.Projects.DefaultDir, name), Settings: c.Sandbox.Settings}
+			p.Mode, p.Isolation = orchestrator.SandboxDocker, isolation
 			if err := os.Mkdir(p.Dir, 0o755); err != nil {
 				t.Fatal(err)
 			}

@@ -32,8 +32,7 @@ func (town *town) keepAsClaude(id, prompt string) {
 func TestAttackFromTheTerminalIntoOtherChats(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Telegram.AllowedUsers = append(c.Telegram.AllowedUsers, neighbour)
-		c.Agents.ACP = map[string]config.ACP{"gem": {Enabled: true, Path: c.Agents.Gemini.Path, Args: []string{"--acp"},
-			Env: []string{"GEMINI_API_KEY"}}}
+		c.Agents.ACP = overACP("gem", c.Agents.Gemini.Path)
 	})
 	theirs := *town
 	theirs.chat = town.srv.Private(neighbour, "Neighbour")

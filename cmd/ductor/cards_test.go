@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -81,9 +82,8 @@ func acpWrites(t *testing.T, dir string) map[string]write {
 func acpAttack(t *testing.T, mode string) *approvalTown {
 	t.Helper()
 	town := newTown(t, func(cfg *config.Config) {
-		cfg.Permissions.Mode = mode
-		cfg.Agents.ACP = map[string]config.ACP{"gem": {Enabled: true, Path: cfg.Agents.Gemini.Path,
-			Args: []string{"--acp"}, Env: []string{"DUCTOR_SIM_HOME", "GEMINI_API_KEY"}}}
+		cfg.Permissions.Mode = cli.PermissionMode(mode)
+		cfg.Agents.ACP = overACP("gem", cfg.Agents.Gemini.Path, "DUCTOR_SIM_HOME")
 		cfg.Agents.Default, cfg.Agents.Fallback = "gem", nil
 	})
 	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, "old.txt"), []byte("one\ntwo\nthree\n"),
@@ -167,7 +167,7 @@ func agentTown(t *testing.T, agent string) *approvalTown {
 		return acpAttack(t, "ask")
 	}
 	town := newTown(t, func(cfg *config.Config) {
-		cfg.Permissions.Mode, cfg.Agents.Default, cfg.Agents.Fallback = "ask", agent, nil
+		cfg.Permissions.Mode, cfg.Agents.Default, cfg.Agents.Fallback = "ask", cli.Agent(agent), nil
 	})
 	return &approvalTown{ordeal: &ordeal{town: town}}
 }

@@ -10,15 +10,17 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 func TestAChatWithTheScriptedAgents(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
-			town := newTown(t, func(c *config.Config) { c.Agents.Default = agent; c.Permissions.Mode = "bypass" })
+			town := newTown(t, func(c *config.Config) { c.Agents.Default = cli.Agent(agent); c.Permissions.Mode = "bypass" })
 			town.say(`hello [[tool cmd="echo from-the-tool"]] [[text "It is **done**."]]`)
 			m := town.awaitDone(1)
 			sign := "✓ "
@@ -229,7 +231,7 @@ func TestPermissionsInTheChat(t *testing.T) {
 
 func TestRolesInTheChat(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
-		c.Roles = map[string]config.Role{
+		c.Roles = map[string]orchestrator.Role{
 			"reviewer": {Prompt: "You review.", Append: true},
 			"author":   {Prompt: "You write.", Append: true, Agent: "codex"},
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -78,7 +79,7 @@ func TestTheStepsOfATurn(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
 			town := newTown(t, func(c *config.Config) {
-				c.Agents.Default = agent
+				c.Agents.Default = cli.Agent(agent)
 				c.Permissions.Mode = "bypass"
 				c.Telegram.AllowedUsers = []int64{owner, neighbour}
 			})

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli"
+	"ductor/cli/naming"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -11,7 +13,7 @@ import (
 // A chat asks a model beside its session, continues by a reply and by the command, and stops a long question. The
 // chat says if a model cannot read files.
 func TestAChatConsultsAModel(t *testing.T) {
-	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]config.Alias{"other": {Use: "codex"}} })
+	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]naming.Alias{"other": {Use: "codex"}} })
 	town.say("/consult")
 	town.await("/consult followed by a model")
 	town.say(`/consult codex Is it so? [[text "It *is* so:"]] [[text "\n\n- a"]]`)
@@ -43,7 +45,7 @@ func TestAChatConsultsAModel(t *testing.T) {
 func TestAGroupAnswers(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) {
 		cfg.Consult.Group = []string{"claude", "codex", "gemini"}
-		cfg.Models = map[string]config.Alias{"mine": {Use: "claude", Context: 200_000, InputPrice: 5, OutputPrice: 25}}
+		cfg.Models = map[string]naming.Alias{"mine": {Use: "claude", Context: 200_000, Price: cli.Price{Input: 5, Output: 25}}}
 	})
 	town.say(`/group Which is it? [[text "It is this."]]`)
 	m := town.await("These models answer side by side: Claude, Codex, Gemini. Then Claude concludes.")

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/heartbeat"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -68,7 +69,7 @@ func TestJobsInTheChat(t *testing.T) {
 // that a new result is a new message.
 func TestTheSameResultDisturbsNobody(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
-		c.Jobs = map[string]config.Job{"ci": job("*/10 * * * * *", `[[text "all green"]]`)}
+		c.Jobs = map[string]heartbeat.JobSettings{"ci": job("*/10 * * * * *", `[[text "all green"]]`)}
 	})
 	m := town.await("🔁 The same on ")
 	if !strings.Contains(m.Text, "⏰ ci\n") || !strings.Contains(m.Text, "all green") {

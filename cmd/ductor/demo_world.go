@@ -11,6 +11,8 @@ import (
 	"ductor/cli"
 	"ductor/internal/app"
 	"ductor/internal/config"
+	"ductor/internal/keys"
+	"ductor/internal/secrets"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
 	"ductor/web/demo"
@@ -45,8 +47,8 @@ func newDemoWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	})
 	demo.Populate(w.srv)
 	cfg := config.Default()
-	cfg.Telegram.Token = config.Secret(w.srv.Token())
-	cfg.Telegram.APIBase = "http://telegram.invalid" // never resolved: demoBot uses the transport of the simulation
+	cfg.Telegram.Token = secrets.Value(w.srv.Token())
+	cfg.Telegram.APIBase = "http://telegram.invalid" // the world's own transport answers
 	cfg.Telegram.AllowedUsers = []int64{int64(demo.You), int64(demo.Sam)}
 	cfg.Telegram.AllowedGroups = []int64{int64(demo.TeamChat)}
 	cfg.Telegram.GroupTrigger = "all"
@@ -73,11 +75,9 @@ func newScriptedWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini,
 		programs.Copilot
 	for name, variable := range map[string]string{
-		agent.Claude: "ANTHROPIC_API_KEY", agent.Codex: "OPENAI_API_KEY", agent.Gemini: "GEMINI_API_KEY",
-		agent.Copilot: "COPILOT_GITHUB_TOKEN",
-	} { // scripted agents accept any key
-		w.bot.cfg.Keys = append(w.bot.cfg.Keys, config.AgentKey{Agent: name, Name: variable,
-			Value: config.Secret(rand.Text())})
+		agent.Claude: "ANTHROPIC_API_KEY", agent.Codex: "OPENAI_API_KEY", agent.Gemini: "GEMINI_API_KEY", agent.Copilot: "COPILOT_GITHUB_TOKEN",
+	} { // a scripted agent takes any key for a log-in
+		w.bot.cfg.Keys = append(w.bot.cfg.Keys, keys.Key{Agent: name, Name: variable, Value: secrets.Value(rand.Text())})
 	}
 	return w, nil
 }
@@ -89,11 +89,11 @@ const lookPatience = 30 * time.Second
 func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	usable := ""
+	var usable cli.Agent
 	err := app.WithProbes(*cfg, func(providers []cli.Provider) {
 		for _, p := range providers {
 			if usable == "" && p.Auth(ctx).State == cli.Authenticated {
-				usable = string(p.Agent())
+				usable = p.Agent()
 			}
 		}
 	})

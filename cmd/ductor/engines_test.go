@@ -17,6 +17,7 @@ import (
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 // The test uses two engines: this machine's, and another one that one project reaches by TLS and another by ssh. It
@@ -72,15 +73,13 @@ func newEngines(t *testing.T) *engines {
 		c.Permissions.Mode = "bypass"
 		c.Projects.Roots, c.Projects.DefaultDir = []string{here, byTLS, bySSH}, here
 		box := &c.Sandbox
-		box.Mode, box.BuildDir, box.BuildNetwork, box.Network = config.SandboxDocker, image, "none", "none"
+		box.Mode, box.BuildDir, box.BuildNetwork, box.Network = orchestrator.SandboxDocker, image, "none", "none"
 		box.Runner = runner
-		tls, ssh2 := box.SandboxSetting, box.SandboxSetting
-		tls.Host, tls.CA, tls.Cert, tls.Key = "tcp://"+e.line.addr, certs+"/ca.pem", certs+"/client.pem",
-			certs+"/client-key.pem"
+		tls, ssh2 := box.Settings, box.Settings
+		tls.Host, tls.CA, tls.Cert, tls.Key = "tcp://"+e.line.addr, certs+"/ca.pem", certs+"/client.pem", certs+"/client-key.pem"
 		ssh2.BuildDir = anotherImage(t, image)
 		ssh2.Host, ssh2.SSHConfig = "ssh://"+ssh+e.second.Socket(), sshConfig
-		box.Projects = map[string]config.SandboxProject{"tls": {Dir: byTLS, SandboxSetting: tls},
-			"ssh": {Dir: bySSH, SandboxSetting: ssh2}}
+		box.Projects = map[string]config.SandboxProject{"tls": {Dir: byTLS, Settings: tls}, "ssh": {Dir: bySSH, Settings: ssh2}}
 	})
 	e.here = e.seat(e.chat, here)
 	e.byTLS = e.seat(e.srv.Private(neighbour, "Neighbour"), byTLS)

@@ -155,7 +155,7 @@ func TestAnOverloadedModelIsTriedAgain(t *testing.T) {
 // A substitute answers for a missing agent, and for one that failed too often. The first line of the card says so.
 func TestASubstituteIsNamedFirst(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
-		c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", []string{"codex"}
+		c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", []cli.Agent{"codex"}
 	})
 	town.say(`[[text "here I am"]]`)
 	m := town.await("here I am")
@@ -167,7 +167,7 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 	}
 
 	town = newTown(t, func(c *config.Config) {
-		c.Permissions.Mode, c.Recovery.Failures, c.Agents.Fallback = "bypass", 2, []string{"codex"}
+		c.Permissions.Mode, c.Recovery.Failures, c.Agents.Fallback = "bypass", 2, []cli.Agent{"codex"}
 	})
 	for i := range 2 {
 		town.say(ran + `[[crash code=3]]`)
@@ -191,7 +191,7 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 func TestEveryAttemptHasABudget(t *testing.T) {
 	var g gatedAgent
 	town := surroundings(t, func(c *config.Config) {
-		c.Budget.Day, c.Agents.Fallback, c.Agents.Claude.Mode = 1, nil, string(cli.OneShot)
+		c.Budget.Day, c.Agents.Fallback, c.Agents.Claude.Mode = 1, nil, cli.OneShot
 		g = putGate(t, &c.Agents.Claude.Path)
 	})
 	g.set(t, "die")

@@ -9,6 +9,7 @@ import (
 
 	"ductor/internal/config"
 	"ductor/internal/realagent"
+	"ductor/orchestrator"
 )
 
 // A bypass that was chosen in a sandboxed project ends when /project selects one without a sandbox: the next command
@@ -23,11 +24,10 @@ func TestRightsOfASandboxDoNotFollowToTheMachine(t *testing.T) {
 		if err := errors.Join(os.Mkdir(box, 0o755), os.Mkdir(api, 0o755)); err != nil {
 			t.Fatal(err)
 		}
-		c.Sandbox.Projects = map[string]config.SandboxProject{"box": {Dir: box,
-			SandboxSetting: c.Sandbox.SandboxSetting}}
-		c.Sandbox.Mode = config.SandboxOff
+		c.Sandbox.Projects = map[string]config.SandboxProject{"box": {Dir: box, Settings: c.Sandbox.Settings}}
+		c.Sandbox.Mode = orchestrator.SandboxOff
 		c.Projects.DefaultDir = box
-		c.Projects.Named = map[string]config.Project{"api": {Dir: api}, "box": {Dir: box}}
+		c.Projects.Named = map[string]orchestrator.ProjectPolicy{"api": {Dir: api}, "box": {Dir: box}}
 		c.Permissions.Mode = "ask"
 	})
 	town.say("/permissions bypass")

@@ -104,9 +104,8 @@ func TestAHandOffIsNotLost(t *testing.T) {
 		t.Run(string(agent), func(t *testing.T) {
 			var g gatedAgent
 			town := newTown(t, func(c *config.Config) {
-				c.Agents.Default, c.Agents.Fallback = string(agent), nil
-				g = putGate(t, map[cli.Agent]*string{"claude": &c.Agents.Claude.Path, "codex": &c.Agents.Codex.Path,
-					"gemini": &c.Agents.Gemini.Path}[agent])
+				c.Agents.Default, c.Agents.Fallback = agent, nil
+				g = putGate(t, map[cli.Agent]*string{"claude": &c.Agents.Claude.Path, "codex": &c.Agents.Codex.Path, "gemini": &c.Agents.Gemini.Path}[agent])
 			})
 			town.say(`first [[start]][[text "the plan"]]`)
 			town.awaitDone(1)
@@ -193,7 +192,7 @@ func TestARoleOfAFileAddsToThePrompt(t *testing.T) {
 	var g gatedAgent
 	town := newTown(t, func(c *config.Config) {
 		dir := t.TempDir()
-		c.File, c.Agents.Claude.Mode = filepath.Join(dir, "config.toml"), string(cli.OneShot)
+		c.File, c.Agents.Claude.Mode = filepath.Join(dir, "config.toml"), cli.OneShot
 		if err := os.Mkdir(c.RolesDir(), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli/naming"
 	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
@@ -94,7 +95,7 @@ func TestRealAgentsHandOver(t *testing.T) {
 
 // A message to another model runs in the session. The next one goes to the conversation's own model.
 func TestOneMessageToAnotherModel(t *testing.T) {
-	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]config.Alias{"other": {Use: "codex"}} })
+	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]naming.Alias{"other": {Use: "codex"}} })
 	town.say(`first [[text "by the default"]]`)
 	town.awaitDone(1)
 	town.say(`@other second [[text "by the other"]]`)

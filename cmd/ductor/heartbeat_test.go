@@ -9,17 +9,18 @@ import (
 	"testing"
 	"time"
 
+	"ductor/heartbeat"
+	"ductor/heartbeat/webhook"
 	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 // job returns a configured job.
-func job(schedule, prompt string) config.Job {
-	return config.Job{
-		Enabled: true, Schedule: schedule, Prompt: prompt, Missed: "once", Overlap: "skip",
-		TaskSettings: config.TaskSettings{Session: "own", Backoff: time.Minute},
-		Quiet:        config.Quiet{QuietPolicy: "hold"},
+func job(schedule, prompt string) heartbeat.JobSettings {
+	return heartbeat.JobSettings{
+		Enabled: true, Prompt: prompt, JobTiming: orchestrator.JobTiming{Schedule: schedule},
 	}
 }
 
@@ -36,7 +37,7 @@ func (town *town) shown(part string) (n int) {
 func TestAJobOfTheConfigurationAnswersInTheChatOnce(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		at := time.Now().Add(6 * time.Second).Format(time.DateTime)
-		c.Jobs = map[string]config.Job{"morning": job("at "+at, `[[text "good morning"]]`)}
+		c.Jobs = map[string]heartbeat.JobSettings{"morning": job("at "+at, `[[text "good morning"]]`)}
 	})
 	town.say(`[[text "before"]]`)
 	town.await("good morning")
@@ -57,7 +58,7 @@ func TestAJobOfTheConfigurationAnswersInTheChatOnce(t *testing.T) {
 func TestARunThatIsDueWhileDuctorIsGoneIsMadeUpForOnce(t *testing.T) {
 	due := time.Now().Add(6 * time.Second)
 	town := newTown(t, func(c *config.Config) {
-		c.Jobs = map[string]config.Job{"once": job("at "+due.Format(time.DateTime), `[[text "made up for"]]`)}
+		c.Jobs = map[string]heartbeat.JobSettings{"once": job("at "+due.Format(time.DateTime), `[[text "made up for"]]`)}
 	})
 	town.stop()
 	eventually(t, "the moment to be over", func() bool { return time.Now().After(due) })
@@ -75,7 +76,7 @@ func TestAJobThatCannotRunSaysWhy(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		j := job("*/10 * * * * *", "x")
 		j.Dir = c.Projects.DefaultDir + "/gone"
-		c.Jobs = map[string]config.Job{"lost": j}
+		c.Jobs = map[string]heartbeat.JobSettings{"lost": j}
 	})
 	town.await("It did not run. It cannot run in")
 }
@@ -86,15 +87,15 @@ func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
 		"*/1 * * * * *": "leave at least",
 	} {
 		c := config.Default()
-		c.Jobs = map[string]config.Job{"odd": job(schedule, "x")}
+		c.Jobs = map[string]heartbeat.JobSettings{"odd": job(schedule, "x")}
 		if _, err := app.Jobs(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", schedule, err)
 		}
 	}
 	c := config.Default()
 	j := job("every day at 9", "x")
-	j.Rules = []string{"Bash(rm $HOME)"}
-	c.Jobs = map[string]config.Job{"odd": j}
+	j.Rights.Rules = []string{"Bash(rm $HOME)"}
+	c.Jobs = map[string]heartbeat.JobSettings{"odd": j}
 	if _, err := app.Jobs(c); err == nil || !strings.Contains(err.Error(), "jobs.odd.rules") {
 		t.Errorf("a rule that cannot be read: %v", err)
 	}
@@ -106,10 +107,9 @@ func TestAWebhookStartsATurn(t *testing.T) {
 	addr := unusedAddr(t)
 	town := newTown(t, func(c *config.Config) {
 		c.Webhooks.Listen = addr
-		c.Webhooks.Hooks = map[string]config.Hook{"deploy": {
-			Auth: "github", Secret: hookSecret, Prompt: `[[text "the hook ran"]]`, BodyMaxKB: 64, PerMinute: 60,
-			TaskSettings: config.TaskSettings{Session: "own", Backoff: time.Minute},
-			Quiet:        config.Quiet{QuietPolicy: "hold"},
+		c.Webhooks.Hooks = map[string]webhook.HookSettings{"deploy": {
+			Caller: webhook.Caller{Auth: "github", Secret: hookSecret, BodyMaxKB: 64, PerMinute: 60},
+			Prompt: `[[text "the hook ran"]]`,
 		}}
 	})
 	const body = `{"version": "1.2.3"}`

@@ -22,6 +22,7 @@ import (
 	"ductor/internal/config"
 	"ductor/internal/doctor"
 	"ductor/internal/runner"
+	"ductor/internal/secrets"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
@@ -91,7 +92,7 @@ func surroundings(t testing.TB, change func(*config.Config)) *town {
 	}
 	project := t.TempDir()
 	cfg := config.Default()
-	cfg.Telegram.Token = config.Secret(srv.Token())
+	cfg.Telegram.Token = secrets.Value(srv.Token())
 	cfg.Telegram.APIBase = srv.URL()
 	cfg.Telegram.AllowedUsers = []int64{owner}
 	cfg.Storage.Dir = filepath.Join(t.TempDir(), "state")

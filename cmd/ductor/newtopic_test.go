@@ -8,6 +8,7 @@ import (
 
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 // /newtopic opens a topic with the project's name, in which the named agent works in the project. The original chat
@@ -17,7 +18,7 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) {
 		cfg.Telegram.AllowedGroups, cfg.Telegram.GroupTrigger = []int64{id}, "all"
 		cfg.Rate.GroupPerMinute, cfg.Permissions.Mode = 6000, "bypass"
-		cfg.Projects.Named = map[string]config.Project{"shop": {Dir: filepath.Join(cfg.Projects.Roots[0], "shop")}}
+		cfg.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": {Dir: filepath.Join(cfg.Projects.Roots[0], "shop")}}
 		if err := os.Mkdir(cfg.Projects.Named["shop"].Dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func TestATopicsIconSaysWhatItsAgentDoes(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) {
 		cfg.Telegram.AllowedGroups, cfg.Telegram.GroupTrigger = []int64{id}, "all"
 		cfg.Rate.GroupPerMinute, cfg.Permissions.Mode = 6000, "ask"
-		cfg.Projects.Named = map[string]config.Project{"shop": {Dir: cfg.Projects.Roots[0]}}
+		cfg.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": {Dir: cfg.Projects.Roots[0]}}
 	})
 	user := town.chat.Person()
 	town.chat = town.srv.Forum(id, "Team")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
@@ -87,7 +88,7 @@ func TestTheRealAgentsReadUnasked(t *testing.T) {
 	} {
 		for _, mode := range []string{"ask", "accept-edits"} {
 			t.Run(agent+" in "+mode, func(t *testing.T) {
-				town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = mode })
+				town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = cli.PermissionMode(mode) })
 				town.readable()
 				said := town.say("%s", `[[start]] `+strings.ReplaceAll(reads, "DIR", town.cfg.Projects.DefaultDir)+
 					` [[text "all was read"]]`)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli"
+	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 )
@@ -16,20 +18,20 @@ func TestRealAgentsOfTheAgentClientProtocol(t *testing.T) {
 		"qwen": realagent.Qwen} {
 		t.Run(name, func(t *testing.T) {
 			api := realagent.Model(t, realagent.Key)
-			cli := install(t, api.URL())
-			own := config.ACP{Enabled: true, Path: cli.Path, Args: []string{"--acp"}}
-			for variable := range cli.Vars {
+			agent := install(t, api.URL())
+			own := acp.Settings{Enabled: true, Path: agent.Path, Args: []string{"--acp"}}
+			for variable := range agent.Vars {
 				if variable != "HOME" && variable != "PATH" && variable != "TMPDIR" {
 					own.Env = append(own.Env, variable)
 				}
 			}
 			town := surroundings(t, func(c *config.Config) {
-				c.Agents.Default, c.Agents.Fallback = name, nil
+				c.Agents.Default, c.Agents.Fallback = cli.Agent(name), nil
 				c.Agents.Claude.Enabled, c.Agents.Codex.Enabled, c.Agents.Gemini.Enabled, c.Agents.Copilot.Enabled = false, false, false, false
-				c.Agents.ACP = map[string]config.ACP{name: own}
-				c.Projects.DefaultDir, c.Projects.Roots = cli.Work, []string{cli.Work}
+				c.Agents.ACP = map[string]acp.Settings{name: own}
+				c.Projects.DefaultDir, c.Projects.Roots = agent.Work, []string{agent.Work}
 			})
-			cli.Setenv(t)
+			agent.Setenv(t)
 			town.start()
 			town.say(`[[start]][[text "an old answer"]]`)
 			town.awaitDone(1)

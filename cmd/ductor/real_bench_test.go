@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/config"
 )
 
@@ -15,8 +16,8 @@ import (
 //	go test -run xxx -bench RealSecondTurn -benchtime 10x ./cmd/ductor
 func BenchmarkRealSecondTurn(b *testing.B) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
-		for _, mode := range []string{"live", "one-shot"} {
-			b.Run(agent+"/"+mode, func(b *testing.B) {
+		for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+			b.Run(agent+"/"+string(mode), func(b *testing.B) {
 				town, _ := realTown(b, agent, func(c *config.Config) {
 					a := &c.Agents
 					a.Claude.Mode, a.Codex.Mode, a.Gemini.Mode, a.Copilot.Mode = mode, mode, mode, mode

@@ -60,9 +60,7 @@ func TestTheDoctorOfRealAgents(t *testing.T) {
 	realagent.LongOnly(t)
 	town, _ := realSurroundings(t, "gemini", func(c *config.Config) {
 		for at, real := range map[*config.Agent]realagent.CLI{
-			&c.Agents.Claude.Agent:  realagent.Claude(t, "http://127.0.0.1:9"),
-			&c.Agents.Codex.Agent:   realagent.Codex(t, "http://127.0.0.1:9"),
-			&c.Agents.Copilot.Agent: realagent.Copilot(t, "http://127.0.0.1:9"),
+			&c.Agents.Claude: realagent.Claude(t, "http://127.0.0.1:9"), &c.Agents.Codex.Agent: realagent.Codex(t, "http://127.0.0.1:9"), &c.Agents.Copilot: realagent.Copilot(t, "http://127.0.0.1:9"),
 		} {
 			at.Enabled, at.Path = true, real.Path
 		}

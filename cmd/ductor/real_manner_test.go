@@ -10,6 +10,7 @@ import (
 
 	"ductor/internal/config"
 	"ductor/internal/realagent"
+	"ductor/orchestrator"
 )
 
 // The user changes the mode and the role of a real agent during a session. Both apply to the next turn, and the
@@ -20,7 +21,7 @@ func TestTheRealAgentsInAnotherModeAndRole(t *testing.T) {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) {
 				c.Permissions.Mode = "ask"
-				c.Roles = map[string]config.Role{"reviewer": {Prompt: "You-review-code.", Append: true}}
+				c.Roles = map[string]orchestrator.Role{"reviewer": {Prompt: "You-review-code.", Append: true}}
 			})
 			file := filepath.Join(town.cfg.Projects.DefaultDir, "a.txt")
 			write := `[[start]] [[write path="` + file + `" text="x"]] [[text "that was all"]]`

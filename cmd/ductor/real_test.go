@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli"
+	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/modelapi"
@@ -29,7 +31,7 @@ func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (
 	api := realagent.Model(t, realagent.Key)
 	var c realagent.CLI
 	town := surroundings(t, func(cfg *config.Config) {
-		cfg.Agents.Default, cfg.Agents.Fallback = agent, nil
+		cfg.Agents.Default, cfg.Agents.Fallback = cli.Agent(agent), nil
 		cfg.Permissions.Mode = "bypass"
 		a := &cfg.Agents
 		a.Claude.Enabled, a.Codex.Enabled = agent == "claude", agent == "codex"
@@ -59,8 +61,7 @@ func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (
 			c.ACPArgs = []string{"--acp"}
 		}
 		if len(c.ACPArgs) > 0 {
-			a.ACP = map[string]config.ACP{agent: {Enabled: true, Path: c.Path, Args: c.ACPArgs,
-				Env: slices.Sorted(maps.Keys(c.Vars))}}
+			a.ACP = map[string]acp.Settings{agent: {Enabled: true, Path: c.Path, Args: c.ACPArgs, Env: slices.Sorted(maps.Keys(c.Vars))}}
 		}
 		cfg.Projects.DefaultDir, cfg.Projects.Roots = c.Work, []string{c.Work}
 		if change != nil {

@@ -99,7 +99,7 @@ func TestALimitedPromptIsCancelled(t *testing.T) {
 // If configured, a job runs the prompt without a press, and its button cancels that, or another agent runs it at
 // once.
 func TestALimitIsWaitedForOrAvoidedAsConfigured(t *testing.T) {
-	town := newTown(t, func(c *config.Config) { c.Recovery.RateLimited = "wait" })
+	town := newTown(t, func(c *config.Config) { c.Recovery.Limits = "wait" })
 	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
 	if m := town.awaitButtons("✖ Cancel"); !strings.Contains(m.Text, "It runs at ") {
 		t.Errorf("the card says %q", m.Text)
@@ -110,7 +110,7 @@ func TestALimitIsWaitedForOrAvoidedAsConfigured(t *testing.T) {
 	town.say("/cron")
 	town.await("There are no jobs")
 
-	town = newTown(t, func(c *config.Config) { c.Recovery.RateLimited = "handoff" })
+	town = newTown(t, func(c *config.Config) { c.Recovery.Limits = "handoff" })
 	town.say(`[[error 429 times=11 delay=1ms]] [[text "the substitute answers"]]`)
 	if m := town.await("usage limit"); !strings.HasPrefix(m.Text,
 		"🔁 Codex answers. Claude has reached its usage limit") {

@@ -13,6 +13,7 @@ import (
 	"ductor/docker/dockertest"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 // boxed puts all agents of a configuration into containers of an image that needs no network. On this machine it
@@ -24,7 +25,7 @@ func boxed(t *testing.T, c *config.Config) {
 	a.Grace = time.Second
 	c.Permissions.Mode = "bypass"
 	box := &c.Sandbox
-	box.Mode, box.BuildDir, box.BuildNetwork, box.Network = config.SandboxDocker, dockertest.ImageDir(t), "none", "none"
+	box.Mode, box.BuildDir, box.BuildNetwork, box.Network = orchestrator.SandboxDocker, dockertest.ImageDir(t), "none", "none"
 	box.Runner = dockertest.Tool(t, dockertest.Runner)
 }
 

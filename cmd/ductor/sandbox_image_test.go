@@ -22,7 +22,7 @@ func namedImage(t testing.TB, c *config.Config) (build func(steps string)) {
 	host := engineHost(t)
 	name := "ductor-test-" + uuid.NewString()
 	boxes(t, host, c)
-	box := &c.Sandbox.SandboxSetting
+	box := &c.Sandbox.Settings
 	box.Image, box.BuildDir, box.BuildNetwork, box.Pull = name, "", "", false
 	a := &c.Agents
 	a.Codex.Enabled, a.Gemini.Enabled, a.Copilot.Enabled = false, false, false

@@ -20,6 +20,7 @@ import (
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 // engineHost returns the address of this machine's engine, or skips the test.
@@ -32,9 +33,8 @@ func engineHost(t testing.TB) string {
 // boxes puts a town's projects into sandboxes of an image that it builds, and removes them after the test.
 func boxes(t testing.TB, host string, c *config.Config) {
 	t.Helper()
-	s := &c.Sandbox.SandboxSetting
-	s.Mode, s.Host, s.BuildDir, s.BuildNetwork, s.Network = config.SandboxDocker, host, dockertest.ImageDir(t), "none",
-		"none"
+	s := &c.Sandbox.Settings
+	s.Mode, s.Host, s.BuildDir, s.BuildNetwork, s.Network = orchestrator.SandboxDocker, host, dockertest.ImageDir(t), "none", "none"
 	s.Runner = dockertest.Tool(t, dockertest.Runner)
 	c.Permissions.Mode = "bypass"
 	t.Cleanup(func() { wipe(t, *c) })

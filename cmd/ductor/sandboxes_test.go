@@ -15,6 +15,7 @@ import (
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 // awaitAnswer waits for a complete answer that contains part.
@@ -58,15 +59,14 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 		if err := errors.Join(os.Mkdir(web, 0o755), os.Mkdir(open, 0o755)); err != nil {
 			t.Fatal(err)
 		}
-		p := config.SandboxProject{Dir: web, SandboxSetting: c.Sandbox.SandboxSetting}
-		p.Home = config.HomeSession
+		p := config.SandboxProject{Dir: web, Settings: c.Sandbox.Settings}
+		p.Home = docker.HomeSession
 		c.Sandbox.Projects = map[string]config.SandboxProject{"web": p}
-		c.Sandbox.Mode = config.SandboxOff
+		c.Sandbox.Mode = orchestrator.SandboxOff
 		c.Projects.DefaultDir = open
-		task := job("at "+time.Now().Add(8*time.Second).Format(time.DateTime),
-			`[[tool cmd="test -d /opt/ductor && echo inside >task.txt"]][[text "the task is done"]]`)
-		task.Dir, task.Sandbox = open, config.SandboxDocker
-		c.Jobs = map[string]config.Job{"boxed": task}
+		task := job("at "+time.Now().Add(8*time.Second).Format(time.DateTime), `[[tool cmd="test -d /opt/ductor && echo inside >task.txt"]][[text "the task is done"]]`)
+		task.Dir, task.Sandbox = open, orchestrator.SandboxDocker
+		c.Jobs = map[string]heartbeat.JobSettings{"boxed": task}
 	})
 	town.say(note + `[[text "first"]]`)
 	town.awaitAnswer("first")
@@ -132,7 +132,7 @@ func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Env
 func TestSessionsHaveTheirOwnHomesOnThisMachine(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Permissions.Mode = "bypass"
-		c.Sandbox.Home = config.HomeSession
+		c.Sandbox.Home = docker.HomeSession
 	})
 	where := filepath.Join(town.cfg.Projects.DefaultDir, "home.txt")
 	var homes []string

@@ -7,16 +7,17 @@ import (
 
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/orchestrator"
 )
 
 // Commands cover sandboxes that are or were in use, and do not mention an unused engine.
 func TestCommandsAskForNoSandboxThatIsNotUsed(t *testing.T) {
-	for mode, said := range map[string]bool{config.SandboxOff: false, config.SandboxDocker: true} {
+	for mode, said := range map[string]bool{orchestrator.SandboxOff: false, orchestrator.SandboxDocker: true} {
 		c := config.Default()
 		c.Storage.Dir = t.TempDir()
 		c.Sandbox.Host, c.Sandbox.Mode = "unix://"+filepath.Join(t.TempDir(), "no.sock"), mode
-		p := config.SandboxProject{Dir: t.TempDir(), SandboxSetting: c.Sandbox.SandboxSetting}
-		p.Host, p.Mode = "unix://"+filepath.Join(t.TempDir(), "other.sock"), config.SandboxDocker
+		p := config.SandboxProject{Dir: t.TempDir(), Settings: c.Sandbox.Settings}
+		p.Host, p.Mode = "unix://"+filepath.Join(t.TempDir(), "other.sock"), orchestrator.SandboxDocker
 		c.Sandbox.Projects = map[string]config.SandboxProject{"web": p}
 		s, err := environment.OpenSandboxes(c, testLog(t))
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ductor/cli/clitest"
+	"ductor/docker"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
@@ -127,7 +128,7 @@ func TestAnotherAgentIsNotToldOfTheTerminal(t *testing.T) {
 
 // If each session has its own home, the terminal's sessions are not offered, and /terminal names that home.
 func TestSessionsWithHomesAndTheTerminal(t *testing.T) {
-	town := newTown(t, func(cfg *config.Config) { cfg.Sandbox.Home = config.HomeSession })
+	town := newTown(t, func(cfg *config.Config) { cfg.Sandbox.Home = docker.HomeSession })
 	town.say("/sessions")
 	town.await("There are no sessions here yet")
 	town.press("💻 From the terminal")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -42,9 +43,8 @@ func TestAllowedToolsCountForEveryAgent(t *testing.T) {
 // onlyAgent disables all agents of a configuration but one.
 func onlyAgent(c *config.Config, agent string) {
 	a := &c.Agents
-	a.Default, a.Fallback = agent, nil
-	a.Claude.Enabled, a.Codex.Enabled, a.Gemini.Enabled, a.Copilot.Enabled = agent == "claude", agent == "codex",
-		agent == "gemini", agent == "copilot"
+	a.Default, a.Fallback = cli.Agent(agent), nil
+	a.Claude.Enabled, a.Codex.Enabled, a.Gemini.Enabled, a.Copilot.Enabled = agent == "claude", agent == "codex", agent == "gemini", agent == "copilot"
 }
 
 // awaitPlanned waits for the end of a turn in plan mode, and denies its requests.

@@ -10,6 +10,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
+	"ductor/orchestrator"
 )
 
 // shellTools returns the names of the agents' shells in their models' calls.
@@ -23,8 +24,8 @@ func shellTools() map[string]string {
 func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, name := range realagent.SomeOf(shellTools()) {
-		for _, run := range realagent.Some("live", "one-shot") {
-			t.Run(agent+" "+run, func(t *testing.T) {
+		for _, run := range realagent.Some(cli.Live, cli.OneShot) {
+			t.Run(agent+" "+string(run), func(t *testing.T) {
 				town, _ := realTown(t, agent, func(c *config.Config) {
 					c.Permissions.Mode = "ask"
 					c.Permissions.DeniedTools = []string{"shell"}
@@ -45,7 +46,7 @@ func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
 						t.Errorf("in %s the shell ran", mode)
 					}
 				}
-				if run != "live" {
+				if run != cli.Live {
 					return
 				}
 				// Gemini's session contains calls of an unknown tool, which the API rejects.
@@ -87,7 +88,7 @@ func TestARealAgentBeginsWithFilesOfItsProject(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "RULES.md"), []byte("Sell nothing.\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c.Projects.Named = map[string]config.Project{"shop": {Dir: dir, Context: []string{"RULES.md"}}}
+		c.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": {Dir: dir, Context: []string{"RULES.md"}}}
 	})
 	for i, want := range []int{1, 0} {
 		town.say(`[[text "answer %d"]]`, i)

@@ -47,7 +47,7 @@ func newSandboxedProjects(t *testing.T, e *dockertest.Engine, names ...string) *
 		c.Sandbox.Host = e.Host()
 		c.Sandbox.Projects = map[string]config.SandboxProject{}
 		for i, name := range names {
-			one := config.SandboxProject{Dir: t.TempDir(), SandboxSetting: c.Sandbox.SandboxSetting}
+			one := config.SandboxProject{Dir: t.TempDir(), Settings: c.Sandbox.Settings}
 			switch name {
 			case "memory":
 				one.MemoryMB = 96

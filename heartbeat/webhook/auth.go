@@ -31,7 +31,7 @@ func (h Hook) claimOf(header http.Header, now time.Time) (claim, error) {
 		return stripeClaim(header.Get("Stripe-Signature"), now)
 	}
 	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || !sameSecret(strings.TrimSpace(token), string(h.Secret)) {
+	if !strings.EqualFold(scheme, "Bearer") || !sameSecret(strings.TrimSpace(token), h.Secret.Reveal()) {
 		return claim{}, errUnsigned
 	}
 	key := header.Get("Idempotency-Key")

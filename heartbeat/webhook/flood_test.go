@@ -19,7 +19,7 @@ import (
 func TestAFloodIsRefused(t *testing.T) {
 	s := newRig(t, func(h *webhook.Hook) { h.PerMinute = 5 })
 	ctx, cancel := context.WithCancel(t.Context())
-	l, err := webhook.Listen(ctx, webhook.ServerOptions{Addr: "127.0.0.1:0"})
+	l, err := webhook.Listen(ctx, webhook.Settings{Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,15 +84,15 @@ func TestAHookHasItsRate(t *testing.T) {
 
 func TestWebhooksListenOnThisMachineOnly(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "example.org:0", "192.0.2.1:0"} {
-		if l, err := webhook.Listen(t.Context(),
-			webhook.ServerOptions{Addr: addr}); !errors.Is(err, webhook.ErrNotLoopback) {
+		l, err := webhook.Listen(t.Context(), webhook.Settings{Listen: addr})
+		if !errors.Is(err, webhook.ErrNotLoopback) {
 			t.Errorf("%s: %v", addr, err)
 			if err == nil {
 				l.Close()
 			}
 		}
 	}
-	l, err := webhook.Listen(t.Context(), webhook.ServerOptions{Addr: "127.0.0.1:0"})
+	l, err := webhook.Listen(t.Context(), webhook.Settings{Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

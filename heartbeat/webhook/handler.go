@@ -103,7 +103,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// Reject a delivery by its headers, if possible, before reading the body.
-	if r.ContentLength > hook.BodyMax {
+	bodyMax := int64(hook.BodyMaxKB) << 10
+	if r.ContentLength > bodyMax {
 		h.respond(w, http.StatusRequestEntityTooLarge)
 		return
 	}
@@ -112,7 +113,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.rejectUnsigned(w, hook)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, hook.BodyMax))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLong):

@@ -100,7 +100,7 @@ func TestAReplayIsRefusedAfterARestart(t *testing.T) {
 	}
 	again, err := webhook.New(webhook.Options{Store: s.db, Now: s.now, NewID: s.newID,
 		Logger: slog.New(slog.DiscardHandler),
-		Hooks:  []webhook.Hook{{Name: "github", Auth: webhook.GitHub, Secret: secret}}})
+		Hooks:  []webhook.Hook{{Name: "github", Caller: webhook.Caller{Auth: webhook.GitHub, Secret: secret}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,12 +178,12 @@ func TestAPausedHookTakesNothing(t *testing.T) {
 }
 
 func TestHooksThatAreWrong(t *testing.T) {
-	good := webhook.Hook{Name: "ci", Auth: webhook.Bearer, Secret: secret}
+	good := webhook.Hook{Name: "ci", Caller: webhook.Caller{Auth: webhook.Bearer, Secret: secret}}
 	for what, f := range map[string]func(*webhook.Hook){
 		"name":     func(h *webhook.Hook) { h.Name = "../x" },
 		"auth":     func(h *webhook.Hook) { h.Auth = "" },
 		"secret":   func(h *webhook.Hook) { h.Secret = "short" },
-		"body":     func(h *webhook.Hook) { h.BodyMax = 1 << 30 },
+		"body":     func(h *webhook.Hook) { h.BodyMaxKB = 1 << 20 },
 		"template": func(h *webhook.Hook) { h.Job.Prompt = "{{.Payload}}" },
 		"braces":   func(h *webhook.Hook) { h.Job.Prompt = "{{payload" },
 	} {
@@ -213,7 +213,7 @@ func FuzzSignatures(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header, body string) {
 		var hooks []webhook.Hook
 		for _, auth := range []webhook.Auth{webhook.Bearer, webhook.GitHub, webhook.Stripe} {
-			hooks = append(hooks, webhook.Hook{Name: string(auth), Auth: auth, Secret: secret})
+			hooks = append(hooks, webhook.Hook{Name: string(auth), Caller: webhook.Caller{Auth: auth, Secret: secret}})
 		}
 		h, err := webhook.New(webhook.Options{Hooks: hooks, Store: noStore{t}, Now: func() time.Time { return friday },
 			NewID: func() string { return "x" }, Logger: slog.New(slog.DiscardHandler)})

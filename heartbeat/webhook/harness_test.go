@@ -65,7 +65,7 @@ func newRig(t *testing.T, change ...func(*webhook.Hook)) *rig {
 	s := &rig{db: db, at: friday, log: &bytes.Buffer{}}
 	var hooks []webhook.Hook
 	for _, auth := range []webhook.Auth{webhook.Bearer, webhook.GitHub, webhook.Stripe} {
-		h := webhook.Hook{Name: string(auth), Auth: auth, Secret: secret, PerMinute: 600,
+		h := webhook.Hook{Name: string(auth), Caller: webhook.Caller{Auth: auth, Secret: secret, PerMinute: 600},
 			Job: orchestrator.Job{Conversation: here, Person: 9, Prompt: "Look at {{payload}}"}}
 		for _, f := range change {
 			f(&h)

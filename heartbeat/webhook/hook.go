@@ -5,25 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"sync"
 	"time"
 
+	"ductor/internal/secrets"
 	"ductor/orchestrator"
 )
-
-// Secret is the secret of a webhook's caller. It never appears in texts and logs.
-type Secret string
-
-// String hides the secret.
-func (Secret) String() string { return "[secret]" }
-
-// GoString hides the secret from %#v.
-func (Secret) GoString() string { return "[secret]" }
-
-// LogValue hides the secret from slog.
-func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
 
 // Auth is the way in which a caller proves that it knows the secret.
 type Auth string
@@ -41,22 +29,57 @@ const (
 
 // Hook is a webhook, POST /hooks/{Name}, and the job that it starts.
 type Hook struct {
-	Name   string
-	Auth   Auth
-	Secret Secret
+	Name string
+	Caller
 	// Job runs for each delivery. Its Prompt is a template: {{payload}} stands for the body, {{payload.a.b}} for a part
 	// of a JSON body, each between fences that tell the agent not to obey it. If the template has neither, the body
 	// follows it.
-	Job       orchestrator.Job
-	BodyMax   int64 // bytes; default: DefaultBodyMax
-	PerMinute int   // accepted deliveries a minute; default: DefaultPerMinute
+	Job orchestrator.Job
+}
+
+// Caller configures how the caller of a webhook proves its identity, and how much it may send.
+type Caller struct {
+	Auth      Auth          `toml:"auth" default:"bearer" check:"bearer|github|stripe"`
+	Secret    secrets.Value `toml:"secret"`
+	BodyMaxKB int           `toml:"body_max_kb" default:"256" check:"1..1024"`
+	PerMinute int           `toml:"per_minute" default:"30" check:"1..6000"` // accepted deliveries
+}
+
+// Check implements config.checker.
+func (c Caller) Check(problem func(key, format string, args ...any)) {
+	if len(c.Secret) < minSecret {
+		problem("secret", "a secret has at least %d characters; make one by: openssl rand -hex 32", minSecret)
+	}
+}
+
+// HookSettings configures a webhook.
+type HookSettings struct {
+	Caller
+	Prompt string                      `toml:"prompt"`
+	In     orchestrator.ConversationID `toml:",inline"` // zero: the private chat of the owner
+	orchestrator.JobTurn
+	orchestrator.QuietHours
+}
+
+// Check implements config.checker.
+func (s HookSettings) Check(problem func(key, format string, args ...any)) {
+	if s.QuietPolicy != orchestrator.QuietHold {
+		problem("quiet_policy", "%q is not %q, the only policy of webhooks", s.QuietPolicy, orchestrator.QuietHold)
+	}
+}
+
+// Settings configures the webhooks. ductor listens only if there is one.
+type Settings struct {
+	Listen string                  `toml:"listen" default:"127.0.0.1:8787"`
+	Remote bool                    `toml:"remote"` // other machines may connect
+	Hooks  map[string]HookSettings `toml:"hooks"`
 }
 
 // Defaults and limits of a Hook.
 const (
-	DefaultBodyMax   = 256 << 10
-	MostBodyMax      = 1 << 20
-	DefaultPerMinute = 30
+	defaultBodyMaxKB = 256
+	mostBodyMaxKB    = 1024
+	defaultPerMinute = 30
 	minSecret        = 16              // bytes
 	tolerance        = 5 * time.Minute // maximum clock difference of a Stripe delivery
 )
@@ -66,7 +89,7 @@ var hookName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // withDefaults sets empty fields to their defaults, and the job's fields that are the same for every hook.
 func (h Hook) withDefaults() Hook {
-	h.BodyMax, h.PerMinute = cmp.Or(h.BodyMax, DefaultBodyMax), cmp.Or(h.PerMinute, DefaultPerMinute)
+	h.BodyMaxKB, h.PerMinute = cmp.Or(h.BodyMaxKB, defaultBodyMaxKB), cmp.Or(h.PerMinute, defaultPerMinute)
 	h.Job.Name, h.Job.Kind, h.Job.Schedule, h.Job.Overlap = h.Name, orchestrator.JobHook, "", orchestrator.OverlapQueue
 	return h
 }
@@ -80,8 +103,8 @@ func (h Hook) check() error {
 		return fmt.Errorf("webhook %s: auth is \"bearer\", \"github\" or \"stripe\", not %q", h.Name, h.Auth)
 	case len(h.Secret) < minSecret:
 		return fmt.Errorf("webhook %s: the secret is shorter than %d characters", h.Name, minSecret)
-	case h.BodyMax < 0 || h.BodyMax > MostBodyMax:
-		return fmt.Errorf("webhook %s: bodies are at most %d bytes", h.Name, MostBodyMax)
+	case h.BodyMaxKB < 0 || h.BodyMaxKB > mostBodyMaxKB:
+		return fmt.Errorf("webhook %s: bodies have at most %d kB", h.Name, mostBodyMaxKB)
 	case h.PerMinute < 0 || h.PerMinute > 6000:
 		return fmt.Errorf("webhook %s: 1 to 6000 deliveries a minute", h.Name)
 	}

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,19 +12,8 @@ import (
 	"time"
 )
 
-// ServerOptions configures Listen.
-type ServerOptions struct {
-	Addr string // such as "127.0.0.1:8787"; default: DefaultAddr
-	// Remote allows an address that other machines can reach. A TLS proxy before ductor is safer.
-	Remote bool
-}
-
-const (
-	// DefaultAddr is the default of ServerOptions.Addr.
-	DefaultAddr = "127.0.0.1:8787"
-	// MostConns limits concurrent connections and, with MostBodyMax, their memory.
-	MostConns = 64
-)
+// MostConns limits concurrent connections and, with the largest bodies, their memory.
+const MostConns = 64
 
 // Limits of a caller. A delivery is small, so a slow caller is an attacker.
 const (
@@ -39,17 +27,31 @@ const (
 // ErrNotLoopback means that other machines can reach the address, although Remote is not set.
 var ErrNotLoopback = errors.New("webhooks listen on this machine only, unless webhooks.remote says otherwise")
 
-// Listen opens the listener for Serve separately, so that ductor does not start if the address is in use.
-func Listen(ctx context.Context, opts ServerOptions) (net.Listener, error) {
-	opts.Addr = cmp.Or(opts.Addr, DefaultAddr)
-	host, _, err := net.SplitHostPort(opts.Addr)
+// Check implements config.checker.
+func (s Settings) Check(problem func(key, format string, args ...any)) {
+	host, _, err := net.SplitHostPort(s.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no address such as %s: %w", opts.Addr, DefaultAddr, err)
+		problem("listen", "should be an address and a port, such as 127.0.0.1:8787")
+	} else if !s.Remote && !isLoopback(host) {
+		problem("listen", "others could reach %s; put a proxy with TLS before ductor, or set webhooks.remote", host)
 	}
-	if ip, err := netip.ParseAddr(host); !opts.Remote && (err != nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("%s: %w", opts.Addr, ErrNotLoopback)
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// Listen opens the listener for Serve separately, so that ductor does not start if the address is in use.
+func Listen(ctx context.Context, s Settings) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no address such as 127.0.0.1:8787: %w", s.Listen, err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", opts.Addr)
+	if !s.Remote && !isLoopback(host) {
+		return nil, fmt.Errorf("%s: %w", s.Listen, ErrNotLoopback)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}

@@ -163,7 +163,6 @@ func (a agents) providers(g runEnv) []cli.Provider {
 
 // dialect returns the common options of an agent. Besides the variables in env, the agent gets its stored keys.
 func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli.ProviderOptions {
-	agents := a.cfg.Agents
 	var keys []string
 	for _, k := range a.cfg.Keys {
 		if k.Agent == string(name) {
@@ -172,39 +171,35 @@ func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli
 	}
 	return cli.ProviderOptions{
 		Launcher: g.launcher, Path: g.program(path), AllowEnv: env,
-		Env: func() []string { return append(g.environ(), keys...) }, ReadFile: g.readFile, OwnerHome: g.owner,
-		Protected: ownFiles(a.cfg),
-		Grace:     agents.Grace, Stall: agents.Stall, ToolStall: agents.ToolStall, Logger: a.log,
+		Env: func() []string { return append(g.environ(), keys...) }, ReadFile: g.readFile, OwnerHome: g.owner, Protected: ownFiles(a.cfg),
+		Timing: a.cfg.Agents.Timing, Logger: a.log,
 	}
 }
 
 // acp returns an agent that speaks ACP. In a sandbox the agent gets neither files nor terminals from ductor, since
 // they would be those of this machine.
-func (a agents) acp(name cli.Agent, c config.ACP, g runEnv) cli.Provider {
+func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
 		Agent:           name, Args: c.Args, NoWorkspace: g.inside, Background: a.background,
 		Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
 	}
 	for _, m := range c.Models {
-		o.Models = append(o.Models, cli.Model{ID: cli.ModelID(m)})
+		o.Models = append(o.Models, cli.Model{ID: m})
 	}
 	return acp.New(o)
 }
 
-// defaultsOf returns the configured model, effort and arguments of each agent.
+// defaultsOf returns the model, effort and arguments of agents for which the user chose none.
 func defaultsOf(agents config.Agents) map[cli.Agent]orchestrator.AgentDefaults {
-	out := map[cli.Agent]orchestrator.AgentDefaults{}
-	for name, c := range map[cli.Agent]config.Agent{
-		"claude": agents.Claude.Agent, "codex": agents.Codex.Agent, "gemini": agents.Gemini.Agent,
-		"copilot": agents.Copilot.Agent,
-	} {
-		out[name] = orchestrator.AgentDefaults{Model: cli.ModelID(c.Model), Effort: cli.Effort(c.Effort), Args: c.Args}
+	defaults := map[cli.Agent]orchestrator.AgentDefaults{}
+	for name, c := range agents.Own() {
+		defaults[name] = c.AgentDefaults
 	}
 	for name, c := range agents.ACP {
-		out[cli.Agent(name)] = orchestrator.AgentDefaults{Model: cli.ModelID(c.Model)}
+		defaults[cli.Agent(name)] = orchestrator.AgentDefaults{Model: c.Model}
 	}
-	return out
+	return defaults
 }
 
 // SandboxAgents returns the agents of a sandbox.
@@ -233,7 +228,7 @@ func (a *App) logAgents(ctx context.Context) {
 	defer cancel()
 	for _, s := range a.service.Agents(ctx, "") {
 		log := a.Log.Info
-		if !s.Usable() && (s.Auth.State == cli.Installed || string(s.Agent) == a.cfg.Agents.Default) {
+		if !s.Usable() && (s.Auth.State == cli.Installed || s.Agent == a.cfg.Agents.Default) {
 			log = a.Log.Warn
 		}
 		if ctx.Err() == nil {
@@ -265,11 +260,9 @@ func endSupervised(ctx context.Context, cfg config.Config, start runner.Options)
 
 // openHost opens the launcher of this machine for the daemon.
 func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.Launcher, error) {
-	agents := cfg.Agents
 	start.Upgrade = true
 	return host.Open(host.Options{
-		Dir: RunsPath(cfg), Runner: start, MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter,
-		Grace: agents.Grace, Logger: log,
+		Dir: RunsPath(cfg), Runner: start, Timing: cfg.Agents.Timing, Logger: log,
 	})
 }
 

@@ -223,7 +223,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	}, Now: time.Now, Random: rand.Reader, Log: a.Log}); err != nil {
 		return err
 	}
-	a.roles = roles.Open(a.cfg.RolesDir(), rolesOf(a.cfg), time.Now, a.Log)
+	a.roles = roles.Open(a.cfg.RolesDir(), a.cfg.Roles, time.Now, a.Log)
 	a.lang, err = lang.OpenChoices(ctx, a.db, int64(ownerOf(a.cfg)))
 	return err
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ductor/cli"
-	"ductor/internal/config"
+	"ductor/cli/naming"
 	"ductor/orchestrator"
 )
 
@@ -23,11 +23,10 @@ func TestConfiguredModels(t *testing.T) {
 		{Agent: "claude", Models: []cli.Model{{ID: "opus"}, {ID: "haiku", Context: 7}}},
 		{Agent: "codex", Models: []cli.Model{{ID: "gpt"}, {ID: "mini", Default: true}}},
 	}
-	k := configuredModels{menu{entries: listed}, func() map[string]config.Alias {
-		return map[string]config.Alias{
-			"big":   {Use: "claude/Opus high", Context: 200_000, InputPrice: 5, OutputPrice: 25},
-			"small": {Use: "claude haiku", Context: 9, InputPrice: 1},
-			"other": {Use: "codex", OutputPrice: 2},
+	k := configuredModels{menu{entries: listed}, func() map[string]naming.Alias {
+		return map[string]naming.Alias{
+			"big": {Use: "claude/Opus high", Context: 200_000, Price: cli.Price{Input: 5, Output: 25}}, "small": {Use: "claude haiku", Context: 9, Price: cli.Price{Input: 1}},
+			"other": {Use: "codex", Price: cli.Price{Output: 2}},
 		}
 	}}
 	got := k.Menu(t.Context(), "")

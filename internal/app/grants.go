@@ -39,14 +39,10 @@ func grantsOf(cfg config.Config) grants {
 	if cfg.Telegram.GroupMembers == "all" {
 		now.Groups = cfg.Telegram.AllowedGroups
 	}
-	agents := cfg.Agents
-	for name, path := range map[string]string{
-		"claude": agents.Claude.Path, "codex": agents.Codex.Path, "gemini": agents.Gemini.Path,
-		"copilot": agents.Copilot.Path,
-	} {
-		now.Agents[name] = hashOf(path)
+	for name, one := range cfg.Agents.Own() {
+		now.Agents[string(name)] = hashOf(one.Path)
 	}
-	for name, one := range agents.ACP {
+	for name, one := range cfg.Agents.ACP {
 		now.Agents[name] = hashOf(append([]string{one.Path}, one.Args...)...)
 	}
 	return now

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/lang"
 )
@@ -31,7 +32,7 @@ func TestWhatChangedSinceTheLastStart(t *testing.T) {
 			[]string{"the bot token: this is another bot", "telegram.api_base: messages go to another server"}},
 		"programs": {func(c *config.Config) {
 			c.Agents.Claude.Path = "/tmp/claude"
-			c.Agents.ACP = map[string]config.ACP{"goose": {Path: "goose"}}
+			c.Agents.ACP = map[string]acp.Settings{"goose": {Path: "goose"}}
 		}, []string{"the programs of agents: claude, goose"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"ductor/cli"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
 	"ductor/internal/config"
@@ -26,8 +25,8 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 		if err != nil {
 			return nil, fmt.Errorf("jobs.%s.schedule: %w", name, err)
 		}
-		j := jobOf(cfg, c.Target, c.TaskSettings, c.Quiet)
-		if j.Rights, err = rightsOf("jobs."+name, c.Rights); err != nil {
+		j := jobOf(cfg, c.In, c.JobTurn, c.QuietHours)
+		if err := checkRights("jobs."+name, j); err != nil {
 			return nil, err
 		}
 		j.Name, j.Kind, j.Prompt, j.Schedule, j.Zone = name, orchestrator.JobScheduled, c.Prompt, said.Line, cmp.Or(said.Zone, c.Zone)
@@ -35,9 +34,8 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 		jobs = append(jobs, j)
 	}
 	if c := cfg.Heartbeat; c.Enabled {
-		j := jobOf(cfg, c.Target, config.TaskSettings{Session: c.Session}, c.Quiet)
-		var err error
-		if j.Rights, err = rightsOf("heartbeat", c.Rights); err != nil {
+		j := jobOf(cfg, c.In, orchestrator.JobTurn{Session: c.Session, Rights: c.Rights}, c.QuietHours)
+		if err := checkRights("heartbeat", j); err != nil {
 			return nil, err
 		}
 		j.Name, j.Prompt, j.OKWord = "heartbeat", c.Prompt, c.OKWord
@@ -46,42 +44,26 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 	return jobs, nil
 }
 
-// jobOf gives what schedules and webhooks have in common.
-func jobOf(cfg config.Config, at config.Target, m config.TaskSettings, q config.Quiet) orchestrator.Job {
-	in, user := conversationOf(cfg, at)
-	j := orchestrator.Job{
-		Conversation: in, Person: user, JobTiming: orchestrator.JobTiming{Zone: q.Zone},
-		JobTurn: orchestrator.JobTurn{
-			Session: m.Session, Agent: cli.Agent(m.Agent), Model: cli.ModelID(m.Model), Effort: cli.Effort(m.Effort),
-			Dir: m.Dir, Sandbox: m.Sandbox, Timeout: m.Timeout, Retries: m.Retries, Backoff: m.Backoff,
-		},
+// jobOf returns the settings that schedules and webhooks have in common as a job. Its user in a group is the owner.
+func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.JobTurn, q orchestrator.QuietHours) orchestrator.Job {
+	in.Chat = cmp.Or(in.Chat, cfg.Owner())
+	user := orchestrator.PersonID(cfg.Owner())
+	if in.Chat > 0 {
+		user = orchestrator.PersonID(in.Chat)
 	}
-	if q.QuietFrom != "" {
-		j.QuietFrom, j.QuietTo, j.QuietPolicy = q.QuietFrom, q.QuietTo, q.QuietPolicy
+	if !q.Quiet() {
+		q.QuietPolicy = ""
 	}
-	return j
+	t.Rights.Of = orchestrator.RightsOfJob
+	return orchestrator.Job{Conversation: in, Person: user, JobTiming: orchestrator.JobTiming{QuietHours: q}, JobTurn: t}
 }
 
-// rightsOf gives what a job may do without asking; an error names the key of a rule that cannot be read.
-func rightsOf(key string, r config.Rights) (orchestrator.Rights, error) {
-	rights := orchestrator.Rights{
-		Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Permission), Rules: r.Rules, Tools: toolList(r.ToolLists),
+// checkRights returns an error with the key of a rule that cannot be parsed.
+func checkRights(key string, j orchestrator.Job) error {
+	if err := approval.CheckRights(j.Rights); err != nil {
+		return fmt.Errorf("%s.rules: %w", key, err)
 	}
-	if err := approval.CheckRights(rights); err != nil {
-		return orchestrator.Rights{}, fmt.Errorf("%s.rules: %w", key, err)
-	}
-	return rights, nil
-}
-
-// conversationOf gives the conversation of a job and its user: in a group the owner.
-func conversationOf(cfg config.Config, at config.Target) (orchestrator.ConversationID, orchestrator.PersonID) {
-	owner := cfg.Owner()
-	chat := cmp.Or(at.Chat, owner)
-	user := owner
-	if chat > 0 {
-		user = chat
-	}
-	return orchestrator.ConversationID{Chat: chat, Topic: at.Topic}, orchestrator.PersonID(user)
+	return nil
 }
 
 // Hooks returns the webhooks of the configuration.
@@ -89,16 +71,12 @@ func Hooks(cfg config.Config) ([]webhook.Hook, error) {
 	var hooks []webhook.Hook
 	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks.Hooks)) {
 		c := cfg.Webhooks.Hooks[name]
-		j := jobOf(cfg, c.Target, c.TaskSettings, c.Quiet)
-		rights, err := rightsOf("webhooks.hooks."+name, c.Rights)
-		if err != nil {
+		j := jobOf(cfg, c.In, c.JobTurn, c.QuietHours)
+		if err := checkRights("webhooks.hooks."+name, j); err != nil {
 			return nil, err
 		}
-		j.Prompt, j.Rights = c.Prompt, rights
-		hooks = append(hooks, webhook.Hook{
-			Name: name, Auth: webhook.Auth(c.Auth), Secret: webhook.Secret(c.Secret.Reveal()), Job: j,
-			BodyMax: int64(c.BodyMaxKB) << 10, PerMinute: c.PerMinute,
-		})
+		j.Prompt = c.Prompt
+		hooks = append(hooks, webhook.Hook{Name: name, Caller: c.Caller, Job: j})
 	}
 	return hooks, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/config"
+	"ductor/internal/keys"
 )
 
 // TestOnlyItsAgentGetsAKey tests that only a key's own agent has it in its environment, on this machine and in a
@@ -15,9 +16,8 @@ import (
 func TestOnlyItsAgentGetsAKey(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "of-the-environment")
 	cfg := config.Default()
-	cfg.Keys = []config.AgentKey{
-		{Agent: "codex", Name: "OPENAI_API_KEY", Value: "sk-of-codex-1"},
-		{Agent: "goose", Name: "WARM_KEY", Value: "sk-of-goose-1"},
+	cfg.Keys = []keys.Key{
+		{Agent: "codex", Name: "OPENAI_API_KEY", Value: "sk-of-codex-1"}, {Agent: "goose", Name: "WARM_KEY", Value: "sk-of-goose-1"},
 	}
 	a := agents{cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), nil}
 	for _, inside := range []bool{false, true} {

@@ -96,7 +96,7 @@ func (a *App) checkModels(ctx context.Context) {
 // report them.
 type configuredModels struct {
 	orchestrator.Gateway
-	models func() map[string]config.Alias // in the present configuration
+	models func() map[string]naming.Alias // now
 }
 
 // Menu implements orchestrator.Gateway.
@@ -126,11 +126,11 @@ func aliasMatches(use string, m cli.Model, agent cli.Agent) bool {
 		len(words) == 1 && m.Default
 }
 
-func addConfigured(m *cli.Model, alias config.Alias) {
+func addConfigured(m *cli.Model, said naming.Alias) {
 	if m.Context == 0 {
-		m.Context = int64(alias.Context)
+		m.Context = said.Context
 	}
 	if m.Price == (cli.Price{}) {
-		m.Price = cli.Price{Input: alias.InputPrice, Output: alias.OutputPrice}
+		m.Price = said.Price
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/cli/naming"
 	"ductor/internal/alerts"
-	"ductor/internal/config"
 	"ductor/internal/health"
 	"ductor/internal/metrics"
 	"ductor/internal/trace"
@@ -178,14 +178,14 @@ func (a *App) openTracer() {
 		return
 	}
 	a.tracer = trace.New(trace.Options{
-		URL: t.URL, Key: os.Getenv(t.KeyFrom), Version: a.Version, Content: t.Content, Now: time.Now, Log: a.Log,
+		Settings: t, Key: os.Getenv(t.KeyFrom), Version: a.Version, Now: time.Now, Log: a.Log,
 		Hide: func(dir, text string) string { return a.secretsOf(dir).String(text) },
 	})
 }
 
 // gateway returns the gateway to agents. Its menu includes the configured models.
 func (a *App) gateway() orchestrator.Gateway {
-	return a.withWatch(configuredModels{a.service, func() map[string]config.Alias { return a.now().Models }})
+	return a.withWatch(configuredModels{a.service, func() map[string]naming.Alias { return a.now().Models }})
 }
 
 // turnTracer returns the tracer of turns, or nil if the configuration wants none.

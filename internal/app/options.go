@@ -9,11 +9,11 @@ import (
 
 	"ductor/bot"
 	"ductor/bot/card"
-	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/cli/host"
+	"ductor/cli/naming"
 	"ductor/cli/service"
 	"ductor/heartbeat/schedule"
 	"ductor/internal/app/environment"
@@ -45,10 +45,10 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 	o := bot.Options{
 		Token: t.Token.Reveal(), APIBase: t.APIBase, APIFiles: t.APIFiles, Transport: transport, Scrub: a.Scrub,
 		Journal: a.db, UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
-		Lang: a.lang, Users: a.users, Allow: updates.Allow{Users: a.users, Joins: a.users, Policy: func() updates.Policy { return a.now().hearing }},
+		Lang: a.lang, Users: a.users, Allow: updates.Allow{Users: a.users, Joins: a.users, Policy: func() updates.Policy { return a.now().Telegram.Policy }},
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
-		Outbox: outboxOptions(cfg.Rate), Cards: card.Options{Look: func() card.Look { return a.now().look }}, Log: a.Log,
-		Aliases: func() map[string]string { return a.now().aliases }, Group: func() []string { return a.now().Consult.Group },
+		Outbox: cfg.Rate.Options(), Cards: card.Options{Look: func() card.Look { return a.now().look }}, Log: a.Log,
+		Aliases: func() map[string]naming.Alias { return a.now().Models }, Group: func() []string { return a.now().Consult.Group },
 		SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
 		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
 		Quiet: a.quietHour, Silence: func() time.Duration { return a.now().Notify.Silence },
@@ -58,28 +58,6 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 		o.Reload = a.reloadFor
 	}
 	return o
-}
-
-// hearingOf is whom the bot answers besides users, and to what it listens.
-func hearingOf(cfg config.Config) updates.Policy {
-	t := cfg.Telegram
-	p := updates.Policy{
-		Groups: t.AllowedGroups, Members: updates.GroupMembers(t.GroupMembers), Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords,
-		Receipts: updates.NoReceipts,
-	}
-	if t.Reactions {
-		p.Receipts = updates.ReactionReceipts
-	}
-	return p
-}
-
-// aliasesOf are the names of models, and what /model takes for them.
-func aliasesOf(cfg config.Config) map[string]string {
-	all := make(map[string]string, len(cfg.Models))
-	for name, a := range cfg.Models {
-		all[name] = a.Use
-	}
-	return all
 }
 
 // ownerOf is the user who is told what concerns the machine; 0 for none.
@@ -115,55 +93,20 @@ func window(d time.Duration) time.Duration {
 	return d
 }
 
-// outboxOptions gives the configured rates; the outbox has defaults for the rest.
-func outboxOptions(r config.Rate) outbox.Options {
-	o := outbox.Options{
-		Private: outbox.Rate{Every: every(time.Second, r.PrivatePerSecond), Burst: r.PrivateBurst},
-		Group:   outbox.Rate{Every: every(time.Minute, r.GroupPerMinute)},
-		Overall: outbox.Rate{Every: every(time.Second, r.OverallPerSecond)},
-	}
-	if r.GroupPerMinute > 0 {
-		o.Group.Burst = max(int(r.GroupPerMinute/2), 1)
-	}
-	if r.OverallPerSecond > 0 {
-		o.Overall.Burst = max(int(r.OverallPerSecond), 1)
-	}
-	return o
-}
-
-// every is the time between two of count in a unit; 0 for a count of 0.
-func every(unit time.Duration, count float64) time.Duration {
-	if count == 0 {
-		return 0
-	}
-	return time.Duration(float64(unit) / count)
-}
-
-// lookOf is how cards grow and end.
+// lookOf returns how cards grow and end.
 func lookOf(cfg config.Config) card.Look {
-	s := cfg.Stream
-	o := card.Look{
-		Drafts:          s.Mode == "draft",
-		Think:           settingsOf(cfg).Think,
-		IntervalPrivate: s.IntervalPrivate, IntervalGroup: s.IntervalGroup, StatusAfter: s.StatusAfter,
-		MaxMessages: s.MaxMessages, Places: cfg.Sandbox.Any(),
-		Pacing: card.Pacing{
-			MinChars: s.MinChars, MaxChars: s.MaxChars, Idle: s.Idle, Sentences: s.SentenceEnds, Paragraphs: s.ParagraphEnds,
-		},
-	}
-	for _, field := range s.Footer {
-		o.Footer = append(o.Footer, card.FooterField(field))
-	}
-	return o
+	look := cfg.Stream.Look
+	look.Think, look.Places = settingsOf(cfg).Think, cfg.Sandbox.Any()
+	return look
 }
 
 func serviceOptions(cfg config.Config, a *App) service.Options {
 	agents := cfg.Agents
 	a.providers = a.agents().providers(a.agents().hostEnv(a.host))
 	o := service.Options{
-		Providers: a.providers, Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Background: a.db.RecordBackground, Began: a.db.SaveBegun, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
-		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
-		Logger: a.Log,
+		Providers: a.providers, Settings: agents.Settings, Modes: modesOf(agents), Grace: agents.Grace,
+		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
+		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Logger: a.Log,
 	}
 	if a.Launcher == nil { // App.host runs the agents on this machine
 		o.Available = host.MachineMemory().Available
@@ -171,18 +114,16 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 	if a.envs.Homes != nil { // a nil pointer in an interface is not nil
 		o.Homes = a.envs.Homes
 	}
-	for _, name := range agents.Fallback {
-		o.Fallbacks = append(o.Fallbacks, cli.Agent(name))
-	}
 	return o
 }
 
-// modesOf gives the configured mode of each agent.
+// modesOf returns the configured mode of each agent.
 func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
-	return map[cli.Agent]cli.Mode{
-		"claude": cli.Mode(agents.Claude.Mode), "codex": cli.Mode(agents.Codex.Mode),
-		"gemini": cli.Mode(agents.Gemini.Mode), "copilot": cli.Mode(agents.Copilot.Mode),
+	modes := map[cli.Agent]cli.Mode{}
+	for name, c := range agents.Own() {
+		modes[name] = c.Mode
 	}
+	return modes
 }
 
 // onBackground passes the result of a background task to the orchestrator, which is created after the agents.
@@ -211,18 +152,15 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	if cfg.Files.Marker {
 		o.Instruction = files.Instruction
 	}
-	o.Summarizer = &handoff.Summarizer{Store: a.db, Side: a.side(), Model: summaryModel(cfg), Wait: summaryWait}
+	o.Summarizer = &handoff.Summarizer{Store: a.db, Side: a.side(), Model: cfg.Summarizes(), Wait: summaryWait}
 	return o
 }
 
 // turnsOf returns the options of turns.
 func turnsOf(cfg config.Config) conversation.TurnOptions {
 	return conversation.TurnOptions{
-		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools, DeniedTools: cfg.Permissions.DeniedTools,
-		Agents: defaultsOf(cfg.Agents), Projects: projectsOf(cfg), DefaultRole: cfg.Sessions.DefaultRole,
-		Settings: settingsOf(cfg), LongTurn: cfg.Notify.Long, QueueMax: cfg.Queue.Max,
-		HandoffTokens: cfg.Sessions.HandoffTokens, IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset,
-		Limits: orchestrator.LimitPolicy(cfg.Recovery.RateLimited), Retries: cfg.Recovery.Retries, RetryAfter: cfg.Recovery.RetryAfter,
+		Permissions: cfg.Permissions, Sessions: cfg.Sessions, Recovery: cfg.Recovery, Agents: defaultsOf(cfg.Agents),
+		Projects: projectsOf(cfg), Settings: settingsOf(cfg), LongTurn: cfg.Notify.Long, QueueMax: cfg.Queue.Max,
 	}
 }
 
@@ -235,15 +173,7 @@ func (a *App) quietHour(at time.Time) bool {
 
 // budgets returns the configured budgets.
 func (a *App) budgets() *spending.Budgets {
-	return spending.New(spending.Options{Store: a.db, Limits: func() spending.Budget { return a.now().budget }, Now: time.Now, Logger: a.Log})
-}
-
-func budgetOf(cfg config.Config) spending.Budget {
-	b := cfg.Budget
-	return spending.Budget{
-		All: spending.Limits{Day: b.Day, Month: b.Month}, User: spending.Limits{Day: b.UserDay, Month: b.UserMonth},
-		Job: spending.Limits{Day: b.JobDay, Month: b.JobMonth},
-	}
+	return spending.New(spending.Options{Store: a.db, Limits: func() spending.Budget { return a.now().Budget }, Now: time.Now, Logger: a.Log})
 }
 
 func (a *App) side() side.Client {
@@ -252,13 +182,7 @@ func (a *App) side() side.Client {
 
 // shortener returns the summarizer of long results.
 func (a *App) shortener() side.Shortener {
-	return side.Shortener{Side: a.side(), Model: summaryModel(a.cfg), Wait: summaryWait, Logger: a.Log}
-}
-
-// summaryModel is the model that summarizes; the zero value if none is configured.
-func summaryModel(cfg config.Config) orchestrator.ModelChoice {
-	agent, model := cfg.Summarizes()
-	return orchestrator.ModelChoice{Agent: cli.Agent(agent), Model: cli.ModelID(model)}
+	return side.Shortener{Side: a.side(), Model: a.cfg.Summarizes(), Wait: summaryWait, Logger: a.Log}
 }
 
 func consultOptions(cfg config.Config, a *App) consult.Options {
@@ -271,7 +195,7 @@ func consultOptions(cfg config.Config, a *App) consult.Options {
 
 // settingsOf returns the settings of chats that chose none.
 func settingsOf(cfg config.Config) orchestrator.Settings {
-	d := orchestrator.Settings{Notify: orchestrator.NotifyMode(cfg.Notify.Mode), Think: orchestrator.ThinkOff, Display: orchestrator.DisplayMode(cfg.Stream.Display)}
+	d := orchestrator.Settings{Notify: cfg.Notify.Mode, Think: orchestrator.ThinkOff, Display: cfg.Stream.Display}
 	if cfg.Stream.ShowThinking {
 		d.Think = orchestrator.ThinkOn
 	}
@@ -292,15 +216,6 @@ func namedProjects(cfg config.Config) map[string]string {
 
 // summaryWait is how long to wait for a summary of earlier turns or of a long result.
 const summaryWait = 20 * time.Second
-
-// rolesOf are the roles in the configuration. There are those that ship with ductor and of the folder roles beside it, too.
-func rolesOf(cfg config.Config) map[string]orchestrator.Role {
-	configured := map[string]orchestrator.Role{}
-	for name, r := range cfg.Roles {
-		configured[name] = orchestrator.Role{Prompt: r.Prompt, Replace: !r.Append, Agent: cli.Agent(r.Agent), Model: cli.ModelID(r.Model), Tools: toolList(r.ToolLists)}
-	}
-	return configured
-}
 
 // deliveryWait is how long the next turn waits for the chat to show the last one.
 const deliveryWait = 30 * time.Second

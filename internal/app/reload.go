@@ -10,13 +10,11 @@ import (
 	"sync/atomic"
 
 	"ductor/bot/card"
-	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
-	"ductor/orchestrator/spending"
 )
 
 // inUse is the configuration. Read keys that take effect at once from now() each time, and other keys from cfg.
@@ -34,11 +32,8 @@ type settings struct {
 	config.Config
 	look     card.Look
 	turns    conversation.TurnOptions
-	hearing  updates.Policy
 	roster   orchestrator.Roster
-	aliases  map[string]string
-	projects map[string]string // directories of named projects
-	budget   spending.Budget
+	projects map[string]string // the directories of those with names
 }
 
 // now returns the configuration in use. After a reload, keys that take effect at once have their new values, and all
@@ -47,9 +42,7 @@ func (u *inUse) now() *settings { return u.current.Load() }
 
 func (u *inUse) setCurrent(cfg config.Config) {
 	u.current.Store(&settings{
-		Config: cfg, look: lookOf(cfg), turns: turnsOf(cfg), hearing: hearingOf(cfg), roster: RosterOf(cfg),
-		aliases:  aliasesOf(cfg),
-		projects: namedProjects(cfg), budget: budgetOf(cfg),
+		Config: cfg, look: lookOf(cfg), turns: turnsOf(cfg), roster: RosterOf(cfg), projects: namedProjects(cfg),
 	})
 }
 
@@ -70,7 +63,7 @@ func (a *App) Reload(ctx context.Context) ([]config.Changed, error) {
 		return nil, err
 	}
 	for _, c := range changes {
-		a.Log.Info("the configuration changed", "key", c.Key, "before", c.Before, "after", c.After, "counts", c.Counts)
+		a.Log.Info("the configuration changed", "key", c.Key, "before", c.Before, "after", c.After, "applies", c.Applies)
 	}
 	a.Log.Info("the configuration was reloaded", "changes", len(changes))
 	a.NotifyOfChanges(ctx)
@@ -97,7 +90,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	a.setCurrent(next)
-	a.roles.Configure(rolesOf(next))
+	a.roles.Configure(next.Roles)
 	if a.Level != nil {
 		_ = a.Level.UnmarshalText([]byte(next.Log.Level)) // Load has checked the level
 	}
@@ -122,10 +115,10 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 	}
 	text := p.Text("config.reloaded")
 	for _, part := range []struct {
-		counts config.Counts
-		title  lang.Key
+		applies config.Applies
+		title   lang.Key
 	}{{config.AtOnce, "config.at-once"}, {config.AfterRestart, "config.after-restart"}} {
-		if lines := formatChanges(p, changes, part.counts, !in.Group()); len(lines) > 0 {
+		if lines := formatChanges(p, changes, part.applies, !in.Group()); len(lines) > 0 {
 			text += "\n\n" + p.Text(part.title) + "\n" + strings.Join(lines, "\n")
 		}
 	}
@@ -135,11 +128,11 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 	return a.Scrub.String(text)
 }
 
-func formatChanges(p lang.Printer, changes []config.Changed, counts config.Counts, values bool) (lines []string) {
+func formatChanges(p lang.Printer, changes []config.Changed, applies config.Applies, values bool) (lines []string) {
 	more := 0
 	for _, c := range changes {
 		switch {
-		case c.Counts != counts:
+		case c.Applies != applies:
 		case len(lines) == mostChanges:
 			more++
 		case values && c.Before+c.After != "":

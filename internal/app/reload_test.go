@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -15,23 +16,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// atOnce returns the keys that take effect at once. A star replaces the names of named tables.
-func atOnce(of reflect.Type, prefix string) (keys []string) {
-	for i := range of.NumField() {
-		f := of.Field(i)
-		key := f.Tag.Get("toml")
+// atOnce lists the keys that apply at once, those of named tables with a star in place of the name.
+func atOnce(of reflect.Type, prefix string, applies config.Applies) (keys []string) {
+	for f := range of.Fields() {
+		key, applies := f.Tag.Get("toml"), cmp.Or(config.Applies(f.Tag.Get("applies")), applies)
 		switch {
-		case f.Anonymous:
-			keys = append(keys, atOnce(f.Type, prefix)...)
+		case f.Anonymous || key == ",inline":
+			keys = append(keys, atOnce(f.Type, prefix, applies)...)
 		case key == "" || key == "-":
 		case f.Type.Kind() == reflect.Struct:
-			keys = append(keys, atOnce(f.Type, prefix+key+".")...)
+			keys = append(keys, atOnce(f.Type, prefix+key+".", applies)...)
 		case f.Type.Kind() == reflect.Map && f.Type.Elem().Kind() == reflect.Struct:
-			keys = append(keys, atOnce(f.Type.Elem(), prefix+key+".*.")...)
-		default:
-			if c, _ := config.CountsOf(prefix + key); c == config.AtOnce {
-				keys = append(keys, prefix+key)
-			}
+			keys = append(keys, atOnce(f.Type.Elem(), prefix+key+".*.", applies)...)
+		case applies == config.AtOnce:
+			keys = append(keys, prefix+key)
 		}
 	}
 	return keys
@@ -151,7 +149,7 @@ func (r *reloadRig) seen(table string) string {
 		return fmt.Sprintf("%+v", turns.Live())
 	case "budget":
 		day, month := budgetToWatch{r.App}.Limits()
-		return fmt.Sprintf("%+v %v %v", r.now().budget, day, month)
+		return fmt.Sprintf("%+v %v %v", r.now().Budget, day, month)
 	case "consult":
 		return fmt.Sprint(served.Group())
 	case "projects":
@@ -248,7 +246,7 @@ func liveRows() []string {
 // the new value.
 func TestEachKeyThatCountsAtOnceDoes(t *testing.T) {
 	r := newReloadRig(t)
-	missing := atOnce(reflect.TypeFor[config.Config](), "")
+	missing := atOnce(reflect.TypeFor[config.Config](), "", "")
 	for _, row := range liveRows() {
 		key, _, _ := strings.Cut(row, " = ")
 		starred := key
@@ -264,7 +262,7 @@ func TestEachKeyThatCountsAtOnceDoes(t *testing.T) {
 			t.Errorf("%s: %v", row, err)
 			continue
 		}
-		if len(changes) != 1 || changes[0].Key != key || changes[0].Counts != config.AtOnce {
+		if len(changes) != 1 || changes[0].Key != key || changes[0].Applies != config.AtOnce {
 			t.Errorf("%s: the changes are %+v", row, changes)
 		}
 		if after := r.seen(table); after == before {

@@ -64,8 +64,7 @@ func buildTimers(ctx context.Context, a *App) error {
 		Age: stale}
 	b.retention = retention(func() config.Config { return a.now().Config }, a.db, &a.envs, a.Log)
 	if b.listener == nil && len(a.cfg.Webhooks.Hooks) > 0 {
-		b.listener, err = webhook.Listen(ctx, webhook.ServerOptions{Addr: a.cfg.Webhooks.Listen,
-			Remote: a.cfg.Webhooks.Remote})
+		b.listener, err = webhook.Listen(ctx, a.cfg.Webhooks)
 	}
 	return err
 }
@@ -111,7 +110,7 @@ func (s turnStore) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Tim
 func (a *App) jobEnded() { a.timers.scheduler.Poke() }
 
 // scheduleOf parses the schedule of a configured job.
-func scheduleOf(j config.Job) (schedule.Spec, error) {
+func scheduleOf(j heartbeat.JobSettings) (schedule.Spec, error) {
 	if strings.HasPrefix(strings.ToLower(j.Schedule), "at ") {
 		return schedule.Spec{Line: j.Schedule}, nil // the scheduler checks whether it is past
 	}

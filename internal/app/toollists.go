@@ -13,14 +13,9 @@ import (
 	"ductor/orchestrator"
 )
 
-func toolList(l config.ToolLists) cli.ToolList {
-	return cli.ToolList{Only: l.Tools, Denied: l.DeniedTools}
-}
-
 func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Projects.Named)) {
-		p := cfg.Projects.Named[name]
-		all = append(all, orchestrator.ProjectPolicy{Dir: p.Dir, Context: p.Context, Tools: toolList(p.ToolLists)})
+		all = append(all, cfg.Projects.Named[name])
 	}
 	return all
 }
@@ -29,27 +24,24 @@ func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 type configuredList struct {
 	key   string
 	list  cli.ToolList
-	agent string // empty: the default one
-	mode  string // empty: that of permissions.mode
+	agent cli.Agent          // empty: the default one
+	mode  cli.PermissionMode // empty: that of permissions.mode
 }
 
 func listsOf(cfg config.Config) []configuredList {
 	all := []configuredList{{key: "permissions", list: cli.ToolList{Denied: cfg.Permissions.DeniedTools}}}
-	add := func(key, name string, l config.ToolLists, agent, mode string) {
-		all = append(all, configuredList{key + name, toolList(l), agent, mode})
+	add := func(key, name string, l cli.ToolList, agent cli.Agent, mode cli.PermissionMode) {
+		all = append(all, configuredList{key + name, l, agent, mode})
 	}
 	for name, p := range cfg.Projects.Named {
-		add("projects.named.", name, p.ToolLists, "", "")
+		add("projects.named.", name, p.Tools, "", "")
 	}
 	for name, r := range cfg.Roles {
-		add("roles.", name, r.ToolLists, r.Agent, "")
+		add("roles.", name, r.Tools, r.Agent, "")
 	}
-	task := func(key, name string, r config.Rights, agent string) {
-		mode := r.Permission
-		if mode == "" {
-			mode = string(orchestrator.AtMostAsk(cli.PermissionMode(cfg.Permissions.Mode)))
-		}
-		add(key, name, r.ToolLists, agent, mode)
+	task := func(key, name string, r orchestrator.Rights, agent cli.Agent) {
+		mode := cmp.Or(r.Mode, orchestrator.AtMostAsk(cfg.Permissions.Mode))
+		add(key, name, r.Tools, agent, mode)
 	}
 	for name, j := range cfg.Jobs {
 		task("jobs.", name, j.Rights, j.Agent)
@@ -66,13 +58,13 @@ func listsOf(cfg config.Config) []configuredList {
 // another agent. Its turns then report the problems.
 func ProblemsOfTools(cfg config.Config, providers []cli.Provider) (problems []string) {
 	for _, l := range listsOf(cfg) {
-		agent := cli.Agent(cmp.Or(l.agent, cfg.Agents.Default))
+		agent := cmp.Or(l.agent, cfg.Agents.Default)
 		i := slices.IndexFunc(providers, func(p cli.Provider) bool { return p.Agent() == agent })
 		if i < 0 || l.list.Empty() {
 			continue
 		}
 		req := cli.Request{
-			Permission: cli.PermissionMode(cmp.Or(l.mode, cfg.Permissions.Mode)),
+			Permission: cmp.Or(l.mode, cfg.Permissions.Mode),
 			ToolLists:  []cli.ToolList{{Denied: cfg.Permissions.DeniedTools}, l.list},
 		}
 		if _, err := tools.Limit(providers[i], req); err != nil {

@@ -7,17 +7,16 @@ import (
 
 	"ductor/bot/updates"
 	"ductor/cli"
-	"ductor/internal/config"
 	"ductor/internal/transcribe"
 )
 
 // listener turns speech into text; nil where the configuration names nothing that does.
-func listener(v config.Voice) updates.Listener {
+func listener(v transcribe.Settings) updates.Listener {
 	if len(v.Command) == 0 && v.URL == "" {
 		return nil
 	}
 	return listening{transcribe.New(transcribe.Options{
-		Command: v.Command, Env: cli.ChildEnv(os.Environ(), cli.BaseEnv(), nil), URL: v.URL, Model: v.Model, Key: os.Getenv(v.KeyFrom), Timeout: v.Timeout,
+		Settings: v, Env: cli.ChildEnv(os.Environ(), cli.BaseEnv(), nil), Key: os.Getenv(v.KeyFrom),
 	})}
 }
 

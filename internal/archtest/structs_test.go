@@ -18,7 +18,7 @@ const (
 var (
 	// Options, configuration and wire types hold no state.
 	statelessFile   = regexp.MustCompile(`(wire|row|codec)[^/]*\.go$|internal/config/`)
-	statelessStruct = regexp.MustCompile(`(?i)(Options|Config|Params|Request|Row)$`)
+	statelessStruct = regexp.MustCompile(`(?i)(Options|Settings|Config|Params|Request|Row)$`)
 )
 
 // structShape is a struct as countStructs sees it.

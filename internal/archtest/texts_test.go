@@ -326,6 +326,10 @@ func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 		switch n := p.(type) {
 		case *ast.ImportSpec, *ast.Field:
 			return
+		case *ast.FuncDecl:
+			if isConfigCheck(n) {
+				return
+			}
 		case *ast.CallExpr:
 			if unseen.MatchString(c.function(n)) {
 				return
@@ -338,6 +342,12 @@ func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 	}) {
 		c.errorf(lit, "%s reads like a text for users: say it with the catalogue of package lang", lit.Value)
 	}
+}
+
+// isConfigCheck reports whether a method reports mistakes of the configuration, which is in English.
+func isConfigCheck(f *ast.FuncDecl) bool {
+	params := f.Type.Params.List
+	return f.Recv != nil && f.Name.Name == "Check" && len(params) == 1 && params[0].Names[0].Name == "problem"
 }
 
 // isChatPackage reports whether chatPackages contains the package itself.

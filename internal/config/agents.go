@@ -1,122 +1,133 @@
 package config
 
 import (
+	"cmp"
 	"maps"
-	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"ductor/cli"
+	"ductor/cli/acp"
+	"ductor/cli/naming"
+	"ductor/orchestrator"
 )
 
-// enabled says of every agent, by name, whether it is switched on.
-func (a Agents) enabled() map[string]bool {
-	all := map[string]bool{
-		agentClaude: a.Claude.Enabled, agentCodex: a.Codex.Enabled, agentGemini: a.Gemini.Enabled, agentCopilot: a.Copilot.Enabled,
-	}
-	for name, acp := range a.ACP {
-		all[name] = acp.Enabled
-	}
-	return all
+// Own returns the configuration of the agents that ductor knows without configuration.
+func (a Agents) Own() map[cli.Agent]Agent {
+	return map[cli.Agent]Agent{"claude": a.Claude, "codex": a.Codex.Agent, "gemini": a.Gemini, "copilot": a.Copilot}
 }
 
-// Enabled says whether there is an agent of this name that is switched on.
-func (a Agents) Enabled(name string) bool { return a.enabled()[name] }
+func ownNames() []string { return []string{"claude", "codex", "gemini", "copilot"} }
 
-// Table is the table of the file that an agent has.
-func (a Agents) Table(name string) string { return a.key(name) }
+// Names returns the names of all agents, ductor's own first.
+func (a Agents) Names() []string { return append(ownNames(), slices.Sorted(maps.Keys(a.ACP))...) }
 
-// Names are those of all agents, ductor's own first.
-func (a Agents) Names() []string {
-	return append(ownAgents(), slices.Sorted(maps.Keys(a.ACP))...)
+// Enabled reports whether the configuration has an agent of this name and permits its use.
+func (a Agents) Enabled(name string) bool {
+	return a.Own()[cli.Agent(name)].Enabled || a.ACP[name].Enabled
 }
 
-// key is the table of an agent.
-func (a Agents) key(name string) string {
+// Table returns the table of an agent in the file.
+func (a Agents) Table(name string) string {
 	if _, ok := a.ACP[name]; ok {
-		return "agents.acp." + dotted([]string{name})
+		return below("agents.acp", name)
 	}
 	return "agents." + name
 }
 
-// environments are the further variables each agent may see, by key.
-func (a Agents) environments() map[string][]string {
-	all := map[string][]string{
-		"agents.claude.env": a.Claude.Env, "agents.codex.env": a.Codex.Env,
-		"agents.gemini.env": a.Gemini.Env, "agents.copilot.env": a.Copilot.Env,
-	}
-	for name, acp := range a.ACP {
-		all["agents.acp."+dotted([]string{name})+".env"] = acp.Env
-	}
-	return all
-}
-
-// agentName is what an agent may be called: it is typed in /model and kept with its sessions.
+// agentName matches the names of agents, which users type in /model and which are stored with sessions.
 var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`) })
 
-func (c *Config) checkACP(p *problems) {
+func (c *Config) checkAgents(p *problems) {
+	name := string(c.Agents.Default)
+	if slices.Contains(c.Agents.Names(), name) && !c.Agents.Enabled(name) {
+		p.add("agents.default", "%q is switched off by %s.enabled", name, c.Agents.Table(name))
+	}
+	// The default agent and agents that are switched off may be in the list. Neither ever replaces another.
+	p.words("agents.fallback", reflect.ValueOf(c.Agents.Fallback), c.Agents.Names())
 	for _, name := range slices.Sorted(maps.Keys(c.Agents.ACP)) {
-		acp, key := c.Agents.ACP[name], "agents.acp."+dotted([]string{name})
 		switch {
-		case slices.Contains(ownAgents(), name):
-			p.add(key, "ductor knows an agent called %s already; choose another name", name)
+		case slices.Contains(ownNames(), name):
+			p.add(c.Agents.Table(name), "ductor knows an agent called %s already; choose another name", name)
 		case !agentName().MatchString(name):
-			p.add(key, "an agent's name is small letters, digits and dashes, such as goose")
-		}
-		if strings.TrimSpace(acp.Path) == "" {
-			p.add(key+".path", "an agent needs a program")
-		}
-		if strings.Contains(acp.Path, "/") && !filepath.IsAbs(acp.Path) {
-			p.add(key+".path", "%q is not an absolute path; give one, or a name to be looked up", acp.Path)
+			p.add(c.Agents.Table(name), "an agent's name is small letters, digits and dashes, such as goose")
 		}
 	}
 }
 
-// ModelName is a place of the file that names a model. Whether an agent has it, only the agent knows.
+// checkVariables checks the names of variables that agents may see, which may end with *.
+func (p *problems) checkVariables(key string, names []string) {
+	for _, name := range names {
+		switch {
+		case !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`).MatchString(name):
+			p.add(key, "%q is not a variable's name; give names such as HTTPS_PROXY or AWS_*, without values",
+				hideValue(name))
+		case name == TokenVariable:
+			p.add(key, "%s would hand the bot's token to the agent", name)
+		}
+	}
+}
+
+// checkAssignments checks the environment of a sandbox.
+func (p *problems) checkAssignments(key string, entries []string) {
+	for _, entry := range entries {
+		name, _, ok := strings.Cut(entry, "=")
+		switch {
+		case !ok || !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(name):
+			p.add(key, `%q should be "NAME=value"; what ductor has in its own environment is given by agents.….env`,
+				hideValue(entry))
+		case name == TokenVariable:
+			p.add(key, "%s would hand the bot's token to the agents", name)
+		case name == "HOME" || name == "PATH":
+			p.add(key, "%s is the sandbox's own", name)
+		}
+	}
+}
+
+// ModelName is a setting that names a model. Only its agent knows whether the model exists.
 type ModelName struct {
 	Key  string // dotted, such as "agents.claude.model"
 	Line int    // from 1
-	Name string // as /model takes it: "claude/opus", or "opus" where no agent is named
+	Name string // as /model takes it: "claude/opus", or "opus" without an agent
 }
 
-// modelNames lists the models that the file names, in the order of their kinds and names.
+// modelNames lists the models that the file names.
 func (c *Config) modelNames(doc document) (all []ModelName) {
-	add := func(key, agent, model string) {
-		switch {
-		case model == "":
-			return
-		case agent != "":
-			model = agent + "/" + model
+	add := func(key string, agent cli.Agent, model string) {
+		if agent != "" && model != "" {
+			model = string(agent) + "/" + model
 		}
-		all = append(all, ModelName{Key: key, Line: doc.positions[key].line, Name: model})
-	}
-	a := &c.Agents
-	add("agents.claude.model", "claude", a.Claude.Model)
-	add("agents.codex.model", "codex", a.Codex.Model)
-	add("agents.gemini.model", "gemini", a.Gemini.Model)
-	add("agents.copilot.model", "copilot", a.Copilot.Model)
-	for _, name := range slices.Sorted(maps.Keys(a.ACP)) {
-		add("agents.acp."+dotted([]string{name})+".model", name, a.ACP[name].Model)
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
-		add("roles."+dotted([]string{name})+".model", c.Roles[name].Agent, c.Roles[name].Model)
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Jobs)) {
-		add("jobs."+dotted([]string{name})+".model", c.Jobs[name].Agent, c.Jobs[name].Model)
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Webhooks.Hooks)) {
-		add("webhooks.hooks."+dotted([]string{name})+".model", c.Webhooks.Hooks[name].Agent, c.Webhooks.Hooks[name].Model)
-	}
-	if _, alias := c.Models[c.Sessions.SummaryModel]; !alias {
-		add("sessions.summary_model", "", c.Sessions.SummaryModel)
-	}
-	for _, name := range c.Consult.Group {
-		if _, alias := c.Models[name]; !alias {
-			add("consult.group", "", name)
+		if model != "" {
+			all = append(all, ModelName{Key: key, Line: doc.positions[key].line, Name: model})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		add("models."+dotted([]string{name})+".use", "", c.Models[name].Use)
+	visit(setting{value: reflect.ValueOf(*c)}, func(s setting) {
+		_, name, _ := cutLast(s.key)
+		switch v := s.value.Interface().(type) {
+		case Agent:
+			add(s.key+".model", cli.Agent(name), string(v.Model))
+		case acp.Settings:
+			add(s.key+".model", cli.Agent(name), string(v.Model))
+		case orchestrator.Role:
+			add(s.key+".model", v.Agent, string(v.Model))
+		case orchestrator.JobTurn:
+			add(s.key+".model", v.Agent, string(v.Model))
+		case naming.Alias:
+			add(s.key+".use", "", v.Use)
+		}
+	})
+	for key, names := range map[string][]string{
+		"sessions.summary_model": {c.Sessions.SummaryModel}, "consult.group": c.Consult.Group,
+	} {
+		for _, name := range names {
+			if _, isAlias := c.Models[name]; !isAlias {
+				add(key, "", name)
+			}
+		}
 	}
+	slices.SortStableFunc(all, func(a, b ModelName) int { return cmp.Compare(a.Line, b.Line) })
 	return all
 }

@@ -14,6 +14,12 @@ import (
 // decoder puts the values of a file into a Config. It continues after a mistake, so that all of them are found.
 type decoder struct{ found problems }
 
+// defaults returns the configuration of an empty file, with paths as config.toml.example has them.
+func (d *decoder) defaults() (c Config) {
+	d.setDefaults(reflect.ValueOf(&c).Elem())
+	return c
+}
+
 // table reads in into the struct that out points to.
 func (d *decoder) table(path []string, in map[string]any, out any) {
 	fields := fieldsOf(reflect.ValueOf(out).Elem())
@@ -43,38 +49,16 @@ func (d *decoder) unknown(path []string, value any, siblings []string) {
 	d.found.add(dotted(path), "%s", text)
 }
 
-// special reads a value of a type that has rules of its own; false for any other.
-func (d *decoder) special(path []string, in, out any) bool {
-	switch field := out.(type) {
-	case *time.Duration:
-		d.duration(path, in, field)
-	case *Sandbox:
-		d.sandbox(path, in, field)
-	case *map[string]User:
-		named(d, path, in, field, func() User { return User{Role: UserUser} })
-	case *map[string]Role:
-		named(d, path, in, field, defaultRole)
-	case *map[string]Alias:
-		named(d, path, in, field, func() Alias { return Alias{} })
-	case *map[string]Job:
-		named(d, path, in, field, defaultJob)
-	case *map[string]Hook:
-		named(d, path, in, field, defaultHook)
-	case *map[string]Project:
-		named(d, path, in, field, defaultProject)
-	case *map[string]ACP:
-		named(d, path, in, field, defaultACP)
-	default:
-		return false
-	}
-	return true
-}
-
-// value reads one value into out, or says what it should have been. Values are not shown: one of them may be
-// a token.
+// value reads one value into out, or reports the expected kind of value. Values are not shown: one of them may be a
+// token.
 func (d *decoder) value(path []string, in any, out reflect.Value) {
 	wrong := func(want string) { d.found.add(dotted(path), "should be %s, not %s", want, kindOf(in)) }
-	if d.special(path, in, out.Addr().Interface()) {
+	switch field := out.Addr().Interface().(type) {
+	case *time.Duration:
+		d.duration(path, in, field)
+		return
+	case *Sandbox:
+		d.sandbox(path, in, field)
 		return
 	}
 	switch out.Kind() {
@@ -113,6 +97,8 @@ func (d *decoder) value(path []string, in any, out reflect.Value) {
 		}
 	case reflect.Slice:
 		d.list(path, in, out)
+	case reflect.Map:
+		d.named(path, in, out, func(table reflect.Value, _ any) { d.setDefaults(table) })
 	default:
 		panic(fmt.Sprintf("config: a setting of type %s cannot be read", out.Type()))
 	}
@@ -153,33 +139,32 @@ func (d *decoder) duration(path []string, in any, out *time.Duration) {
 	*out = v
 }
 
-// named reads a table whose keys are names that the owner chose.
-func named[T any](d *decoder, path []string, in any, out *map[string]T, fresh func() T) {
-	table, ok := in.(map[string]any)
+// named reads tables whose names the owner chose. prepare is called with each before its keys are read.
+func (d *decoder) named(path []string, in any, out reflect.Value, prepare func(table reflect.Value, in any)) {
+	tables, ok := in.(map[string]any)
 	if !ok {
 		d.found.add(dotted(path), "should be a table, not %s", kindOf(in))
 		return
 	}
-	all := make(map[string]T)
-	for _, name := range slices.Sorted(maps.Keys(table)) {
-		one := fresh()
-		d.value(append(slices.Clip(path), name), table[name], reflect.ValueOf(&one).Elem())
-		all[name] = one
+	all := reflect.MakeMap(out.Type())
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		table := reflect.New(out.Type().Elem()).Elem()
+		prepare(table, tables[name])
+		d.value(append(slices.Clip(path), name), tables[name], table)
+		all.SetMapIndex(reflect.ValueOf(name), table)
 	}
-	*out = all
+	out.Set(all)
 }
 
-// fieldsOf lists the settings of a struct by key; those of embedded structs are its own.
-func fieldsOf(v reflect.Value) map[string]reflect.Value {
+// fieldsOf returns the settings of a table by their keys, without inner tables.
+func fieldsOf(table reflect.Value) map[string]reflect.Value {
 	fields := make(map[string]reflect.Value)
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.Anonymous {
-			maps.Copy(fields, fieldsOf(v.Field(i)))
-			continue
-		}
-		if tag := f.Tag.Get("toml"); tag != "" && tag != "-" {
-			fields[tag] = v.Field(i)
+	for f, v := range table.Fields() {
+		switch key := f.Tag.Get("toml"); {
+		case isInline(f):
+			maps.Copy(fields, fieldsOf(v))
+		case key != "" && key != "-":
+			fields[key] = v
 		}
 	}
 	return fields
@@ -187,33 +172,21 @@ func fieldsOf(v reflect.Value) map[string]reflect.Value {
 
 // elsewhere finds a key that was written outside its table.
 func elsewhere(name string) (table string, ok bool) {
-	c := defaults()
 	var found []string
-	for _, key := range keysOf(reflect.ValueOf(&c).Elem(), "") {
-		if table, last, _ := cutLast(key); last == name && table != "" {
+	visit(setting{value: reflect.ValueOf(Config{})}, func(s setting) {
+		if table, last, _ := cutLast(s.key); isValue(s) && last == name && table != "" {
 			found = append(found, table)
 		}
-	}
+	})
 	if len(found) != 1 {
 		return "", false
 	}
 	return found[0], true
 }
 
-// keysOf lists the dotted keys of a struct, without those of tables whose names are the owner's.
-func keysOf(v reflect.Value, prefix string) []string {
-	var keys []string
-	for name, f := range fieldsOf(v) {
-		switch f.Kind() {
-		case reflect.Struct:
-			keys = append(keys, keysOf(f, prefix+name+".")...)
-		case reflect.Map:
-		default:
-			keys = append(keys, prefix+name)
-		}
-	}
-	slices.Sort(keys)
-	return keys
+// isValue reports whether a setting is not a table.
+func isValue(s setting) bool {
+	return s.value.Kind() != reflect.Struct && s.value.Kind() != reflect.Map
 }
 
 func cutLast(key string) (table, last string, ok bool) {

@@ -1,6 +1,6 @@
-// Package config reads config.toml: the names, defaults and limits of its keys. It finds every mistake in a file at once
-// and names it by line, column and key.
+// Package config reads config.toml. The packages that use settings declare them, as structs with tags for the key, the
+// default, the check of the value and the moment from which a change applies; Config nests these structs. The package
+// finds all mistakes of a file at once and names each by line, column and key.
 //
-// It is not the wiring: it starts nothing, checks nothing outside the file but the token's own file, and
-// imports no other package of ductor. What a value means is the business of the package that gets it.
+// The package does NOT start anything, and reads no file but the configuration and the token's own file.
 package config

@@ -9,18 +9,19 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// document is where each key of a file stands.
+// document has the position of each key of a file.
 type document struct {
 	positions  map[string]position // by path
-	unreadable bool                // it is no TOML
+	unreadable bool                // the file is not TOML
 }
 
 type position struct{ line, column int }
 
-// decode reads text over the defaults. Mistakes of the TOML itself hide all others; otherwise every
-// unknown key and every value of the wrong kind is found.
+// decode reads text over the defaults. It returns all unknown keys and all values of the wrong kind, or the one mistake
+// because of which the text is not TOML.
 func decode(text []byte) (document, Config, problems) {
-	c := defaults()
+	var d decoder
+	c := d.defaults()
 	doc := document{positions: make(map[string]position)}
 	values := make(map[string]any)
 	if err := toml.Unmarshal(text, &values); err != nil {
@@ -28,7 +29,6 @@ func decode(text []byte) (document, Config, problems) {
 		return doc, c, syntaxProblem(err)
 	}
 	doc.read(text)
-	d := decoder{}
 	d.table(nil, values, &c)
 	return doc, c, d.found
 }
@@ -43,7 +43,7 @@ func syntaxProblem(err error) problems {
 	return problems{p}
 }
 
-// read records the position of every key. The text has been decoded once and is known to be valid.
+// read records the position of every key of a valid text.
 func (d document) read(text []byte) {
 	var p unstable.Parser
 	p.Reset(text)
@@ -51,25 +51,26 @@ func (d document) read(text []byte) {
 	for p.NextExpression() {
 		switch n := p.Expression(); n.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			table = d.note(&p, nil, n.Key())
+			table = d.record(&p, nil, n.Key())
 		case unstable.KeyValue:
-			d.pair(&p, table, n)
+			d.recordPair(&p, table, n)
 		}
 	}
 }
 
-func (d document) pair(p *unstable.Parser, table []string, n *unstable.Node) {
-	path := d.note(p, table, n.Key())
+// recordPair records the key of a value, and the keys inside an inline table.
+func (d document) recordPair(p *unstable.Parser, table []string, n *unstable.Node) {
+	path := d.record(p, table, n.Key())
 	if n.Value().Kind != unstable.InlineTable {
 		return
 	}
 	for inner := n.Value().Children(); inner.Next(); {
-		d.pair(p, path, inner.Node())
+		d.recordPair(p, path, inner.Node())
 	}
 }
 
-// note remembers where a dotted key and the tables on its way stand, and returns the whole path.
-func (d document) note(p *unstable.Parser, table []string, key unstable.Iterator) []string {
+// record stores the positions of a dotted key and of the tables in it, and returns the complete path.
+func (d document) record(p *unstable.Parser, table []string, key unstable.Iterator) []string {
 	path := append([]string(nil), table...)
 	for key.Next() {
 		path = append(path, string(key.Node().Data))
@@ -81,7 +82,7 @@ func (d document) note(p *unstable.Parser, table []string, key unstable.Iterator
 	return path
 }
 
-// locate gives each problem the position of its key, or of the nearest table around it that the file has.
+// locate sets the position of each problem: the position of its key, or else of the innermost table around it.
 func (d document) locate(found problems) {
 	for i := range found {
 		key := found[i].Key
@@ -93,7 +94,10 @@ func (d document) locate(found problems) {
 	}
 }
 
-// dotted writes a path as TOML does: parts that are no bare keys in quotes.
+// below returns the key of a name that the owner chose in a table.
+func below(table, name string) string { return table + "." + dotted([]string{name}) }
+
+// dotted formats a path as TOML does. It quotes the parts that are not bare keys.
 func dotted(path []string) string {
 	parts := make([]string, len(path))
 	for i, part := range path {

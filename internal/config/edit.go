@@ -15,12 +15,12 @@ import (
 // Change sets one key of a file.
 type Change struct {
 	Table, Key string // such as "telegram" and "token"
-	Value      any    // a text, a number, or a list of numbers or texts
-	Comment    string // stands above the key where the file did not have it
+	Value      any    // a text, a number, or a list of them
+	Comment    string // is added above a key that the file did not have
 }
 
-// Edit is a file's text with changes. All else stays as it is, comments and unknown keys included. Where a change does
-// not fit what the file has, it gives an error that names the key, and no text.
+// Edit returns the text of a file with changes. It preserves everything else, including comments and unknown keys. It
+// returns an error that names the key if a change does not fit the file.
 func Edit(text []byte, changes []Change) ([]byte, error) {
 	for _, c := range changes {
 		next, err := edit(text, c)
@@ -62,14 +62,14 @@ func edit(text []byte, c Change) ([]byte, error) {
 		}
 		next = splice(text, len(text), len(text), line)
 	}
-	return next, sameBut(text, next, c)
+	return next, checkEdit(text, next, c)
 }
 
 func splice(text []byte, from, to int, with string) []byte {
 	return bytes.Join([][]byte{text[:from], []byte(with), text[to:]}, nil)
 }
 
-// literal writes a value as TOML on one line.
+// literal formats a value as TOML on one line.
 func literal(value any) (string, error) {
 	out, err := toml.Marshal(map[string]any{"v": value})
 	if err != nil {
@@ -78,10 +78,10 @@ func literal(value any) (string, error) {
 	return strings.TrimSpace(strings.TrimPrefix(string(out), "v = ")), nil
 }
 
-// place is where a key stands in a text.
+// place is the position of a key in a text.
 type place struct {
-	start, end int // of its value; 0 where there is none
-	table      int // where a first key of its table would stand; -1 where the table has no line
+	start, end int // of its value; 0 if the key is missing
+	table      int // of a new first key of its table; -1 if the table has no line of its own
 }
 
 func find(text []byte, c Change) (place, error) {
@@ -106,7 +106,7 @@ func find(text []byte, c Change) (place, error) {
 	return at, p.Error()
 }
 
-// pathOf is the dotted key of an expression, and where it ends in the text.
+// pathOf returns the dotted key of an expression and the end of the key in the text.
 func pathOf(n *unstable.Node) (path string, end int) {
 	var parts []string
 	for key := n.Key(); key.Next(); {
@@ -123,7 +123,7 @@ func lineAfter(text []byte, at int) int {
 	return len(text)
 }
 
-// valueAfter is where the value begins and ends whose key ends at a place. The text is valid TOML.
+// valueAfter returns the start and end of the value of the key that ends at a place in a valid text.
 func valueAfter(text []byte, at int) (start, end int) {
 	start = at + bytes.IndexByte(text[at:], '=') + 1
 	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {
@@ -152,7 +152,7 @@ func valueAfter(text []byte, at int) (start, end int) {
 	return start, start + len(bytes.TrimRight(text[start:], " \t\r\n"))
 }
 
-// stringEnd is where the last quote of a string stands that begins at a place.
+// stringEnd returns the position of the last quote of the string that starts at a place.
 func stringEnd(text []byte, at int) int {
 	quote := text[at : at+1]
 	if triple := bytes.Repeat(quote, 3); bytes.HasPrefix(text[at:], triple) {
@@ -172,14 +172,16 @@ func stringEnd(text []byte, at int) int {
 	return len(text) - 1
 }
 
-// sameBut says what is wrong where next is not old with a change, and nothing else.
-func sameBut(old, next []byte, c Change) error {
+var errUneditable = errors.New("the file has it in a form that cannot be changed; set it by hand")
+
+// checkEdit returns an error if next differs from old in more than a change.
+func checkEdit(old, next []byte, c Change) error {
 	var before, after, changed map[string]any
 	if err := toml.Unmarshal(old, &before); err != nil {
 		return err
 	}
 	if err := toml.Unmarshal(next, &after); err != nil {
-		return errors.New("it stands there in a form that cannot be changed; set it by hand")
+		return errUneditable
 	}
 	raw, err := toml.Marshal(map[string]any{"v": c.Value})
 	if err == nil {
@@ -202,13 +204,13 @@ func sameBut(old, next []byte, c Change) error {
 	}
 	in[c.Key] = changed["v"]
 	if !reflect.DeepEqual(before, after) {
-		return errors.New("it stands there in a form that cannot be changed; set it by hand")
+		return errUneditable
 	}
 	return nil
 }
 
-// Draft reads a file that need not be complete: one without a token, for instance, or none at all. What it says must
-// be right in itself. text is the file's.
+// Draft reads a file that may be incomplete, for example without a token, or missing. Its settings must be valid. text
+// is the text of the file.
 func Draft(path string, env Environment) (c Config, text []byte, err error) {
 	text, info, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -23,8 +23,8 @@ func TestEdit(t *testing.T) {
 		{"a table that is not there", "x = 1", Change{"a.b", "c", "y", ""}, "x = 1\n\n[a.b]\nc = 'y'\n"},
 		{"a dotted key", "a.b = 1\n", Change{"a", "b", 2, ""}, "a.b = 2\n"},
 		{"no key of another table", "[aa]\nb = 1\n[a]\n", Change{"a", "b", 2, ""}, "[aa]\nb = 1\n[a]\nb = 2\n"},
-		{"an inline table", "a = { b = 1 }\n", Change{"a", "b", 2, ""}, "set a.b: it stands there in a form that cannot be changed"},
-		{"a list of tables", "[[a]]\nb = 1\n", Change{"a", "b", 2, ""}, "set a.b: it stands there in a form that cannot be changed"},
+		{"an inline table", "a = { b = 1 }\n", Change{"a", "b", 2, ""}, "set a.b: the file has it in a form that cannot be changed"},
+		{"a list of tables", "[[a]]\nb = 1\n", Change{"a", "b", 2, ""}, "set a.b: the file has it in a form that cannot be changed"},
 	} {
 		got, err := Edit([]byte(c.text), []Change{c.change})
 		if err != nil {

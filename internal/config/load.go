@@ -8,37 +8,41 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+
+	"ductor/internal/secrets"
 )
 
 // TokenVariable is the environment variable that may hold the token. It wins over the file.
 const TokenVariable = "DUCTOR_TELEGRAM_TOKEN"
 
-// maxFile bounds what is read: no configuration is this long.
+// maxFile is the maximum size of a file.
 const maxFile = 1 << 20
 
-// Environment is what a configuration depends on besides its file.
+// Environment is the part of the process on which a configuration depends, besides its file.
 type Environment struct {
 	Getenv func(name string) string
 }
 
-// OSEnvironment is that of this process.
+// OSEnvironment returns the Environment of this process.
 func OSEnvironment() Environment { return Environment{Getenv: os.Getenv} }
 
-// Default is the configuration of an empty file, its paths made absolute where the environment tells how.
-// It has no token, so Validate refuses it until one is set.
+// Default returns the configuration of an empty file. Its paths are absolute if the environment allows that. It has no
+// token, so it is not valid.
 func Default() Config {
-	c := defaults()
-	_ = resolve(&c, OSEnvironment()) // a path that stays relative is found by Validate
+	var d decoder
+	c := d.defaults()
+	_ = resolve(&c, OSEnvironment()) // a path may stay relative
 	return c
 }
 
-// Load reads the file at path over the defaults, refuses one that others can write, finds the token (environment, file, token_file), makes
-// paths absolute and validates the whole. A file that is not there gives an error matching fs.ErrNotExist;
-// what is wrong with one that is gives *Invalid, complete. No error contains a token.
+// Load reads the file at path over the defaults, finds the token (environment, file, token_file), makes paths absolute
+// and checks all settings. It rejects a file that others can write. It returns fs.ErrNotExist if the file is missing, and
+// an *Invalid with all mistakes of the file. No error contains a token.
 func Load(path string) (Config, error) { return LoadFrom(path, OSEnvironment()) }
 
-// LoadFrom is Load in a given environment.
+// LoadFrom is Load in another environment.
 func LoadFrom(path string, env Environment) (Config, error) {
 	text, info, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +57,7 @@ func LoadFrom(path string, env Environment) (Config, error) {
 	return build(path, text, info.Mode(), env)
 }
 
-// build makes a Config of the text of the file at path.
+// build returns the configuration of a text, which was read from the file at path.
 func build(path string, text []byte, mode fs.FileMode, env Environment) (Config, error) {
 	doc, c, found := decode(text)
 	if doc.unreadable {
@@ -71,7 +75,7 @@ func build(path string, text []byte, mode fs.FileMode, env Environment) (Config,
 	if !found.has(keyTokenFile) {
 		found = append(found, findToken(&c, env)...)
 	}
-	found = append(found, found.news(c.check())...)
+	found = append(found, found.withoutKnown(c.check())...)
 	if len(found) > 0 {
 		doc.locate(found)
 		return Config{}, found.asError(path)
@@ -86,11 +90,11 @@ const (
 	keyTokenFile = "telegram.token_file"
 )
 
-// findToken settles where the token comes from.
+// findToken sets the token from the environment or from the token's own file.
 func findToken(c *Config, env Environment) (found problems) {
 	t := &c.Telegram
 	if value := strings.TrimSpace(env.Getenv(TokenVariable)); value != "" {
-		t.Token = Secret(value)
+		t.Token = secrets.Value(value)
 		return nil
 	}
 	if t.TokenFile == "" {
@@ -105,7 +109,7 @@ func findToken(c *Config, env Environment) (found problems) {
 		found.add(keyTokenFile, "cannot be read: %v", err)
 		return found
 	}
-	t.Token = Secret(strings.TrimSpace(string(text)))
+	t.Token = secrets.Value(strings.TrimSpace(string(text)))
 	if t.Token == "" {
 		found.add(keyTokenFile, "%s is empty; it should hold the token and nothing else", t.TokenFile)
 	}
@@ -119,9 +123,9 @@ func findToken(c *Config, env Environment) (found problems) {
 
 func readable(mode fs.FileMode) bool { return mode.Perm()&0o077 != 0 }
 
-func warnReadable(path, what string, mode fs.FileMode) string {
+func warnReadable(path, content string, mode fs.FileMode) string {
 	return fmt.Sprintf("%s holds %s and has mode %04o, so that others on this machine may get at it; run: chmod 600 %s",
-		path, what, mode.Perm(), shellWord(path))
+		path, content, mode.Perm(), shellWord(path))
 }
 
 func readSmall(path string) ([]byte, fs.FileInfo, error) {
@@ -144,42 +148,55 @@ func readSmall(path string) ([]byte, fs.FileInfo, error) {
 	return bytes.TrimPrefix(text, []byte(byteOrderMark)), info, err
 }
 
-// byteOrderMark is what editors of Windows put before a text. TOML knows none.
+// byteOrderMark is written by Windows editors before a text. It is not TOML.
 const byteOrderMark = "\ufeff"
 
-// resolve makes every path absolute: "~" is the home directory. It also fills in those that follow from
-// others: where state lies by the system's rule, and the first root to work in.
-func resolve(c *Config, env Environment) problems {
-	var found problems
-	home := env.Getenv("HOME")
+// resolve makes every path absolute: "~" is the home directory. It also sets the paths whose defaults depend on others
+// or on the environment.
+func resolve(c *Config, env Environment) (found problems) {
 	if c.Storage.Dir == "" {
 		c.Storage.Dir = stateDir(env)
 	}
 	if c.Projects.DefaultDir == "" && len(c.Projects.Roots) > 0 {
 		c.Projects.DefaultDir = c.Projects.Roots[0]
 	}
-	for key, p := range c.paths() {
-		expanded, err := absolute(*p, home)
-		if err != nil {
-			found.add(key, "%v", err)
-			continue
-		}
-		*p = expanded
-	}
-	found = append(found, resolvePrograms(c, home)...)
-	for name, p := range c.Projects.Named {
-		expanded, err := absolute(p.Dir, home)
-		if err != nil {
-			found.add(dotted([]string{"projects", "named", name, "dir"}), "%v", err)
-		}
-		p.Dir = expanded
-		c.Projects.Named[name] = p
-	}
-	found = append(found, resolveSandbox(c, home)...)
-	return append(found, resolveTasks(c, home)...)
+	visit(setting{value: reflect.ValueOf(c).Elem()}, func(s setting) { found.expand(s, env.Getenv("HOME")) })
+	completeSeeds(c, env.Getenv("HOME"))
+	return found
 }
 
-// stateDir is where the system keeps state; it may begin with ~.
+// expand makes a setting absolute if its check is a "path", or a "program" with a slash. In a "command" it expands only
+// ~, as a shell does.
+func (p *problems) expand(s setting, home string) {
+	rule := s.tag.Get("check")
+	one := func(key string, v reflect.Value) {
+		path := v.String()
+		isHome := path == "~" || strings.HasPrefix(path, "~/")
+		if !(rule == "path" || rule == "program" && strings.Contains(path, "/") || rule == "command" && isHome) {
+			return
+		}
+		expanded, err := absolute(path, home)
+		if err != nil && rule == "program" {
+			err = fmt.Errorf("%w, or be a name that is looked up", err)
+		}
+		if err != nil {
+			p.add(key, "%v", err)
+		}
+		v.SetString(expanded)
+	}
+	switch s.value.Kind() {
+	case reflect.String:
+		one(s.key, s.value)
+	case reflect.Slice:
+		for i := range s.value.Len() {
+			if item := s.value.Index(i); item.Kind() == reflect.String {
+				one(fmt.Sprintf("%s[%d]", s.key, i), item)
+			}
+		}
+	}
+}
+
+// stateDir returns the directory for ductor's state, which may begin with ~.
 func stateDir(env Environment) string {
 	if state := env.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "ductor")
@@ -187,7 +204,7 @@ func stateDir(env Environment) string {
 	return "~/.local/state/ductor"
 }
 
-// StateDir is the default of storage.dir for this user: one directory, whatever the configuration says.
+// StateDir returns the default of storage.dir for this user. It does not depend on the configuration.
 func StateDir() string {
 	dir := stateDir(OSEnvironment())
 	if abs, err := absolute(dir, os.Getenv("HOME")); err == nil {
@@ -196,7 +213,7 @@ func StateDir() string {
 	return filepath.Join(os.TempDir(), "ductor")
 }
 
-// absolute expands ~. An empty path stays empty: it means that none is set.
+// absolute expands ~ and cleans a path. An empty path stays empty, since it is not set.
 func absolute(path, home string) (string, error) {
 	switch {
 	case path == "" || filepath.IsAbs(path) && filepath.Clean(path) == path:
@@ -209,48 +226,4 @@ func absolute(path, home string) (string, error) {
 		return path, fmt.Errorf("%q needs the variable HOME, which is not set", path)
 	}
 	return filepath.Join(home, path[1:]), nil
-}
-
-// resolvePrograms expands ~ in the programs that are also looked up by name, and in the words of a command.
-func resolvePrograms(c *Config, home string) (found problems) {
-	expand := func(key, path string) string {
-		if path != "~" && !strings.HasPrefix(path, "~/") {
-			return path
-		}
-		expanded, err := absolute(path, home)
-		if err != nil {
-			found.add(key, "%v", err)
-		}
-		return expanded
-	}
-	c.Agents.Gemini.Path = expand("agents.gemini.path", c.Agents.Gemini.Path)
-	c.Agents.Copilot.Path = expand("agents.copilot.path", c.Agents.Copilot.Path)
-	for name, acp := range c.Agents.ACP {
-		acp.Path = expand(dotted([]string{"agents", "acp", name, "path"}), acp.Path)
-		c.Agents.ACP[name] = acp
-	}
-	for i, word := range c.Voice.Command { // as a shell does: a model's file is named there too
-		c.Voice.Command[i] = expand("voice.command", word)
-	}
-	return found
-}
-
-// paths are all settings that name a path and nothing else, by key.
-func (c *Config) paths() map[string]*string {
-	all := map[string]*string{
-		"telegram.token_file":  &c.Telegram.TokenFile,
-		"telegram.api_files":   &c.Telegram.APIFiles,
-		"agents.claude.path":   &c.Agents.Claude.Path,
-		"agents.codex.path":    &c.Agents.Codex.Path,
-		"projects.default_dir": &c.Projects.DefaultDir,
-		"storage.dir":          &c.Storage.Dir,
-		"log.file":             &c.Log.File,
-	}
-	for i := range c.Projects.Roots {
-		all[fmt.Sprintf("projects.roots[%d]", i)] = &c.Projects.Roots[i]
-	}
-	for i := range c.Projects.AddDirs {
-		all[fmt.Sprintf("projects.add_dirs[%d]", i)] = &c.Projects.AddDirs[i]
-	}
-	return all
 }

@@ -9,12 +9,18 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ductor/bot/card"
+	"ductor/cli"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -119,10 +125,10 @@ Ask."""
 	`, nil)
 	want := Default()
 	want.Telegram.Token, want.Telegram.AllowedUsers, want.Telegram.Reactions = token, []int64{7, 8}, false
-	want.Stream.IntervalPrivate, want.Stream.Footer = time.Minute, []string{}
+	want.Stream.IntervalPrivate, want.Stream.Footer = time.Minute, []card.FooterField{}
 	want.Rate.PrivatePerSecond, want.Rate.GroupPerMinute = 0.5, 5
 	want.Agents.Codex.Sandbox, want.Agents.Codex.Env = "read-only", []string{"AWS_*"}
-	want.Roles = map[string]Role{"in doubt": {Prompt: "Ask.", Agent: "codex", ToolLists: noToolLists()}, "plain": {Prompt: "x", Append: true, ToolLists: noToolLists()}}
+	want.Roles = map[string]orchestrator.Role{"in doubt": {Prompt: "Ask.", Agent: "codex", Tools: tableOf[cli.ToolList]()}, "plain": {Prompt: "x", Append: true, Tools: tableOf[cli.ToolList]()}}
 	want.Sessions.DefaultRole = "in doubt"
 	want.Storage.Dir, want.Projects.Roots, want.Projects.DefaultDir =
 		"/home/ada/.local/state/ductor", []string{"/home/ada/ductor"}, "/home/ada/ductor"
@@ -171,7 +177,7 @@ func TestTokenComesFromOnePlace(t *testing.T) {
 	byName := func(path string) string { return fmt.Sprintf("telegram.token_file = %q", path) }
 	for name, c := range map[string]struct {
 		text, env string
-		want      Secret
+		want      secrets.Value
 		says      string
 	}{
 		"the file":                         {inFile, "", token, ""},
@@ -271,13 +277,13 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestSecretIsNeverShown(t *testing.T) {
-	s := Secret(token)
+	s := secrets.Value(token)
 	nested := struct{ Inner Telegram }{Telegram{Token: s}}
 	var shown []string
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%T %v"} {
-		shown = append(shown, fmt.Sprintf(verb, s, s), fmt.Sprintf(verb, &s, s), fmt.Sprintf(verb, nested, nested), fmt.Sprintf(verb, []Secret{s}, s))
+		shown = append(shown, fmt.Sprintf(verb, s, s), fmt.Sprintf(verb, &s, s), fmt.Sprintf(verb, nested, nested), fmt.Sprintf(verb, []secrets.Value{s}, s))
 	}
-	encoded, err := json.Marshal(map[string]Secret{"token": s})
+	encoded, err := json.Marshal(map[string]secrets.Value{"token": s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +302,7 @@ func TestSecretIsNeverShown(t *testing.T) {
 			t.Errorf("the token is shown: %s", text)
 		}
 	}
-	if Secret("").String() != "" || s.Reveal() != token {
+	if secrets.Value("").String() != "" || s.Reveal() != token {
 		t.Error("an empty secret should show as empty, and Reveal should give the value")
 	}
 }
@@ -375,10 +381,6 @@ func FuzzLoad(f *testing.F) {
 // validate checks a Config that no file was read for.
 func validate(c Config) error {
 	found := c.check()
-	for key, p := range c.paths() {
-		if *p != "" && !filepath.IsAbs(*p) {
-			found.add(key, "%q is not an absolute path", *p)
-		}
-	}
+	visit(setting{value: reflect.ValueOf(&c).Elem()}, func(s setting) { found.expand(s, "") })
 	return found.asError("")
 }

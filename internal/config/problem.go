@@ -9,22 +9,23 @@ import (
 	"unicode"
 
 	"ductor/internal/nearest"
+	"ductor/internal/secrets"
 )
 
-// Problem is one thing that is wrong.
+// Problem is a mistake in a configuration.
 type Problem struct {
-	Line, Column int    // from 1; 0 when the file does not mention the key
-	Key          string // dotted, such as "telegram.token"; empty when the file as a whole is wrong
-	Text         string // what is wrong and what would be right, in one line
+	Line, Column int    // from 1; 0 if the file does not mention the key
+	Key          string // dotted, such as "telegram.token"; empty for a mistake of the whole file
+	Text         string // the mistake and how to fix it, in one line
 }
 
-// Invalid is every problem of a configuration, in the order of the file. Its text has one line for each.
+// Invalid is an error with all problems of a configuration, in the order of the file.
 type Invalid struct {
-	Path     string // as it was given to Load; empty from Validate
+	Path     string // as passed to Load
 	Problems []Problem
 }
 
-// Error gives one line per problem: file, line, column, key, and what is wrong.
+// Error returns a line for each problem, with file, line, column and key.
 func (e *Invalid) Error() string {
 	lines := make([]string, 0, len(e.Problems))
 	for _, p := range e.Problems {
@@ -43,26 +44,28 @@ func (e *Invalid) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// problems gathers what is wrong.
+// problems collects Problems.
 type problems []Problem
 
 func (p *problems) add(key, format string, args ...any) {
-	*p = append(*p, Problem{Key: key, Text: fmt.Sprintf(format, args...)})
+	if q := (Problem{Key: key, Text: fmt.Sprintf(format, args...)}); !slices.Contains(*p, q) {
+		*p = append(*p, q)
+	}
 }
 
 func (p *problems) has(key string) bool {
 	return slices.ContainsFunc(*p, func(q Problem) bool { return q.Key == key })
 }
 
-// news leaves out of more what follows from p: a value that could not be read is not reported once more as
-// missing.
-func (p *problems) news(more problems) problems {
+// withoutKnown returns more without the problems of keys that have a problem already. If a value could not be read,
+// for example, it is not reported as missing too.
+func (p *problems) withoutKnown(more problems) problems {
 	return slices.DeleteFunc(more, func(q Problem) bool {
 		return p.has(q.Key) || q.Key == keyToken && p.has(keyTokenFile)
 	})
 }
 
-// asError gives the problems in the order of the file; those that the file does not mention come first.
+// asError returns an Invalid, or nil without problems.
 func (p problems) asError(path string) error {
 	if len(p) == 0 {
 		return nil
@@ -73,7 +76,7 @@ func (p problems) asError(path string) error {
 	return &Invalid{Path: path, Problems: p}
 }
 
-// oneLine keeps control characters that a file may hold away from the terminal.
+// oneLine replaces control characters, which could confuse a terminal.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
@@ -83,12 +86,12 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// hideTokens keeps a token that was written in a wrong place out of an error.
+// hideTokens removes bot tokens, which may be in the wrong place.
 func hideTokens(text string) string {
-	return regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{10,}`).ReplaceAllString(text, redacted)
+	return regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{10,}`).ReplaceAllString(text, secrets.Removed)
 }
 
-// oneOf says what a word may be, with the one that was probably meant.
+// oneOf returns the text of a problem: word is not one of choices. It suggests the most similar choice.
 func oneOf(word string, choices []string) string {
 	text := fmt.Sprintf("%q is not one of %s", word, quoted(choices))
 	if near, ok := nearest.Of(word, choices); ok {

@@ -10,14 +10,29 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ductor/cli/acp"
+	"ductor/cli/naming"
+	"ductor/heartbeat"
+	"ductor/heartbeat/webhook"
+	"ductor/orchestrator"
 )
 
 const referencePath = "../../docs/reference.md"
 
-// The tables whose names users choose, and what a table of them is decoded into. Each is in the example under the name here.
-var namedTables = map[string]any{
-	"users.123456789": &User{}, "roles.reviewer": &Role{}, "models.fast": &Alias{}, "agents.acp.goose": &ACP{}, "jobs.morning": &Job{},
-	"webhooks.hooks.deploy": &Hook{}, "sandbox.projects.web": &SandboxProject{}, "projects.named.shop": &Project{},
+// everySetting returns all settings and tables by their keys. The named tables have the names of config.toml.example.
+func everySetting() map[string]setting {
+	c := Config{
+		Users: map[string]User{"123456789": {}}, Roles: map[string]orchestrator.Role{"reviewer": {}},
+		Models: map[string]naming.Alias{"fast": {}}, Jobs: map[string]heartbeat.JobSettings{"morning": {}},
+	}
+	c.Agents.ACP = map[string]acp.Settings{"goose": {}}
+	c.Webhooks.Hooks = map[string]webhook.HookSettings{"deploy": {}}
+	c.Sandbox.Projects = map[string]SandboxProject{"web": {}}
+	c.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": {}}
+	all := map[string]setting{}
+	visit(setting{value: reflect.ValueOf(c)}, func(s setting) { all[s.key] = s })
+	return all
 }
 
 // docs/reference.md has a table for each section of the configuration: its types come from Config, its defaults and its
@@ -39,11 +54,7 @@ func TestReferenceIsOfTheTypes(t *testing.T) {
 }
 
 func reference(t *testing.T) string {
-	types := map[string]reflect.Type{}
-	typesOf(types, reflect.ValueOf(&Config{}).Elem(), "")
-	for name, table := range namedTables {
-		typesOf(types, reflect.ValueOf(table).Elem(), name+".")
-	}
+	settings := everySetting()
 	var b strings.Builder
 	b.WriteString("# All keys of the configuration\n\nWritten by `go test ./internal/config -update` from the types of the program and from " +
 		"[config.toml.example](../config.toml.example).\n[configuration.md](configuration.md) has the rules. A name that you choose, such as that of a role, is an example here.\n")
@@ -63,42 +74,22 @@ func reference(t *testing.T) string {
 			b.WriteString("| key | type | example or default | a change applies | what it does |\n|---|---|---|---|---|\n")
 		case key != nil:
 			name := section + "." + key[1]
-			of, ok := types[name]
+			of, ok := settings[name]
 			if !ok {
 				t.Errorf("the example has %s, no type does", name)
 				continue
 			}
-			delete(types, name)
-			counts, ok := CountsOf(name)
-			if !ok {
-				t.Errorf("reload.go does not say when a change of %s counts", name)
-			}
-			fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", key[1], typeInWords(of), cell(key[2]), counts, cell(strings.Join(said, " ")))
+			delete(settings, name)
+			fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", key[1], typeInWords(of.value.Type()), cell(key[2]), of.applies, cell(strings.Join(said, " ")))
 		}
 		said = nil
 	}
-	for name := range types {
-		if !strings.HasPrefix(name, "sandbox.projects.") { // it says that all keys of [sandbox] may stand there
+	for name, s := range settings {
+		if isValue(s) && !strings.HasPrefix(name, "sandbox.projects.") { // it says that all keys of [sandbox] may stand there
 			t.Errorf("the example has no %s", name)
 		}
 	}
 	return b.String()
-}
-
-// typesOf adds the types of the keys of a table to all.
-func typesOf(all map[string]reflect.Type, table reflect.Value, prefix string) {
-	for name, f := range fieldsOf(table) {
-		switch f.Kind() {
-		case reflect.Struct:
-			typesOf(all, f, prefix+name+".")
-		case reflect.Map:
-			if f.Type().Elem().Kind() == reflect.String {
-				all[prefix+name] = f.Type()
-			}
-		default:
-			all[prefix+name] = f.Type()
-		}
-	}
 }
 
 // cell is a text as it may stand in a cell of a table.

@@ -7,72 +7,37 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ductor/internal/secrets"
 )
 
-// Counts says when a changed key counts.
-type Counts string
+// Applies is the moment from which a change of a setting applies.
+type Applies string
 
-// When a changed key counts.
+// The values of the tag "applies". A setting without the tag inherits the value of its table.
 const (
-	AtOnce       Counts = "at once" // when the file is reloaded
-	AfterRestart Counts = "after a restart"
+	AtOnce       Applies = "at once" // after a reload, so the code must read the setting each time that it needs it
+	AfterRestart Applies = "after a restart"
 )
 
-// counting is the one table that says of each key when a change applies. A table stands for those of its keys that are not
-// here themselves. Who makes a key count at once has what the key says read from the configuration in use each time.
-func counting() map[string]Counts {
-	return map[string]Counts{
-		"telegram": AfterRestart, "telegram.allowed_users": AtOnce, "telegram.allowed_groups": AtOnce, "telegram.group_members": AtOnce,
-		"telegram.group_trigger": AtOnce, "telegram.abort_words": AtOnce, "telegram.reactions": AtOnce,
-		"users": AtOnce, "roles": AtOnce, "models": AtOnce, "jobs": AtOnce, "heartbeat": AtOnce,
-		"stream": AtOnce, "budget": AtOnce, "retention": AtOnce,
-		"notify": AtOnce, "notify.alerts": AfterRestart,
-		"queue": AfterRestart, "queue.max": AtOnce,
-		"sessions": AtOnce, "sessions.summary_model": AfterRestart,
-		"recovery": AtOnce, "recovery.failures": AfterRestart,
-		"agents": AfterRestart, "agents.claude.model": AtOnce, "agents.claude.effort": AtOnce, "agents.codex.model": AtOnce, "agents.codex.effort": AtOnce,
-		"agents.gemini.model": AtOnce, "agents.gemini.effort": AtOnce, "agents.copilot.model": AtOnce, "agents.copilot.effort": AtOnce,
-		"permissions": AtOnce, "permissions.ask_timeout": AfterRestart,
-		"consult": AtOnce, "projects": AfterRestart, "projects.named": AtOnce,
-		"storage": AfterRestart, "storage.retention_days": AtOnce,
-		"log": AfterRestart, "log.level": AtOnce,
-		"mcp": AfterRestart, "tracing": AfterRestart, "health": AfterRestart, "files": AfterRestart, "voice": AfterRestart,
-		"sandbox": AfterRestart, "webhooks": AfterRestart, "rate": AfterRestart, "upgrade": AfterRestart,
-	}
-}
-
-// CountsOf says when a change of a key counts; false for a key of which nothing is said.
-func CountsOf(key string) (Counts, bool) {
-	all := counting()
-	for at := key; ; {
-		if c, ok := all[at]; ok {
-			return c, true
-		}
-		table, _, more := cutLast(at)
-		if !more {
-			return AfterRestart, false
-		}
-		at = table
-	}
-}
-
-// Changed is a key that the file says otherwise than the configuration in use.
+// Changed is a setting whose value in the file differs from the one in use.
 type Changed struct {
-	Key    string
-	Counts Counts
-	Before string // as text in one line, shortened; empty where there was nothing, and for what may hold a secret
-	After  string // likewise
+	Key     string
+	Applies Applies
+	Before  string // in one line, shortened; empty if it was not set, and for values that may contain a secret
+	After   string // likewise
 }
 
-// Reloaded is c as it counts once the file is read again without a restart: it has what read says of keys that count at
-// once, and the rest of c. An error is *Invalid: some keys of read need others that count after a restart only.
+// Reloaded returns the configuration in use after a reload: read's values of settings that apply at once, and c's of
+// the others. The error is an *Invalid if settings that apply at once need others that apply after a restart.
 func (c Config) Reloaded(read Config) (Config, []Changed, error) {
 	next := c
-	changes := merge(reflect.ValueOf(&next).Elem(), reflect.ValueOf(&read).Elem(), "")
+	var changes []Changed
+	merge(setting{value: reflect.ValueOf(&next).Elem()}, reflect.ValueOf(read), &changes)
 	slices.SortStableFunc(changes, func(a, b Changed) int { return strings.Compare(a.Key, b.Key) })
 	found := next.check()
 	for i := range found {
-		found[i].Text += "; this needs a key that counts after a restart only"
+		found[i].Text += "; this needs a key that applies after a restart only"
 	}
 	if err := found.asError(read.File); err != nil {
 		return c, changes, err
@@ -81,28 +46,25 @@ func (c Config) Reloaded(read Config) (Config, []Changed, error) {
 	return next, changes, nil
 }
 
-// merge sets what counts at once in a table, and lists what differs.
-func merge(into, from reflect.Value, prefix string) (changes []Changed) {
-	now := fieldsOf(from)
-	for name, f := range fieldsOf(into) {
-		key, read := prefix+name, now[name]
-		if f.Kind() == reflect.Struct {
-			changes = append(changes, merge(f, read, key+".")...)
-			continue
-		}
-		if equalValues(f, read) {
-			continue
-		}
-		counts, _ := CountsOf(key)
-		changes = append(changes, differences(f, read, key, counts)...)
-		if counts == AtOnce {
-			f.Set(read)
+// merge sets the settings of into that apply at once to their values in from, and adds all differences to changes.
+func merge(into setting, from reflect.Value, changes *[]Changed) {
+	for f, v := range into.value.Fields() {
+		inner, ok := into.inner(f, v)
+		read := from.FieldByIndex(f.Index)
+		switch {
+		case !ok:
+		case v.Kind() == reflect.Struct:
+			merge(inner, read, changes)
+		case !equalValues(v, read):
+			inner.differences(read, changes)
+			if inner.applies == AtOnce {
+				v.Set(read)
+			}
 		}
 	}
-	return changes
 }
 
-// equalValues says whether two values mean the same: an empty list is no list.
+// equalValues reports whether two values mean the same. An empty list means the same as none.
 func equalValues(a, b reflect.Value) bool {
 	if k := a.Kind(); (k == reflect.Slice || k == reflect.Map) && a.Len() == 0 && b.Len() == 0 {
 		return true
@@ -110,52 +72,48 @@ func equalValues(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// differences lists what differs between two values, in a table of names each key of each name.
-func differences(a, b reflect.Value, key string, counts Counts) (all []Changed) {
+// differences adds the differences between s and its new value to changes: in tables of names, each key of each name.
+func (s setting) differences(now reflect.Value, changes *[]Changed) {
 	switch {
-	case a.Kind() == reflect.Map && a.Type().Elem().Kind() == reflect.Struct:
-		names := map[string]bool{}
-		for _, m := range []reflect.Value{a, b} {
-			for _, name := range m.MapKeys() {
-				names[name.String()] = true
-			}
-		}
+	case isNamed(s.value.Type()):
+		names := namesOf(s.value)
+		maps.Copy(names, namesOf(now))
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			before, after := a.MapIndex(reflect.ValueOf(name)), b.MapIndex(reflect.ValueOf(name))
-			of := key + "." + dotted([]string{name})
+			before, after := s.value.MapIndex(reflect.ValueOf(name)), now.MapIndex(reflect.ValueOf(name))
+			one := setting{below(s.key, name), s.tag, s.applies, before}
 			switch {
 			case !before.IsValid():
-				all = append(all, Changed{Key: of, Counts: counts, After: "{...}"})
+				*changes = append(*changes, Changed{Key: one.key, Applies: s.applies, After: "{...}"})
 			case !after.IsValid():
-				all = append(all, Changed{Key: of, Counts: counts, Before: "{...}"})
+				*changes = append(*changes, Changed{Key: one.key, Applies: s.applies, Before: "{...}"})
 			default:
-				all = append(all, differences(before, after, of, counts)...)
+				one.differences(after, changes)
 			}
 		}
-	case a.Kind() == reflect.Struct:
-		now := fieldsOf(b)
-		for name, f := range fieldsOf(a) {
-			all = append(all, differences(f, now[name], key+"."+name, counts)...)
+	case s.value.Kind() == reflect.Struct:
+		for f, v := range s.value.Fields() {
+			if inner, ok := s.inner(f, v); ok {
+				inner.differences(now.FieldByIndex(f.Index), changes)
+			}
 		}
-	case !equalValues(a, b):
-		all = append(all, Changed{Key: key, Counts: counts, Before: shown(a, counts), After: shown(b, counts)})
+	case !equalValues(s.value, now):
+		*changes = append(*changes, Changed{s.key, s.applies, shown(s.value, s.applies), shown(now, s.applies)})
 	}
-	return all
 }
 
-// mostShown bounds what is shown of a value, in characters.
+// mostShown is the maximum length of a shown value, in characters.
 const mostShown = 80
 
-// shown is a value as text. Texts that count after a restart only are not shown: arguments, variables and addresses may hold
-// passwords.
-func shown(v reflect.Value, counts Counts) string {
-	switch of := v.Interface().(type) {
-	case Secret:
+// shown returns a value as text. It hides texts that apply after a restart: arguments, variables and addresses may
+// contain passwords.
+func shown(v reflect.Value, applies Applies) string {
+	switch value := v.Interface().(type) {
+	case secrets.Value:
 		return ""
 	case time.Duration:
-		return of.String()
+		return value.String()
 	}
-	if k := v.Kind(); counts == AfterRestart && (k == reflect.String || k == reflect.Slice || k == reflect.Map) {
+	if k := v.Kind(); applies == AfterRestart && (k == reflect.String || k == reflect.Slice || k == reflect.Map) {
 		return ""
 	}
 	text := []rune(hideTokens(oneLine(fmt.Sprintf("%v", v.Interface()))))

@@ -7,31 +7,14 @@ import (
 	"testing"
 )
 
-// The table of what counts when has a line for each key, and no line for nothing.
-func TestTheTableSaysOfEachKeyWhenItCounts(t *testing.T) {
-	types := map[string]reflect.Type{}
-	typesOf(types, reflect.ValueOf(&Config{}).Elem(), "")
-	for name, table := range namedTables {
-		typesOf(types, reflect.ValueOf(table).Elem(), name+".")
+func TestEachSettingSaysWhenAChangeApplies(t *testing.T) {
+	all := everySetting()
+	if len(all) < 150 {
+		t.Fatalf("there are only %d settings", len(all))
 	}
-	if len(types) < 150 {
-		t.Fatalf("only %d keys are found", len(types))
-	}
-	for key := range types {
-		if _, ok := CountsOf(key); !ok {
-			t.Errorf("counting in reload.go says nothing of %s", key)
-		}
-	}
-	if _, ok := CountsOf("nothing.such"); ok {
-		t.Error("it says something of a key that does not exist")
-	}
-	for said := range counting() {
-		found := false
-		for key := range types {
-			found = found || key == said || strings.HasPrefix(key, said+".")
-		}
-		if !found {
-			t.Errorf("counting in reload.go names %s, which does not exist", said)
+	for key, s := range all {
+		if isValue(s) && s.applies != AtOnce && s.applies != AfterRestart {
+			t.Errorf("a change of %s applies %q", key, s.applies)
 		}
 	}
 }

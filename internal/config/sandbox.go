@@ -1,135 +1,64 @@
 package config
 
 import (
-	"fmt"
 	"maps"
-	"net/url"
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
+
+	"ductor/cli"
+	"ductor/docker"
+	"ductor/orchestrator"
 )
 
-// Sandbox is where agents run: on this machine as they are, or in containers. What is said here goes for all that
-// is in no project below, and for every project that says nothing else.
+// DefaultSandbox is the name of the sandbox for directories in no project. No project may have it.
+const DefaultSandbox = "default"
+
+// Sandbox configures where agents run: on this machine, or in containers. Its settings apply to directories in none of
+// the projects, and to projects without settings of their own.
 type Sandbox struct {
-	SandboxSetting
+	docker.Settings
 	Projects map[string]SandboxProject `toml:"projects"` // by name; nil for none
 }
 
-// SandboxProject is a directory with a setting of its own.
+// SandboxProject is a directory with settings of its own.
 type SandboxProject struct {
-	Dir string `toml:"dir"`
-	SandboxSetting
+	Dir string `toml:"dir" check:"path"`
+	docker.Settings
 }
 
-// Any reports whether agents of any project run in a sandbox.
+// Any reports whether the agents of a project run in a sandbox.
 func (s Sandbox) Any() bool {
 	for _, p := range s.Projects {
-		if p.Mode == SandboxDocker {
+		if p.Mode == orchestrator.SandboxDocker {
 			return true
 		}
 	}
-	return s.Mode == SandboxDocker
+	return s.Mode == orchestrator.SandboxDocker
 }
 
-// SandboxSetting is where the agents of one project run. After Load all paths are absolute.
-type SandboxSetting struct {
-	Mode         string        `toml:"mode" is:"off|docker"` // SandboxOff or SandboxDocker
-	Host         string        `toml:"host"`                 // of the engine; empty: that of this machine
-	CA           string        `toml:"ca"`
-	Cert         string        `toml:"cert"`
-	Key          string        `toml:"key"`
-	SSHConfig    string        `toml:"ssh_config"`
-	Image        string        `toml:"image"` // empty: one is built
-	Pull         bool          `toml:"pull"`
-	BuildDir     string        `toml:"build_dir"` // empty: the Dockerfile that ships
-	BuildNetwork string        `toml:"build_network"`
-	ImageFrom    string        `toml:"image_from"` // an engine that gets the image and sends it; empty: none
-	Network      string        `toml:"network"`
-	CPUs         float64       `toml:"cpus"`      // 0: all but one; NoLimit: all
-	MemoryMB     int           `toml:"memory_mb"` // 0: half of the machine's; NoLimit
-	PIDs         int           `toml:"pids"`      // 0: 512; NoLimit
-	ReadOnlyRoot bool          `toml:"read_only_root"`
-	User         string        `toml:"user"`                                // "uid:gid"; empty: that of this process
-	Mounts       []string      `toml:"mounts"`                              // see ParseMounts
-	Logins       string        `toml:"logins" is:"copy|none"`               // LoginsCopy or LoginsNone
-	Seeds        []string      `toml:"seeds"`                               // see ParseSeeds
-	Env          []string      `toml:"env"`                                 // "NAME=value"
-	Idle         time.Duration `toml:"idle"`                                // 0: a container is never removed for doing nothing
-	Home         string        `toml:"home" is:"shared|session"`            // HomeShared or HomeSession
-	Isolation    string        `toml:"isolation" is:"project|conversation"` // IsolationProject or IsolationConversation
-	Runner       string        `toml:"runner"`
-}
-
-// The words of a SandboxSetting.
-const (
-	SandboxOff    = "off"
-	SandboxDocker = "docker"
-	HomeShared    = "shared"  // one home for all sessions
-	HomeSession   = "session" // each session has its own
-	LoginsCopy    = "copy"    // the agents' log-ins are copied into the home
-	LoginsNone    = "none"
-
-	IsolationProject      = "project"      // one container for all conversations
-	IsolationConversation = "conversation" // each conversation has its own
-)
-
-// NoLimit is the value of a limit of a sandbox that is none.
-const NoLimit = -1
-
-// DefaultSandbox names what is in no project; no project may be called so.
-const DefaultSandbox = "default"
-
-// Mount is a directory or file of the engine's machine that is seen in a container.
-type Mount struct {
-	Source   string
-	Target   string // the same path as Source if none was given
-	Writable bool
-}
-
-// Seed is a file or directory of this machine that is copied into the home of a container.
-type Seed struct {
-	From string
-	To   string // below the home
-}
-
-func defaultSandboxSetting() SandboxSetting {
-	return SandboxSetting{
-		Mode: SandboxOff, Pull: true, Network: "bridge", PIDs: 512, Mounts: []string{}, Logins: LoginsCopy, Seeds: []string{},
-		Env: []string{}, Idle: 24 * time.Hour, Home: HomeShared, Isolation: IsolationProject,
-	}
-}
-
-// ParseMounts reads the mounts of a setting that Load has found right.
-func (s SandboxSetting) ParseMounts() ([]Mount, error) { return parseAll(s.Mounts, parseMount) }
-
-// ParseSeeds reads the seeds of a setting that Load has found right.
-func (s SandboxSetting) ParseSeeds() ([]Seed, error) { return parseAll(s.Seeds, parseSeed) }
-
-// At gives the setting of the project that dir is in, the deepest of them, and its name; DefaultSandbox where dir is
-// in none. Paths are compared as they are written.
-func (s Sandbox) At(dir string) (string, SandboxSetting) {
+// At returns the name and the settings of the innermost project that contains dir. It compares paths without following
+// links. In no project, it returns DefaultSandbox.
+func (s Sandbox) At(dir string) (string, docker.Settings) {
 	name, deepest := DefaultSandbox, ""
 	for _, n := range slices.Sorted(maps.Keys(s.Projects)) {
-		if p := s.Projects[n]; inside(p.Dir, dir) && len(p.Dir) > len(deepest) {
+		if p := s.Projects[n]; cli.Lies(dir, p.Dir) && len(p.Dir) > len(deepest) {
 			name, deepest = n, p.Dir
 		}
 	}
 	return name, s.Named(name)
 }
 
-// Named is the setting of a project, or of all that is in none.
-func (s Sandbox) Named(name string) SandboxSetting {
+// Named returns the settings of a project, or of DefaultSandbox.
+func (s Sandbox) Named(name string) docker.Settings {
 	if p, ok := s.Projects[name]; ok {
-		return p.SandboxSetting
+		return p.Settings
 	}
-	return s.SandboxSetting
+	return s.Settings
 }
 
-// sandbox reads [sandbox] before its projects, which have of it what they do not say themselves.
+// sandbox reads [sandbox] and then its projects, which inherit its settings.
 func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	table, ok := in.(map[string]any)
 	if !ok {
@@ -143,24 +72,16 @@ func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	if !there {
 		return
 	}
-	path = append(slices.Clip(path), "projects")
-	projects, ok := all.(map[string]any)
-	if !ok {
-		d.found.add(dotted(path), "should be a table, not %s", kindOf(all))
-		return
-	}
-	out.Projects = make(map[string]SandboxProject)
-	for _, name := range slices.Sorted(maps.Keys(projects)) {
-		p := SandboxProject{SandboxSetting: out.inherited(projects[name])}
-		d.value(append(slices.Clip(path), name), projects[name], reflect.ValueOf(&p).Elem())
-		out.Projects[name] = p
-	}
+	projects := reflect.ValueOf(&out.Projects).Elem()
+	d.named(append(slices.Clip(path), "projects"), all, projects, func(project reflect.Value, in any) {
+		project.Addr().Interface().(*SandboxProject).Settings = out.inherited(in)
+	})
 }
 
-// inherited is what a project has of [sandbox]. One that names its image is not built of the other's directory, and
-// the reverse.
-func (s *Sandbox) inherited(project any) SandboxSetting {
-	one := s.SandboxSetting
+// inherited returns the settings that a project inherits. A project with an image does not inherit the directory to
+// build one from, and the reverse.
+func (s *Sandbox) inherited(project any) docker.Settings {
+	one := s.Settings
 	keys, _ := project.(map[string]any)
 	_, image := keys["image"]
 	_, build := keys["build_dir"]
@@ -173,146 +94,29 @@ func (s *Sandbox) inherited(project any) SandboxSetting {
 	return one
 }
 
-// resolveSandbox makes the paths of [sandbox] and its projects absolute.
-func resolveSandbox(c *Config, home string) problems {
-	general := resolveSetting(&c.Sandbox.SandboxSetting, home)
-	found := general.below("sandbox")
-	for _, name := range slices.Sorted(maps.Keys(c.Sandbox.Projects)) {
-		p := c.Sandbox.Projects[name]
-		own := resolveSetting(&p.SandboxSetting, home)
-		dir, err := absolute(p.Dir, home)
-		if err != nil {
-			own.add("dir", "%v", err)
+// completeSeeds adds the path in the sandbox's home to seeds that are in this machine's home and have none.
+func completeSeeds(c *Config, home string) {
+	complete := func(s *docker.Settings) {
+		s.Seeds = slices.Clone(s.Seeds)
+		for i, from := range s.Seeds {
+			to, err := filepath.Rel(home, from)
+			if err == nil && filepath.IsAbs(home) && to != "." && filepath.IsLocal(to) && !strings.Contains(from, ":") {
+				s.Seeds[i] = from + ":" + to
+			}
 		}
-		p.Dir = dir
+	}
+	complete(&c.Sandbox.Settings)
+	for name, p := range c.Sandbox.Projects {
+		complete(&p.Settings)
 		c.Sandbox.Projects[name] = p
-		found = append(found, own.without(general).below(projectKey(name))...)
 	}
-	return found
 }
 
-func projectKey(name string) string { return "sandbox.projects." + dotted([]string{name}) }
-
-// below puts the keys of problems below a table.
-func (p problems) below(table string) problems {
-	out := slices.Clone(p)
-	for i := range out {
-		out[i].Key = strings.TrimSuffix(table+"."+out[i].Key, ".")
-	}
-	return out
-}
-
-// without leaves out what another table is blamed for already.
-func (p problems) without(other problems) problems {
-	return slices.DeleteFunc(p, func(q Problem) bool { return slices.Contains(other, q) })
-}
-
-func resolveSetting(s *SandboxSetting, home string) (found problems) {
-	for key, p := range map[string]*string{
-		"ca": &s.CA, "cert": &s.Cert, "key": &s.Key, "ssh_config": &s.SSHConfig, "build_dir": &s.BuildDir, "runner": &s.Runner,
-	} {
-		expanded, err := absolute(*p, home)
-		if err != nil {
-			found.add(key, "%v", err)
-		}
-		*p = expanded
-	}
-	s.Mounts = found.expanded("mounts", s.Mounts, func(m string) (string, error) {
-		source, rest, _ := strings.Cut(m, ":")
-		source, err := absolute(source, home)
-		return joined(source, rest), err
+// withoutInherited removes the problems of projects that [sandbox] has too.
+func (p problems) withoutInherited() problems {
+	return slices.DeleteFunc(p, func(q Problem) bool {
+		rest, ok := strings.CutPrefix(q.Key, "sandbox.projects.")
+		_, key, _ := cutLast(rest)
+		return ok && slices.Contains(p, Problem{Key: "sandbox." + key, Text: q.Text})
 	})
-	s.Seeds = found.expanded("seeds", s.Seeds, func(one string) (string, error) {
-		from, to, _ := strings.Cut(one, ":")
-		from, err := absolute(from, home)
-		if to == "" && err == nil && filepath.IsAbs(home) && from != home && inside(home, from) {
-			to, err = filepath.Rel(home, from)
-		}
-		return joined(from, to), err
-	})
-	return found
-}
-
-func joined(a, b string) string {
-	if b == "" {
-		return a
-	}
-	return a + ":" + b
-}
-
-func (p *problems) expanded(key string, list []string, f func(string) (string, error)) []string {
-	out := slices.Clone(list)
-	for i, one := range list {
-		expanded, err := f(one)
-		if err != nil {
-			p.add(key, "%v", err)
-			continue
-		}
-		out[i] = expanded
-	}
-	return out
-}
-
-func parseAll[T any](list []string, parse func(string) (T, error)) ([]T, error) {
-	var out []T
-	for _, one := range list {
-		v, err := parse(one)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, nil
-}
-
-// parseMount reads "source[:target][:rw]".
-func parseMount(text string) (Mount, error) {
-	parts := strings.Split(text, ":")
-	m := Mount{Source: parts[0], Target: parts[0]}
-	rest := parts[1:]
-	if n := len(rest); n > 0 && (rest[n-1] == "rw" || rest[n-1] == "ro") {
-		m.Writable = rest[n-1] == "rw"
-		rest = rest[:n-1]
-	}
-	if len(rest) == 1 {
-		m.Target = rest[0]
-	}
-	if len(rest) > 1 || !filepath.IsAbs(m.Source) || !filepath.IsAbs(m.Target) {
-		return Mount{}, fmt.Errorf(`%q should be an absolute path, or "source:target"; ":rw" after it lets agents write there`, text)
-	}
-	m.Target = filepath.Clean(m.Target)
-	return m, nil
-}
-
-// parseSeed reads "from:to".
-func parseSeed(text string) (Seed, error) {
-	from, to, _ := strings.Cut(text, ":")
-	switch {
-	case !filepath.IsAbs(from):
-		return Seed{}, fmt.Errorf("%q should be an absolute path, or begin with ~/", from)
-	case to == "":
-		return Seed{}, fmt.Errorf(`%q is not in your home; write "from:to", where "to" is a path below the home in the sandbox`, from)
-	case !filepath.IsLocal(to) || filepath.Clean(to) == ".":
-		return Seed{}, fmt.Errorf("%q is not a path below the home in the sandbox", to)
-	}
-	return Seed{From: from, To: to}, nil
-}
-
-func parseUser(user string) error {
-	u, g, ok := strings.Cut(user, ":")
-	_, uidErr := strconv.ParseUint(u, 10, 31)
-	_, gidErr := strconv.ParseUint(g, 10, 31)
-	if !ok || uidErr != nil || gidErr != nil {
-		return fmt.Errorf(`%q should be numbers, "uid:gid", such as "1000:1000"`, user)
-	}
-	return nil
-}
-
-// engineSockets are the sockets of engines: a user who may write to one owns the engine's machine.
-func (s SandboxSetting) engineSockets() []string {
-	all := []string{"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock"}
-	if u, err := url.Parse(s.Host); err == nil && u.Scheme == "unix" && u.Path != "" {
-		all = append(all, filepath.Clean(u.Path))
-	}
-	return all
 }

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ductor/docker"
+	"ductor/orchestrator"
 )
 
 func TestAProjectHasOfTheSandboxWhatItDoesNotSay(t *testing.T) {
@@ -33,28 +36,28 @@ func TestAProjectHasOfTheSandboxWhatItDoesNotSay(t *testing.T) {
 		dir = "/srv/shop/built"
 		build_dir = "~/image"
 	`, nil)
-	general := defaultSandboxSetting()
+	general := tableOf[docker.Settings]()
 	general.Image, general.User, general.Idle = "agents:1", "7:8", time.Hour
 	general.Mounts = []string{"/home/ada/tools", "/opt:/tools:rw", "/a:ro"}
 	general.Seeds = []string{"/home/ada/.netrc:.netrc", "/etc/x:y"}
 	web, shop, built := general, general, general
-	web.Mode, web.CPUs = SandboxDocker, 2
+	web.Mode, web.CPUs = orchestrator.SandboxDocker, 2
 	shop.Image, shop.Seeds = "shop:1", []string{}
 	built.Image, built.BuildDir = "", "/home/ada/image"
-	want := Sandbox{SandboxSetting: general, Projects: map[string]SandboxProject{
-		"web":   {Dir: "/home/ada/web", SandboxSetting: web},
-		"shop":  {Dir: "/srv/shop", SandboxSetting: shop},
-		"built": {Dir: "/srv/shop/built", SandboxSetting: built},
+	want := Sandbox{Settings: general, Projects: map[string]SandboxProject{
+		"web":   {Dir: "/home/ada/web", Settings: web},
+		"shop":  {Dir: "/srv/shop", Settings: shop},
+		"built": {Dir: "/srv/shop/built", Settings: built},
 	}}
 	if d := cmp.Diff(want, c.Sandbox); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	mounts, err := web.ParseMounts()
-	if d := cmp.Diff([]Mount{{Source: "/home/ada/tools", Target: "/home/ada/tools"}, {Source: "/opt", Target: "/tools", Writable: true}, {Source: "/a", Target: "/a"}}, mounts); d != "" || err != nil {
+	if d := cmp.Diff([]docker.Mount{{Source: "/home/ada/tools", Target: "/home/ada/tools"}, {Source: "/opt", Target: "/tools", Writable: true}, {Source: "/a", Target: "/a"}}, mounts); d != "" || err != nil {
 		t.Errorf("mounts: %v (-want +got):\n%s", err, d)
 	}
 	seeds, err := web.ParseSeeds()
-	if d := cmp.Diff([]Seed{{From: "/home/ada/.netrc", To: ".netrc"}, {From: "/etc/x", To: "y"}}, seeds); d != "" || err != nil {
+	if d := cmp.Diff([]docker.Seed{{From: "/home/ada/.netrc", To: ".netrc"}, {From: "/etc/x", To: "y"}}, seeds); d != "" || err != nil {
 		t.Errorf("seeds: %v (-want +got):\n%s", err, d)
 	}
 	for dir, want := range map[string]string{
@@ -113,9 +116,14 @@ func TestThePageOnSandboxesHasEveryKey(t *testing.T) {
 			rows[key[1]] = strings.Trim(strings.TrimSpace(cells[2]), "`")
 		}
 	}
-	set := defaultSandboxSetting()
-	project := SandboxProject{SandboxSetting: set}
-	keys := keysOf(reflect.ValueOf(&project).Elem(), "")
+	set := tableOf[docker.Settings]()
+	project := SandboxProject{Settings: set}
+	var keys []string
+	visit(setting{value: reflect.ValueOf(project)}, func(s setting) {
+		if isValue(s) {
+			keys = append(keys, s.key)
+		}
+	})
 	if len(keys) < 20 {
 		t.Fatalf("only %d keys were found; the test looks at the wrong thing", len(keys))
 	}
@@ -129,7 +137,7 @@ func TestThePageOnSandboxesHasEveryKey(t *testing.T) {
 			continue
 		}
 		text := "telegram.token = \"" + token + "\"\nsandbox." + key + " = " + shown
-		if d := cmp.Diff(set, load(t, text, nil).Sandbox.SandboxSetting); d != "" {
+		if d := cmp.Diff(set, load(t, text, nil).Sandbox.Settings); d != "" {
 			t.Errorf("docs/sandbox.md says that %s is %s unless it is set (-default +page):\n%s", key, shown, d)
 		}
 	}

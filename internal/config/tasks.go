@@ -2,208 +2,39 @@ package config
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"net"
 	"net/netip"
-	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
-	"time"
+
+	"ductor/cli"
+	"ductor/cli/tools"
+	"ductor/heartbeat"
+	"ductor/heartbeat/webhook"
+	"ductor/orchestrator"
 )
 
-// Target is the conversation in which a task runs and shows its results.
-type Target struct {
-	Chat  int64 `toml:"chat"` // 0: the private chat of the first of allowed_users
-	Topic int   `toml:"topic"`
-}
-
-// Quiet is the time of day without runs; both ends are empty for none.
-type Quiet struct {
-	Zone        string `toml:"zone"`       // IANA name; empty: the machine's
-	QuietFrom   string `toml:"quiet_from"` // "15:04"
-	QuietTo     string `toml:"quiet_to"`
-	QuietPolicy string `toml:"quiet_policy"` // "hold" or "skip"
-}
-
-// TaskSettings says how a task runs. What is empty is as the conversation chose.
-type TaskSettings struct {
-	Session string        `toml:"session" is:"own|shared"`
-	Agent   string        `toml:"agent"`
-	Model   string        `toml:"model"` // only with Agent, as Effort
-	Effort  string        `toml:"effort"`
-	Dir     string        `toml:"dir"`                  // only with an own session
-	Timeout time.Duration `toml:"timeout" is:"0..168h"` // 0: agents.turn_timeout
-	Retries int           `toml:"retries" is:"0..10"`
-	Backoff time.Duration `toml:"backoff" is:"1s..6h"`
-	Sandbox string        `toml:"sandbox"` // SandboxDocker: in a container, whatever the project says; only with an own session
-}
-
-// Rights is what a task may do without being allowed to by a button.
-type Rights struct {
-	Permission string   `toml:"permission"` // empty: the stricter of permissions.mode and "ask"
-	Rules      []string `toml:"rules"`      // patterns that go through; package orchestrator reads them
-	ToolLists
-}
-
-// Job is a prompt that is asked by a schedule.
-type Job struct {
-	Enabled  bool   `toml:"enabled"`
-	Schedule string `toml:"schedule"` // what it may say is package heartbeat's to know
-	Prompt   string `toml:"prompt"`
-	Missed   string `toml:"missed" is:"once|skip|all"` // "once", "skip" or "all"
-	Overlap  string `toml:"overlap" is:"skip|queue"`
-	Target
-	TaskSettings
-	Rights
-	Quiet
-}
-
-// Heartbeat is the proactive prompt.
-type Heartbeat struct {
-	Enabled bool          `toml:"enabled"`
-	Every   time.Duration `toml:"every" is:"1m..168h"`
-	Prompt  string        `toml:"prompt"`
-	OKWord  string        `toml:"ok_word"`
-	Session string        `toml:"session" is:"own|shared"`
-	Target
-	Rights
-	Quiet
-}
-
-// Webhooks is what other programs may start. Nothing is listened for without a hook.
-type Webhooks struct {
-	Listen string          `toml:"listen"`
-	Remote bool            `toml:"remote"`
-	Hooks  map[string]Hook `toml:"hooks"` // by name; nil for none
-}
-
-// Hook is one webhook.
-type Hook struct {
-	Auth      string `toml:"auth" is:"bearer|github|stripe"`
-	Secret    Secret `toml:"secret"`
-	Prompt    string `toml:"prompt"`
-	BodyMaxKB int    `toml:"body_max_kb" is:"1..1024"`
-	PerMinute int    `toml:"per_minute" is:"1..6000"`
-	Target
-	TaskSettings
-	Rights
-	Quiet
-}
-
-// Retention is what is kept besides what storage.retention_days is about; 0 is no limit.
+// Retention limits what ductor stores, besides storage.retention_days; 0 is no limit.
 type Retention struct {
-	UploadsMB       int `toml:"uploads_mb" is:"0..1048576"`
-	TranscriptsDays int `toml:"transcripts_days" is:"0..1048576"`
-	TranscriptsMB   int `toml:"transcripts_mb" is:"0..1048576"`
-	AuditDays       int `toml:"audit_days" is:"0..1048576"`
-	AuditMB         int `toml:"audit_mb" is:"0..1048576"`
-	StepsDays       int `toml:"steps_days" is:"0..1048576"`
-	StepsMB         int `toml:"steps_mb" is:"0..1048576"`
-	RunsDays        int `toml:"runs_days" is:"0..1048576"`
-	RunsMB          int `toml:"runs_mb" is:"0..1048576"`
-	HomesDays       int `toml:"homes_days" is:"0..1048576"`
-	HomesMB         int `toml:"homes_mb" is:"0..1048576"`
-	ContainersMB    int `toml:"containers_mb" is:"0..1048576"`
-	BackupsDays     int `toml:"backups_days" is:"0..1048576"` // 0: none are made
-	BackupsMB       int `toml:"backups_mb" is:"1..1048576"`
+	UploadsMB       int `toml:"uploads_mb" check:"0..1048576"`
+	TranscriptsDays int `toml:"transcripts_days" check:"0..1048576"`
+	TranscriptsMB   int `toml:"transcripts_mb" check:"0..1048576"`
+	AuditDays       int `toml:"audit_days" check:"0..1048576"`
+	AuditMB         int `toml:"audit_mb" check:"0..1048576"`
+	StepsDays       int `toml:"steps_days" default:"30" check:"0..1048576"`
+	StepsMB         int `toml:"steps_mb" default:"200" check:"0..1048576"`
+	RunsDays        int `toml:"runs_days" check:"0..1048576"`
+	RunsMB          int `toml:"runs_mb" check:"0..1048576"`
+	HomesDays       int `toml:"homes_days" check:"0..1048576"`
+	HomesMB         int `toml:"homes_mb" check:"0..1048576"`
+	ContainersMB    int `toml:"containers_mb" check:"0..1048576"`
+	BackupsDays     int `toml:"backups_days" default:"7" check:"0..1048576"` // 0: none are made
+	BackupsMB       int `toml:"backups_mb" default:"1000" check:"1..1048576"`
 }
 
-func defaultTaskSettings() TaskSettings { return TaskSettings{Session: "own", Backoff: time.Minute} }
-
-func defaultRights() Rights { return Rights{Rules: []string{}, ToolLists: noToolLists()} }
-
-// defaultJob is a job of a [jobs] table before its keys are read.
-func defaultJob() Job {
-	return Job{Enabled: true, Missed: "once", Overlap: "skip", TaskSettings: defaultTaskSettings(), Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"}}
-}
-
-// defaultHook is a hook of a [webhooks.hooks] table before its keys are read.
-func defaultHook() Hook {
-	return Hook{Auth: "bearer", BodyMaxKB: 256, PerMinute: 30, TaskSettings: defaultTaskSettings(), Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"}}
-}
-
-func defaultHeartbeat() Heartbeat {
-	return Heartbeat{
-		Every: time.Hour, Prompt: "Look whether there is anything that I should know.", OKWord: "HEARTBEAT_OK",
-		Session: "own", Rights: defaultRights(), Quiet: Quiet{QuietPolicy: "hold"},
-	}
-}
-
-// taskName is what a job or a webhook may be called: it stands in a URL, and in ids.
+// taskName matches the names of jobs, webhooks and sandbox projects, which are parts of URLs and IDs.
 var taskName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`) })
-
-func (c *Config) checkTasks(p *problems) {
-	for _, name := range slices.Sorted(maps.Keys(c.Jobs)) {
-		j, key := c.Jobs[name], "jobs."+dotted([]string{name})
-		checkTaskName(p, key, name)
-		needs(p, key+".schedule", j.Schedule, `a job needs a schedule, such as "every weekday at 8:30"`)
-		needs(p, key+".prompt", j.Prompt, "a job needs a prompt")
-		c.checkTaskSettings(p, key, j.TaskSettings)
-		c.checkTask(p, key, j, j.Rights, j.Target, j.Quiet)
-		p.word(key+".quiet_policy", j.QuietPolicy, "hold", "skip")
-	}
-	if h := c.Heartbeat; h.Enabled {
-		needs(p, "heartbeat.prompt", h.Prompt, "is empty; write what the agent is asked")
-		needs(p, "heartbeat.ok_word", h.OKWord, "is empty; the agent needs a word to say that there is nothing")
-		c.checkTask(p, "heartbeat", h, h.Rights, h.Target, h.Quiet)
-		p.word("heartbeat.quiet_policy", h.QuietPolicy, "hold", "skip")
-	}
-	c.checkHooks(p)
-}
-
-// onlyHere says whether an address is one that other machines do not reach. It reports one that is none.
-func onlyHere(p *problems, key, listen, example string) (host string, ok bool) {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		p.add(key, "should be an address and a port, such as %s", example)
-		return "", true
-	}
-	ip, err := netip.ParseAddr(host)
-	return host, err == nil && ip.IsLoopback()
-}
-
-func (c *Config) checkHealth(p *problems) {
-	if c.Health.Listen == "" {
-		return
-	}
-	if host, ok := onlyHere(p, "health.listen", c.Health.Listen, "127.0.0.1:8788"); !ok {
-		p.add("health.listen", "others could reach %s; monitors on this machine ask 127.0.0.1, and a proxy serves others", host)
-	}
-}
-
-func (c *Config) checkHooks(p *problems) {
-	w := c.Webhooks
-	if host, ok := onlyHere(p, "webhooks.listen", w.Listen, "127.0.0.1:8787"); !ok && !w.Remote {
-		p.add("webhooks.listen", "others could reach %s; put a proxy with TLS before ductor, or set webhooks.remote", host)
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.Hooks)) {
-		h, key := w.Hooks[name], "webhooks.hooks."+dotted([]string{name})
-		checkTaskName(p, key, name)
-		if len(h.Secret) < 16 {
-			p.add(key+".secret", "a secret has at least 16 characters; make one by: openssl rand -hex 32")
-		}
-		c.checkTaskSettings(p, key, h.TaskSettings)
-		c.checkTask(p, key, h, h.Rights, h.Target, h.Quiet)
-		p.word(key+".quiet_policy", h.QuietPolicy, "hold")
-	}
-}
-
-// checkTask checks what all tasks have. task is the whole table.
-func (c *Config) checkTask(p *problems, key string, task any, r Rights, at Target, q Quiet) {
-	p.hold(key+".", reflect.ValueOf(task))
-	if r.Permission != "" {
-		p.word(key+".permission", r.Permission, permissionModes()...)
-	}
-	c.checkTarget(p, key, at)
-	if _, err := time.LoadLocation(q.Zone); err != nil || q.Zone == "Local" {
-		p.add(key+".zone", "%q is no time zone such as Europe/Paris", q.Zone)
-	}
-	checkHours(p, key, q.QuietFrom, q.QuietTo)
-}
 
 func checkTaskName(p *problems, key, name string) {
 	if !taskName().MatchString(name) {
@@ -211,90 +42,80 @@ func checkTaskName(p *problems, key, name string) {
 	}
 }
 
-func needs(p *problems, key, value, why string) {
-	if strings.TrimSpace(value) == "" {
-		p.add(key, "%s", why)
+// checkReferences checks settings that refer to others, whatever table they are in.
+func (c *Config) checkReferences(p *problems, s setting) {
+	switch v := s.value.Interface().(type) {
+	case heartbeat.JobSettings, webhook.HookSettings:
+		_, name, _ := cutLast(s.key)
+		checkTaskName(p, s.key, name)
+	case orchestrator.ConversationID:
+		c.checkChat(p, s.key, v)
+	case orchestrator.JobTurn:
+		c.checkJobTurn(p, s.key, v)
+	case cli.Agent:
+		if v != "" {
+			p.word(s.key, string(v), c.Agents.Names()...)
+		}
+	case cli.ToolList:
+		checkTools(p, s.key+".tools", v.Only, tools.CheckOnly)
+		checkTools(p, s.key+".denied_tools", v.Denied, tools.Check)
 	}
 }
 
-func (c *Config) checkTaskSettings(p *problems, key string, m TaskSettings) {
-	if m.Agent != "" {
-		p.word(key+".agent", m.Agent, c.Agents.Names()...)
-	} else if m.Model != "" || m.Effort != "" {
-		p.add(key+".agent", "model and effort belong to an agent; name that agent here")
-	}
-	switch {
-	case m.Dir == "":
-	case !filepath.IsAbs(m.Dir):
-		p.add(key+".dir", "%q is not an absolute path", m.Dir)
-	case m.Session == "shared":
-		p.add(key+".dir", `the chat's session has its directory; set session = "own"`)
-	case !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, m.Dir) }):
-		p.add(key+".dir", "%s is outside of projects.roots", m.Dir)
-	}
-	c.checkTaskSandbox(p, key+".sandbox", m)
-	if m.Timeout >= c.Agents.StaleAfter {
-		p.add(key+".timeout", "%s must be shorter than agents.stale_after, which is %s", short(m.Timeout), short(c.Agents.StaleAfter))
+// checkTools rejects names of tools that mean nothing. A list with such a name would neither allow nor deny anything.
+func checkTools(p *problems, key string, names []string, wrong func(name string) error) {
+	for _, name := range names {
+		if err := wrong(name); err != nil {
+			p.add(key, "%v", err)
+		}
 	}
 }
 
-// checkTaskSandbox lets a task ask for a sandbox, and never out of one.
-func (c *Config) checkTaskSandbox(p *problems, key string, m TaskSettings) {
-	if m.Sandbox == "" {
-		return
+func (c *Config) checkJobTurn(p *problems, key string, t orchestrator.JobTurn) {
+	if t.Dir != "" && t.Session != orchestrator.SharedSession && !c.inRoots(t.Dir) {
+		p.add(key+".dir", "%s is outside of projects.roots", t.Dir)
 	}
-	p.word(key, m.Sandbox, SandboxOff, SandboxDocker)
-	if m.Sandbox == SandboxDocker && m.Session == "shared" {
-		p.add(key, `a job in the chat's session runs where that session does; set session = "own"`)
+	if t.Timeout >= c.Agents.StaleAfter {
+		p.add(key+".timeout", "%s must be shorter than agents.stale_after, which is %s",
+			short(t.Timeout), short(c.Agents.StaleAfter))
 	}
-	if project, setting := c.Sandbox.At(cmp.Or(m.Dir, c.Projects.DefaultDir)); m.Sandbox == SandboxOff && setting.Mode == SandboxDocker {
-		p.add(key, "its project %q is in a sandbox, and no job runs outside of that; leave this key out", project)
+	// A job may request a sandbox, but not leave one.
+	project, setting := c.Sandbox.At(cmp.Or(t.Dir, c.Projects.DefaultDir))
+	if t.Sandbox == orchestrator.SandboxOff && setting.Mode == orchestrator.SandboxDocker {
+		p.add(key+".sandbox",
+			"its project %q is in a sandbox, and no job runs outside of that; leave this key out", project)
 	}
 }
 
-// checkTarget refuses a chat in which the bot answers no user.
-func (c *Config) checkTarget(p *problems, key string, at Target) {
+// inRoots reports whether agents may work in a directory.
+func (c *Config) inRoots(dir string) bool {
+	return slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return cli.Lies(dir, root) })
+}
+
+// checkChat rejects chats in which the bot answers no user.
+func (c *Config) checkChat(p *problems, key string, in orchestrator.ConversationID) {
 	t := c.Telegram
 	switch {
-	case at.Topic < 0:
-		p.add(key+".topic", "%d is no topic", at.Topic)
-	case at.Chat == 0 && len(t.AllowedUsers) == 0:
+	case in.Topic < 0:
+		p.add(key+".topic", "%d is no topic", in.Topic)
+	case in.Chat == 0 && len(t.AllowedUsers) == 0:
 		p.add(key+".chat", "telegram.allowed_users is empty, so name a chat")
-	case at.Chat != 0 && !slices.Contains(t.AllowedUsers, at.Chat) && !slices.Contains(t.AllowedGroups, at.Chat):
-		p.add(key+".chat", "%d is neither in telegram.allowed_users nor in allowed_groups", at.Chat)
+	case in.Chat != 0 && !slices.Contains(t.AllowedUsers, in.Chat) && !slices.Contains(t.AllowedGroups, in.Chat):
+		p.add(key+".chat", "%d is neither in telegram.allowed_users nor in allowed_groups", in.Chat)
 	}
 }
 
-// checkHours refuses quiet hours that are not two times of day.
-func checkHours(p *problems, key, from, to string) {
-	for name, at := range map[string]string{"quiet_from": from, "quiet_to": to} {
-		_, err := time.Parse("15:04", at)
-		switch {
-		case at == "" && from+to != "":
-			p.add(key+"."+name, "quiet hours need quiet_from and quiet_to")
-		case at != "" && err != nil:
-			p.add(key+"."+name, `%q should be a time of day such as "22:00"`, at)
-		}
+// checkHealth rejects addresses that other machines can reach.
+func (c *Config) checkHealth(p *problems) {
+	if c.Health.Listen == "" {
+		return
 	}
-}
-
-// resolveTasks makes the directories of jobs and hooks absolute.
-func resolveTasks(c *Config, home string) (found problems) {
-	expand := func(key string, m TaskSettings) TaskSettings {
-		dir, err := absolute(m.Dir, home)
-		if err != nil {
-			found.add(key+".dir", "%v", err)
-		}
-		m.Dir = dir
-		return m
+	host, _, err := net.SplitHostPort(c.Health.Listen)
+	ip, notIP := netip.ParseAddr(host)
+	if err != nil {
+		p.add("health.listen", "should be an address and a port, such as 127.0.0.1:8788")
+	} else if notIP != nil || !ip.IsLoopback() {
+		p.add("health.listen",
+			"others could reach %s; monitors on this machine ask 127.0.0.1, and a proxy serves others", host)
 	}
-	for name, j := range c.Jobs {
-		j.TaskSettings = expand("jobs."+dotted([]string{name}), j.TaskSettings)
-		c.Jobs[name] = j
-	}
-	for name, h := range c.Webhooks.Hooks {
-		h.TaskSettings = expand(fmt.Sprintf("webhooks.hooks.%s", dotted([]string{name})), h.TaskSettings)
-		c.Webhooks.Hooks[name] = h
-	}
-	return found
 }

@@ -10,11 +10,12 @@ import (
 	"syscall"
 )
 
-// PathVariable is the environment variable that may name the configuration file, by its absolute path.
+// PathVariable is the environment variable with the absolute path of the configuration file.
 const PathVariable = "DUCTOR_CONFIG"
 
-// DefaultPath is the file that is read when none is named: $DUCTOR_CONFIG, else config.toml in ductor's directory of the
-// user's configuration. It never depends on the working directory, which may be that of a stranger's repository.
+// DefaultPath returns the path of the configuration if no other is given: $DUCTOR_CONFIG, or else config.toml in
+// ductor's directory of the user's configuration. It never depends on the working directory, which may be a stranger's
+// repository.
 func DefaultPath(env Environment) (string, error) {
 	if path := env.Getenv(PathVariable); path != "" {
 		if !filepath.IsAbs(path) {
@@ -26,14 +27,16 @@ func DefaultPath(env Environment) (string, error) {
 	if !filepath.IsAbs(dir) {
 		home := env.Getenv("HOME")
 		if !filepath.IsAbs(home) {
-			return "", errors.New("the variable HOME is not set, so there is no configuration to be found; name one with -c FILE")
+			return "", errors.New(
+				"the variable HOME is not set, so no configuration can be found; name one with -c FILE")
 		}
 		dir = filepath.Join(home, ".config")
 	}
 	return filepath.Join(dir, "ductor", "config.toml"), nil
 }
 
-// notFound says where a configuration was looked for, and that one in the working directory does not count.
+// notFound returns the error for a missing configuration. It mentions a config.toml in the working directory, which
+// ductor ignores.
 func notFound(path string) error {
 	hint := ""
 	if _, err := os.Lstat("config.toml"); err == nil && filepath.Base(path) == "config.toml" {
@@ -42,14 +45,14 @@ func notFound(path string) error {
 	return missing("there is no configuration at " + path + "; run ductor setup, which writes it" + hint)
 }
 
-// missing says all that a user needs to know about a file that is not there; it matches fs.ErrNotExist.
+// missing is the error for a missing file. It matches fs.ErrNotExist, but its text is only for users.
 type missing string
 
 func (m missing) Error() string        { return string(m) }
 func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
 
-// checkTrust refuses a configuration that another user can write: the file that was opened at path, and the directory
-// in which it was named and in which it lies.
+// checkTrust rejects a configuration that another user can write. It checks the file that was opened at path, the
+// directory of path, and the directory of the file itself if path is a link.
 func checkTrust(path string, opened fs.FileInfo) error {
 	errs := []error{checkFile(path, opened)}
 	path, err := filepath.Abs(path)
@@ -70,19 +73,21 @@ func checkTrust(path string, opened fs.FileInfo) error {
 	return errors.Join(errs...)
 }
 
-// checkFile refuses a file or directory of another user, and one that others may write.
+// checkFile rejects files and directories that belong to another user or that others may write.
 func checkFile(path string, info fs.FileInfo) error {
 	const why = "whoever can write it owns the bot"
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to the user with id %d, and %s; run: chown %d %s", path, stat.Uid, why, os.Geteuid(), shellWord(path))
+		return fmt.Errorf("%s belongs to the user with id %d, and %s; run: chown %d %s",
+			path, stat.Uid, why, os.Geteuid(), shellWord(path))
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return fmt.Errorf("%s has mode %04o, so that others may write it, and %s; run: chmod go-w %s", path, mode, why, shellWord(path))
+		return fmt.Errorf("%s has mode %04o, so that others may write it, and %s; run: chmod go-w %s",
+			path, mode, why, shellWord(path))
 	}
 	return nil
 }
 
-// shellWord is path as a shell takes it.
+// shellWord quotes a path for a shell.
 func shellWord(path string) string {
 	if !strings.ContainsAny(path, " \t\n'\"\\$&;|<>()*?[]`!#~") {
 		return path

@@ -2,14 +2,13 @@ package config
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 )
 
-// User is what counts for one of telegram.allowed_users.
+// User configures one of telegram.allowed_users.
 type User struct {
-	Role string `toml:"role" is:"owner|user|viewer"`
+	Role string `toml:"role" default:"user" check:"owner|user|viewer"`
 }
 
 // The roles of users.
@@ -19,7 +18,8 @@ const (
 	UserViewer = "viewer"
 )
 
-// RoleOfUser is the role of one of telegram.allowed_users: as [users.ID] says, else the first is an owner and the others are users.
+// RoleOfUser returns the role of one of telegram.allowed_users. Without a role in [users.ID], the first of the list is
+// an owner and the others are users.
 func (c *Config) RoleOfUser(id int64) string {
 	if u, ok := c.Users[strconv.FormatInt(id, 10)]; ok {
 		return u.Role
@@ -30,7 +30,7 @@ func (c *Config) RoleOfUser(id int64) string {
 	return UserUser
 }
 
-// Owner is the user who is told what concerns the machine: the first of telegram.allowed_users who is an owner; 0 for none.
+// Owner returns the user who gets messages about the machine: the first owner in telegram.allowed_users, or 0.
 func (c *Config) Owner() int64 {
 	for _, id := range c.Telegram.AllowedUsers {
 		if c.RoleOfUser(id) == UserOwner {
@@ -40,14 +40,13 @@ func (c *Config) Owner() int64 {
 	return 0
 }
 
-// checkUsers checks the roles of users. Each must be in the list, so that one list says who gets answers.
+// checkUsers checks that all users with a role are in telegram.allowed_users, the only list of users who get answers.
 func (c *Config) checkUsers(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Users)) {
-		key := "users." + dotted([]string{name})
+		key := below("users", name)
 		if id, err := strconv.ParseInt(name, 10, 64); err != nil || !slices.Contains(c.Telegram.AllowedUsers, id) {
 			p.add(key, "%s is not in telegram.allowed_users; add the id there", name)
 		}
-		p.hold(key+".", reflect.ValueOf(c.Users[name]))
 	}
 	if len(c.Users) > 0 && c.Owner() == 0 {
 		p.add("telegram.allowed_users", "no user in it is an owner: give one of them the role \"owner\" in [users.ID]")

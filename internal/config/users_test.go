@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -21,10 +22,11 @@ func TestRolesOfUsers(t *testing.T) {
 		"no role":            {[]int64{7}, map[string]User{"7": {"boss"}}, 0, []string{"boss"}, "users.7.role"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := defaults()
+			cfg := tableOf[Config]()
 			cfg.Telegram.AllowedUsers, cfg.Users = c.listed, c.users
 			var p problems
 			cfg.checkUsers(&p)
+			visit(setting{value: reflect.ValueOf(cfg)}, p.check)
 			if err := p.asError("f"); c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
 				t.Errorf("problems are %v, want %q", err, c.wrong)
 			}

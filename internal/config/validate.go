@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -10,148 +9,90 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"ductor/cli"
+	"ductor/cli/tools"
 )
 
-// Secrets lists every configured value that must not be shown, in each form it may show up in.
+// Secrets lists all configured secrets, in each form in which they may occur in a text.
 func (c Config) Secrets() []string {
 	var all []string
-	if t := c.Telegram.Token.Reveal(); t != "" {
-		all = append(all, t)
-		if escaped := url.QueryEscape(t); escaped != t {
+	add := func(value, escaped string) {
+		if value != "" {
+			all = append(all, value)
+		}
+		if escaped != value {
 			all = append(all, escaped)
 		}
 	}
+	token := c.Telegram.Token.Reveal()
+	add(token, url.QueryEscape(token))
 	for _, h := range c.Webhooks.Hooks {
-		if h.Secret != "" {
-			all = append(all, h.Secret.Reveal())
-		}
+		add(h.Secret.Reveal(), h.Secret.Reveal())
 	}
 	for _, k := range c.Keys {
 		all = append(all, k.Value.Reveal())
 	}
 	all = append(all, c.Sandbox.secrets()...)
 	if u, err := url.Parse(c.Telegram.Proxy.Reveal()); err == nil && u.User != nil {
-		if password, ok := u.User.Password(); ok && password != "" {
-			all = append(all, password)
-			if _, escaped, _ := strings.Cut(u.User.String(), ":"); escaped != password {
-				all = append(all, escaped)
-			}
-		}
+		password, _ := u.User.Password()
+		_, escaped, _ := strings.Cut(u.User.String(), ":")
+		add(password, escaped)
 	}
 	return all
 }
 
-// check holds the bounds of every setting.
-func (c *Config) check() problems {
-	var p problems
+// check returns the problems of all settings.
+func (c *Config) check() (p problems) {
 	c.checkTelegram(&p)
-	p.hold("", reflect.ValueOf(c).Elem())
+	visit(setting{value: reflect.ValueOf(*c)}, func(s setting) {
+		_, isToolList := s.value.Interface().(cli.ToolList)
+		if c.Heartbeat.Enabled || isToolList || !strings.HasPrefix(s.key, "heartbeat") { // else it may be incomplete
+			p.check(s)
+			c.checkReferences(&p, s)
+		}
+	})
 	c.checkTogether(&p)
-	checkHours(&p, "notify", c.Notify.QuietFrom, c.Notify.QuietTo)
 	c.checkAgents(&p)
 	c.checkUsers(&p)
 	c.checkRoles(&p)
-	c.checkTools(&p)
+	if len(c.Agents.ACP) == 0 { // the tools of other agents are unknown
+		checkTools(&p, "permissions.allowed_tools", c.Permissions.AllowedTools, tools.Check)
+	}
+	checkTools(&p, "permissions.denied_tools", c.Permissions.DeniedTools, tools.Check)
 	c.checkModels(&p)
 	c.checkSummary(&p)
 	c.checkPlaces(&p)
 	c.checkSandbox(&p)
-	c.checkTasks(&p)
-	c.checkVoice(&p)
 	c.checkHealth(&p)
-	checkURL(&p, "tracing.url", c.Tracing.URL, "http://localhost:4318")
-	checkURL(&p, "upgrade.url", c.Upgrade.URL, "https://example.org/ductor/latest")
-	return p
-}
-
-// checkURL looks at an address that may be empty.
-func checkURL(p *problems, key, value, example string) {
-	if u, err := url.Parse(value); value != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		p.add(key, "should be a URL such as %s", example)
-	}
-}
-
-func (c *Config) checkVoice(p *problems) {
-	v := c.Voice
-	if len(v.Command) > 0 && v.Command[0] == "" {
-		p.add("voice.command", "begins with an empty word; name a program first")
-	}
-	if v.URL == "" {
-		return
-	}
-	checkURL(p, "voice.url", v.URL, "https://api.openai.com/v1/audio/transcriptions")
-	if len(v.Command) > 0 {
-		p.add("voice.url", "is set beside voice.command; choose one")
-	}
-}
-
-// CheckAPIBase says what is wrong with the address of a Bot API server.
-func CheckAPIBase(base string) error {
-	if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("should be a URL such as https://api.telegram.org")
-	}
-	return nil
+	return p.withoutInherited()
 }
 
 func (c *Config) checkTelegram(p *problems) {
 	t := c.Telegram
 	switch {
 	case t.Token == "":
-		p.add(keyToken, "there is no bot token; set it here, or name a file in token_file, or set the variable %s. @BotFather gives you one", TokenVariable)
+		p.add(keyToken, "there is no bot token; set it here, or name a file in token_file, or set the variable %s. "+
+			"@BotFather gives you one", TokenVariable)
 	case !regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]{10,}$`).MatchString(t.Token.Reveal()):
 		p.add(keyToken, "this is not a bot token; one looks like 123456789:AAE… and comes from @BotFather")
-	}
-	if err := CheckAPIBase(t.APIBase); err != nil {
-		p.add("telegram.api_base", "%v", err)
 	}
 	if proxy := t.Proxy.Reveal(); proxy != "" {
 		u, err := url.Parse(proxy)
 		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) {
-			p.add("telegram.proxy", "should be a URL such as socks5://127.0.0.1:1080 or http://user:password@proxy:3128")
+			p.add("telegram.proxy",
+				"should be a URL such as socks5://127.0.0.1:1080 or http://user:password@proxy:3128")
 		}
 	}
 	for _, id := range t.AllowedUsers {
 		if id <= 0 {
-			p.add("telegram.allowed_users", "%d is not a user's id; those are positive. Groups go to allowed_groups", id)
-		}
-	}
-	for _, id := range t.AllowedGroups {
-		if id >= 0 {
-			p.add("telegram.allowed_groups", "%d is not a group's id; those are negative, such as -1001234567890", id)
-		}
-	}
-	for _, w := range t.AbortWords {
-		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return r <= ' ' }) || w != strings.ToLower(w) || w[0] == '/' {
-			p.add("telegram.abort_words", "%q should be one word in small letters, without a slash", w)
+			p.add("telegram.allowed_users",
+				"%d is not a user's id; those are positive. Groups go to allowed_groups", id)
 		}
 	}
 }
 
-func (c *Config) checkAgents(p *problems) {
-	c.checkACP(p)
-	enabled := c.Agents.enabled()
-	switch on, known := enabled[c.Agents.Default]; {
-	case !known:
-		p.word("agents.default", c.Agents.Default, c.Agents.Names()...)
-	case !on:
-		p.add("agents.default", "%q is switched off by %s.enabled", c.Agents.Default, c.Agents.key(c.Agents.Default))
-	}
-	// The default itself, or an agent that is switched off, may be named: neither is ever fallen back on.
-	p.words("agents.fallback", c.Agents.Fallback, c.Agents.Names())
-	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
-	for key, names := range c.Agents.environments() {
-		for _, name := range names {
-			switch {
-			case !variable.MatchString(name):
-				p.add(key, "%q is not a variable's name; give names such as HTTPS_PROXY or AWS_*, without values", hideValue(name))
-			case name == TokenVariable:
-				p.add(key, "%s would hand the bot's token to the agent", name)
-			}
-		}
-	}
-}
-
-// hideValue cuts NAME=VALUE at the value, which is often a key.
+// hideValue removes the value from NAME=VALUE, since it is often a key.
 func hideValue(s string) string {
 	if name, _, ok := strings.Cut(s, "="); ok {
 		return name + "=…"
@@ -161,33 +102,29 @@ func hideValue(s string) string {
 
 func (c *Config) checkRoles(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
-		role, key := c.Roles[name], "roles."+dotted([]string{name})
-		needs(p, key+".prompt", role.Prompt, "a role needs a prompt")
-		if role.Agent != "" {
-			p.word(key+".agent", role.Agent, c.Agents.Names()...)
+		role, key := c.Roles[name], below("roles", name)
+		if strings.TrimSpace(role.Prompt) == "" {
+			p.add(key+".prompt", "a role needs a prompt")
 		}
 	}
 	if name := c.Sessions.DefaultRole; name != "" && !c.hasRole(name) {
-		p.add("sessions.default_role", "there is no [roles.%s], and no such file in the folder roles beside this one", dotted([]string{name}))
+		p.add("sessions.default_role", "there is no [%s], and no such file in the folder roles beside this one",
+			below("roles", name))
 	}
 }
 
-// checkModels checks what of an alias is known without asking agents.
+// checkModels checks the names of aliases and their agents. Only the agents know their models.
 func (c *Config) checkModels(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		key := "models." + dotted([]string{name})
+		key := below("models", name)
 		if name != strings.ToLower(name) || strings.ContainsAny(name, " \t\n/@") || name == "" {
 			p.add(key, "the name must be one word in lower case, such as fast")
 		}
 		if slices.Contains(c.Agents.Names(), name) {
 			p.add(key, "an agent has this name")
 		}
-		if m := c.Models[name]; m.Context < 0 || m.InputPrice < 0 || m.OutputPrice < 0 {
-			p.add(key, "has a context or a price below 0")
-		}
 		words := strings.Fields(c.Models[name].Use)
 		if len(words) == 0 {
-			p.add(key+".use", "is empty; name an agent and a model, such as claude/haiku")
 			continue
 		}
 		agent, _, _ := strings.Cut(words[0], "/")
@@ -195,10 +132,10 @@ func (c *Config) checkModels(p *problems) {
 	}
 }
 
-// checkSummary checks what of the model for summaries is known without asking its agent.
+// checkSummary checks the agent of the model for summaries, and the size of the group.
 func (c *Config) checkSummary(p *problems) {
-	if agent, _ := c.Summarizes(); agent != "" {
-		p.word("sessions.summary_model", agent, c.Agents.Names()...)
+	if agent := c.Summarizes().Agent; agent != "" {
+		p.word("sessions.summary_model", string(agent), c.Agents.Names()...)
 	}
 	if n := len(c.Consult.Group); n == 1 || n > 4 {
 		p.add("consult.group", "has %d models; a group has 2 to 4", n)
@@ -219,8 +156,8 @@ func (c *Config) checkPlaces(p *problems) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Projects.Named)) {
-		dir, key := c.Projects.Named[name].Dir, dotted([]string{"projects", "named", name})
-		if !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, dir) }) {
+		dir, key := c.Projects.Named[name].Dir, below("projects.named", name)
+		if !c.inRoots(dir) {
 			p.add(key+".dir", "%q is outside of roots", dir)
 		}
 		if strings.ContainsAny(name, "@ ") {
@@ -237,25 +174,22 @@ func (c *Config) checkPlaces(p *problems) {
 		p.add("projects.default_dir", "is empty; name a directory inside roots")
 		return
 	}
-	if filepath.IsAbs(dir) && !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, dir) }) {
+	if filepath.IsAbs(dir) && !c.inRoots(dir) {
 		p.add("projects.default_dir", "%s is outside of roots", dir)
 	}
 }
 
-func inside(root, dir string) bool {
-	rel, err := filepath.Rel(root, dir)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
-}
-
-// doubts are the warnings that the settings themselves give rise to.
+// doubts returns warnings about settings that are probably unintended.
 func (c *Config) doubts() []string {
 	var all []string
 	t := c.Telegram
 	if len(t.AllowedUsers) == 0 && (len(t.AllowedGroups) == 0 || t.GroupMembers != "all") {
-		all = append(all, "telegram.allowed_users is empty, so the bot answers no user; write to the bot and the log names your id")
+		all = append(all,
+			"telegram.allowed_users is empty, so the bot answers no user; write to the bot and the log names your id")
 	}
 	if len(t.AllowedUsers) == 0 && len(t.AllowedGroups) > 0 && t.GroupMembers == "all" {
-		all = append(all, "telegram.allowed_users lists no user: members of groups may send prompts, but no user may allow what agents ask for or change settings")
+		all = append(all, "telegram.allowed_users lists no user: members of groups may send prompts, "+
+			"but no user may allow what agents ask for or change settings")
 	}
 	if strings.HasPrefix(t.APIBase, "http://") && !loopback(t.APIBase) {
 		all = append(all, "telegram.api_base is not encrypted: whoever is on the way can read the token")

@@ -14,6 +14,7 @@ import (
 
 	"ductor/cli/clitest"
 	"ductor/docker/dockertest"
+	"ductor/heartbeat/webhook"
 	"ductor/internal/config"
 	"ductor/internal/keys"
 	agentsim "ductor/internal/sim/agent"
@@ -75,8 +76,8 @@ func rows() []row {
 		{check: disk, spoil: func(s *setUp) { s.must(os.MkdirAll(filepath.Join(s.state, "disk.probe"), 0o700)) }, fix: func(s *setUp) { s.remove("disk.probe") }, state: Failed, says: "free space there"},
 		{check: homeDisk, spoil: (*setUp).fillHome, state: Failed, says: "free space there"},
 		{check: defaultDir, spoil: func(s *setUp) { s.must(os.Remove(s.project)) }, fix: func(s *setUp) { s.must(os.Mkdir(s.project, 0o700)) }, state: Failed, says: "make it or name another"},
-		{check: webhooks, spoil: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {Rights: badRights()}} }),
-			fix: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {}} }), state: Failed, says: "correct it in [webhooks]", passes: "jobs"},
+		{check: webhooks, spoil: change(badHook),
+			fix: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]webhook.HookSettings{"push": {}} }), state: Failed, says: "correct it in [webhooks]", passes: "jobs"},
 		{check: jobs, spoil: appendText("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every 7 parsecs\""), fix: appendText("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every day at 7:00\""),
 			state: Failed, says: "correct that job"},
 		{check: forgetting, spoil: func(s *setUp) { s.database(); s.write("docker", "in the way"); sandboxed(s) }, fix: func(s *setUp) { s.remove("docker") },

@@ -12,6 +12,7 @@ import (
 	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/orchestrator"
 )
 
 // sandboxTimeout limits the checks of one sandbox.
@@ -25,7 +26,7 @@ func (d *doctor) checkSandboxes(ctx context.Context, cfg config.Config) {
 		return
 	}
 	for _, b := range all.Configured() {
-		if b.Setting.Mode != config.SandboxDocker {
+		if b.Setting.Mode != orchestrator.SandboxDocker {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)

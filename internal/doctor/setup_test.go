@@ -17,12 +17,14 @@ import (
 
 	"ductor/cli/clitest"
 	"ductor/docker/dockertest"
+	"ductor/heartbeat/webhook"
 	"ductor/internal/config"
 	"ductor/internal/keys"
 	"ductor/internal/proctree"
 	agentsim "ductor/internal/sim/agent"
 	telegramsim "ductor/internal/sim/telegram"
 	"ductor/internal/store"
+	"ductor/orchestrator"
 )
 
 // setUp is the world of the checks: a configuration file, a simulated Telegram and scripted agents. A row changes it.
@@ -263,7 +265,7 @@ func (s *setUp) processWithoutGroup() int {
 // sandboxed runs all agents in sandboxes of an engine that does not exist.
 func sandboxed(s *setUp) {
 	change(func(c *config.Config) {
-		c.Sandbox.Mode, c.Sandbox.Host = config.SandboxDocker, "unix:///no/such/socket"
+		c.Sandbox.Mode, c.Sandbox.Host = orchestrator.SandboxDocker, "unix:///no/such/socket"
 	})(s)
 }
 
@@ -273,7 +275,7 @@ func engine(s *setUp) {
 	dockertest.Need(s.t)
 	runner := dockertest.Tool(s.t, dockertest.Runner)
 	change(func(c *config.Config) {
-		c.Sandbox.Mode, c.Sandbox.Host, c.Sandbox.Image, c.Sandbox.Runner = config.SandboxDocker, dockertest.Host(), "ductor-doctor-test:none", runner
+		c.Sandbox.Mode, c.Sandbox.Host, c.Sandbox.Image, c.Sandbox.Runner = orchestrator.SandboxDocker, dockertest.Host(), "ductor-doctor-test:none", runner
 	})(s)
 }
 
@@ -291,5 +293,8 @@ func (s *setUp) linkedSocket() string {
 	return link
 }
 
-// badRights returns rights that are invalid for every job.
-func badRights() config.Rights { return config.Rights{Rules: []string{"("}} }
+// badHook configures a webhook with an invalid rule.
+func badHook(c *config.Config) {
+	rights := orchestrator.Rights{Rules: []string{"("}}
+	c.Webhooks.Hooks = map[string]webhook.HookSettings{"push": {JobTurn: orchestrator.JobTurn{Rights: rights}}}
+}

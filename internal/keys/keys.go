@@ -14,8 +14,8 @@ import (
 	"sync"
 	"syscall"
 
-	"ductor/internal/config"
 	"ductor/internal/rooted"
+	"ductor/internal/secrets"
 )
 
 // CredentialsVariable names the directory with the credentials that systemd passes to a service.
@@ -39,6 +39,22 @@ var namePattern = sync.OnceValue(func() *regexp.Regexp {
 
 // Name identifies a key by its agent and the environment variable.
 type Name struct{ Agent, Variable string }
+
+// Key is an API key of an agent. The configuration file never contains one.
+type Key struct {
+	Agent, Name string // the agent that gets it, in a variable of this name
+	Value       secrets.Value
+	From        Place
+}
+
+// Place is where a key is stored.
+type Place string
+
+// The places of keys.
+const (
+	InFile       Place = "the state directory"
+	InCredential Place = "a credential of systemd"
+)
 
 func (n Name) String() string { return n.Agent + "." + n.Variable }
 
@@ -81,27 +97,27 @@ func isReserved(variable string) bool {
 
 // Read lists all keys, sorted by name. A credential takes precedence over a key in the state directory. Either
 // directory may be missing; credentials may be "". Read ignores files that are not named like a key.
-func Read(state, credentials string) ([]config.AgentKey, error) {
-	found := map[Name]config.AgentKey{}
-	if err := readAll(filepath.Join(state, Folder), config.KeyInFile, found); err != nil {
+func Read(state, credentials string) ([]Key, error) {
+	found := map[Name]Key{}
+	if err := readAll(filepath.Join(state, Folder), InFile, found); err != nil {
 		return nil, fmt.Errorf("read keys of agents: %w", err)
 	}
 	if credentials != "" {
-		if err := readAll(credentials, config.KeyInCredential, found); err != nil {
+		if err := readAll(credentials, InCredential, found); err != nil {
 			return nil, fmt.Errorf("read credentials: %w", err)
 		}
 	}
-	var all []config.AgentKey
+	var all []Key
 	for _, k := range found {
 		all = append(all, k)
 	}
-	slices.SortFunc(all, func(a, b config.AgentKey) int {
+	slices.SortFunc(all, func(a, b Key) int {
 		return cmp.Or(strings.Compare(a.Agent, b.Agent), strings.Compare(a.Name, b.Name))
 	})
 	return all, nil
 }
 
-func readAll(dir string, from config.KeyPlace, found map[Name]config.AgentKey) error {
+func readAll(dir string, from Place, found map[Name]Key) error {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -123,14 +139,14 @@ func readAll(dir string, from config.KeyPlace, found map[Name]config.AgentKey) e
 		if err != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(dir, e.Name()), err)
 		}
-		found[name] = config.AgentKey{Agent: name.Agent, Name: name.Variable, Value: config.Secret(value), From: from}
+		found[name] = Key{Agent: name.Agent, Name: name.Variable, Value: secrets.Value(value), From: from}
 	}
 	return nil
 }
 
 // readKeyFile reads a key. Only this user may have access to a key in the state directory; systemd protects
 // credentials.
-func readKeyFile(root *os.Root, name string, from config.KeyPlace) (string, error) {
+func readKeyFile(root *os.Root, name string, from Place) (string, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
@@ -142,7 +158,7 @@ func readKeyFile(root *os.Root, name string, from config.KeyPlace) (string, erro
 		return "", err
 	case !info.Mode().IsRegular():
 		return "", errors.New("it is no regular file")
-	case from == config.KeyInFile && info.Mode().Perm()&0o077 != 0:
+	case from == InFile && info.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("others on this machine may read it (mode %04o); run: chmod 600 on it",
 			info.Mode().Perm())
 	}

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"ductor/internal/config"
 )
 
 func TestNamesOfKeys(t *testing.T) {
@@ -139,7 +137,7 @@ func TestAKeyThatOthersMayReadIsRefused(t *testing.T) {
 	if all, err := Read(state, ""); err == nil {
 		t.Errorf("a link out of the directory: %v", all)
 	}
-	if cfg := fmt.Sprintf("%v %+v", config.AgentKey{Value: "sk-0123456789"}, config.AgentKey{Value: "sk-0123456789"}); strings.Contains(cfg, "sk-") {
+	if cfg := fmt.Sprintf("%v %+v", Key{Value: "sk-0123456789"}, Key{Value: "sk-0123456789"}); strings.Contains(cfg, "sk-") {
 		t.Errorf("a key is printed: %s", cfg)
 	}
 }

@@ -20,7 +20,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"ductor/cli"
 	"ductor/cli/tools"
 	"ductor/orchestrator"
 )
@@ -153,16 +152,7 @@ func readFolder(folder fs.FS, to map[string]orchestrator.Role) (problems []error
 	return problems
 }
 
-// header is the front matter of a role's file. It has the same keys as [roles] in the configuration.
-type header struct {
-	Append bool   `yaml:"append"`
-	Agent  string `yaml:"agent"`
-	Model  string `yaml:"model"`
-
-	Tools       []string `yaml:"tools"`
-	DeniedTools []string `yaml:"denied_tools"`
-}
-
+// readRole reads a role from its prompt, after front matter with the same keys as [roles] in the configuration.
 func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 	file, err := folder.Open(name)
 	if err != nil {
@@ -177,14 +167,12 @@ func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 		return orchestrator.Role{}, fmt.Errorf("it is longer than %d KB", maxBytes>>10)
 	}
 	front, prompt := cutFrontMatter(string(text))
-	h := header{Append: true}
-	if err := yaml.Unmarshal([]byte(front), &h); err != nil {
+	r := orchestrator.Role{Append: true}
+	if err := yaml.Unmarshal([]byte(front), &r); err != nil {
 		return orchestrator.Role{}, fmt.Errorf("read the front matter: %w", err)
 	}
-	r := orchestrator.Role{Prompt: strings.TrimSpace(prompt), Replace: !h.Append, Agent: cli.Agent(h.Agent),
-		Model: cli.ModelID(h.Model),
-		Tools: cli.ToolList{Only: h.Tools, Denied: h.DeniedTools}}
-	for _, name := range slices.Concat(h.Tools, h.DeniedTools) {
+	r.Prompt = strings.TrimSpace(prompt)
+	for _, name := range slices.Concat(r.Tools.Only, r.Tools.Denied) {
 		if err := tools.Check(name); err != nil {
 			return orchestrator.Role{}, fmt.Errorf("read the front matter: %w", err)
 		}

@@ -45,11 +45,10 @@ func TestRolesComeFromThreePlaces(t *testing.T) {
 		t.Errorf("the roles are %q", got)
 	}
 	for name, want := range map[string]orchestrator.Role{
-		"tester": {Prompt: "You test.", Agent: "codex", Model: "gpt-5",
-			Tools: cli.ToolList{Denied: []string{"shell", "mcp:github"}}},
-		"planner": {Prompt: "My own planner."},
+		"tester":  {Prompt: "You test.", Append: true, Agent: "codex", Model: "gpt-5", Tools: cli.ToolList{Denied: []string{"shell", "mcp:github"}}},
+		"planner": {Prompt: "My own planner.", Append: true},
 		"writer":  {Prompt: "From the configuration."},
-		"alone":   {Prompt: "Nothing but this.", Replace: true},
+		"alone":   {Prompt: "Nothing but this."},
 	} {
 		if got, ok := s.Role(name); !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is %+v, %v", name, got, ok)
@@ -70,7 +69,7 @@ func TestRolesComeFromThreePlaces(t *testing.T) {
 	if r, _ := s.Role("tester"); r.Prompt != "You test more." {
 		t.Errorf("the changed file is %+v", r)
 	}
-	if r, _ := s.Role("planner"); !strings.HasPrefix(r.Prompt, "You plan") || r.Replace {
+	if r, _ := s.Role("planner"); !strings.HasPrefix(r.Prompt, "You plan") || !r.Append {
 		t.Errorf("the planner that ships is %+v", r)
 	}
 	if _, ok := s.Role("new"); !ok {

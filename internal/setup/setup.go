@@ -14,11 +14,13 @@ import (
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/paircode"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
 )
 
 // Given contains answers that the owner gave in advance. Run asks for the empty ones.
 type Given struct {
-	Token                            config.Secret
+	Token                            secrets.Value
 	Owner                            int64
 	Project, Sandbox, Model, APIBase string
 	Unattended                       bool // nobody can answer: use every preset
@@ -30,7 +32,7 @@ type Console interface {
 	// Ask returns the answer to a question, or preset if the owner only presses Enter.
 	Ask(ctx context.Context, question, preset string) (string, error)
 	// Secret is Ask without echo.
-	Secret(ctx context.Context, question string) (config.Secret, error)
+	Secret(ctx context.Context, question string) (secrets.Value, error)
 }
 
 // World provides the dependencies of a setup. All fields are required.
@@ -86,7 +88,7 @@ func (s *setup) addChange(table, key string, value any, comment string) {
 
 func (s *setup) chooseServer(context.Context) error {
 	if s.given.APIBase != "" && s.given.APIBase != s.cfg.Telegram.APIBase {
-		if err := config.CheckAPIBase(s.given.APIBase); err != nil {
+		if err := config.CheckURL(s.given.APIBase, "https://api.telegram.org"); err != nil {
 			return fmt.Errorf("the address of the Bot API %w, not %q", err, s.given.APIBase)
 		}
 		s.cfg.Telegram.APIBase = s.given.APIBase
@@ -236,10 +238,11 @@ func (s *setup) askSandbox(ctx context.Context) error {
 	had := s.cfg.Sandbox.Mode
 	mode, err := s.askValid(ctx, s.given.Sandbox, "Where agents run: off (on this machine) or docker (in containers)",
 		had, func(mode string) error {
-			if mode != config.SandboxOff && mode != config.SandboxDocker {
-				return fmt.Errorf("the sandbox is %s or %s, not %q", config.SandboxOff, config.SandboxDocker, mode)
+			if mode != orchestrator.SandboxOff && mode != orchestrator.SandboxDocker {
+				return fmt.Errorf("the sandbox is %s or %s, not %q",
+					orchestrator.SandboxOff, orchestrator.SandboxDocker, mode)
 			}
-			if mode == config.SandboxDocker && s.world.Engine(ctx, s.cfg) != nil {
+			if mode == orchestrator.SandboxDocker && s.world.Engine(ctx, s.cfg) != nil {
 				return errors.New("no container engine answers here: install Docker or Podman and start it, or choose off; docs/sandbox.md says more")
 			}
 			return nil
@@ -258,7 +261,7 @@ func (s *setup) askSandbox(ctx context.Context) error {
 // askAgent lists the usable agents and asks for the default one.
 func (s *setup) askAgent(ctx context.Context) error {
 	preset := s.cfg.Agents.Default
-	if s.cfg.Sandbox.Mode == config.SandboxOff {
+	if s.cfg.Sandbox.Mode == orchestrator.SandboxOff {
 		found, err := s.world.Agents(ctx, s.cfg)
 		if err != nil {
 			return fmt.Errorf("look for agents: %w", err)
@@ -268,7 +271,7 @@ func (s *setup) askAgent(ctx context.Context) error {
 		s.Say("Agents run in containers; the check at the end says which of them can be used there.")
 	}
 	choice, err := s.askValid(ctx, s.given.Model, "The agent of new conversations; AGENT/MODEL chooses a model too",
-		preset, func(choice string) error {
+		string(preset), func(choice string) error {
 			if name, _, _ := strings.Cut(choice, "/"); !s.cfg.Agents.Enabled(name) {
 				return fmt.Errorf("there is no agent %q", name)
 			}
@@ -278,7 +281,7 @@ func (s *setup) askAgent(ctx context.Context) error {
 		return err
 	}
 	name, model, _ := strings.Cut(choice, "/")
-	if name != s.cfg.Agents.Default {
+	if cli.Agent(name) != s.cfg.Agents.Default {
 		s.addChange("agents", "default", name, "The agent of conversations that have not chosen one by /model.")
 	}
 	if model != "" {
@@ -289,18 +292,18 @@ func (s *setup) askAgent(ctx context.Context) error {
 
 // defaultAgent shows the state of each agent. It returns the configured default if it is usable, or else the first
 // usable agent. If no agent is usable, it warns the owner and returns the configured default.
-func (s *setup) defaultAgent(found []cli.AgentState) string {
-	first, preset := "", ""
+func (s *setup) defaultAgent(found []cli.AgentState) (preset cli.Agent) {
+	var first cli.Agent
 	for _, a := range found {
 		s.Say("  %s: %s", a.Agent, a)
 		if !a.Usable() {
 			continue
 		}
 		if first == "" {
-			first = string(a.Agent)
+			first = a.Agent
 		}
-		if string(a.Agent) == s.cfg.Agents.Default {
-			preset = string(a.Agent)
+		if a.Agent == s.cfg.Agents.Default {
+			preset = a.Agent
 		}
 	}
 	switch {

@@ -13,6 +13,7 @@ import (
 
 	"ductor/bot/tgapi"
 	"ductor/internal/config"
+	"ductor/internal/secrets"
 )
 
 // maxTokens is how many tokens the setup tries before it gives up.
@@ -49,7 +50,7 @@ func (s *setup) chooseToken(ctx context.Context) error {
 	return nil
 }
 
-func (s *setup) askToken(ctx context.Context, had config.Secret) error {
+func (s *setup) askToken(ctx context.Context, had secrets.Value) error {
 	if s.given.Token != "" {
 		s.cfg.Telegram.Token = s.given.Token
 		return nil
@@ -65,7 +66,7 @@ func (s *setup) askToken(ctx context.Context, had config.Secret) error {
 	if err != nil {
 		return err
 	}
-	if token = config.Secret(strings.TrimSpace(token.Reveal())); token == "" {
+	if token = secrets.Value(strings.TrimSpace(token.Reveal())); token == "" {
 		token = had
 	}
 	if token == "" {
@@ -93,12 +94,12 @@ func (s *setup) connect(ctx context.Context) error {
 			return err
 		}
 		if strings.Contains(proxy, "://") {
-			s.setProxy(config.Secret(proxy))
+			s.setProxy(secrets.Value(proxy))
 		}
 	}
 }
 
-func (s *setup) setProxy(address config.Secret) {
+func (s *setup) setProxy(address secrets.Value) {
 	s.cfg.Telegram.Proxy = address
 	s.changes = slices.DeleteFunc(s.changes,
 		func(c config.Change) bool { return c.Table == "telegram" && c.Key == "proxy" })

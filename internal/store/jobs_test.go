@@ -17,18 +17,20 @@ import (
 )
 
 func newJob(id orchestrator.JobID) orchestrator.Job {
-	return orchestrator.Job{
+	j := orchestrator.Job{
 		ID: id, Name: "morning", Kind: orchestrator.JobScheduled, Conversation: chatB, Person: 9, Prompt: "look",
 		Created: noon,
-		JobTiming: orchestrator.JobTiming{Schedule: "30 8 * * 1-5", Zone: "Europe/Paris", QuietFrom: "22:00",
-			QuietTo: "07:00", QuietPolicy: orchestrator.QuietHold, Missed: orchestrator.MissedAll,
-			Overlap: orchestrator.OverlapQueue},
+		JobTiming: orchestrator.JobTiming{
+			Schedule: "30 8 * * 1-5", Missed: orchestrator.MissedAll, Overlap: orchestrator.OverlapQueue,
+		},
 		JobTurn: orchestrator.JobTurn{Session: orchestrator.SharedSession, Agent: "codex", Model: "m", Effort: "high",
 			Dir: "/src", Sandbox: "docker", Timeout: time.Minute,
 			Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan,
 				Rules: []string{"Bash(git status *)"}, Tools: cli.ToolList{Only: []string{"Read"},
 					Denied: []string{"web"}}}, Retries: 2, Backoff: time.Second, OKWord: "ok"},
 	}
+	j.Zone, j.QuietFrom, j.QuietTo, j.QuietPolicy = "Europe/Paris", "22:00", "07:00", orchestrator.QuietHold
+	return j
 }
 
 func newRun(job orchestrator.JobID, id orchestrator.JobRunID) orchestrator.JobRun {
@@ -57,16 +59,16 @@ func TestJobs(t *testing.T) {
 	must(t, db.MoveRun(ctx, r))
 	same(t, "moved", get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))[0], r)
 	r.State, r.Ended, r.Result.Text, r.Result.Changed, r.Result.CostUSD = orchestrator.RunDone, next, "fine", true, 0.5
+	result := orchestrator.JobResult{Digest: "digest", Shown: "t1", Same: 2}
 	for range 2 { // the second time the run has already ended
-		must(t, db.EndRun(ctx, r, orchestrator.JobResult{Digest: "digest", Shown: "t1", Same: 2}))
+		must(t, db.EndRun(ctx, r, result))
 	}
 	moved := r
 	moved.State = orchestrator.RunWaiting
 	must(t, db.MoveRun(ctx, moved))
 	j.Prompt = "see"
 	must(t, db.SaveJob(ctx, j, next, noon))
-	want := orchestrator.JobStatus{Job: j, Next: next, Planned: noon,
-		JobResult: orchestrator.JobResult{Digest: "digest", Shown: "t1", Same: 2}, Runs: 1, CostUSD: 0.5,
+	want := orchestrator.JobStatus{Job: j, Next: next, Planned: noon, JobResult: result, Runs: 1, CostUSD: 0.5,
 		Last: &r, Open: 2}
 	same(t, "after a run", get[orchestrator.JobStatus](t)(db.Job(ctx, "j1")), want)
 	same(t, "not told", len(get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))), 3)

@@ -39,7 +39,7 @@ func traced(t *testing.T, content bool, run func(emit func(cli.Event)) cli.Resul
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	tracer := New(Options{
-		URL: server.URL + "/", Key: "k", Version: "1", Content: content, Now: time.Now,
+		Settings: Settings{URL: server.URL + "/", Content: content}, Key: "k", Version: "1", Now: time.Now,
 		Log:  slog.New(slog.DiscardHandler),
 		Hide: func(_, text string) string { return strings.ReplaceAll(text, "hunter2", "***") },
 	})
@@ -125,7 +125,7 @@ func TestADetachedTurnIsNotSent(t *testing.T) {
 func TestACollectorThatIsNotThere(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler("/elsewhere", http.StatusTemporaryRedirect))
 	defer server.Close()
-	tracer := New(Options{URL: server.URL, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	tracer := New(Options{Settings: Settings{URL: server.URL}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	for range 3 {
 		tracer.put(make([]span, 1000))
 	}

@@ -14,12 +14,18 @@ import (
 	"time"
 )
 
-// Options configures a Tracer. All but URL and Key are required.
+// Settings configures the collector of spans and metrics of turns.
+type Settings struct {
+	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // of an OTLP collector; empty: none
+	KeyFrom string `toml:"key_from"`                                        // the variable with its key
+	Content bool   `toml:"content"`                                         // include prompts, answers, and inputs and outputs of tools
+}
+
+// Options configures a Tracer. All but Key are required.
 type Options struct {
-	URL     string // of the collector, such as http://localhost:4318; without it, nothing is sent
-	Key     string // sent as "Authorization: Bearer KEY"
+	Settings
+	Key     string // sent as "Authorization: Bearer KEY"; empty for none
 	Version string // of ductor
-	Content bool   // include prompts, answers, and inputs and outputs of tools
 	// Hide removes secrets from a text of an agent that works in dir.
 	Hide func(dir, text string) string
 	Now  func() time.Time

@@ -40,15 +40,32 @@ var (
 	errTimeout = errors.New("it took too long and was ended")
 )
 
-// Options configures a Transcriber, either by Command or by URL.
-type Options struct {
+// Settings configure how speech becomes text: either by Command or by URL. With neither it does not.
+type Settings struct {
 	// program and arguments; {file} stands for the audio file's path, which else becomes the last argument
-	Command []string
-	Env     []string // complete environment of the program
-	URL     string   // such as https://api.openai.com/v1/audio/transcriptions
-	Model   string
-	Key     string        // for the endpoint; may be empty
-	Timeout time.Duration // for one file
+	Command []string      `toml:"command" check:"command"`
+	URL     string        `toml:"url" check:"url" example:"https://api.openai.com/v1/audio/transcriptions"`
+	Model   string        `toml:"model" default:"whisper-1"`
+	KeyFrom string        `toml:"key_from" default:"OPENAI_API_KEY"`   // the variable with its key
+	Timeout time.Duration `toml:"timeout" default:"2m" check:"1s..1h"` // for one file
+	Confirm bool          `toml:"confirm"`                             // users confirm the text before an agent gets it
+}
+
+// Check implements config.checker.
+func (s Settings) Check(problem func(key, format string, args ...any)) {
+	if len(s.Command) > 0 && s.Command[0] == "" {
+		problem("command", "begins with an empty word; name a program first")
+	}
+	if len(s.Command) > 0 && s.URL != "" {
+		problem("url", "is set beside voice.command; choose one")
+	}
+}
+
+// Options configures a Transcriber.
+type Options struct {
+	Settings
+	Env []string // complete environment of the program
+	Key string   // for the endpoint; may be empty
 }
 
 // Transcriber converts speech to text. Safe for concurrent use.

@@ -58,14 +58,16 @@ func TestCommands(t *testing.T) {
 			if name == "it hangs" {
 				wait = 500 * time.Millisecond
 			}
-			tr := New(Options{Command: append([]string{program}, c.args...), Env: []string{"HOME=/home/me", "PATH=/usr/bin:/bin"}, Timeout: wait})
+			tr := New(Options{
+				Settings: Settings{Command: append([]string{program}, c.args...), Timeout: wait}, Env: []string{"HOME=/home/me", "PATH=/usr/bin:/bin"},
+			})
 			got, err := tr.Transcribe(t.Context(), audio(t))
 			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%q, %v; want %q, %q", got, err, c.want, c.err)
 			}
 		})
 	}
-	_, err := New(Options{Command: []string{"no-such-transcriber"}, Timeout: time.Minute}).Transcribe(t.Context(), audio(t))
+	_, err := New(Options{Settings: Settings{Command: []string{"no-such-transcriber"}, Timeout: time.Minute}}).Transcribe(t.Context(), audio(t))
 	if err == nil || !strings.Contains(err.Error(), "no-such-transcriber: executable file not found") {
 		t.Errorf("a program that is not there: %v", err)
 	}
@@ -87,7 +89,7 @@ func TestEndpoint(t *testing.T) {
 		_, _ = io.WriteString(w, answer)
 	}))
 	defer srv.Close()
-	tr := New(Options{URL: srv.URL + "/v1/audio/transcriptions", Model: "whisper-1", Key: "key-1", Timeout: time.Minute})
+	tr := New(Options{Settings: Settings{URL: srv.URL + "/v1/audio/transcriptions", Model: "whisper-1", Timeout: time.Minute}, Key: "key-1"})
 	for _, c := range []struct {
 		answer    string
 		status    int

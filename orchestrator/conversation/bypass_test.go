@@ -167,7 +167,7 @@ func TestABypassHasAnEnd(t *testing.T) {
 			t.Errorf("%s: %v", lasts, err)
 		}
 	}
-	forever := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.Permission = cli.Bypass })
+	forever := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.Mode = cli.Bypass })
 	forever.clock.advance(48 * time.Hour)
 	if req := forever.ask(t, here, "go"); req.Permission != cli.Bypass || req.Attended {
 		t.Errorf("configured bypass: %s, attended %v", req.Permission, req.Attended)

@@ -151,7 +151,9 @@ func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time
 	at = at.Truncate(time.Second).Add(time.Second)
 	j := orchestrator.Job{
 		ID: orchestrator.JobID(turn.LaterJob + string(t.ID)), Conversation: in, Person: t.Prompt.Person, Prompt: prompt,
-		JobTiming: orchestrator.JobTiming{Schedule: "at " + at.UTC().Format(time.DateTime), Zone: "UTC"},
+		JobTiming: orchestrator.JobTiming{
+			Schedule: "at " + at.UTC().Format(time.DateTime), QuietHours: orchestrator.QuietHours{Zone: "UTC"},
+		},
 		JobTurn: orchestrator.JobTurn{
 			Session: orchestrator.SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout,
 		},

@@ -81,23 +81,41 @@ type Options struct {
 
 // TurnOptions configure how turns run. They may change between two turns.
 type TurnOptions struct {
-	Permission   cli.PermissionMode // for conversations that chose none
-	AllowedTools []string
-	DeniedTools  []string
-	Agents       map[cli.Agent]orchestrator.AgentDefaults
-	Projects     []orchestrator.ProjectPolicy
-	DefaultRole  string
-	Settings     orchestrator.Settings // for conversations that chose none
-	LongTurn     time.Duration         // a longer turn ends with a message that notifies; 0 means a minute
+	Permissions
+	Sessions
+	turn.Recovery
+	Agents   map[cli.Agent]orchestrator.AgentDefaults
+	Projects []orchestrator.ProjectPolicy
+	Settings orchestrator.Settings // for conversations that chose none
+	LongTurn time.Duration         // a longer turn ends with a message that notifies; 0 means a minute
+	QueueMax int                   // turns waiting per conversation
+}
 
-	QueueMax      int           // turns waiting per conversation
-	HandoffTokens int           // the most history for an agent that joins a session; 0 is none
-	IdleReset     time.Duration // a session unused for this long is not resumed; 0 is never
-	DailyReset    string        // "04:00": a session last used before this time today is not resumed; "" is never
+// Permissions configures what agents may do without asking.
+type Permissions struct {
+	// Mode applies to conversations that chose none.
+	Mode         cli.PermissionMode `toml:"mode" default:"ask" check:"plan|ask|accept-edits|auto|bypass"`
+	AllowedTools []string           `toml:"allowed_tools"`
+	DeniedTools  []string           `toml:"denied_tools"`
+	AskTimeout   time.Duration      `toml:"ask_timeout" default:"30m" check:"10s..168h" applies:"after a restart"`
+	Approvers    string             `toml:"approvers" default:"sender" check:"sender|members"` // in groups
+}
 
-	Limits     orchestrator.LimitPolicy
-	Retries    int           // of a turn whose model is overloaded
-	RetryAfter time.Duration // the pause before the first retry; it doubles
+// Sessions configures when a session ends and what a new agent learns of it.
+type Sessions struct {
+	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // of an unused session; 0: never
+	// DailyReset is a time such as "04:00". A session last used before this time today is not resumed. Empty: never.
+	DailyReset    string `toml:"daily_reset"`
+	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // of history, at most
+	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // such as "claude/haiku"
+	DefaultRole   string `toml:"default_role"`
+}
+
+// Check implements config.checker.
+func (s Sessions) Check(problem func(key, format string, args ...any)) {
+	if _, err := time.Parse("15:04", s.DailyReset); err != nil && s.DailyReset != "" {
+		problem("daily_reset", `%q should be a time of day such as "04:00", or empty for never`, s.DailyReset)
+	}
 }
 
 // turns returns the current TurnOptions.
@@ -118,10 +136,7 @@ func (e *Engine) turns() TurnOptions {
 // turnSettings returns the settings for turns that start now.
 func (e *Engine) turnSettings() turn.Settings {
 	now := e.turns()
-	return turn.Settings{
-		Agents: now.Agents, HandoffTokens: now.HandoffTokens, Limits: now.Limits, Retries: now.Retries,
-		RetryAfter: now.RetryAfter,
-	}
+	return turn.Settings{Agents: now.Agents, HandoffTokens: now.HandoffTokens, Recovery: now.Recovery}
 }
 
 // OnFailure configures the reaction to a turn that failed before its agent ran anything.

@@ -534,8 +534,7 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 	}
 	opts := conversation.Options{
 		Store: db, Gateway: h.agent, Chat: h.chat,
-		TurnOptions: conversation.TurnOptions{Permission: cli.Ask, QueueMax: 3, HandoffTokens: 2000},
-		Dir:         filepath.Dir(path), Roots: []string{filepath.Dir(path)}, DeliveryWait: 50 * time.Millisecond,
+		Dir: filepath.Dir(path), Roots: []string{filepath.Dir(path)}, DeliveryWait: 50 * time.Millisecond,
 		Now: h.clock.now,
 		NewID: func() string {
 			ids.Lock()
@@ -545,6 +544,7 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 		},
 		Logger: slog.New(slog.DiscardHandler),
 	}
+	opts.Mode, opts.QueueMax, opts.HandoffTokens = cli.Ask, 3, 2000
 	h.board = &board{}
 	opts.Screen, opts.After = h.board, h.clock.after
 	if change != nil {

@@ -17,7 +17,7 @@ import (
 func TestAcceptedEdits(t *testing.T) {
 	own := ""
 	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) {
-		o.Permission = cli.AcceptEdits
+		o.Mode = cli.AcceptEdits
 		own = filepath.Join(o.Dir, "config.toml")
 		o.Protected = []string{cli.RealPath(own)}
 	})

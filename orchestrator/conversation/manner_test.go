@@ -32,8 +32,8 @@ func withRoles(defaultRole string) func(*conversation.Options) {
 	return func(o *conversation.Options) {
 		o.DefaultRole = defaultRole
 		o.Roles = mapRoles{
-			"reviewer": {Prompt: "You review."},
-			"author":   {Prompt: "You write.", Replace: true, Agent: "codex", Model: "m2"},
+			"reviewer": {Prompt: "You review.", Append: true},
+			"author":   {Prompt: "You write.", Agent: "codex", Model: "m2"},
 		}
 	}
 }

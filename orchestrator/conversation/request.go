@@ -125,10 +125,10 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	if req.Project, err = e.approvals.Project(ctx, conv.ID, t, s.Dir); err != nil {
 		return cli.Request{}, err
 	}
-	if role.Replace {
-		req.SystemPrompt = role.Prompt
-	} else {
+	if role.Append {
 		req.AppendPrompt = role.Prompt
+	} else {
+		req.SystemPrompt = role.Prompt
 	}
 	req.AppendPrompt = strings.TrimSpace(req.AppendPrompt + "\n\n" + e.opts.Instruction)
 	req.Prompt, req.Images = turn.PromptText(t.Prompt)

@@ -158,7 +158,7 @@ func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
 func (e *Engine) permissionOf(c orchestrator.Conversation, in cli.Sandbox) cli.PermissionMode {
 	switch {
 	case c.Permission == "":
-		return e.turns().Permission
+		return e.turns().Mode
 	case elsewhere(c, in), c.Permission == cli.Bypass && !e.bypassed(c, in):
 		return cli.Ask
 	}
@@ -292,7 +292,7 @@ func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, 
 	if r.OfChat() {
 		return orchestrator.AtMost(e.permissionOf(conv, in), r.Mode)
 	}
-	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.turns().Permission))
+	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.turns().Mode))
 }
 
 // toolLists returns the tool lists that apply to all turns of a conversation in a directory.

@@ -13,9 +13,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits are the limits of spending in a day and a month, in US dollars; 0 is no limit.
-type Limits struct{ Day, Month float64 }
-
 // Options configure Budgets. All are required.
 type Options struct {
 	Store  orchestrator.SpendingStore
@@ -24,10 +21,14 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Budget is the configured budget.
+// Budget limits spending, in US dollars; 0 is no limit.
 type Budget struct {
-	All       Limits
-	User, Job Limits // of each user, and of each job
+	Day       float64 `toml:"day" check:"0|0.01..1e6"`
+	Month     float64 `toml:"month" check:"0|0.01..1e6"`
+	UserDay   float64 `toml:"user_day" check:"0|0.01..1e6"` // of each user
+	UserMonth float64 `toml:"user_month" check:"0|0.01..1e6"`
+	JobDay    float64 `toml:"job_day" check:"0|0.01..1e6"` // of each job
+	JobMonth  float64 `toml:"job_month" check:"0|0.01..1e6"`
 }
 
 // Budgets compares spending with the configured budget. Safe for concurrent use.
@@ -71,21 +72,21 @@ func (b *Budgets) accounts(who Spender) (list []account) {
 	now := b.opts.Now().Local()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, now.Location())
-	add := func(of Spender, l Limits) {
-		if l.Day > 0 {
-			list = append(list, account{of, day.Format(time.DateOnly), day, l.Day})
+	add := func(of Spender, daily, monthly float64) {
+		if daily > 0 {
+			list = append(list, account{of, day.Format(time.DateOnly), day, daily})
 		}
-		if l.Month > 0 {
-			list = append(list, account{of, month.Format("2006-01"), month, l.Month})
+		if monthly > 0 {
+			list = append(list, account{of, month.Format("2006-01"), month, monthly})
 		}
 	}
 	budget := b.opts.Limits()
-	add(Spender{}, budget.All)
+	add(Spender{}, budget.Day, budget.Month)
 	if who.Person != 0 {
-		add(Spender{Person: who.Person}, budget.User)
+		add(Spender{Person: who.Person}, budget.UserDay, budget.UserMonth)
 	}
 	if who.Job != "" {
-		add(Spender{Job: who.Job}, budget.Job)
+		add(Spender{Job: who.Job}, budget.JobDay, budget.JobMonth)
 	}
 	return list
 }

@@ -57,7 +57,7 @@ func (a *account) refused(who spending.Spender) string {
 }
 
 func TestABudgetWarnsOnceAndRefusesAtItsEnd(t *testing.T) {
-	a := open(t, filepath.Join(t.TempDir(), "db"), spending.Budget{All: spending.Limits{Day: 10, Month: 15}})
+	a := open(t, filepath.Join(t.TempDir(), "db"), spending.Budget{Day: 10, Month: 15})
 	who := spending.Spender{Person: user}
 	a.spend("1", who, 7.99)
 	a.spend("1", who, 7.99) // of the same turn, after a crash
@@ -91,7 +91,7 @@ func TestABudgetWarnsOnceAndRefusesAtItsEnd(t *testing.T) {
 
 func TestBudgetsAreLiftedForOneDay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
-	a := open(t, path, spending.Budget{All: spending.Limits{Month: 1}})
+	a := open(t, path, spending.Budget{Month: 1})
 	who := spending.Spender{Person: user}
 	a.spend("1", who, 2)
 	if err := a.Lift(t.Context(), owner); err != nil || a.refused(who) != "" {
@@ -104,7 +104,7 @@ func TestBudgetsAreLiftedForOneDay(t *testing.T) {
 }
 
 func TestBudgetsOfUsersAndJobsCountTheirOwn(t *testing.T) {
-	a := open(t, filepath.Join(t.TempDir(), "db"), spending.Budget{User: spending.Limits{Day: 1}, Job: spending.Limits{Day: 1}})
+	a := open(t, filepath.Join(t.TempDir(), "db"), spending.Budget{UserDay: 1, JobDay: 1})
 	a.spend("1", spending.Spender{Person: user, Job: "backup"}, 2)
 	for who, want := range map[spending.Spender]string{
 		{Person: owner}:                "",

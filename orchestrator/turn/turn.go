@@ -27,9 +27,16 @@ var ErrBypassOver = errors.New("bypass is over")
 type Settings struct {
 	Agents        map[cli.Agent]orchestrator.AgentDefaults
 	HandoffTokens int // of history for an agent that joins a session, at most
-	Limits        orchestrator.LimitPolicy
-	Retries       int
-	RetryAfter    time.Duration // the pause before the first retry; it doubles
+	Recovery
+}
+
+// Recovery configures what follows if a turn failed before the agent ran anything.
+type Recovery struct {
+	Limits     orchestrator.LimitPolicy `toml:"rate_limited" default:"ask" check:"ask|wait|handoff"`
+	Retries    int                      `toml:"retries" default:"3" check:"0..10"`         // of an overloaded model
+	RetryAfter time.Duration            `toml:"retry_after" default:"15s" check:"1s..10m"` // it doubles
+	// Failures is how many turns in a row an agent may fail before it gets a pause; 0: any number.
+	Failures int `toml:"failures" default:"3" check:"0..100" applies:"after a restart"`
 }
 
 // Options configure a Runner.

@@ -46,7 +46,7 @@ func TestATurnThatReachesALimitRunsLater(t *testing.T) {
 		c := &conversation{}
 		r := NewRunner(Options{
 			Gateway: gateway{}, Breakers: circuit.New(0, time.Now), Later: true, Lang: &lang.Choices{}, Now: time.Now,
-			Settings: func() Settings { return Settings{Limits: orchestrator.LimitWait} },
+			Settings: func() Settings { return Settings{Recovery: Recovery{Limits: orchestrator.LimitWait}} },
 			Log:      slog.New(slog.DiscardHandler),
 		})
 		running := r.New(t.Context(), Start{Conversation: c, Turn: orchestrator.Turn{ID: "t", Agent: "claude"}})

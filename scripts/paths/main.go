@@ -28,6 +28,7 @@ import (
 	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/runner"
+	"ductor/internal/secrets"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
 )
@@ -98,7 +99,7 @@ func run(ctx context.Context, docs string) error {
 
 func start(ctx context.Context, srv *telegram.Server, scratch string) (*app.App, error) {
 	cfg := config.Default()
-	cfg.Telegram.Token, cfg.Telegram.APIBase = config.Secret(srv.Token()), srv.URL()
+	cfg.Telegram.Token, cfg.Telegram.APIBase = secrets.Value(srv.Token()), srv.URL()
 	cfg.Telegram.AllowedUsers = []int64{1}
 	cfg.Storage.Dir = filepath.Join(scratch, "state")
 	project, bin := filepath.Join(scratch, "project"), filepath.Join(scratch, "bin")

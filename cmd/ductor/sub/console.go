@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"ductor/internal/config"
+	"ductor/internal/secrets"
 )
 
 // errStopped is returned if the user ends the program instead of answering.
@@ -50,7 +50,7 @@ func (c *console) Ask(ctx context.Context, question, preset string) (string, err
 }
 
 // Secret asks for a text that the terminal does not show.
-func (c *console) Secret(ctx context.Context, question string) (config.Secret, error) {
+func (c *console) Secret(ctx context.Context, question string) (secrets.Value, error) {
 	if c.in == nil {
 		return "", nil
 	}
@@ -58,7 +58,7 @@ func (c *console) Secret(ctx context.Context, question string) (config.Secret, e
 	fd := int(c.in.Fd())
 	if !term.IsTerminal(fd) {
 		line, err := c.read(ctx, func() (string, error) { return c.lines.ReadString('\n') })
-		return config.Secret(line), err
+		return secrets.Value(line), err
 	}
 	before, err := term.GetState(fd)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *console) Secret(ctx context.Context, question string) (config.Secret, e
 		return string(typed), err
 	})
 	fmt.Fprintln(c.out)
-	return config.Secret(typed), errors.Join(err, term.Restore(fd, before))
+	return secrets.Value(typed), errors.Join(err, term.Restore(fd, before))
 }
 
 // read runs f and returns its answer. If ctx ends first, f continues until the program ends, since a read of a

@@ -13,6 +13,7 @@ import (
 	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/secrets"
 	"ductor/internal/setup"
 )
 
@@ -39,7 +40,7 @@ func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 			if path == "" {
 				return app.WithKind(app.ErrConfig, pathErr)
 			}
-			given.Token = config.Secret(env.Getenv(config.TokenVariable))
+			given.Token = secrets.Value(env.Getenv(config.TokenVariable))
 			if given.Owner, err = setup.ParseOwner(owner); err != nil {
 				return err
 			}

@@ -16,8 +16,8 @@ import (
 
 	"ductor/cli"
 	"ductor/docker"
-	"ductor/internal/config"
 	"ductor/internal/rooted"
+	"ductor/orchestrator"
 )
 
 const (
@@ -47,7 +47,7 @@ func (s *Sandboxes) Run(ctx context.Context) {
 func (s *Sandboxes) begin(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, b := range s.configured {
-		if b.Launcher != nil && b.Setting.Mode == config.SandboxDocker {
+		if b.Launcher != nil && b.Setting.Mode == orchestrator.SandboxDocker {
 			all.Go(func() { s.prepare(ctx, b) })
 		}
 	}

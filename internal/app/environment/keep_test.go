@@ -12,6 +12,7 @@ import (
 	"ductor/docker"
 	"ductor/docker/dockertest"
 	"ductor/internal/config"
+	"ductor/orchestrator"
 )
 
 // TestAnotherWayToAnEngineIsNoFormerEngine tests that nothing is removed from a former engine that is still in use
@@ -29,9 +30,8 @@ func TestAnotherWayToAnEngineIsNoFormerEngine(t *testing.T) {
 	}
 	cfg := config.Default()
 	cfg.Storage.Dir, cfg.Projects.Roots = t.TempDir(), []string{t.TempDir()}
-	set := &cfg.Sandbox.SandboxSetting
-	set.Mode, set.Host, set.BuildDir, set.BuildNetwork, set.Network = config.SandboxDocker, dockertest.Host(),
-		dockertest.ImageDir(t), "none", "none"
+	set := &cfg.Sandbox.Settings
+	set.Mode, set.Host, set.BuildDir, set.BuildNetwork, set.Network = orchestrator.SandboxDocker, dockertest.Host(), dockertest.ImageDir(t), "none", "none"
 	set.Runner = dockertest.Tool(t, dockertest.Runner)
 	s, err := OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {

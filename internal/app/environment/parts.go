@@ -7,7 +7,6 @@ import (
 
 	"ductor/cli"
 	"ductor/docker"
-	"ductor/internal/config"
 )
 
 // parts holds the sandboxes that belong to one conversation each, by name. It is safe for concurrent use.
@@ -44,7 +43,7 @@ func (s *Sandboxes) All() []*Sandbox { return append(slices.Clone(s.configured),
 // project returns the configured sandbox of in, or nil if none exists.
 func (s *Sandboxes) project(in cli.Sandbox) *Sandbox {
 	i := slices.IndexFunc(s.configured, func(b *Sandbox) bool { return b.Name == in.Name() })
-	if i < 0 || in.Alone() != "" && s.configured[i].Setting.Isolation != config.IsolationConversation {
+	if i < 0 || in.Alone() != "" && s.configured[i].Setting.Isolation != docker.IsolationConversation {
 		return nil
 	}
 	return s.configured[i]
@@ -79,4 +78,4 @@ func (s *Sandboxes) reopen() {
 }
 
 // alone reports whether each conversation gets its own container.
-func (b *Sandbox) alone() bool { return b.Setting.Isolation == config.IsolationConversation }
+func (b *Sandbox) alone() bool { return b.Setting.Isolation == docker.IsolationConversation }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/docker"
 	"ductor/internal/config"
 	"ductor/orchestrator"
 )
@@ -53,7 +54,7 @@ func (p Policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 
 // part returns the sandbox itself, or the conversation's own container of it.
 func (p Policy) part(name string, conv orchestrator.ConversationID) cli.Sandbox {
-	if p.sandbox.Named(name).Isolation == config.IsolationConversation {
+	if p.sandbox.Named(name).Isolation == docker.IsolationConversation {
 		return cli.Sandbox(name).For(conv.Key())
 	}
 	return cli.Sandbox(name)
@@ -76,7 +77,9 @@ func (p Policy) OnHost() bool {
 		slices.ContainsFunc(p.projects, func(d projectDir) bool { return !p.docker(d.name) })
 }
 
-func (p Policy) docker(name string) bool { return p.sandbox.Named(name).Mode == config.SandboxDocker }
+func (p Policy) docker(name string) bool {
+	return p.sandbox.Named(name).Mode == orchestrator.SandboxDocker
+}
 
 // project returns the project that contains dir. An agent may have planted links there, so if the written and the
 // resolved path belong to different projects, the one with a sandbox wins.

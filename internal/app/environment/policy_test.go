@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/docker"
 	"ductor/internal/config"
 	"ductor/orchestrator"
 )
@@ -24,7 +25,7 @@ func TestPolicyByDirectory(t *testing.T) {
 	}
 	cfg := config.Default()
 	project := func(dir, mode string) config.SandboxProject {
-		p := config.SandboxProject{Dir: at(dir), SandboxSetting: cfg.Sandbox.SandboxSetting}
+		p := config.SandboxProject{Dir: at(dir), Settings: cfg.Sandbox.Settings}
 		p.Mode = mode
 		return p
 	}
@@ -40,7 +41,7 @@ func TestPolicyByDirectory(t *testing.T) {
 		}
 	}
 	off := NewPolicy(cfg)
-	cfg.Sandbox.Mode = config.SandboxDocker
+	cfg.Sandbox.Mode = orchestrator.SandboxDocker
 	on := NewPolicy(cfg)
 	for _, c := range []struct {
 		dir      string
@@ -73,7 +74,7 @@ func TestPolicyByDirectory(t *testing.T) {
 			t.Errorf("%s is forced into %q, %v, want %q", c.dir, got, err, c.onDemand)
 		}
 	}
-	cfg.Sandbox.Isolation = config.IsolationConversation
+	cfg.Sandbox.Isolation = docker.IsolationConversation
 	alone := NewPolicy(cfg)
 	if got := alone.Of(at("other"), here); got != "default/-7/3" {
 		t.Errorf("with a container for each conversation other is in %q", got)
@@ -99,7 +100,7 @@ func TestWhetherAnythingRunsOnThisMachine(t *testing.T) {
 		want    bool
 	}{{"off", "off", true}, {"off", "docker", true}, {"docker", "off", true}, {"docker", "docker", false}} {
 		cfg.Sandbox.Mode = c.general
-		p := config.SandboxProject{Dir: "/web", SandboxSetting: cfg.Sandbox.SandboxSetting}
+		p := config.SandboxProject{Dir: "/web", Settings: cfg.Sandbox.Settings}
 		p.Mode = c.project
 		cfg.Sandbox.Projects = map[string]config.SandboxProject{"web": p}
 		if got := NewPolicy(cfg).OnHost(); got != c.want {

@@ -18,6 +18,7 @@ import (
 	"ductor/cli/service"
 	"ductor/docker"
 	"ductor/internal/config"
+	"ductor/orchestrator"
 )
 
 // Directories inside the storage directory.
@@ -45,10 +46,10 @@ type Sandboxes struct {
 // Sandbox is the sandbox of a project, the default sandbox, or a conversation's part of one of them.
 type Sandbox struct {
 	Name     string
-	Setting  config.SandboxSetting
-	Engine   *docker.Engine   // nil if unusable
-	Launcher *docker.Launcher // nil if unusable
-	Err      error            // why it is unusable: an error of package docker
+	Setting  docker.Settings
+	Engine   *docker.Engine   // nil if it cannot be used
+	Launcher *docker.Launcher // nil if it cannot be used
+	Err      error            // why it cannot be used: an error of package docker
 	Seeds    []docker.Seed
 	source   *docker.Engine // from which the image is copied; nil for none
 	small    func(context.Context) error
@@ -65,7 +66,7 @@ func (b *Sandbox) MakeRunner(ctx context.Context) error {
 // matters reports whether agents run, ran or may run in a sandbox. The sandbox of a project in other modes only
 // serves jobs that require it.
 func (b *Sandbox) matters() bool {
-	return b.Setting.Mode == config.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
+	return b.Setting.Mode == orchestrator.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
 }
 
 // inSandbox tells Claude that it runs in a container. Elsewhere Claude refuses to bypass permissions as root.
@@ -97,29 +98,29 @@ func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 
 // CheckEngine reports whether the engine of the configured sandboxes answers. It creates nothing.
 func CheckEngine(ctx context.Context, cfg config.Config) error {
-	e, err := docker.Connect(engineOptions(cfg.Sandbox.SandboxSetting))
+	e, err := docker.Connect(engineOptions(cfg.Sandbox.Settings))
 	if err != nil {
 		return err
 	}
 	return errors.Join(e.Check(ctx), e.Close())
 }
 
-func engineOptions(set config.SandboxSetting) docker.EngineOptions {
-	return docker.EngineOptions{Host: cmp.Or(set.Host, docker.DefaultHost), CA: set.CA, Cert: set.Cert, Key: set.Key,
-		SSHConfig: set.SSHConfig}
+func engineOptions(set docker.Settings) docker.EngineOptions {
+	set.Host = cmp.Or(set.Host, docker.DefaultHost)
+	return set.EngineOptions
 }
 
 // asksForSandbox reports whether the configuration runs anything in a sandbox.
 func asksForSandbox(cfg config.Config) bool {
-	asked := cfg.Sandbox.Mode == config.SandboxDocker
+	asked := cfg.Sandbox.Mode == orchestrator.SandboxDocker
 	for _, p := range cfg.Sandbox.Projects {
-		asked = asked || p.Mode == config.SandboxDocker
+		asked = asked || p.Mode == orchestrator.SandboxDocker
 	}
 	for _, j := range cfg.Jobs {
-		asked = asked || j.Sandbox == config.SandboxDocker
+		asked = asked || j.Sandbox == orchestrator.SandboxDocker
 	}
 	for _, hook := range cfg.Webhooks.Hooks {
-		asked = asked || hook.Sandbox == config.SandboxDocker
+		asked = asked || hook.Sandbox == orchestrator.SandboxDocker
 	}
 	return asked
 }
@@ -175,30 +176,27 @@ func (s *Sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 	return e, err
 }
 
-// options translates the settings of a sandbox.
+// options returns the options of a sandbox.
 func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
-	set, agents := b.Setting, s.cfg.Agents
+	set := b.Setting
 	mounts, err := mountsOf(set)
 	if err != nil {
 		return docker.Options{}, err
 	}
 	o := docker.Options{
-		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir), Runner: set.Runner,
-		Image: set.Image, Pull: set.Pull, Source: b.source, Projects: s.projects(b), Mounts: mounts, Shared: s.shared(),
-		Seeds: b.Seeds,
-		User:  set.User, CPUs: set.CPUs, Memory: int64(set.MemoryMB) << 20, PIDs: int64(set.PIDs),
-		Network:      docker.Network(set.Network),
-		ReadOnlyRoot: set.ReadOnlyRoot, Env: append([]string{inSandbox}, set.Env...),
-		MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: s.log,
+		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir), ContainerSettings: set.ContainerSettings,
+		Source: b.source, Projects: s.projects(b), Mounts: mounts, Shared: s.shared(), Seeds: b.Seeds,
+		Timing: s.cfg.Agents.Timing, Logger: s.log,
 	}
+	o.Env = append([]string{inSandbox}, set.Env...)
 	if set.Runner == "" {
 		o.Runner, o.MakeRunner = s.small.path, s.small.make
 		b.small = s.small.make
 	}
 	if set.Image == "" {
-		o.Build = &docker.Build{Dir: set.BuildDir, Network: docker.Network(set.BuildNetwork)}
+		o.Build = &docker.Build{Dir: set.BuildDir, Network: set.BuildNetwork}
 	}
-	if set.Home == config.HomeSession {
+	if set.Home == docker.HomeSession {
 		o.HomeSeeds = b.Seeds
 	}
 	return o, nil
@@ -234,15 +232,12 @@ func (s *Sandboxes) projects(b *Sandbox) []string {
 	return dirs
 }
 
-func mountsOf(set config.SandboxSetting) ([]docker.Mount, error) {
-	all, err := set.ParseMounts()
-	var mounts []docker.Mount
-	for _, m := range all {
-		if info, err := os.Stat(m.Source); err == nil && info.Mode().Type() == fs.ModeSocket &&
-			filepath.Base(realDir(m.Source)) == "docker.sock" {
+func mountsOf(set docker.Settings) ([]docker.Mount, error) {
+	mounts, err := set.ParseMounts()
+	for _, m := range mounts {
+		if info, err := os.Stat(m.Source); err == nil && info.Mode().Type() == fs.ModeSocket && filepath.Base(realDir(m.Source)) == "docker.sock" {
 			return nil, fmt.Errorf("mounts: %s is the socket of Docker: who may use it owns the machine", m.Source)
 		}
-		mounts = append(mounts, docker.Mount{Source: m.Source, Target: m.Target, Writable: m.Writable})
 	}
 	return mounts, err
 }
@@ -263,7 +258,7 @@ func (b *Sandbox) RunLauncher() cli.Launcher {
 
 // Homes returns the homes of sessions in the sandbox, or nil if sessions share a home or the sandbox is unusable.
 func (b *Sandbox) Homes() service.Homes {
-	if b.Launcher == nil || b.Setting.Home != config.HomeSession {
+	if b.Launcher == nil || b.Setting.Home != docker.HomeSession {
 		return nil
 	}
 	return b.Launcher

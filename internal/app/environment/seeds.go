@@ -57,7 +57,7 @@ func homeSeeds(agents config.Agents) []agentSeeds {
 
 // openHomes opens the homes of sessions on this machine. It returns nil if all sessions use the owner's home.
 func openHomes(cfg config.Config) (*host.Homes, error) {
-	if cfg.Sandbox.Home != config.HomeSession {
+	if cfg.Sandbox.Home != docker.HomeSession {
 		return nil, nil
 	}
 	var seeds []cli.HomeSeed
@@ -68,9 +68,9 @@ func openHomes(cfg config.Config) (*host.Homes, error) {
 }
 
 // seedsOf returns the files of this machine to copy into the home of a sandbox. It writes derived files into dir.
-func seedsOf(set config.SandboxSetting, agents config.Agents, dir string) ([]docker.Seed, error) {
+func seedsOf(set docker.Settings, agents config.Agents, dir string) ([]docker.Seed, error) {
 	var seeds []docker.Seed
-	if set.Logins == config.LoginsCopy {
+	if set.Logins == docker.LoginsCopy {
 		for _, of := range homeSeeds(agents) {
 			copied, err := host.CopiedSeeds(dir, of.seeds)
 			if err != nil {
@@ -82,10 +82,7 @@ func seedsOf(set config.SandboxSetting, agents config.Agents, dir string) ([]doc
 		}
 	}
 	own, err := set.ParseSeeds()
-	for _, s := range own {
-		seeds = append(seeds, docker.Seed{From: s.From, To: s.To})
-	}
-	return seeds, err
+	return append(seeds, own...), err
 }
 
 // ReadFile reads a file of the owner's home from the copies in the sandbox. Other files do not exist.

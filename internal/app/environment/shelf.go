@@ -8,7 +8,6 @@ import (
 	"ductor/cli"
 	"ductor/docker"
 	"ductor/heartbeat"
-	"ductor/internal/config"
 )
 
 // inUse returns heartbeat.ErrInUse if a removal reported neither success nor an error.
@@ -90,7 +89,7 @@ func (b *Sandbox) sessionHomes(ctx context.Context) ([]docker.SessionHome, error
 	case err != nil || status.ImageIs != docker.StateThere:
 		return nil, nil
 	case status.Is == docker.StateRunning:
-	case b.Setting.Home != config.HomeSession || status.Is == docker.StatePaused:
+	case b.Setting.Home != docker.HomeSession || status.Is == docker.StatePaused:
 		return nil, nil
 	default:
 		if err := b.Launcher.Prepare(ctx); err != nil {
