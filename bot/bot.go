@@ -64,7 +64,8 @@ type Options struct {
 	Files    orchestrator.Files       // files of projects; nil: none are sent
 	Changes  orchestrator.FileChanges // for the buttons of receipts, /diff and /checkpoint; nil: not available
 	Usage    usage.Store              // for /usage and /audit
-	Checks   checks.Examiner          // for /doctor; nil: not available
+	// Checks runs the checks for /doctor. It may be nil.
+	Checks func(context.Context) checks.Report
 
 	// SetAway is for /terminal on and off; see sessions.Options. nil: terminals do not ask in chats.
 	SetAway func(by orchestrator.Press, choice string) error

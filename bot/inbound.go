@@ -109,7 +109,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			Beside: spawn, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 		}),
 		checks: checks.New(checks.Options{
-			Examiner: p.opts.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: spawn, Lang: o.Lang,
+			Examine: p.opts.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: spawn, Lang: o.Lang,
 		}),
 		changes: changes.New(changes.Options{
 			Changes: p.opts.Changes, Store: p.opts.Journal, Spool: p.spool, Names: p.chat.names, Lang: o.Lang,

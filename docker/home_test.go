@@ -327,7 +327,7 @@ func TestHelp(t *testing.T) {
 	}
 	var own *Error
 	if _, err := s.Help(t.Context(), env(home), geminiguard.Verb); !errors.As(err, &own) ||
-		!strings.Contains(own.Reason, "one session is to be named") {
+		!strings.Contains(own.Reason, "want one argument: a session") {
 		t.Errorf("one that fails: %v", err)
 	}
 	if _, err := s.Help(t.Context(), env(home), "what-a-later-ductor-asks"); !errors.As(err, &own) ||

@@ -76,8 +76,9 @@ func TestABusyConversationQueues(t *testing.T) {
 		})
 		time.Sleep(24 * time.Hour)
 		h.stop()
-		want := "It did not run. Docker is wanted and not there: " + orchestrator.ErrBadChoice.Error()
-		if got := h.get(t, st.Job.ID); got.Last.State != orchestrator.RunFailed || got.Last.Result.Reason != want {
+		if got := h.get(t, st.Job.ID); got.Last.State != orchestrator.RunFailed ||
+			got.Last.Result.Reason != "It did not run. Docker is wanted and not there: "+
+				orchestrator.ErrBadChoice.Error() {
 			t.Errorf("it ended as %+v", got.Last)
 		}
 		if shown := h.chat.shown(); len(shown) != 2 || shown[1].Silent {

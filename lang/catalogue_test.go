@@ -14,21 +14,23 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// pluralForms are the forms that each language has of a text that counts.
+// pluralForms lists the forms of a text with a number in each language.
 var pluralForms = map[Language][]string{"en": {"one", "other"}, "de": {"one", "other"}, "zh": {"other"}}
 
-// sameAsEnglish are texts that read alike in English and another language, since they have only names and signs, or words that
-// both have. A text without letters needs no entry.
+// sameAsEnglish lists texts that are the same in English and another language, since they consist of names, symbols
+// or common words. A text without letters needs no entry.
 var sameAsEnglish = []string{
 	"card.plan", "changes.commit", "changes.diff", "changes.since-commit", "cron.name", "cron.prompt",
-	"cron.sandbox", "project.worktrees", "quantity.bytes", "quantity.hours", "quantity.hours-minutes", "quantity.kilobytes",
+	"cron.sandbox", "project.worktrees", "quantity.bytes", "quantity.hours", "quantity.hours-minutes",
+	"quantity.kilobytes",
 	"quantity.megabytes", "quantity.minutes", "quantity.minutes-seconds", "quantity.seconds", "quantity.short",
 	"status.memory", "tool.web", "usage.warning",
 }
 
 var letters = regexp.MustCompile(`\pL`)
 
-// TestCatalogueIsWholeInEachLanguage: each language has every text, with the places and the plural forms that it needs.
+// TestCatalogueIsWholeInEachLanguage tests that each language has every text, with the same placeholders and all its
+// plural forms.
 func TestCatalogueIsWholeInEachLanguage(t *testing.T) {
 	english := catalogueOf(t, Languages()[0])
 	for _, l := range Languages() {
@@ -37,11 +39,12 @@ func TestCatalogueIsWholeInEachLanguage(t *testing.T) {
 			file, name, _ := strings.Cut(key, ".")
 			forms, ok := texts[key]
 			if !ok {
-				t.Errorf("%s is missing in %s: write its translation as %q into lang/%s/%s.toml", key, l.Name(), name, l, file)
+				t.Errorf("%s is missing in %s: write its translation as %q into lang/%s/%s.toml", key, l.Name(), name,
+					l, file)
 				continue
 			}
 			checkForms(t, l, key, english[key], forms)
-			_ = l.Printer().Text(Key(key)) // panics over a text that cannot be printed
+			_ = l.Printer().Text(Key(key)) // panics if the text is invalid
 		}
 		for key := range texts {
 			if english[key] == nil {
@@ -62,15 +65,17 @@ func checkForms(t *testing.T, l Language, key string, english, forms map[string]
 	}
 	for form, text := range forms {
 		if got, want := places(text), places(english["other"]); form == "other" && !maps.Equal(got, want) {
-			t.Errorf("%s has the places %v in %s, and %v in English: each must come with the same verb", key, got, l.Name(), want)
+			t.Errorf("%s has the places %v in %s, and %v in English: each must come with the same verb", key, got,
+				l.Name(), want)
 		}
-		if l != Languages()[0] && text == english[form] && letters.MatchString(place.ReplaceAllString(text, "")) && !slices.Contains(sameAsEnglish, key) {
+		if l != Languages()[0] && text == english[form] && letters.MatchString(place.ReplaceAllString(text, "")) &&
+			!slices.Contains(sameAsEnglish, key) {
 			t.Errorf("%s is English in lang/%s: %q. If it must be, add it to sameAsEnglish", key, l, text)
 		}
 	}
 }
 
-// catalogueOf reads the texts of a language: the forms of each. One that does not count has the form "other" only.
+// catalogueOf returns the forms of each text of a language. A text without a number has only the form "other".
 func catalogueOf(t *testing.T, l Language) map[string]map[string]string {
 	t.Helper()
 	entries, err := files.ReadDir(string(l))
@@ -103,7 +108,7 @@ func catalogueOf(t *testing.T, l Language) map[string]map[string]string {
 
 var place = regexp.MustCompile(`%(?:\[(\d+)\])?[.\d]*([a-z])`)
 
-// places is the verb of each place of a text, by its number.
+// places returns the verb of each placeholder of a text, by its number.
 func places(text string) map[string]string {
 	found := map[string]string{}
 	for _, m := range place.FindAllStringSubmatch(strings.ReplaceAll(text, "%%", ""), -1) {
@@ -112,8 +117,8 @@ func places(text string) map[string]string {
 	return found
 }
 
-// TestAnswersToPressesFit: Telegram takes 200 characters of an answer to a press, so no translation is longer than that whose
-// English text is not. /help and what answers messages are no such answers.
+// TestAnswersToPressesFit tests that a translation fits into the 200 characters of an answer to a press if its
+// English text does. It skips /help and texts of messages.
 func TestAnswersToPressesFit(t *testing.T) {
 	english := catalogueOf(t, Languages()[0])
 	for _, l := range Languages() {
@@ -122,16 +127,17 @@ func TestAnswersToPressesFit(t *testing.T) {
 				continue
 			}
 			if n := units(forms["other"]); n > 200 && units(english[key]["other"]) <= 200 {
-				t.Errorf("%s has %d characters in %s, and %d in English: shorten it to 200", key, n, l.Name(), units(english[key]["other"]))
+				t.Errorf("%s has %d characters in %s, and %d in English: shorten it to 200", key, n, l.Name(),
+					units(english[key]["other"]))
 			}
 		}
 	}
 }
 
-// units counts characters as Telegram does.
+// units counts characters as Telegram does, in UTF-16.
 func units(s string) int { return len(utf16.Encode([]rune(s))) }
 
-// TestMenuLinesAreShort: a phone cuts longer ones.
+// TestMenuLinesAreShort tests the lines of the command menu, which phones truncate.
 func TestMenuLinesAreShort(t *testing.T) {
 	for _, l := range Languages() {
 		for key, forms := range catalogueOf(t, l) {
@@ -143,7 +149,8 @@ func TestMenuLinesAreShort(t *testing.T) {
 }
 
 func TestMatch(t *testing.T) {
-	for tag, want := range map[string]Language{"de": "de", "de-AT": "de", "zh-hans": "zh", "zh-TW": "zh", "en-GB": "en", "": "en", "fr": "en", "no tag": "en"} {
+	for tag, want := range map[string]Language{"de": "de", "de-AT": "de", "zh-hans": "zh", "zh-TW": "zh", "en-GB": "en",
+		"": "en", "fr": "en", "no tag": "en"} {
 		if got := Match(tag); got != want {
 			t.Errorf("%q is matched with %q, not %q", tag, got, want)
 		}

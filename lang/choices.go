@@ -8,22 +8,22 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Language is a language of the catalogue, as Telegram names it: "en", "de" or "zh".
+// Language is a language of the catalogue, with the name that Telegram uses: "en", "de" or "zh".
 type Language string
 
-// AsTelegram stands for the language that Telegram names with what a user sends.
+// AsTelegram selects the language that Telegram reports for a user.
 const AsTelegram Language = ""
 
-// Languages lists the languages of the catalogue, the one that everything falls back to first.
+// Languages returns the languages of the catalogue, the fallback first.
 func Languages() []Language { return []Language{"en", "de", "zh"} }
 
-// Name is what its speakers call a language.
+// Name returns the language's own name.
 func (l Language) Name() string {
 	return map[Language]string{"en": "English", "de": "Deutsch", "zh": "中文"}[l]
 }
 
-// Match is the language of the catalogue for a language tag as Telegram sends it, such as "de" or "zh-hans": English for one
-// that the catalogue does not have.
+// Match returns the language for a tag as Telegram sends it, such as "de" or "zh-hans". It returns English if the
+// catalogue lacks the language.
 func Match(tag string) Language {
 	base, _ := language.Make(tag).Base()
 	for _, l := range Languages() {
@@ -34,14 +34,14 @@ func Match(tag string) Language {
 	return Languages()[0]
 }
 
-// Choice is the language of a user or of a group, by its number at Telegram.
+// Choice is the language of a user or group, by its Telegram id.
 type Choice struct {
 	ID     int64
-	Chosen Language // by /language; AsTelegram: none
-	Heard  Language // of a user, the one Telegram named last; of a group, the one of who last wrote to the bot
+	Chosen Language // with /language; AsTelegram if none
+	Heard  Language // the last that Telegram reported for the user, or in a group for its last user
 }
 
-// of is the language that counts.
+// of returns the language to use.
 func (c Choice) of() Language {
 	if c.Chosen != AsTelegram {
 		return c.Chosen
@@ -49,24 +49,25 @@ func (c Choice) of() Language {
 	return c.Heard
 }
 
-// Store keeps choices.
+// Store stores choices.
 type Store interface {
 	Languages(ctx context.Context) ([]Choice, error)
 	SaveLanguage(ctx context.Context, c Choice) error
 }
 
-// Choices knows the language of each chat. A private chat has the number and so the language of its user; a group has the one
-// that was chosen there, or else that of who last wrote to the bot in it. Nil speaks English everywhere. Safe for concurrent use.
+// Choices knows the language of each chat. A private chat has the id and the language of its user. A group has the
+// language chosen there, or that of the last user who wrote to the bot. A nil *Choices always returns English.
+// Choices is safe for concurrent use.
 type Choices struct {
 	store    Store
-	fallback int64 // the user whose language counts for chats of which nothing is known
+	fallback int64 // the user whose language is used for unknown chats
 
 	mu     sync.Mutex
 	all    map[int64]Choice
-	tagged map[string]Language // what Match gave for the few tags that there are
+	tagged map[string]Language // cached results of Match
 }
 
-// OpenChoices reads what the store has. owner's language is that of chats of which nothing is known; 0 for none.
+// OpenChoices reads the stored choices. Unknown chats get the language of owner, or English if owner is 0.
 func OpenChoices(ctx context.Context, store Store, owner int64) (*Choices, error) {
 	all, err := store.Languages(ctx)
 	if err != nil {
@@ -79,10 +80,10 @@ func OpenChoices(ctx context.Context, store Store, owner int64) (*Choices, error
 	return c, nil
 }
 
-// Of is the Printer for what is shown in a chat.
+// Of returns the Printer for a chat.
 func (c *Choices) Of(chat int64) Printer { return c.In(chat).Printer() }
 
-// In is the language of a chat.
+// In returns the language of a chat.
 func (c *Choices) In(chat int64) Language {
 	if c == nil {
 		return Languages()[0]
@@ -95,7 +96,7 @@ func (c *Choices) In(chat int64) Language {
 	return c.all[c.fallback].of()
 }
 
-// Chosen is what /language chose in a chat.
+// Chosen returns the language that was chosen in a chat with /language.
 func (c *Choices) Chosen(chat int64) Language {
 	if c == nil {
 		return AsTelegram
@@ -105,13 +106,13 @@ func (c *Choices) Chosen(chat int64) Language {
 	return c.all[chat].Chosen
 }
 
-// Choose sets the language of a chat, and keeps it.
+// Choose sets and stores the language of a chat.
 func (c *Choices) Choose(ctx context.Context, chat int64, l Language) error {
 	return c.change(ctx, chat, func(choice *Choice) { choice.Chosen = l })
 }
 
-// Hear notes the language that Telegram names for a user who writes in a chat. On an error it counts until the end of the
-// process.
+// Hear stores the language that Telegram reports for a user who writes in a chat. If storing fails, the language is
+// used until the process ends.
 func (c *Choices) Hear(ctx context.Context, chat, user int64, tag string) error {
 	if c == nil {
 		return nil
@@ -130,7 +131,7 @@ func (c *Choices) Hear(ctx context.Context, chat, user int64, tag string) error 
 	return c.change(ctx, chat, func(choice *Choice) { choice.Heard = of })
 }
 
-// match is Match, and needs mu.
+// match is Match with a cache. The caller holds mu.
 func (c *Choices) match(tag string) Language {
 	l, known := c.tagged[tag]
 	if !known {
@@ -140,7 +141,7 @@ func (c *Choices) match(tag string) Language {
 	return l
 }
 
-// change changes the choice of a chat or user, and keeps it if that makes a difference.
+// change changes a choice, and stores it if it differs.
 func (c *Choices) change(ctx context.Context, id int64, with func(*Choice)) error {
 	c.mu.Lock()
 	was := c.all[id]

@@ -1,5 +1,5 @@
-// Package lang is the catalogue of all texts that users read in a chat: one file for each screen below en, de and zh, and a
-// Printer that fills them in.
+// Package lang contains all texts that users read in a chat: one file for each screen in en, de and zh, and a Printer
+// that fills in their values.
 package lang
 
 import (
@@ -22,13 +22,14 @@ var files embed.FS
 // Key names a text: "menu.close" is the text "close" of the file menu.toml.
 type Key string
 
-// Printer gives the texts of the catalogue in one language. The zero value speaks English. Safe for concurrent use.
+// Printer returns the texts of the catalogue in one language. The zero value uses English. It is safe for concurrent
+// use.
 type Printer struct {
 	of *texts
 }
 
-// texts are the texts of one language. Each file of them is read when one of its texts is asked for: most chats never see most
-// screens.
+// texts holds the texts of one language. It reads a file on the first use of its texts, because most chats never show
+// most screens.
 type texts struct {
 	lang    Language
 	mu      sync.RWMutex
@@ -43,12 +44,12 @@ var catalogue = func() map[Language]*texts {
 	return all
 }()
 
-// Printer gives the texts of l, and English ones if the catalogue does not have it.
+// Printer returns the Printer of a language, or the English one if the catalogue lacks the language.
 func (l Language) Printer() Printer { return Printer{catalogue[l]} }
 
-// Text is the text that key names, with args in its places. Texts with places have a constant key: a test compares the two.
-// Numbers are written as the language does, 12,345 in English; a number that is a name, such as a process id, is an
-// argument of type string. A key that the catalogue does not have is its own text.
+// Text returns the text of a key, with args in its placeholders. If the text has placeholders, the key must be a
+// constant, since a test compares them with the arguments. Numbers are formatted for the language: 12,345 in English.
+// Pass a number that is a name, such as a process id, as a string. An unknown key is its own text.
 func (p Printer) Text(key Key, args ...any) string {
 	of := p.of
 	if of == nil {
@@ -58,7 +59,7 @@ func (p Printer) Text(key Key, args ...any) string {
 	return of.screen(screen).Sprintf(string(key), args...)
 }
 
-// screen prints the texts of one file.
+// screen returns the printer for the texts of one file.
 func (t *texts) screen(name string) *message.Printer {
 	t.mu.RLock()
 	p := t.screens[name]
@@ -75,7 +76,8 @@ func (t *texts) screen(name string) *message.Printer {
 	return p
 }
 
-// read reads the texts of one file. A text is a string, or a table of its plural forms, which its first argument chooses from.
+// read reads the texts of one file. A text is a string, or a table of plural forms, from which its first argument
+// selects.
 func read(l Language, screen string) *message.Printer {
 	tag := language.Make(string(l))
 	c := catalog.NewBuilder(catalog.Fallback(tag))
@@ -85,7 +87,7 @@ func read(l Language, screen string) *message.Printer {
 	}
 	var texts map[string]any
 	if err := toml.Unmarshal(data, &texts); err != nil {
-		panic(fmt.Errorf("texts of %s in %s: %w", screen, l, err)) // the catalogue is a part of the program
+		panic(fmt.Errorf("texts of %s in %s: %w", screen, l, err)) // the catalogue is embedded, so this is a bug
 	}
 	for name, text := range texts {
 		if err := c.Set(tag, screen+"."+name, messageOf(text)); err != nil {
@@ -95,7 +97,7 @@ func read(l Language, screen string) *message.Printer {
 	return message.NewPrinter(tag, message.Catalog(c))
 }
 
-// messageOf makes a message of a text of the catalogue.
+// messageOf converts a text of the catalogue.
 func messageOf(text any) catalog.Message {
 	forms, isPlural := text.(map[string]any)
 	if !isPlural {

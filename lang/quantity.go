@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// List is the parts of a list in one line.
+// List joins the parts of a list into one line.
 func (p Printer) List(parts ...string) string {
 	if len(parts) < 2 {
 		return strings.Join(parts, "")
@@ -13,7 +13,7 @@ func (p Printer) List(parts ...string) string {
 	return strings.Join(parts, p.Text("common.list-comma"))
 }
 
-// Elapsed is how long something took: "<0.1 s", "0.4 s", "12 s", "3 min 5 s" or "2 h 10 min".
+// Elapsed formats the duration of something: "<0.1 s", "0.4 s", "12 s", "3 min 5 s" or "2 h 10 min".
 func (p Printer) Elapsed(d time.Duration) string {
 	switch {
 	case d < 100*time.Millisecond:
@@ -28,7 +28,7 @@ func (p Printer) Elapsed(d time.Duration) string {
 	return p.Text("quantity.hours-minutes", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Rounded is a duration in its largest units: "40 s", "12 min", "3 h 5 min", "4 days".
+// Rounded formats a duration in its largest units: "40 s", "12 min", "3 h 5 min", "4 days".
 func (p Printer) Rounded(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -41,7 +41,7 @@ func (p Printer) Rounded(d time.Duration) string {
 	return p.Text("quantity.days", int(d.Hours()/24))
 }
 
-// Span is a duration that a user chose, in all its units: "15 min", "2 h", "1 h 30 min".
+// Span formats a duration that a user chose, in all its units: "15 min", "2 h", "1 h 30 min".
 func (p Printer) Span(d time.Duration) string {
 	var parts []string
 	if n := d / time.Hour; n > 0 {
@@ -56,7 +56,7 @@ func (p Printer) Span(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
-// Size is how much a file holds: "12 B", "3.5 kB" or "20.0 MB".
+// Size formats the size of a file: "12 B", "3.5 kB" or "20.0 MB".
 func (p Printer) Size(bytes int64) string {
 	switch {
 	case bytes < 1<<10:
@@ -67,16 +67,16 @@ func (p Printer) Size(bytes int64) string {
 	return p.Text("quantity.megabytes", float64(bytes)/(1<<20))
 }
 
-// Moment is a day and a time: "Mon 2 Jan 15:04".
+// Moment formats a day and a time: "Mon 2 Jan 15:04".
 func (p Printer) Moment(t time.Time) string { return t.Format(p.Text("quantity.moment")) }
 
-// Date is a day: "Mon 2 Jan".
+// Date formats a day: "Mon 2 Jan".
 func (p Printer) Date(t time.Time) string { return t.Format(p.Text("quantity.date")) }
 
-// Weekday is a time within a week: "Mon 15:04".
+// Weekday formats a time within a week: "Mon 15:04".
 func (p Printer) Weekday(t time.Time) string { return t.Format(p.Text("quantity.weekday")) }
 
-// Clock is a time within a week: "15:04" where that is at most half a day from now, else as Weekday writes it.
+// Clock formats a time within a week: as "15:04" if it is at most half a day from now, otherwise as Weekday does.
 func (p Printer) Clock(t, now time.Time) string {
 	if t.Sub(now).Abs() > 12*time.Hour {
 		return p.Weekday(t)
@@ -84,7 +84,7 @@ func (p Printer) Clock(t, now time.Time) string {
 	return t.Format(p.Text("quantity.clock"))
 }
 
-// Cost is an amount of money: "$0.42", or "$0.0042" of less than a cent.
+// Cost formats an amount of money: "$0.42", or "$0.0042" below one cent.
 func (p Printer) Cost(usd float64) string {
 	if usd < 0.01 {
 		return p.Text("quantity.small-cost", usd)
@@ -92,7 +92,7 @@ func (p Printer) Cost(usd float64) string {
 	return p.Text("quantity.cost", usd)
 }
 
-// Tokens is a number of tokens: "950 tokens", "12.3k tokens" or "1.2M tokens".
+// Tokens formats a number of tokens: "950 tokens", "12.3k tokens" or "1.2M tokens".
 func (p Printer) Tokens(n int64) string {
 	switch {
 	case n < 1000:

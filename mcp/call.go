@@ -35,14 +35,15 @@ type call = orchestrator.ActiveTurn
 // errTooMany means that a turn has reached its limit of calls.
 var errTooMany = fmt.Errorf("this turn has made %d calls, which is the limit; go on without", maxCalls)
 
-// registerTool registers a tool. do returns the text for the agent; its error tells the agent what is wrong. title
-// summarizes a call in one line for the audit.
+// registerTool registers a tool. do returns the text for the agent; its error is shown to the agent. title summarizes
+// a call in one line for the audit.
 func registerTool[In any](t *toolset, name, description string, title func(In) string,
 	do func(context.Context, call, In) (string, error)) {
 	sdk.AddTool(t.server, &sdk.Tool{Name: name, Description: description},
 		func(ctx context.Context, req *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 			if n := len(req.Params.Arguments); n > maxArguments {
-				return nil, nil, fmt.Errorf("the arguments have %d bytes, and %d are the limit; put what is long into a file", n, maxArguments)
+				return nil, nil, fmt.Errorf("the arguments have %d bytes, and %d are the limit; put what is long "+
+					"into a file", n, maxArguments)
 			}
 			turn, err := t.s.countCall(t.caller)
 			if err != nil {
@@ -70,7 +71,8 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 func (s *Server) countCall(c caller) (orchestrator.ActiveTurn, error) {
 	turn, err := s.opts.Turns.ActiveTurn(c.Conversation, c.Agent)
 	if err != nil {
-		return turn, errors.New("the tools of ductor work only while a turn of this agent runs in its chat, and none does")
+		return turn, errors.New("the tools of ductor work only while a turn of this agent runs in its chat, " +
+			"and none does")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

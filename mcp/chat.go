@@ -59,8 +59,8 @@ func (t *toolset) addAskUser(name string) {
 		func(in askUser) string { return in.Question }, t.askUser)
 }
 
-// adapt adds tools for particular clients. Gemini ignores every tool called ask_user, because it has one of its own,
-// which it does not use here.
+// adapt adds tools for particular clients. Gemini ignores every tool named ask_user, because it has its own tool of
+// that name, which it does not use here.
 func (t *toolset) adapt(client *sdk.InitializeParams) {
 	if client != nil && client.ClientInfo != nil && strings.Contains(client.ClientInfo.Name, "gemini") {
 		t.addAskUser("ask_the_user")
@@ -90,7 +90,8 @@ func (s *Server) countSent(c call, n int) error {
 	defer s.mu.Unlock()
 	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.sent+n > maxSent {
-		return fmt.Errorf("this turn has sent %d bytes of messages, and %d are the limit; put what is long into a file and send that", made.sent, maxSent)
+		return fmt.Errorf("this turn has sent %d bytes of messages, and %d are the limit; put what is long into a "+
+			"file and send that", made.sent, maxSent)
 	}
 	made.sent += n
 	s.calls[c.Turn.Prompt.Conversation] = made

@@ -47,7 +47,8 @@ func (t *toolset) addConsult() {
 		return
 	}
 	registerTool(t, "consult_with",
-		"Ask another model a question and wait for its answer. It has no shell, reads the project and changes nothing. Codex reads no files.",
+		"Ask another model a question and wait for its answer. It has no shell, reads the project and changes "+
+			"nothing. Codex reads no files.",
 		func(in consultWith) string { return in.Model + ": " + in.Question }, t.consultWith)
 	registerTool(t, "group_think",
 		"Ask several models the same question side by side. Then the first of them weighs the answers and concludes.",
@@ -120,7 +121,7 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	var b strings.Builder
 	for _, s := range append(all.Steps, all.Conclusion) {
 		switch {
-		case s.Model.Agent == "": // there is no conclusion
+		case s.Model.Agent == "": // the group has no conclusion
 		case s.Err != nil:
 			fmt.Fprintf(&b, "## %s did not answer\n\n%v\n\n", s.Model, notAnswered(s.Err))
 		case s.Round > 1:

@@ -66,7 +66,8 @@ func (w *world) RecordAudit(_ context.Context, entries ...orchestrator.AuditEntr
 	return nil
 }
 
-func (w *world) FindSessions(_ context.Context, q orchestrator.SessionQuery) ([]orchestrator.FoundSession, bool, error) {
+func (w *world) FindSessions(_ context.Context, q orchestrator.SessionQuery) ([]orchestrator.FoundSession, bool,
+	error) {
 	all := []orchestrator.FoundSession{
 		{Session: orchestrator.Session{ID: "S1", Title: "here", Dir: w.turn.Request.Dir}, Excerpt: "the words"},
 		{Session: orchestrator.Session{ID: "S2", Title: "elsewhere", Dir: "/elsewhere"}, Excerpt: "the words"},
@@ -74,7 +75,8 @@ func (w *world) FindSessions(_ context.Context, q orchestrator.SessionQuery) ([]
 	return all[min(q.Offset, 2):], false, nil
 }
 
-func (w *world) Session(context.Context, orchestrator.ConversationID, orchestrator.SessionID) (orchestrator.Session, error) {
+func (w *world) Session(context.Context, orchestrator.ConversationID, orchestrator.SessionID) (orchestrator.Session,
+	error) {
 	return orchestrator.Session{}, orchestrator.ErrElsewhere
 }
 
@@ -104,7 +106,8 @@ func (s jobs) AddJob(_ context.Context, j orchestrator.Job) (orchestrator.JobSta
 	return orchestrator.JobStatus{Job: j}, nil
 }
 
-func (w *world) SendFiles(_ context.Context, _ orchestrator.ConversationID, _ orchestrator.FilePlace, key string, files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
+func (w *world) SendFiles(_ context.Context, _ orchestrator.ConversationID, _ orchestrator.FilePlace, key string,
+	files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
 	if files[0].Path == "/etc/shadow" {
 		return []*orchestrator.FileError{{Path: files[0].Path, Why: orchestrator.FileOutside}}, nil
 	}
@@ -119,7 +122,8 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	if q.Model.Agent == "silent" {
 		return orchestrator.ConsultAnswer{}, &cli.Failure{Kind: cli.Overloaded, Agent: "silent"}
 	}
-	return orchestrator.ConsultAnswer{Consult: "C1", Model: q.Model, Text: "on " + string(q.Follows) + ": " + q.Text}, nil
+	return orchestrator.ConsultAnswer{Consult: "C1", Model: q.Model, Text: "on " + string(q.Follows) + ": " + q.Text},
+		nil
 }
 
 // AskFor is not called by any tool.
@@ -127,7 +131,8 @@ func (w *world) AskFor(context.Context, cli.TurnID, orchestrator.Helper, cli.Eve
 	return cli.Decision{}, orchestrator.ErrNoTurn
 }
 
-func (w *world) Find(_ context.Context, _ orchestrator.ConversationID, id orchestrator.ConsultID) (orchestrator.Consult, error) {
+func (w *world) Find(_ context.Context, _ orchestrator.ConversationID, id orchestrator.ConsultID) (orchestrator.Consult,
+	error) {
 	if id != "C1" {
 		return orchestrator.Consult{}, orchestrator.ErrNoConsult
 	}
@@ -149,13 +154,15 @@ func (w *world) Role(name string) (orchestrator.Role, bool) {
 	if name != "tester" {
 		return orchestrator.Role{}, false
 	}
-	return orchestrator.Role{Prompt: "You test.", Agent: "codex", Model: "small", Tools: cli.ToolList{Denied: []string{"web"}}}, true
+	return orchestrator.Role{Prompt: "You test.", Agent: "codex", Model: "small",
+		Tools: cli.ToolList{Denied: []string{"web"}}}, true
 }
 
 func (w *world) Roles() []string { return []string{"tester"} }
 
 // Group asks each model of the panel and lets the first conclude.
-func (w *world) Group(ctx context.Context, q orchestrator.GroupQuestion, _ func(orchestrator.GroupStep)) (all orchestrator.GroupAnswer, err error) {
+func (w *world) Group(ctx context.Context, q orchestrator.GroupQuestion,
+	_ func(orchestrator.GroupStep)) (all orchestrator.GroupAnswer, err error) {
 	for _, m := range q.Panel {
 		a, err := w.Ask(ctx, orchestrator.ConsultQuestion{Model: m, Text: q.Text})
 		all.Steps = append(all.Steps, orchestrator.GroupStep{Round: 1, Model: m, Answer: a, Err: err})
@@ -163,7 +170,8 @@ func (w *world) Group(ctx context.Context, q orchestrator.GroupQuestion, _ func(
 	if all.Steps[1].Err != nil && len(q.Panel) == orchestrator.GroupLeast {
 		return all, orchestrator.ErrNoGroup
 	}
-	all.Conclusion = orchestrator.GroupStep{Round: 2, Model: q.Panel[0], Answer: orchestrator.ConsultAnswer{Text: "all in all"}}
+	all.Conclusion = orchestrator.GroupStep{Round: 2, Model: q.Panel[0],
+		Answer: orchestrator.ConsultAnswer{Text: "all in all"}}
 	return all, nil
 }
 
@@ -193,8 +201,11 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, dir: dir, world: &world{turn: &orchestrator.ActiveTurn{
-		Turn:    orchestrator.Turn{ID: "T1", Agent: "claude", Prompt: orchestrator.Prompt{Conversation: home, Person: 1}},
-		Request: cli.Request{Dir: t.TempDir()}, Life: t.Context(), Hide: func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") },
+		Turn: orchestrator.Turn{ID: "T1", Agent: "claude",
+			Prompt: orchestrator.Prompt{Conversation: home, Person: 1}},
+		Request: cli.Request{Dir: t.TempDir()}, Life: t.Context(), Hide: func(s string) string {
+			return strings.ReplaceAll(s, "hunter2", "***")
+		},
 	}}}
 	r.start()
 	t.Cleanup(func() { r.stop() })
@@ -204,7 +215,8 @@ func newRig(t *testing.T) *rig {
 func (r *rig) start() {
 	r.t.Helper()
 	srv, err := mcp.Open(mcp.Options{
-		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world, Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel, Roles: r.world,
+		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world,
+		Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel, Roles: r.world,
 		Place: func(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
 			return orchestrator.FilePlace{}, nil
 		},
@@ -228,7 +240,9 @@ func (r *rig) client(token string) (*sdk.ClientSession, error) {
 	r.t.Helper()
 	toRelay, fromClient := io.Pipe()
 	toClient, fromRelay := io.Pipe()
-	way := &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) { return relay.Dial(ctx, r.dir) }}
+	way := &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) {
+		return relay.Dial(ctx, r.dir)
+	}}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -336,19 +350,22 @@ func TestACallCountsOnlyInATurnOfItsAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, failed := call(t, other, "send_message", map[string]any{"text": "x"}); !failed || !strings.Contains(text, "only while a turn") {
+	if text, failed := call(t, other, "send_message", map[string]any{"text": "x"}); !failed ||
+		!strings.Contains(text, "only while a turn") {
 		t.Errorf("another agent: %s", text)
 	}
 	r.mu.Lock()
 	r.turn = nil
 	r.mu.Unlock()
-	if text, failed := call(t, s, "send_message", map[string]any{"text": "x"}); !failed || !strings.Contains(text, "only while a turn") {
+	if text, failed := call(t, s, "send_message", map[string]any{"text": "x"}); !failed ||
+		!strings.Contains(text, "only while a turn") {
 		t.Errorf("after the turn: %s", text)
 	}
 	if len(r.notices) != 1 || r.notices[0] != "my password is ***" {
 		t.Errorf("the chat was told %q", r.notices)
 	}
-	if len(r.audit) != 1 || r.audit[0].What != orchestrator.AuditCalled || r.audit[0].Tool != "ductor.send_message" || r.audit[0].Title != "my password is ***" {
+	if len(r.audit) != 1 || r.audit[0].What != orchestrator.AuditCalled || r.audit[0].Tool != "ductor.send_message" ||
+		r.audit[0].Title != "my password is ***" {
 		t.Errorf("the audit has %+v", r.audit)
 	}
 }
@@ -361,16 +378,19 @@ func TestLimits(t *testing.T) {
 		args map[string]any
 		want string
 	}{
-		"a megabyte of text": {"send_message", map[string]any{"text": strings.Repeat("x", 1<<20)}, "the arguments have"},
-		"a long message":     {"send_message", map[string]any{"text": strings.Repeat("x", 64<<10)}, "send a file instead"},
-		"no text":            {"send_message", map[string]any{"text": " "}, "empty"},
-		"a long option":      {"ask_user", map[string]any{"question": "?", "options": []string{strings.Repeat("x", 100)}}, "does not fit a button"},
-		"a path above":       {"count_project_tokens", map[string]any{"path": "../.."}, "not a path below"},
-		"an absolute path":   {"count_project_tokens", map[string]any{"path": "/etc"}, "not a path below"},
-		"a foreign session":  {"describe_session", map[string]any{"session_id": "S9"}, "no such session in this chat"},
-		"no words":           {"search_project_history", map[string]any{"words": ""}, "no words"},
-		"no schedule":        {"schedule", map[string]any{"when": "sometime", "prompt": "x"}, "that is no time"},
-		"a wrong type":       {"send_message", map[string]any{"text": 1}, "type"},
+		"a megabyte of text": {"send_message", map[string]any{"text": strings.Repeat("x", 1<<20)},
+			"the arguments have"},
+		"a long message": {"send_message", map[string]any{"text": strings.Repeat("x", 64<<10)},
+			"send a file instead"},
+		"no text": {"send_message", map[string]any{"text": " "}, "empty"},
+		"a long option": {"ask_user", map[string]any{"question": "?",
+			"options": []string{strings.Repeat("x", 100)}}, "does not fit a button"},
+		"a path above":      {"count_project_tokens", map[string]any{"path": "../.."}, "not a path below"},
+		"an absolute path":  {"count_project_tokens", map[string]any{"path": "/etc"}, "not a path below"},
+		"a foreign session": {"describe_session", map[string]any{"session_id": "S9"}, "no such session in this chat"},
+		"no words":          {"search_project_history", map[string]any{"words": ""}, "no words"},
+		"no schedule":       {"schedule", map[string]any{"when": "sometime", "prompt": "x"}, "that is no time"},
+		"a wrong type":      {"send_message", map[string]any{"text": 1}, "type"},
 	} {
 		if text, failed := call(t, s, c.tool, c.args); !failed || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %.200s", name, text)
@@ -393,13 +413,16 @@ func TestAQuestionIsWithdrawnWithItsCall(t *testing.T) {
 	r.answer = func(context.Context) (cli.Decision, error) {
 		return cli.Decision{Allow: true, Answers: [][]string{{"Red", "Blue"}}}, nil
 	}
-	if text, failed := call(t, s, "ask_user", map[string]any{"question": "Which?", "options": []string{"Red", "Blue"}, "multiple": true}); failed || text != "Red\nBlue" {
+	if text, failed := call(t, s, "ask_user",
+		map[string]any{"question": "Which?", "options": []string{"Red", "Blue"}, "multiple": true}); failed ||
+		text != "Red\nBlue" {
 		t.Errorf("answered: %q", text)
 	}
 	r.answer = func(context.Context) (cli.Decision, error) {
 		return cli.Decision{Reason: "No user answered in time."}, nil
 	}
-	if text, failed := call(t, s, "ask_user", map[string]any{"question": "Which?"}); failed || !strings.Contains(text, "No user answered in time.") {
+	if text, failed := call(t, s, "ask_user", map[string]any{"question": "Which?"}); failed ||
+		!strings.Contains(text, "No user answered in time.") {
 		t.Errorf("not answered: %q", text)
 	}
 	asking, withdrawn := make(chan struct{}), make(chan error, 1)
@@ -411,7 +434,8 @@ func TestAQuestionIsWithdrawnWithItsCall(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asking; cancel() }()
-	if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "ask_user", Arguments: map[string]any{"question": "Which?"}}); !errors.Is(err, context.Canceled) {
+	if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "ask_user",
+		Arguments: map[string]any{"question": "Which?"}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled call gives %v", err)
 	}
 	if err := <-withdrawn; err == nil {
@@ -428,15 +452,18 @@ func TestSchedulingAsksTheUser(t *testing.T) {
 		t.Errorf("denied: %q, %v", text, r.jobs)
 	}
 	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Allow: true}, nil }
-	if text, failed := call(t, s, "schedule", args); failed || len(r.jobs) != 1 || r.jobs[0].Conversation != home || r.jobs[0].Person != 1 {
+	if text, failed := call(t, s, "schedule", args); failed || len(r.jobs) != 1 || r.jobs[0].Conversation != home ||
+		r.jobs[0].Person != 1 {
 		t.Errorf("allowed: %q, %v", text, r.jobs)
 	}
 	asked := r.asked[0].(cli.ApprovalAsked)
-	if asked.Detail != "every day at 9:00\n\nLook at the\nnews" || asked.SaysMore() || !strings.Contains(string(asked.Input), `"0 9 * * *"`) || !asked.Allowable() {
+	if asked.Detail != "every day at 9:00\n\nLook at the\nnews" || asked.SaysMore() ||
+		!strings.Contains(string(asked.Input), `"0 9 * * *"`) || !asked.Allowable() {
 		t.Errorf("the approval shows %+v", asked)
 	}
 	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{}, nil }
-	if call(t, s, "schedule", map[string]any{"when": "every day at 9", "prompt": "Look", "name": "news"}); !r.asked[2].(cli.ApprovalAsked).SaysMore() {
+	if call(t, s, "schedule", map[string]any{"when": "every day at 9", "prompt": "Look",
+		"name": "news"}); !r.asked[2].(cli.ApprovalAsked).SaysMore() {
 		t.Errorf("a name is not shown: %+v", r.asked[2])
 	}
 	r.turn.Turn.Prompt.Rights.Of = orchestrator.RightsOfJob
@@ -455,14 +482,15 @@ func TestOnlyTurnsOfListedUsersConsult(t *testing.T) {
 			"consult_with": {"model": "codex", "question": "Why?"},
 			"group_think":  {"models": []string{"codex", "gemini"}, "question": "Why?"},
 		} {
-			if text, failed := call(t, s, tool, args); !failed || !strings.Contains(text, "only a turn that a listed user") {
+			if text, failed := call(t, s, tool, args); !failed ||
+				!strings.Contains(text, "only a turn that a listed user") {
 				t.Errorf("%s with the rights of a %s: %q", tool, of, text)
 			}
 		}
 	}
 }
 
-// Another agent works after the user, who sees the whole task, allows it; and only for turns that may change something.
+// The user sees the whole task before another agent works on it. Only turns that may change something can delegate.
 func TestWorkAsksTheUser(t *testing.T) {
 	r := newRig(t)
 	s := r.connect()
@@ -475,7 +503,8 @@ func TestWorkAsksTheUser(t *testing.T) {
 	for _, f := range r.asked[0].(cli.ApprovalAsked).Fields {
 		shown = append(shown, f.Value)
 	}
-	if all := strings.Join(shown, "|"); !strings.Contains(all, "codex") || !strings.Contains(all, "Fix the\nlock") || !strings.Contains(all, "It is in a.go.") {
+	if all := strings.Join(shown, "|"); !strings.Contains(all, "codex") || !strings.Contains(all, "Fix the\nlock") ||
+		!strings.Contains(all, "It is in a.go.") {
 		t.Errorf("the approval shows %q", all)
 	}
 	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Allow: true}, nil }
@@ -485,13 +514,16 @@ func TestWorkAsksTheUser(t *testing.T) {
 		r.works[0].Wait != time.Minute {
 		t.Errorf("allowed: %q, %+v", text, r.works)
 	}
-	if text, failed := call(t, s, "work_with", map[string]any{"task": "go on", "session_id": "C1"}); failed || r.works[1].Follows != "C1" || !strings.Contains(text, "gemini worked") {
+	if text, failed := call(t, s, "work_with", map[string]any{"task": "go on", "session_id": "C1"}); failed ||
+		r.works[1].Follows != "C1" || !strings.Contains(text, "gemini worked") {
 		t.Errorf("going on: %q, %+v", text, r.works)
 	}
-	if text, failed := call(t, s, "work_with", map[string]any{"task": "test it", "role": "tester"}); failed || r.works[2].Instructions != "You test." || len(r.works[2].Tools) != 1 || !strings.Contains(text, "codex/small") {
+	if text, failed := call(t, s, "work_with", map[string]any{"task": "test it", "role": "tester"}); failed ||
+		r.works[2].Instructions != "You test." || len(r.works[2].Tools) != 1 || !strings.Contains(text, "codex/small") {
 		t.Errorf("a role: %q, %+v", text, r.works)
 	}
-	if text, failed := call(t, s, "work_with", args); !failed || !strings.Contains(text, "the limit") || len(r.works) != 3 {
+	if text, failed := call(t, s, "work_with", args); !failed || !strings.Contains(text, "the limit") ||
+		len(r.works) != 3 {
 		t.Errorf("work without end: %q", text)
 	}
 }
@@ -508,13 +540,17 @@ func TestWorkThatIsRefused(t *testing.T) {
 		"a member": {map[string]any{"agent": "codex", "task": "x"}, func(a *orchestrator.ActiveTurn) {
 			a.Turn.Prompt.Rights.Of = orchestrator.RightsOfMember
 		}, "only a turn that a listed user"},
-		"a plan":             {map[string]any{"agent": "codex", "task": "x"}, func(a *orchestrator.ActiveTurn) { a.Request.Permission = cli.Plan }, "only plans"},
-		"no task":            {map[string]any{"agent": "codex", "task": " "}, nil, "empty"},
-		"a long task":        {map[string]any{"agent": "codex", "task": strings.Repeat("x", 5000)}, nil, "the limit"},
-		"an unknown model":   {map[string]any{"agent": "nothing", "task": "x"}, nil, "no such model"},
-		"an unknown role":    {map[string]any{"agent": "codex", "task": "x", "role": "king"}, nil, "roles here: tester"},
+		"a plan": {map[string]any{"agent": "codex", "task": "x"}, func(a *orchestrator.ActiveTurn) {
+			a.Request.Permission = cli.Plan
+		}, "only plans"},
+		"no task":          {map[string]any{"agent": "codex", "task": " "}, nil, "empty"},
+		"a long task":      {map[string]any{"agent": "codex", "task": strings.Repeat("x", 5000)}, nil, "the limit"},
+		"an unknown model": {map[string]any{"agent": "nothing", "task": "x"}, nil, "no such model"},
+		"an unknown role": {map[string]any{"agent": "codex", "task": "x", "role": "king"}, nil,
+			"roles here: tester"},
 		"an unknown session": {map[string]any{"task": "x", "session_id": "C9"}, nil, "no such session_id"},
-		"a failure":          {map[string]any{"agent": "silent", "task": "x"}, nil, "what the agent changed until then stays"},
+		"a failure": {map[string]any{"agent": "silent", "task": "x"}, nil,
+			"what the agent changed until then stays"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -522,7 +558,8 @@ func TestWorkThatIsRefused(t *testing.T) {
 				c.change(r.turn)
 			}
 			r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Allow: true}, nil }
-			if text, failed := call(t, r.connect(), "work_with", c.args); !failed || !strings.Contains(text, c.want) || len(r.works) > 0 && name != "a failure" {
+			if text, failed := call(t, r.connect(), "work_with", c.args); !failed || !strings.Contains(text, c.want) ||
+				len(r.works) > 0 && name != "a failure" {
 				t.Errorf("%q, %+v", text, r.works)
 			}
 		})
@@ -531,9 +568,11 @@ func TestWorkThatIsRefused(t *testing.T) {
 
 func TestCountingTokens(t *testing.T) {
 	r := newRig(t)
-	for name, text := range map[string]string{"a.txt": "one two three", "d/b.txt": "four five", ".hidden/c": "no", "node_modules/x": "no", "bin": "\x00\x01"} {
+	for name, text := range map[string]string{"a.txt": "one two three", "d/b.txt": "four five", ".hidden/c": "no",
+		"node_modules/x": "no", "bin": "\x00\x01"} {
 		path := filepath.Join(r.turn.Request.Dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -542,7 +581,8 @@ func TestCountingTokens(t *testing.T) {
 	}
 	s := r.connect()
 	text, failed := call(t, s, "count_project_tokens", nil)
-	if failed || !strings.Contains(text, "in 2 files") || !strings.Contains(text, "d/") || strings.Contains(text, "link") {
+	if failed || !strings.Contains(text, "in 2 files") || !strings.Contains(text, "d/") ||
+		strings.Contains(text, "link") {
 		t.Errorf("counted: %s", text)
 	}
 	if text, failed := call(t, s, "count_project_tokens", map[string]any{"path": "link"}); !failed {
@@ -553,10 +593,12 @@ func TestCountingTokens(t *testing.T) {
 func TestSendingFiles(t *testing.T) {
 	r := newRig(t)
 	s := r.connect()
-	if text, failed := call(t, s, "send_file", map[string]any{"path": "/etc/shadow"}); !failed || !strings.Contains(text, "/etc/shadow") || len(r.notices) != 0 {
+	if text, failed := call(t, s, "send_file", map[string]any{"path": "/etc/shadow"}); !failed ||
+		!strings.Contains(text, "/etc/shadow") || len(r.notices) != 0 {
 		t.Errorf("a file outside: %s", text)
 	}
-	if text, failed := call(t, s, "send_file", map[string]any{"path": "a.png", "caption": "hunter2"}); failed || r.notices[0] != "mcp/J1 a.png ***" {
+	if text, failed := call(t, s, "send_file", map[string]any{"path": "a.png", "caption": "hunter2"}); failed ||
+		r.notices[0] != "mcp/J1 a.png ***" {
 		t.Errorf("a file: %s, %q", text, r.notices)
 	}
 }
@@ -564,28 +606,38 @@ func TestSendingFiles(t *testing.T) {
 func TestConsulting(t *testing.T) {
 	r := newRig(t)
 	s := r.connect()
-	text, failed := call(t, s, "consult_with", map[string]any{"model": "codex", "question": "Why?", "context": "It rains.", "output_format": "one word"})
-	if failed || !strings.Contains(text, "It rains.") || !strings.Contains(text, "one word") || !strings.Contains(text, "(codex answered; session_id C1)") {
+	text, failed := call(t, s, "consult_with",
+		map[string]any{"model": "codex", "question": "Why?", "context": "It rains.", "output_format": "one word"})
+	if failed || !strings.Contains(text, "It rains.") || !strings.Contains(text, "one word") ||
+		!strings.Contains(text, "(codex answered; session_id C1)") {
 		t.Errorf("asked: %s", text)
 	}
-	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?", "session_id": "C1"}); failed || !strings.Contains(text, "on C1: And?") {
+	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?", "session_id": "C1"}); failed ||
+		!strings.Contains(text, "on C1: And?") {
 		t.Errorf("asked on: %s", text)
 	}
-	if text, failed := call(t, s, "consult_with", map[string]any{"model": "nothing", "question": "Why?"}); !failed || !strings.Contains(text, "no such model") {
+	if text, failed := call(t, s, "consult_with", map[string]any{"model": "nothing", "question": "Why?"}); !failed ||
+		!strings.Contains(text, "no such model") {
 		t.Errorf("an unknown model: %s", text)
 	}
-	text, failed = call(t, s, "group_think", map[string]any{"models": []string{"codex", "silent", "gemini"}, "question": "Which?"})
-	if failed || !strings.Contains(text, "silent did not answer") || !strings.Contains(text, "## gemini") || !strings.Contains(text, "## Conclusion\n\nall in all") {
+	text, failed = call(t, s, "group_think",
+		map[string]any{"models": []string{"codex", "silent", "gemini"}, "question": "Which?"})
+	if failed || !strings.Contains(text, "silent did not answer") || !strings.Contains(text, "## gemini") ||
+		!strings.Contains(text, "## Conclusion\n\nall in all") {
 		t.Errorf("a group: %s", text)
 	}
-	if text, failed := call(t, s, "group_think", map[string]any{"models": []string{"codex", "gemini"}, "question": "Which?"}); !failed || !strings.Contains(text, "the limit") {
+	if text, failed := call(t, s, "group_think",
+		map[string]any{"models": []string{"codex", "gemini"}, "question": "Which?"}); !failed ||
+		!strings.Contains(text, "the limit") {
 		t.Errorf("questions without end: %s", text)
 	}
 }
 
 func TestAGroupOfWhichOneAnswers(t *testing.T) {
 	s := newRig(t).connect()
-	if text, failed := call(t, s, "group_think", map[string]any{"models": []string{"codex", "silent"}, "question": "Which?"}); !failed || !strings.Contains(text, "fewer than two models answered") ||
+	if text, failed := call(t, s, "group_think",
+		map[string]any{"models": []string{"codex", "silent"}, "question": "Which?"}); !failed ||
+		!strings.Contains(text, "fewer than two models answered") ||
 		!strings.Contains(text, "## codex") || strings.Contains(text, "Conclusion") {
 		t.Errorf("a group of which one answers: %s", text)
 	}
@@ -594,16 +646,21 @@ func TestAGroupOfWhichOneAnswers(t *testing.T) {
 func TestAProgramCallsATool(t *testing.T) {
 	r := newRig(t)
 	way := func(token string) *relay.Relay {
-		return &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) { return relay.Dial(ctx, r.dir) }}
+		return &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) {
+			return relay.Dial(ctx, r.dir)
+		}}
 	}
 	good := r.srv.Token(home, "claude")
-	if text, err := way(good).Call(t.Context(), "send_message", map[string]any{"text": "hello"}); err != nil || !strings.Contains(text, "on its way") {
+	if text, err := way(good).Call(t.Context(), "send_message", map[string]any{"text": "hello"}); err != nil ||
+		!strings.Contains(text, "on its way") {
 		t.Errorf("a call gives %q, %v", text, err)
 	}
-	if _, err := way(good).Call(t.Context(), "send_message", map[string]any{"text": ""}); err == nil || !strings.Contains(err.Error(), "empty") {
+	if _, err := way(good).Call(t.Context(), "send_message", map[string]any{"text": ""}); err == nil ||
+		!strings.Contains(err.Error(), "empty") {
 		t.Errorf("a call that fails gives %v", err)
 	}
-	if _, err := way("forged").Call(t.Context(), "send_message", map[string]any{"text": "hello"}); err == nil || !strings.Contains(err.Error(), "not valid") {
+	if _, err := way("forged").Call(t.Context(), "send_message", map[string]any{"text": "hello"}); err == nil ||
+		!strings.Contains(err.Error(), "not valid") {
 		t.Errorf("a forged token gives %v", err)
 	}
 }
@@ -611,10 +668,12 @@ func TestAProgramCallsATool(t *testing.T) {
 func TestSearchStaysInTheProject(t *testing.T) {
 	r := newRig(t)
 	s := r.connect()
-	if text, _ := call(t, s, "search_project_history", map[string]any{"words": "words"}); !strings.Contains(text, "S1") || strings.Contains(text, "S2") {
+	if text, _ := call(t, s, "search_project_history", map[string]any{"words": "words"}); !strings.Contains(text,
+		"S1") || strings.Contains(text, "S2") {
 		t.Errorf("in the project: %s", text)
 	}
-	if text, _ := call(t, s, "search_project_history", map[string]any{"words": "words", "everywhere": true}); !strings.Contains(text, "S2") {
+	if text, _ := call(t, s, "search_project_history",
+		map[string]any{"words": "words", "everywhere": true}); !strings.Contains(text, "S2") {
 		t.Errorf("everywhere: %s", text)
 	}
 }
@@ -632,7 +691,8 @@ func TestTheRelayOutlivesARestart(t *testing.T) {
 	}
 	lost := make(chan error, 1)
 	go func() {
-		_, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: "ask_user", Arguments: map[string]any{"question": "Which?"}})
+		_, err := s.CallTool(context.Background(),
+			&sdk.CallToolParams{Name: "ask_user", Arguments: map[string]any{"question": "Which?"}})
 		lost <- err
 	}()
 	<-asking

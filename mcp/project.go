@@ -30,7 +30,8 @@ type countTokens struct {
 
 func (t *toolset) addProject() {
 	registerTool(t, "count_project_tokens",
-		"Estimate how many tokens the texts of the current project have. Hidden files, links, node_modules and files that are no text are not counted.",
+		"Estimate how many tokens the texts of the current project have. Hidden files, links, node_modules and files "+
+			"that are no text are not counted.",
 		func(in countTokens) string { return in.Path }, countProject)
 }
 

@@ -32,7 +32,8 @@ func (t *toolset) addWork() {
 		return
 	}
 	registerTool(t, "work_with",
-		"Have another agent work on a task in the project, and wait for its report. It may do what you may. The user is asked first. "+
+		"Have another agent work on a task in the project, and wait for its report. It may do what you may. The user "+
+			"is asked first. "+
 			"Until it reports, leave its files alone.",
 		func(in workWith) string { return in.Agent + ": " + in.Task }, t.workWith)
 }

@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Mishap is what becomes of a call to the fake chat.
+// Mishap is the outcome of a call to the fake chat.
 type Mishap string
 
 const (
@@ -25,41 +25,41 @@ const (
 	RateLimited  Mishap = "429"
 	ServerBroken Mishap = "500"
 	NotSent      Mishap = "not sent"
-	LostBefore   Mishap = "lost before" // unknown, and it did not happen
-	LostAfter    Mishap = "lost after"  // unknown, and it happened
-	DeletedFirst Mishap = "deleted"     // a person deletes the message just before it is edited
+	LostBefore   Mishap = "lost before" // the outcome is unknown; it did not happen
+	LostAfter    Mishap = "lost after"  // the outcome is unknown; it happened
+	DeletedFirst Mishap = "deleted"     // a user deletes the message just before the edit
 	RefusedOnce  Mishap = "refused"
 )
 
-// Chat is a fake chat. It holds everything sent to it to Telegram's rules.
+// Chat is a fake chat. It checks everything sent to it against Telegram's rules.
 type Chat struct {
 	T         Failer
-	Mishaps   func(method string) Mishap // nil: all goes well
+	Mishaps   func(method string) Mishap // nil if every call succeeds
 	Delay     time.Duration              // of every call
-	Seen      func(render.Text)          // is told every text that is shown
+	Seen      func(render.Text)          // receives every text that is shown
 	Unchecked bool                       // for benchmarks
-	OldServer bool                       // it knows no rich messages
+	OldServer bool                       // the server does not support rich messages
 
 	Mu      sync.Mutex
 	posts   map[int]*Post
 	next    int
 	Calls   []string
 	At      []time.Time
-	Topics  map[int]bool // gone
+	Topics  map[int]bool // deleted ones
 	Gone    bool         // blocked by the user
-	Sending int          // sends under way
-	Lost    int          // sends whose outcome nobody knows
-	files   []string     // what the documents hold that were sent
+	Sending int          // sends in progress
+	Lost    int          // sends whose outcome is unknown
+	files   []string     // contents of sent documents
 }
 
-// Failer is what a *testing.T and a *rapid.T have in common here.
+// Failer is the common part of *testing.T and *rapid.T.
 type Failer interface {
 	Errorf(format string, args ...any)
 }
 
-// Post is one message on the wall.
+// Post is one message in the chat.
 type Post struct {
-	Text    render.Text // of a rich message the texts of its blocks
+	Text    render.Text // the texts of its blocks if the message is rich
 	Rich    []render.Block
 	Buttons tgapi.Keyboard
 	Topic   int
@@ -96,7 +96,7 @@ func (w *Chat) under(way int) {
 	w.Sending += way
 }
 
-// Fails is the error of a call that did not happen.
+// Fails returns the error of a call that did not happen, or nil.
 func (f Mishap) Fails() error {
 	switch f {
 	case RateLimited:
@@ -165,14 +165,15 @@ func (w *Chat) Send(_ context.Context, m tgapi.Message) (int, error) {
 		w.Seen(m.Text)
 	}
 	w.next++
-	w.posts[w.next] = &Post{Text: m.Text, Rich: m.Rich, Buttons: m.Keyboard, Topic: m.To.Topic, ReplyTo: m.ReplyTo, Silent: m.Silent}
+	w.posts[w.next] = &Post{Text: m.Text, Rich: m.Rich, Buttons: m.Keyboard, Topic: m.To.Topic, ReplyTo: m.ReplyTo,
+		Silent: m.Silent}
 	if f == LostAfter {
 		return 0, fault(tgapi.UnknownFault)
 	}
 	return w.next, nil
 }
 
-// SendFiles records what files hold.
+// SendFiles records the contents of files.
 func (w *Chat) SendFiles(_ context.Context, d tgapi.Files) (int, error) {
 	w.under(1)
 	defer w.under(-1)
@@ -205,14 +206,14 @@ func (w *Chat) SendFiles(_ context.Context, d tgapi.Files) (int, error) {
 	return w.next, nil
 }
 
-// Sent is what the documents hold that were sent.
+// Sent returns the contents of the documents that were sent.
 func (w *Chat) Sent() []string {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 	return slices.Clone(w.files)
 }
 
-// shown is what a message shows, once it is checked.
+// shown checks a message and returns its visible text.
 func (w *Chat) shown(t render.Text, rich []render.Block) render.Text {
 	if rich == nil {
 		w.check(t)
@@ -329,7 +330,7 @@ func (w *Chat) Typing(context.Context, orchestrator.ConversationID) error {
 	return w.Begin("typing").Fails()
 }
 
-// Visible is what the chat shows now, in the order of the messages.
+// Visible returns the messages that the chat shows now, in order.
 func (w *Chat) Visible() []*Post {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
@@ -343,10 +344,10 @@ func (w *Chat) Visible() []*Post {
 	return out
 }
 
-// stop is the button of cards whose turns run.
+// stop is the label of the button on cards of running turns.
 const stop = "Stop"
 
-// Text is what the chat shows, with the buttons below each message but that of running cards.
+// Text returns the visible messages, with the buttons below each. It leaves out the stop button.
 func (w *Chat) Text() string {
 	var b strings.Builder
 	for i, p := range w.Visible() {
@@ -365,7 +366,7 @@ func (w *Chat) Text() string {
 	return b.String()
 }
 
-// Count counts calls of a method; all for "".
+// Count counts the calls of a method, or all calls for "".
 func (w *Chat) Count(method string) int {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
@@ -378,14 +379,15 @@ func (w *Chat) Count(method string) int {
 	return n
 }
 
-// Buttons are buttons that can be read.
+// Buttons creates buttons whose data tests can read.
 type Buttons struct{}
 
-// Offer names a button as its action.
+// Offer labels each button with its action.
 func (Buttons) Offer(t cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard {
 	var row []tgapi.Button
 	for _, what := range r.Offer {
-		text := map[orchestrator.Action]string{orchestrator.ActionAgain: "Run again", orchestrator.ActionFresh: "Start fresh"}[what]
+		text := map[orchestrator.Action]string{orchestrator.ActionAgain: "Run again",
+			orchestrator.ActionFresh: "Start fresh"}[what]
 		row = append(row, tgapi.Button{Text: cmp.Or(text, string(what)), Data: string(what) + ":" + string(t)})
 	}
 	if row == nil {
@@ -394,7 +396,7 @@ func (Buttons) Offer(t cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard {
 	return tgapi.Keyboard{row}
 }
 
-// EndRetries ends a pause before a retry.
+// EndRetries returns the button that ends a pause before a retry.
 func (Buttons) EndRetries(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: "Cancel", Data: "drop:" + string(t)}
 }
@@ -402,10 +404,10 @@ func (Buttons) Stop(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: stop, Data: "stop:" + string(t)}
 }
 
-// Tables has no buttons.
+// Tables returns no buttons.
 func (Buttons) Tables(cli.TurnID, string) []tgapi.Button { return nil }
 
-// Changes has a button for changed files.
+// Changes returns a button if files changed and can be undone.
 func (Buttons) Changes(t cli.TurnID, c orchestrator.Changed) []tgapi.Button {
 	if c.Files == 0 || c.NoUndo != "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Inbox keeps what came in until it is handled, in memory, with the promises of orchestrator.Journal. Its disk works.
+// Inbox implements the incoming half of orchestrator.Journal in memory.
 type Inbox struct {
 	mu        sync.Mutex
 	updates   map[int64]*kept
@@ -23,17 +23,17 @@ type kept struct {
 	handled bool
 }
 
-// NewInbox makes an empty Inbox.
+// NewInbox returns an empty Inbox.
 func NewInbox() *Inbox { return &Inbox{updates: make(map[int64]*kept)} }
 
-// Fail has every later write fail with err; nil has them work.
+// Fail makes every later write return err.
 func (b *Inbox) Fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fail = err
 }
 
-// FailFlushes has the next n flushes fail.
+// FailFlushes makes the next n flushes fail.
 func (b *Inbox) FailFlushes(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *Inbox) Handle(ids []int64) {
 	}
 }
 
-// Open lists the updates that are not handled.
+// Open returns the updates that are not handled.
 func (b *Inbox) Open() []int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +65,7 @@ func (b *Inbox) Open() []int64 {
 	return ids
 }
 
-// AppendUpdates stores updates and returns those that are new and have something in them.
+// AppendUpdates stores updates and returns the new ones that have content.
 func (b *Inbox) AppendUpdates(_ context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,7 +85,7 @@ func (b *Inbox) AppendUpdates(_ context.Context, updates []orchestrator.Update) 
 	return fresh, nil
 }
 
-// Flush fails as it was told to.
+// Flush fails if FailFlushes requested it.
 func (b *Inbox) Flush(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,7 +96,7 @@ func (b *Inbox) Flush(context.Context) error {
 	return b.fail
 }
 
-// PendingUpdates lists updates with an id above after that are not handled.
+// PendingUpdates returns unhandled updates with an id above after.
 func (b *Inbox) PendingUpdates(_ context.Context, after int64, limit int) ([]orchestrator.Update, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +109,7 @@ func (b *Inbox) PendingUpdates(_ context.Context, after int64, limit int) ([]orc
 	return out, nil
 }
 
-// FinishUpdates marks updates handled and forgets the notices.
+// FinishUpdates marks updates handled. It discards the notices.
 func (b *Inbox) FinishUpdates(_ context.Context, ids []int64, _ ...orchestrator.Message) error {
 	b.mu.Lock()
 	err := b.fail
@@ -120,20 +120,20 @@ func (b *Inbox) FinishUpdates(_ context.Context, ids []int64, _ ...orchestrator.
 	return err
 }
 
-// ForgetUpdates is FinishUpdates.
+// ForgetUpdates implements orchestrator.Journal.
 func (b *Inbox) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return b.FinishUpdates(ctx, ids, notices...)
 }
 
-// Disk is one that works, whatever fails.
+// Disk reports that the disk works.
 func (*Inbox) Disk() (orchestrator.DiskState, context.Context) {
 	return orchestrator.DiskWorks, context.Background()
 }
 
-// RetryDisk finds that the disk works.
+// RetryDisk reports that the disk works.
 func (*Inbox) RetryDisk(context.Context) error { return nil }
 
-// WaitingConversations finds none.
+// WaitingConversations returns none.
 func (*Inbox) WaitingConversations(context.Context) ([]orchestrator.ConversationID, error) {
 	return nil, nil
 }

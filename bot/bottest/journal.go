@@ -13,20 +13,22 @@ import (
 	"ductor/orchestrator"
 )
 
-// Journal is a Journal's outgoing half in memory. It encodes and decodes as a real one would.
+// Journal implements the outgoing half of orchestrator.Journal in memory. It encodes cards and messages as the store
+// does.
 type Journal struct {
 	Mu         sync.Mutex
 	Cards      map[string][]byte
-	Messages   []orchestrator.Message // in the order in which they were stored first
-	Reading    time.Duration          // from what is owed to who asked for it
-	Reads      int                    // of what is owed
+	Messages   []orchestrator.Message // in the order of their first save
+	Reading    time.Duration          // delay of reading owed messages
+	Reads      int                    // number of reads of owed messages
 	Writes     int
 	Unreadable bool        // loading fails
-	Full       atomic.Bool // nothing is stored
-	DiesAt     int         // the write at which ductor dies: from then on nothing is stored and every call fails; 0 never
+	Full       atomic.Bool // writes fail
+	// the number of the write from which on every call fails, as if ductor was killed; 0 for never
+	DiesAt int
 }
 
-// NewJournal makes an empty Journal.
+// NewJournal returns an empty Journal.
 func NewJournal() *Journal { return &Journal{Cards: make(map[string][]byte)} }
 
 func (s *Journal) write() error {
@@ -68,7 +70,7 @@ func (s *Journal) LoadCard(_ context.Context, turn string) ([]byte, error) {
 	return slices.Clone(s.Cards[turn]), nil
 }
 
-// SaveMessage stores a message in place of the one with its key.
+// SaveMessage stores a message, and replaces one with the same key.
 func (s *Journal) SaveMessage(_ context.Context, m orchestrator.Message) error {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -83,22 +85,23 @@ func (s *Journal) SaveMessage(_ context.Context, m orchestrator.Message) error {
 	return nil
 }
 
-// FindMessage finds a message by its key.
+// FindMessage returns the message with a key.
 func (s *Journal) FindMessage(_ context.Context, key string) (orchestrator.Message, error) {
 	return first(s.those(func(m orchestrator.Message) bool { return m.Key == key })), nil
 }
 
-// MessageAt finds the message with a number in a conversation.
+// MessageAt returns the message with an id in a conversation.
 func (s *Journal) MessageAt(_ context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error) {
-	return first(s.those(func(m orchestrator.Message) bool { return m.Conversation == in && m.ID == id && id > 0 })), nil
+	return first(s.those(func(m orchestrator.Message) bool { return m.Conversation == in && m.ID == id && id > 0 })),
+		nil
 }
 
-// MessagesOf lists the messages of a turn.
+// MessagesOf returns the messages of a turn.
 func (s *Journal) MessagesOf(_ context.Context, turn cli.TurnID) ([]orchestrator.Message, error) {
 	return s.those(func(m orchestrator.Message) bool { return m.Turn == turn }), nil
 }
 
-// OwedMessages lists the messages with content.
+// OwedMessages returns the messages that still have content to send.
 func (s *Journal) OwedMessages(context.Context) ([]orchestrator.Message, error) {
 	out := s.those(func(m orchestrator.Message) bool { return m.Content != nil })
 	s.Mu.Lock()

@@ -7,22 +7,22 @@ import (
 	"sync"
 )
 
-// Log keeps log lines.
+// Log is a slog.Handler that records lines.
 type Log struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// Enabled says that every line is kept.
+// Enabled accepts every level.
 func (*Log) Enabled(context.Context, slog.Level) bool { return true }
 
-// WithAttrs keeps lines without the attributes.
+// WithAttrs ignores the attributes.
 func (l *Log) WithAttrs([]slog.Attr) slog.Handler { return l }
 
-// WithGroup keeps lines without the group.
+// WithGroup ignores the group.
 func (l *Log) WithGroup(string) slog.Handler { return l }
 
-// Handle keeps a line.
+// Handle records a line.
 func (l *Log) Handle(_ context.Context, r slog.Record) error {
 	line := r.Message
 	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
@@ -32,7 +32,7 @@ func (l *Log) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Lines lists the lines so far.
+// Lines returns the lines so far.
 func (l *Log) Lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

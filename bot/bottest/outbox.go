@@ -14,7 +14,7 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// Record notes which calls were made when, in time since the test began.
+// Record records calls with their time since the start of the test.
 type Record struct {
 	mu    sync.Mutex
 	start time.Time
@@ -33,7 +33,7 @@ func (r *Record) Run(name string) func(context.Context) error {
 	return r.Fail(name)
 }
 
-// Fail makes a Run that fails with each of errs in turn and then succeeds.
+// Fail returns a Run that returns each of errs in turn, and then succeeds.
 func (r *Record) Fail(name string, errs ...error) func(context.Context) error {
 	return func(context.Context) error {
 		r.note(name)
@@ -54,7 +54,7 @@ func Limited(after time.Duration) error {
 	return tgapi.NewCallError("test", tgapi.Fault{Kind: tgapi.RateLimited, RetryAfter: after}, nil, nil)
 }
 
-// NewOutbox is an outbox with the default budgets and no jitter.
+// NewOutbox returns an outbox with the default budgets and no jitter.
 func NewOutbox() *outbox.Outbox {
 	return outbox.New(outbox.Options{Trouble: tgapi.TroubleOf, Jitter: func() float64 { return 0 }})
 }
@@ -74,7 +74,7 @@ func WithOutbox(t *testing.T, f func(t *testing.T, o *outbox.Outbox, r *Record))
 // Anna is a private chat.
 var Anna = outbox.Chat{ID: 1}
 
-// AtFirst is a mishap of the first call.
+// AtFirst returns a mishap for the first call only.
 func AtFirst(f Mishap) func(string) Mishap {
 	first := true
 	return func(string) Mishap {
@@ -86,7 +86,7 @@ func AtFirst(f Mishap) func(string) Mishap {
 	}
 }
 
-// OnWire makes an in-process transport say what a connection would: that the request left.
+// OnWire reports to httptrace that the request was written, as a real connection does.
 type OnWire struct{ Next http.RoundTripper }
 
 func (w OnWire) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -97,7 +97,7 @@ func (w OnWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Next.RoundTrip(r)
 }
 
-// InBubble runs f under a fake clock and lets its panics, by which rapid ends a failed check, through.
+// InBubble runs f under a fake clock. It passes on panics, with which rapid ends a failed check.
 func InBubble(t *testing.T, f func(t *testing.T)) {
 	var thrown any
 	synctest.Test(t, func(t *testing.T) {

@@ -96,6 +96,13 @@ func (s *rig) wantText(want string) {
 
 func (s *rig) newCard() orchestrator.Card { return s.cards.Open(s.turn) }
 
+func (s *rig) redeliver() {
+	s.Helper()
+	if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {
+		s.Fatal(err)
+	}
+}
+
 func (s *rig) finish(c orchestrator.Card, o orchestrator.Outcome) {
 	s.Helper()
 	if o.State == "" {
@@ -541,9 +548,7 @@ func (s *rig) restart(state orchestrator.TurnState, answer string) {
 	s.restartAfterDeath()
 	s.turn.State = state
 	s.turn.Outcome = orchestrator.Outcome{State: state, Text: answer}
-	if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {
-		s.Errorf("redeliver: %v", err)
-	}
+	s.redeliver()
 }
 
 func TestWhatWasOnItsWayAsTheTurnEndedDoesNotStay(t *testing.T) {

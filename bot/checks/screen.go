@@ -14,11 +14,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// Examiner runs the checks. They may take a minute. It returns early if ctx is done.
-type Examiner interface {
-	Examine(ctx context.Context) Report
-}
-
 // Report is the result of the checks. No text in it contains a secret.
 type Report struct {
 	Failures []Problem // problems that keep ductor from working
@@ -29,9 +24,10 @@ type Report struct {
 // Problem is one failed check.
 type Problem struct{ Name, Text, Fix string }
 
-// Options configures a Screen. Examiner may be nil; everything else is required.
+// Options configures a Screen. Examine may be nil; everything else is required.
 type Options struct {
-	Examiner Examiner
+	// Examine runs the checks, which may take a minute. It returns early if ctx is done.
+	Examine  func(ctx context.Context) Report
 	Messages *message.Messages
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
 	Beside   func(func(ctx context.Context)) // runs a function that no handler waits for
@@ -47,8 +43,8 @@ type Screen struct {
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o: o} }
 
-// Offered reports whether there are checks.
-func (s *Screen) Offered() bool { return s.o.Examiner != nil }
+// Offered reports whether ductor has checks.
+func (s *Screen) Offered() bool { return s.o.Examine != nil }
 
 // Doctor answers "/doctor", as a reply to a message unless replyTo is 0. It immediately sends a message that later
 // becomes the report. If ductor restarts before that, the message says so. The report describes the machine, so groups
@@ -97,7 +93,7 @@ type round struct {
 // run runs the checks and shows the report. If ductor stops, run leaves the message to the next process.
 func (r *round) run(ctx context.Context) {
 	defer r.s.busy.Store(false)
-	report := r.s.o.Examiner.Examine(ctx)
+	report := r.s.o.Examine(ctx)
 	if ctx.Err() != nil {
 		return
 	}
@@ -128,7 +124,8 @@ func reportText(p lang.Printer, r Report) string {
 	more := 0
 	add := func(mark string, problems []Problem) {
 		for _, f := range problems {
-			entry := mark + " " + f.Name + ": " + render.Cut(f.Text, mostLine) + "\n" + p.Text("checks.fix", render.Cut(f.Fix, mostLine)) + "\n\n"
+			entry := mark + " " + f.Name + ": " + render.Cut(f.Text, mostLine) + "\n" + p.Text("checks.fix",
+				render.Cut(f.Fix, mostLine)) + "\n\n"
 			if b.Len()+len(entry) > mostReport {
 				more++
 				continue

@@ -14,7 +14,8 @@ import (
 // compose returns the messages that quote answers, to be stored. A user can reply to each. If several models answered,
 // their answers are folded and silent, because the conclusion summarizes them. If an answer needs too many messages,
 // they show its beginning and end, and a file contains all of it.
-func (s *Screen) compose(in orchestrator.ConversationID, id string, q question, answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
+func (s *Screen) compose(in orchestrator.ConversationID, id string, q question,
+	answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
 	for _, one := range answers {
 		if one.Err != nil || one.Answer.Text == "" {
 			continue
@@ -39,7 +40,8 @@ func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep
 	cut := most > 0 && len(parts) > most
 	if cut {
 		end := &parts[len(parts)-1]
-		end.Text = render.Concat(render.Styled(render.Italic, p.Text("card.file-follows")), render.Plain("\n\n"), end.Text)
+		end.Text = render.Concat(render.Styled(render.Italic, p.Text("card.file-follows")), render.Plain("\n\n"),
+			end.Text)
 		parts = slices.Delete(parts, most-1, len(parts)-1)
 	}
 	for _, part := range parts {

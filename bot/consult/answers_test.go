@@ -15,7 +15,8 @@ func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 	answer := orchestrator.GroupStep{Answer: orchestrator.ConsultAnswer{Consult: "c1", Text: text}}
 	for most, want := range map[int]int{0: 7, 1: 1, 2: 2, 4: 4, 7: 7} {
 		s := New(Options{Most: func() int { return most }})
-		rows := s.compose(orchestrator.ConversationID{Chat: 7}, "q1", question{Kind: ofOne, ReplyTo: 5}, []orchestrator.GroupStep{answer})
+		rows := s.compose(orchestrator.ConversationID{Chat: 7}, "q1", question{Kind: ofOne, ReplyTo: 5},
+			[]orchestrator.GroupStep{answer})
 		var texts []string
 		var files []message.File
 		for i, row := range rows {
@@ -27,10 +28,12 @@ func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 				texts = append(texts, c.Text.Text)
 			}
 		}
-		if len(texts) != want || most != 1 && !strings.Contains(texts[0], "first") || !strings.Contains(texts[len(texts)-1], "last") {
+		if len(texts) != want || most != 1 && !strings.Contains(texts[0], "first") ||
+			!strings.Contains(texts[len(texts)-1], "last") {
 			t.Errorf("of at most %d messages there are %d", most, len(texts))
 		}
-		if cut := want < 7; cut != (len(files) == 1 && files[0].Content == text && strings.Contains(texts[want-1], "comes as a file")) {
+		if cut := want < 7; cut != (len(files) == 1 && files[0].Content == text &&
+			strings.Contains(texts[want-1], "comes as a file")) {
 			t.Errorf("of at most %d messages the files are %d", most, len(files))
 		}
 	}

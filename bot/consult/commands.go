@@ -36,7 +36,8 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	}
 	last, err := s.o.Consults.Last(ctx, a.By.Conversation)
 	switch {
-	case problem.Kind != naming.Unknown || problem.Near != "" || rest == "" || errors.Is(err, orchestrator.ErrNoConsult):
+	case problem.Kind != naming.Unknown || problem.Near != "" || rest == "" ||
+		errors.Is(err, orchestrator.ErrNoConsult):
 		return tgapi.Page{Text: s.o.Models.WhyNot(s.o.Lang.Of(a.By.Conversation.Chat), problem)}, nil
 	case err != nil:
 		return tgapi.Page{}, err
@@ -70,7 +71,8 @@ func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	return true, s.begin(ctx, a.By, question{Kind: ofOne, Follows: id, Models: []orchestrator.ModelChoice{{Agent: agent}}, Text: a.Args, ReplyTo: a.Message})
+	return true, s.begin(ctx, a.By, question{Kind: ofOne, Follows: id,
+		Models: []orchestrator.ModelChoice{{Agent: agent}}, Text: a.Args, ReplyTo: a.Message})
 }
 
 // Press handles a press. data is the button's data without Action.
@@ -102,5 +104,6 @@ func (s *Screen) again(ctx context.Context, by orchestrator.Press, id string, q 
 	if err := s.take(ctx, by, id, q); err != nil {
 		return tgapi.Answer{}, err
 	}
-	return tgapi.Answer{Edit: tgapi.Page{Text: s.o.Lang.Of(by.Conversation.Chat).Text("consult.asked-again")}}, s.begin(ctx, by, q)
+	return tgapi.Answer{Edit: tgapi.Page{Text: s.o.Lang.Of(by.Conversation.Chat).Text("consult.asked-again")}},
+		s.begin(ctx, by, q)
 }

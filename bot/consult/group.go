@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Group handles "/group". It shows which models will answer, how many rounds there are and what they cost. A button
-// starts the group.
+// Group handles "/group". It shows the models that will answer, the number of rounds, and their cost. A button starts
+// the group.
 func (s *Screen) Group(ctx context.Context, a Asked) (tgapi.Page, error) {
 	p := s.o.Lang.Of(a.By.Conversation.Chat)
 	if strings.TrimSpace(a.Args) == "" {
@@ -42,7 +42,8 @@ func (s *Screen) Group(ctx context.Context, a Asked) (tgapi.Page, error) {
 
 // panel returns the configured group. Without one it returns the default models of all usable agents, or several models
 // if only one agent is usable.
-func (s *Screen) panel(ctx context.Context, in orchestrator.ConversationID, entries []cli.MenuEntry) (panel []orchestrator.ModelChoice, problem string, err error) {
+func (s *Screen) panel(ctx context.Context, in orchestrator.ConversationID,
+	entries []cli.MenuEntry) (panel []orchestrator.ModelChoice, problem string, err error) {
 	for _, name := range s.o.Group() {
 		c, p, err := s.o.Models.Find(ctx, in, name)
 		if err != nil {
@@ -81,7 +82,8 @@ func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, en
 		names[i] = s.name(p, m)
 	}
 	e := s.o.Consults.Estimate(q.group(in), entries)
-	text := p.Text("consult.group", p.List(names...), names[0]) + "\n" + p.Text("consult.rounds", q.Rounds, e.Questions, p.Tokens(e.Tokens))
+	text := p.Text("consult.group", p.List(names...), names[0]) + "\n" + p.Text("consult.rounds", q.Rounds, e.Questions,
+		p.Tokens(e.Tokens))
 	if e.CostUSD > 0 {
 		text += " " + p.Text("consult.cost", p.Cost(e.CostUSD))
 	}
@@ -99,7 +101,8 @@ func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, en
 	}}
 }
 
-func (s *Screen) pressGroup(ctx context.Context, by orchestrator.Press, op, id string, q question) (tgapi.Answer, error) {
+func (s *Screen) pressGroup(ctx context.Context, by orchestrator.Press, op, id string, q question) (tgapi.Answer,
+	error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	switch {
 	case op == opBegin:

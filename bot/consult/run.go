@@ -28,7 +28,7 @@ type asked struct {
 	mu    sync.Mutex
 	steps []orchestrator.GroupStep
 	state state
-	why   string // why there is no answer
+	why   string // why the question has no answer
 }
 
 // state is the progress of a question.
@@ -53,7 +53,9 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 		return err
 	}
 	r.message = s.o.Messages.Early(message.Spec{
-		Key: keyOf(r.in, r.id), To: r.in, Content: func(context.Context) (message.Content, error) { return r.content(), nil },
+		Key: keyOf(r.in, r.id), To: r.in, Content: func(context.Context) (message.Content, error) {
+			return r.content(), nil
+		},
 	})
 	row, _ := r.message.Keep(r.noAnswer(p.Text("consult.restarted", r.who())))
 	// Register the question before its message shows: users can then stop every question they see.
@@ -112,7 +114,8 @@ func (r *asked) ask(ctx context.Context) ([]orchestrator.GroupStep, error) {
 		all, err := c.Group(ctx, r.q.group(r.in), r.step)
 		return append(all.Steps, all.Conclusion), err
 	}
-	a, err := c.Ask(ctx, orchestrator.ConsultQuestion{Conversation: r.in, Follows: r.q.Follows, Model: r.q.Models[0], Text: r.q.Text})
+	a, err := c.Ask(ctx, orchestrator.ConsultQuestion{Conversation: r.in, Follows: r.q.Follows, Model: r.q.Models[0],
+		Text: r.q.Text})
 	return []orchestrator.GroupStep{{Model: a.Model, Answer: a, Err: err}}, err
 }
 
@@ -173,11 +176,13 @@ func (r *asked) last() message.Content {
 	if state == failed {
 		return r.noAnswer(why)
 	}
-	return message.Content{Text: render.Plain(r.s.o.Lang.Of(r.in.Chat).Text("consult.answered-below", r.who())), ReplyTo: r.q.ReplyTo}
+	return message.Content{Text: render.Plain(r.s.o.Lang.Of(r.in.Chat).Text("consult.answered-below", r.who())),
+		ReplyTo: r.q.ReplyTo}
 }
 
 func (r *asked) noAnswer(why string) message.Content {
-	return message.Content{Text: render.Plain(why), ReplyTo: r.q.ReplyTo, Keyboard: tgapi.Keyboard{r.s.button(r.s.o.Lang.Of(r.in.Chat), "consult.again", opAgain, r.id)}}
+	return message.Content{Text: render.Plain(why), ReplyTo: r.q.ReplyTo,
+		Keyboard: tgapi.Keyboard{r.s.button(r.s.o.Lang.Of(r.in.Chat), "consult.again", opAgain, r.id)}}
 }
 
 // progress lists the models of a group with the progress of each.
@@ -203,7 +208,7 @@ func (r *asked) progress() (lines []string) {
 	return lines
 }
 
-// sentence explains in the chat why there is no answer.
+// sentence explains in the chat why the question has no answer.
 func (r *asked) sentence(err error) string {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	var failure *cli.Failure

@@ -39,8 +39,9 @@ type Journal interface {
 
 // Models finds models for a conversation.
 type Models interface {
-	// Find returns the model that a name means. If there is none, it returns the problem.
-	Find(ctx context.Context, in orchestrator.ConversationID, name string) (c naming.Choice, problem *naming.Problem, err error)
+	// Find returns the model for a name, or the problem with the name.
+	Find(ctx context.Context, in orchestrator.ConversationID, name string) (c naming.Choice, problem *naming.Problem,
+		err error)
 	// WhyNot explains a problem with a name in the chat.
 	WhyNot(p lang.Printer, problem *naming.Problem) string
 	// Entries lists the agents and their models.
@@ -127,7 +128,7 @@ func answerOf(key string) (orchestrator.ConsultID, cli.Agent, bool) {
 	return orchestrator.ConsultID(parts[1]), cli.Agent(parts[0]), true
 }
 
-// take records a press as the one that decides on a question. It returns ErrRepeated if another press already did.
+// take records the press that decides on a question. It returns ErrRepeated if another press already did.
 func (s *Screen) take(ctx context.Context, by orchestrator.Press, id string, q question) error {
 	if q.Taken != 0 && q.Taken != by.Updates[0] {
 		return orchestrator.ErrRepeated
@@ -153,6 +154,7 @@ func (s *Screen) save(ctx context.Context, in orchestrator.ConversationID, id st
 	return message.SaveValue(ctx, s.o.Journal, keyOf(in, id), q)
 }
 
-func (s *Screen) load(ctx context.Context, in orchestrator.ConversationID, id string) (q question, there bool, err error) {
+func (s *Screen) load(ctx context.Context, in orchestrator.ConversationID, id string) (q question, there bool,
+	err error) {
 	return message.LoadValue[question](ctx, s.o.Journal, keyOf(in, id))
 }

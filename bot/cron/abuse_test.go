@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// before has a job of the chat, and its page open.
+// before adds a job and opens its page.
 func (r *rig) before() {
 	r.t.Helper()
 	for _, step := range []string{"/cron every day at 9 look", "[✅ Add]"} {
@@ -21,7 +21,7 @@ func (r *rig) before() {
 	}
 }
 
-// kept says how the jobs of the private chat stand.
+// kept describes the jobs of the private chat.
 func (r *rig) kept() (all []string) {
 	r.t.Helper()
 	list, err := r.o.Jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner})
@@ -34,7 +34,7 @@ func (r *rig) kept() (all []string) {
 	return all
 }
 
-// TestCronPressesThatChangeNothing: what is old, foreign or made up is answered, and nothing comes of it.
+// TestCronPressesThatChangeNothing tests that old, foreign and forged buttons get an answer and change nothing.
 func TestCronPressesThatChangeNothing(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -86,7 +86,8 @@ func TestCronPressesThatChangeNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsPressedTwiceIsDoneOnce: before the button is drawn anew, and after a crash that has the update come again.
+// TestWhatIsPressedTwiceIsDoneOnce tests a second press before the button changes, and one that Telegram sends again
+// after a crash.
 func TestWhatIsPressedTwiceIsDoneOnce(t *testing.T) {
 	withJobs(t, func(r *rig) {
 		r.do("/cron every day at 9 look")
@@ -115,10 +116,15 @@ func TestWhatIsPressedTwiceIsDoneOnce(t *testing.T) {
 	})
 }
 
-// TestRepliesThatAreNotForAJob are prompts: late ones, those of others, and those to messages that wait for nothing.
+// TestRepliesThatAreNotForAJob tests that late replies, foreign ones, and those to other messages are prompts.
 func TestRepliesThatAreNotForAJob(t *testing.T) {
 	for name, before := range map[string]func(r *rig){
-		"late":         func(r *rig) { r.do("[✏️ Edit]"); r.do("[⚙️ More]"); r.do("[Name]"); time.Sleep(replyPatience) },
+		"late": func(r *rig) {
+			r.do("[✏️ Edit]")
+			r.do("[⚙️ More]")
+			r.do("[Name]")
+			time.Sleep(replyPatience)
+		},
 		"turned back":  func(r *rig) { r.do("[✏️ Edit]"); r.do("[⚙️ More]"); r.do("[Name]"); r.do("[‹ Back]") },
 		"never wanted": func(r *rig) {},
 	} {
@@ -138,13 +144,15 @@ func TestRepliesThatAreNotForAJob(t *testing.T) {
 	}
 }
 
-// TestJobsOfTheConfigurationInTheChat can be paused and run, and say where they are changed; their ids may be long.
+// TestJobsOfTheConfigurationInTheChat tests that configured jobs can be paused and run in the chat, that their page
+// names the section to edit, and that their ids may be long.
 func TestJobsOfTheConfigurationInTheChat(t *testing.T) {
 	withJobs(t, func(r *rig) {
 		var jobs []orchestrator.Job
 		for i := range 10 {
 			jobs = append(jobs, orchestrator.Job{
-				Name: fmt.Sprintf("%s-%02d", strings.Repeat("long", 14), i), Prompt: "look", Conversation: orchestrator.ConversationID{Chat: owner}, Person: owner,
+				Name: fmt.Sprintf("%s-%02d", strings.Repeat("long", 14), i), Prompt: "look",
+				Conversation: orchestrator.ConversationID{Chat: owner}, Person: owner,
 				JobTiming: orchestrator.JobTiming{Schedule: "0 9 * * *"},
 			})
 		}
@@ -152,10 +160,12 @@ func TestJobsOfTheConfigurationInTheChat(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := strings.Repeat("long", 14) + "-09"
-		for _, step := range []string{"/cron", "[›]", "[⏰ 10. " + name + "]", "[⏸ Pause]", "[🚀 Run now]", "[📜 History]", "[‹ Back]"} {
+		for _, step := range []string{"/cron", "[›]", "[⏰ 10. " + name + "]", "[⏸ Pause]", "[🚀 Run now]", "[📜 History]",
+			"[‹ Back]"} {
 			r.do(step)
 		}
-		if text := r.out.String(); !strings.Contains(text, "It is written in config.toml, under [jobs."+name+"]; change it there.") {
+		if text := r.out.String(); !strings.Contains(text,
+			"It is written in config.toml, under [jobs."+name+"]; change it there.") {
 			t.Errorf("it says\n%s", text)
 		}
 		for _, row := range r.buttons {
@@ -177,8 +187,8 @@ func TestJobsOfTheConfigurationInTheChat(t *testing.T) {
 	})
 }
 
-// TestButtonsOfAnOlderForm: the form once showed all fields on one page. Its buttons open their fields, and their choices
-// change the job.
+// TestButtonsOfAnOlderForm tests buttons from the version that showed all fields on one page. They open their fields,
+// and their choices change the job.
 func TestButtonsOfAnOlderForm(t *testing.T) {
 	withJobs(t, func(r *rig) {
 		r.before()
@@ -247,8 +257,8 @@ func FuzzParseButton(f *testing.F) {
 	})
 }
 
-// TestAModelForADraftThatChanged: a model that is chosen after the draft changed leaves the change, and one that is chosen
-// after the draft was added leaves the draft closed.
+// TestAModelForADraftThatChanged tests two late choices of a model. After the draft changed, both changes stay. After
+// the draft was added, it stays closed.
 func TestAModelForADraftThatChanged(t *testing.T) {
 	open := func(r *rig) (add, schedule, nonce string) {
 		r.do("/cron every hour look")
@@ -267,7 +277,8 @@ func TestAModelForADraftThatChanged(t *testing.T) {
 			r.press(schedule)
 			r.do("> every 3 hours")
 			r.press("models:opus")
-			if j, err := r.loadDraft(r.t.Context(), by(owner).Conversation, nonce); err != nil || j.Model != "opus" || j.When != "every 3 hours" {
+			if j, err := r.loadDraft(r.t.Context(), by(owner).Conversation, nonce); err != nil || j.Model != "opus" ||
+				j.When != "every 3 hours" {
 				t.Errorf("the draft runs %q with %q, %v", j.When, j.Model, err)
 			}
 		})
@@ -277,21 +288,26 @@ func TestAModelForADraftThatChanged(t *testing.T) {
 			add, _, nonce := open(r)
 			r.press(add)
 			r.press("models:opus")
-			if j, err := r.loadDraft(r.t.Context(), by(owner).Conversation, nonce); !errors.Is(err, orchestrator.ErrRepeated) {
+			if j, err := r.loadDraft(r.t.Context(), by(owner).Conversation, nonce); !errors.Is(err,
+				orchestrator.ErrRepeated) {
 				t.Errorf("the draft is there again, with %q, %v", j.Model, err)
 			}
 		})
 	})
 }
 
-// pausedBefore has somebody pause a job just before it is changed.
+// pausedBefore is a jobDesk whose jobs another user pauses just before an edit.
 type pausedBefore struct{ jobDesk }
 
-// jobDesk is orchestrator.Jobs, of which a method has the name too.
+// jobDesk is orchestrator.Jobs under another name, because a method has that name.
 type jobDesk interface{ orchestrator.Jobs }
 
-func (p pausedBefore) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, change func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
-	if st, err := p.jobDesk.EditJob(ctx, id, by, func(j *orchestrator.Job) error { j.Paused = true; return nil }); err != nil {
+func (p pausedBefore) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,
+	change func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
+	if st, err := p.jobDesk.EditJob(ctx, id, by, func(j *orchestrator.Job) error {
+		j.Paused = true
+		return nil
+	}); err != nil {
 		return st, err
 	}
 	return p.jobDesk.EditJob(ctx, id, by, change)

@@ -12,22 +12,22 @@ import (
 // Action is the action of the buttons of a Screen.
 const Action = "j"
 
-// op is what a button does.
+// op is the operation of a button.
 type op string
 
-// The operations. Those of drafts are opAdd, opCancel and those that change a job.
+// Operations. Drafts have opAdd, opCancel and the ones that change a job.
 const (
-	opList    op = "l" // with a page
+	opList    op = "l" // arg: a page
 	opOpen    op = "o"
 	opNew     op = "n" // opOpen in a new message
-	opRun     op = "r" // with the number of runs so far
+	opRun     op = "r" // arg: the number of runs so far
 	opPause   op = "p"
 	opResume  op = "u"
 	opHistory op = "h"
 	opEdit    op = "e"
 	opMore    op = "m" // the fields behind More
-	opField   op = "f" // with the field
-	opValue   op = "v" // with the field and the number of the choice
+	opField   op = "f" // arg: the field
+	opValue   op = "v" // arg: the field and the number of the choice
 	opModel   op = "w"
 	opDelete  op = "d" // asks first
 	opDeleted op = "D"
@@ -35,14 +35,14 @@ const (
 	opCancel  op = "x"
 )
 
-// pressed is the data of a button.
+// pressed is the parsed data of a button.
 type pressed struct {
 	op  op
-	key string // of the job, or of the draft
+	key string // of the job or draft
 	arg string
 }
 
-// press is a pressed button of a message.
+// press is a press of a button, with its user and message.
 type press struct {
 	pressed
 	by      orchestrator.Press
@@ -54,29 +54,29 @@ func ShowButton(p lang.Printer, id orchestrator.JobID) tgapi.Button {
 	return newButton(p.Text("cron.show-job"), opNew, jobKey(id), "")
 }
 
-// jobKey is a job as a button names it: ids may be longer than a button can carry.
+// jobKey returns the key of a job in a button. Ids may be longer than a button can hold, so it is a digest.
 func jobKey(id orchestrator.JobID) string { return tgapi.Digest(string(id)) }
 
-// draftKey is a draft as a button names it.
+// draftKey returns the key of a draft in a button.
 func draftKey(nonce string) string { return "+" + nonce }
 
-// draft is the nonce of the draft that the button names, if it names one.
+// draft returns the nonce of the draft in the button, or false if the button belongs to a job.
 func (p pressed) draft() (nonce string, is bool) { return strings.CutPrefix(p.key, "+") }
 
-// number is the argument as a number that may be one of a page or a choice; 0 for what is none.
+// number returns the argument as the number of a page or choice, or 0 if it is none.
 func (p pressed) number() int {
 	n, _ := tgapi.ButtonNumber(p.arg)
 	return n
 }
 
-// newButton makes a button. All it carries is bounded, so it fits.
+// newButton returns a button. Its data always fits, since all parts are short.
 func newButton(text string, op op, key, arg string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
 }
 
-// parseButton reads the data of newButton. Anybody can have made it.
-func parseButton(what string) (pressed, bool) {
-	parts := strings.Split(what, ":")
+// parseButton parses the data of newButton. A client may have forged it.
+func parseButton(data string) (pressed, bool) {
+	parts := strings.Split(data, ":")
 	if len(parts) != 3 || len(parts[0]) != 1 {
 		return pressed{}, false
 	}
@@ -84,7 +84,7 @@ func parseButton(what string) (pressed, bool) {
 	return p, p.key != "" || p.op == opList
 }
 
-// choice splits the argument of opValue.
+// choice parses the argument of opValue.
 func (p pressed) choice() (field string, index int, ok bool) {
 	if p.arg == "" {
 		return "", 0, false

@@ -11,12 +11,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// draft is a job that is understood and not stored yet. The journal keeps it, so its buttons work after a restart too.
+// draft is a job that the user has not confirmed yet. The journal stores it, so its buttons work after a restart.
 type draft struct {
-	Job *orchestrator.Job `json:"job,omitempty"` // nil once it was added or cancelled
+	Job *orchestrator.Job `json:"job,omitempty"` // nil after it was added or cancelled
 }
 
-// draftJob is the id of the job that a draft becomes: adding it twice adds it once.
+// draftJob returns the id of the job that a draft becomes. Adding a draft twice adds one job.
 func draftJob(nonce string) orchestrator.JobID { return orchestrator.JobID("chat/" + nonce) }
 
 func draftName(nonce string) string { return "cron:" + nonce }
@@ -25,8 +25,10 @@ func (s *Screen) saveDraft(ctx context.Context, nonce string, d draft) error {
 	return message.SaveValue(ctx, s.o.Journal, draftName(nonce), d)
 }
 
-// loadDraft is the draft of a nonce. ErrNoJob for one of another conversation, ErrRepeated for one that was added or cancelled.
-func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, nonce string) (orchestrator.Job, error) {
+// loadDraft returns a draft. It returns ErrNoJob if the draft belongs to another conversation, and ErrRepeated if it
+// was added or cancelled.
+func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, nonce string) (orchestrator.Job,
+	error) {
 	d, found, err := message.LoadValue[draft](ctx, s.o.Journal, draftName(nonce))
 	switch {
 	case err != nil:
@@ -39,13 +41,13 @@ func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, 
 	return *d.Job, nil
 }
 
-// draftPage shows a draft, before it is stored.
+// draftPage returns the page of a draft.
 func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
 	p := s.o.Lang.Of(j.Conversation.Chat)
 	st, err := s.o.Jobs.CheckJob(j)
 	text := ""
 	switch bad := (*orchestrator.BadJob)(nil); {
-	case errors.As(err, &bad): // its moment may have passed
+	case errors.As(err, &bad): // its time may have passed
 		text, st.Job = "⚠️ "+render.Cut(bad.Why, 500), j
 	case err != nil:
 		return tgapi.Page{}, err
@@ -60,7 +62,7 @@ func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
 	}}, nil
 }
 
-// actOnDraft acts on the buttons below a draft.
+// actOnDraft handles a button of a draft.
 func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tgapi.Page, short string, err error) {
 	say := s.o.Lang.Of(p.by.Conversation.Chat)
 	j, err := s.loadDraft(ctx, p.by.Conversation, nonce)
@@ -82,7 +84,8 @@ func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tg
 		}
 		return s.jobPage(st), say.Text("cron.added"), err
 	case opCancel:
-		return tgapi.Page{Text: say.Text("cron.cancelled-job", render.Cut(j.Name, nameShown))}, say.Text("common.cancelled"), s.saveDraft(ctx, nonce, draft{})
+		return tgapi.Page{Text: say.Text("cron.cancelled-job", render.Cut(j.Name, nameShown))},
+			say.Text("common.cancelled"), s.saveDraft(ctx, nonce, draft{})
 	case opOpen:
 		page, err = s.draftPage(p.key, j)
 		return page, "", err

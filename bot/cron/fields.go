@@ -12,20 +12,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// field is something that can be changed of a job.
+// field is a property of a job that users can change.
 type field struct {
-	code  string // one letter, for buttons
+	code  string // one letter, used in buttons
 	label string
-	more  bool                            // the form shows it behind More
-	value func(j orchestrator.Job) string // as users read it
-	plain func(j orchestrator.Job) bool   // it has its usual value, which gets no line; nil: other lines show it
+	more  bool                            // shown behind the button More
+	value func(j orchestrator.Job) string // formats it for users
+	// reports whether the value is the default, which gets no line; nil if other lines show it
+	plain func(j orchestrator.Job) bool
 
 	choices []choice
-	ask     string // what a reply is to hold; empty if only buttons set it
+	ask     string // asks for a reply with the value; empty if only buttons set it
 	read    func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) error
 }
 
-// choice is a value with a button of its own.
+// choice is a value that has a button.
 type choice struct {
 	label string
 	set   func(j *orchestrator.Job)
@@ -41,7 +42,7 @@ func fieldOf(p lang.Printer, code string) (field, bool) {
 	return field{}, false
 }
 
-// firstFields is how many fields the form shows before the user presses More.
+// firstFields is how many fields the form shows in front of More.
 const firstFields = 4
 
 // fields returns all fields in the order of their buttons.
@@ -54,28 +55,41 @@ func fields(p lang.Printer) []field {
 				return err
 			}},
 		{code: "t", label: p.Text("cron.prompt"), ask: p.Text("cron.ask-prompt"),
-			value: func(j orchestrator.Job) string { return render.Cut(j.Prompt, promptShown) }, read: setText(func(j *orchestrator.Job) *string { return &j.Prompt })},
+			value: func(j orchestrator.Job) string { return render.Cut(j.Prompt, promptShown) },
+			read:  setText(func(j *orchestrator.Job) *string { return &j.Prompt })},
 		{code: "d", label: p.Text("cron.project"), ask: p.Text("cron.ask-project"),
 			value: func(j orchestrator.Job) string { return cmp.Or(render.Cut(j.Dir, 200), p.Text("cron.as-chat")) },
-			plain: func(j orchestrator.Job) bool { return j.Dir == "" }, read: setText(dirOf), choices: []choice{one(p.Text("cron.as-chat-button"), dirOf, "")}},
-		{code: "a", label: p.Text("cron.model"), value: func(j orchestrator.Job) string { return modelText(p, j) }, plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []choice{{
-			label: p.Text("cron.as-chat-button"), is: func(j orchestrator.Job) bool { return j.Agent == "" },
-			set: func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = "", "", "" },
-		}}},
-		{code: "n", label: p.Text("cron.name"), ask: p.Text("cron.ask-name"), value: func(j orchestrator.Job) string { return j.Name }, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
+			plain: func(j orchestrator.Job) bool { return j.Dir == "" }, read: setText(dirOf),
+			choices: []choice{one(p.Text("cron.as-chat-button"), dirOf, "")}},
+		{code: "a", label: p.Text("cron.model"), value: func(j orchestrator.Job) string { return modelText(p, j) },
+			plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []choice{{
+				label: p.Text("cron.as-chat-button"), is: func(j orchestrator.Job) bool { return j.Agent == "" },
+				set: func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = "", "", "" },
+			}}},
+		{code: "n", label: p.Text("cron.name"), ask: p.Text("cron.ask-name"), value: func(j orchestrator.Job) string {
+			return j.Name
+		}, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
 		words("m", p.Text("cron.session"), func(j *orchestrator.Job) *string { return &j.Session },
 			[2]string{"own", p.Text("cron.session-own")}, [2]string{"shared", p.Text("cron.session-shared")}),
 		words("b", p.Text("cron.sandbox"), func(j *orchestrator.Job) *string { return &j.Sandbox },
 			[2]string{"", p.Text("cron.sandbox-project")}, [2]string{"docker", p.Text("cron.sandbox-docker")}),
-		{code: "o", label: p.Text("cron.limit"), ask: p.Text("cron.ask-limit"), value: func(j orchestrator.Job) string { return limitText(p, j) },
-			plain: func(j orchestrator.Job) bool { return j.Timeout == 0 }, choices: limitChoices(p), read: readLimit(p)},
-		{code: "q", label: p.Text("cron.quiet"), ask: p.Text("cron.ask-quiet"), value: func(j orchestrator.Job) string { return quietText(p, j) },
-			plain: func(j orchestrator.Job) bool { return j.QuietFrom == "" }, choices: quietChoices(p), read: readQuiet(p)},
+		{code: "o", label: p.Text("cron.limit"), ask: p.Text("cron.ask-limit"), value: func(j orchestrator.Job) string {
+			return limitText(p, j)
+		},
+			plain: func(j orchestrator.Job) bool { return j.Timeout == 0 }, choices: limitChoices(p),
+			read: readLimit(p)},
+		{code: "q", label: p.Text("cron.quiet"), ask: p.Text("cron.ask-quiet"), value: func(j orchestrator.Job) string {
+			return quietText(p, j)
+		},
+			plain: func(j orchestrator.Job) bool { return j.QuietFrom == "" }, choices: quietChoices(p),
+			read: readQuiet(p)},
 		words("i", p.Text("cron.missed"), func(j *orchestrator.Job) *string { return &j.Missed },
-			[2]string{"once", p.Text("cron.missed-once")}, [2]string{"skip", p.Text("cron.missed-skip")}, [2]string{"all", p.Text("cron.missed-all")}),
+			[2]string{"once", p.Text("cron.missed-once")}, [2]string{"skip", p.Text("cron.missed-skip")},
+			[2]string{"all", p.Text("cron.missed-all")}),
 		words("v", p.Text("cron.overlap"), func(j *orchestrator.Job) *string { return &j.Overlap },
 			[2]string{"skip", p.Text("cron.overlap-skip")}, [2]string{"queue", p.Text("cron.overlap-queue")}),
-		{code: "r", label: p.Text("cron.retries"), value: func(j orchestrator.Job) string { return retriesText(p, j) }, plain: func(j orchestrator.Job) bool { return j.Retries == 0 }, choices: retryChoices(p)},
+		{code: "r", label: p.Text("cron.retries"), value: func(j orchestrator.Job) string { return retriesText(p, j) },
+			plain: func(j orchestrator.Job) bool { return j.Retries == 0 }, choices: retryChoices(p)},
 	}, rightsFields(p))
 	for i := range all {
 		all[i].more = i >= firstFields
@@ -83,12 +97,14 @@ func fields(p lang.Printer) []field {
 	return all
 }
 
-// one is the choice of one value.
+// one returns the choice of one value.
 func one[T comparable](label string, at func(j *orchestrator.Job) *T, value T) choice {
-	return choice{label, func(j *orchestrator.Job) { *at(j) = value }, func(j orchestrator.Job) bool { return *at(&j) == value }}
+	return choice{label, func(j *orchestrator.Job) { *at(j) = value }, func(j orchestrator.Job) bool {
+		return *at(&j) == value
+	}}
 }
 
-// words is a field that is one of a few words, which are given as they are kept and as users read them. The first is the usual one.
+// words returns a field with a few values. Each has its stored form and its form for users. The first is the default.
 func words(code, label string, at func(j *orchestrator.Job) *string, all ...[2]string) field {
 	f := field{code: code, label: label, plain: func(j orchestrator.Job) bool { return *at(&j) == all[0][0] }}
 	for _, word := range all {
@@ -112,7 +128,7 @@ func modelText(p lang.Printer, j orchestrator.Job) string {
 	return render.ChoiceText(p, j.Agent, j.Model, j.Effort)
 }
 
-// setText is for fields that any text may be.
+// setText returns a reader for fields that accept any text.
 func setText(at func(j *orchestrator.Job) *string) func(orchestrator.Jobs, *orchestrator.Job, string) error {
 	return func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 		*at(j) = strings.TrimSpace(text)
@@ -136,7 +152,7 @@ func limitChoices(p lang.Printer) []choice {
 	return choices
 }
 
-// longestLimit bounds what a user may write.
+// longestLimit is the longest time limit that a user may set.
 const longestLimit = 7 * 24 * time.Hour
 
 func readLimit(p lang.Printer) func(orchestrator.Jobs, *orchestrator.Job, string) error {
@@ -173,7 +189,9 @@ func quietChoices(p lang.Printer) []choice {
 		}
 	}
 	return []choice{
-		{label: p.Text("cron.quiet-none-button"), set: func(j *orchestrator.Job) { j.QuietFrom, j.QuietTo, j.QuietPolicy = "", "", "" },
+		{label: p.Text("cron.quiet-none-button"), set: func(j *orchestrator.Job) {
+			j.QuietFrom, j.QuietTo, j.QuietPolicy = "", "", ""
+		},
 			is: func(j orchestrator.Job) bool { return j.QuietFrom == "" }},
 		{label: p.Text("cron.quiet-hold-button"), set: set("hold"), is: policy("hold")},
 		{label: p.Text("cron.quiet-skip-button"), set: set("skip"), is: policy("skip")},
@@ -182,7 +200,8 @@ func quietChoices(p lang.Printer) []choice {
 
 func readQuiet(p lang.Printer) func(orchestrator.Jobs, *orchestrator.Job, string) error {
 	return func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
-		words := strings.Fields(strings.NewReplacer("-", " ", "–", " ", " to ", " ", " until ", " ", "from ", "").Replace(strings.ToLower(text)))
+		words := strings.Fields(strings.NewReplacer("-", " ", "–", " ", " to ", " ", " until ", " ", "from ",
+			"").Replace(strings.ToLower(text)))
 		if len(words) == 2 {
 			from, errFrom := time.Parse("15:04", words[0])
 			to, errTo := time.Parse("15:04", words[1])

@@ -13,17 +13,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// form is a stored job, or a draft, that a user changes.
+// form is a stored job or a draft that a user edits.
 type form struct {
 	key string
 	by  orchestrator.Press
 	job orchestrator.Job
 }
 
-// nonce is that of a draft.
+// nonce returns the nonce of a draft, or false for a stored job.
 func (f form) nonce() (string, bool) { return pressed{key: f.key}.draft() }
 
-// unfailing is a change that cannot fail.
+// unfailing turns a change that cannot fail into one that returns an error.
 func unfailing(set func(*orchestrator.Job)) func(*orchestrator.Job) error {
 	return func(j *orchestrator.Job) error {
 		set(j)
@@ -31,7 +31,8 @@ func unfailing(set func(*orchestrator.Job)) func(*orchestrator.Job) error {
 	}
 }
 
-// change changes the job, or its draft, and gives the form of the result. *orchestrator.BadJob if that is invalid.
+// change applies a change to the job or draft and returns the new form. It returns an *orchestrator.BadJob if the
+// result is invalid.
 func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) error) (form, error) {
 	nonce, is := f.nonce()
 	if !is {
@@ -39,7 +40,7 @@ func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) 
 		f.job = st.Job
 		return f, err
 	}
-	// The draft as it is now: since its page was shown, it may have been changed, added or cancelled.
+	// Load the draft again: it may have been changed, added or cancelled since the page was shown.
 	j, err := s.loadDraft(ctx, f.job.Conversation, nonce)
 	if errors.Is(err, orchestrator.ErrRepeated) {
 		err = orchestrator.ErrNoJob
@@ -58,7 +59,7 @@ func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) 
 	return f, s.saveDraft(ctx, nonce, draft{Job: &f.job})
 }
 
-// actOnForm acts on the buttons of the pages that change a job.
+// actOnForm handles a button of the pages that edit a job.
 func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Page, short string, err error) {
 	say := s.o.Lang.Of(p.by.Conversation.Chat)
 	if f.job.Configured {
@@ -90,7 +91,7 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 	return s.editPage(f, more), short, nil
 }
 
-// choose sets a field to the choice of a button. It reports whether the form shows that field behind More.
+// choose sets a field to the choice in a button. more reports whether that field is behind More.
 func (s *Screen) choose(ctx context.Context, p pressed, f form) (_ form, more bool, err error) {
 	code, i, ok := p.choice()
 	field, known := fieldOf(s.o.Lang.Of(f.by.Conversation.Chat), code)
@@ -101,7 +102,7 @@ func (s *Screen) choose(ctx context.Context, p pressed, f form) (_ form, more bo
 	return f, field.more, err
 }
 
-// editPage shows the first fields of a job, or those behind More.
+// editPage returns the page with the first fields of a job, or those behind More.
 func (s *Screen) editPage(f form, more bool) tgapi.Page {
 	p := s.o.Lang.Of(f.by.Conversation.Chat)
 	lines := []string{"✏️ " + render.Cut(f.job.Name, nameShown), ""}
@@ -110,12 +111,13 @@ func (s *Screen) editPage(f form, more bool) tgapi.Page {
 		if field.more != more {
 			continue
 		}
-		if field.code != "t" { // the prompt stands at the end
+		if field.code != "t" { // the prompt is at the end
 			lines = append(lines, field.label+": "+field.value(f.job))
 		}
 		buttons = append(buttons, newButton(field.label, opField, f.key, field.code))
 	}
-	last := []tgapi.Button{newButton(p.Text("cron.more"), opMore, f.key, ""), newButton(p.Text("cron.done"), opOpen, f.key, "")}
+	last := []tgapi.Button{newButton(p.Text("cron.more"), opMore, f.key, ""),
+		newButton(p.Text("cron.done"), opOpen, f.key, "")}
 	if more {
 		last = []tgapi.Button{newButton(p.Text("common.back"), opEdit, f.key, "")}
 	} else {
@@ -124,7 +126,7 @@ func (s *Screen) editPage(f form, more bool) tgapi.Page {
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(slices.Collect(slices.Chunk(buttons, 2)), last)}
 }
 
-// fieldPage shows one field, with its choices.
+// fieldPage returns the page of one field, with its choices.
 func (s *Screen) fieldPage(f form, field field) tgapi.Page {
 	p := s.o.Lang.Of(f.by.Conversation.Chat)
 	lines := []string{render.Cut(f.job.Name, nameShown), field.label + ": " + field.value(f.job)}
@@ -133,23 +135,28 @@ func (s *Screen) fieldPage(f form, field field) tgapi.Page {
 	}
 	var keyboard tgapi.Keyboard
 	for i, c := range field.choices {
-		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked(c.label, c.is(f.job)), opValue, f.key, field.code+strconv.Itoa(i))})
+		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked(c.label, c.is(f.job)), opValue, f.key,
+			field.code+strconv.Itoa(i))})
 	}
 	if field.code == "a" {
-		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked(p.Text("cron.choose"), f.job.Agent != ""), opModel, f.key, "")})
+		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked(p.Text("cron.choose"), f.job.Agent != ""),
+			opModel, f.key, "")})
 	}
 	back := opEdit
 	if field.more {
 		back = opMore
 	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton(p.Text("common.back"), back, f.key, "")})}
+	return tgapi.Page{Text: strings.Join(lines, "\n"),
+		Keyboard: append(keyboard, []tgapi.Button{newButton(p.Text("common.back"), back, f.key, "")})}
 }
 
-// modelPage turns the message into a model menu, which leads back to the page of the fields.
+// modelPage returns the first page of a model menu. Its last page is the form again.
 func (s *Screen) modelPage(ctx context.Context, in orchestrator.ConversationID, f form) (tgapi.Page, error) {
 	now := orchestrator.Status{Agent: f.job.Agent, Model: f.job.Model, Effort: f.job.Effort}
 	choose := func(ctx context.Context, agent cli.Agent, model cli.ModelID, effort cli.Effort) (err error) {
-		f, err = s.change(ctx, f, unfailing(func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = agent, model, effort }))
+		f, err = s.change(ctx, f, unfailing(func(j *orchestrator.Job) {
+			j.Agent, j.Model, j.Effort = agent, model, effort
+		}))
 		return err
 	}
 	return s.o.Models.ChooseModel(ctx, in, now, choose, func() tgapi.Page { return s.editPage(f, false) })

@@ -43,25 +43,25 @@ func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationI
 	return message.SaveValue(ctx, s.o.Journal, awaitedName(in, at), awaited{})
 }
 
-// Reply is a message of a user that replies to one of ours.
+// Reply is a user's reply to a message of the bot.
 type Reply struct {
 	By   orchestrator.Press
-	To   int // the message of ours
+	To   int // the message of the bot
 	Text string
 }
 
-// ReplyState says what a reply was.
+// ReplyState is the outcome of Screen.Reply.
 type ReplyState int
 
 // The states of replies.
 const (
-	Prompt   ReplyState = iota // no page waited for it, and nothing was done
-	Answered                   // it is dealt with; the page it replies to still waits
-	Done                       // it is dealt with, and the page it replies to no longer has buttons
+	Prompt   ReplyState = iota // no page waited for the reply, so it is a prompt
+	Answered                   // handled; the page still waits for a reply
+	Done                       // handled; the page no longer has buttons
 )
 
-// Reply deals with a reply that a page waits for. It calls answer, which marks the reply's update handled, before it
-// forgets that it waited: a reply that comes again after a crash is no prompt.
+// Reply handles a reply for which a page waits. It calls answer, which marks the update handled, before it removes the
+// record of the wait. If a crash repeats the update in between, the reply is still not taken for a prompt.
 func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) ReplyState {
 	p := s.o.Lang.Of(r.By.Conversation.Chat)
 	if s.o.Jobs == nil {
@@ -70,7 +70,7 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 	in := r.By.Conversation
 	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, r.To))
 	if err != nil {
-		s.o.Log.Error("look up what a reply is about", "updates", r.By.Updates, "err", err)
+		s.o.Log.Error("find the page of a reply", "updates", r.By.Updates, "err", err)
 		answer(tgapi.Page{Text: p.Text("common.not-looked-up")})
 		return Answered
 	}
@@ -84,7 +84,8 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 	case errors.As(err, &bad):
 		answer(tgapi.Page{Text: render.Cut(bad.Why, 1500) + "\n\n" + p.Text("cron.reply-again")})
 		return Answered
-	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrRepeated), errors.Is(err, orchestrator.ErrJobConfigured):
+	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrRepeated),
+		errors.Is(err, orchestrator.ErrJobConfigured):
 		page = tgapi.Page{Text: p.Text("cron.gone")}
 	case err != nil:
 		s.o.Log.Error("change a job", "updates", r.By.Updates, "err", err)
@@ -92,12 +93,12 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 	}
 	answer(page)
 	if err := s.stopAwaiting(ctx, in, r.To); err != nil {
-		s.o.Log.Warn("forget what a reply was awaited for", "updates", r.By.Updates, "err", err)
+		s.o.Log.Warn("forget an awaited reply", "updates", r.By.Updates, "err", err)
 	}
 	return Done
 }
 
-// changeByReply sets a field to the text of a reply, and gives the page of the changed job.
+// changeByReply sets a field to the text of a reply, and returns the page of the changed job.
 func (s *Screen) changeByReply(ctx context.Context, r Reply, a awaited, field field) (tgapi.Page, error) {
 	in := r.By.Conversation
 	f := form{key: a.Key, by: r.By, job: orchestrator.Job{Conversation: in}}

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// RightsLine says what a job may do without an approval.
+// RightsLine describes which actions a job may take without an approval.
 func RightsLine(p lang.Printer, r orchestrator.Rights) string {
 	parts := []string{p.Text("cron.rights", rightsMode(p, r))}
 	if len(r.Rules) > 0 {
@@ -34,26 +34,41 @@ func rightsMode(p lang.Printer, r orchestrator.Rights) string {
 	return string(r.Mode)
 }
 
-// rightsFields are the rights of a job that a user can change. Only the configuration grants bypass without end.
+// rightsFields returns the rights that a user can change. Only the configuration can grant bypass.
 func rightsFields(p lang.Printer) []field {
-	mode := field{code: "p", label: p.Text("cron.permission"), value: func(j orchestrator.Job) string { return rightsMode(p, j.Rights) }}
+	mode := field{code: "p", label: p.Text("cron.permission"), value: func(j orchestrator.Job) string {
+		return rightsMode(p, j.Rights)
+	}}
 	for _, m := range []cli.PermissionMode{"", cli.Plan, cli.Ask, cli.AcceptEdits, cli.Auto} {
-		mode.choices = append(mode.choices, one(rightsMode(p, orchestrator.Rights{Mode: m}), func(j *orchestrator.Job) *cli.PermissionMode { return &j.Rights.Mode }, m))
+		mode.choices = append(mode.choices, one(rightsMode(p, orchestrator.Rights{Mode: m}),
+			func(j *orchestrator.Job) *cli.PermissionMode { return &j.Rights.Mode }, m))
 	}
 	return []field{mode,
-		rightsList(p, "u", p.Text("cron.rules"), p.Text("cron.ask-rules"), p.Text("cron.rules-none"), p.Text("cron.rules-none-button"),
-			func(r *orchestrator.Rights) *[]string { return &r.Rules }),
-		rightsList(p, "w", p.Text("cron.tools"), p.Text("cron.ask-tools"), p.Text("cron.tools-all"), p.Text("cron.tools-all-button"),
-			func(r *orchestrator.Rights) *[]string { return &r.Tools.Only }),
+		linesField{
+			code: "u", label: p.Text("cron.rules"), ask: p.Text("cron.ask-rules"),
+			none: p.Text("cron.rules-none"), noneButton: p.Text("cron.rules-none-button"),
+			at: func(r *orchestrator.Rights) *[]string { return &r.Rules },
+		}.field(p),
+		linesField{
+			code: "w", label: p.Text("cron.tools"), ask: p.Text("cron.ask-tools"),
+			none: p.Text("cron.tools-all"), noneButton: p.Text("cron.tools-all-button"),
+			at: func(r *orchestrator.Rights) *[]string { return &r.Tools.Only },
+		}.field(p),
 	}
 }
 
-// rightsList is a field that is a list of lines; empty is the word for none, and emptyButton the button for it.
-func rightsList(p lang.Printer, code, label, ask, empty, emptyButton string, at func(*orchestrator.Rights) *[]string) field {
+// linesField describes a field whose value is a list, which users write one entry per line.
+type linesField struct {
+	code, label, ask string
+	none, noneButton string // the text of an empty list, and the button for it
+	at               func(*orchestrator.Rights) *[]string
+}
+
+func (l linesField) field(p lang.Printer) field {
 	return field{
-		code: code, label: label, ask: ask,
+		code: l.code, label: l.label, ask: l.ask,
 		value: func(j orchestrator.Job) string {
-			return cmp.Or(render.Cut(p.List(*at(&j.Rights)...), rightsShown), empty)
+			return cmp.Or(render.Cut(p.List(*l.at(&j.Rights)...), rightsShown), l.none)
 		},
 		read: func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 			var list []string
@@ -62,12 +77,13 @@ func rightsList(p lang.Printer, code, label, ask, empty, emptyButton string, at 
 					list = append(list, line)
 				}
 			}
-			*at(&j.Rights) = list
-			return nil // the store checks it
+			*l.at(&j.Rights) = list
+			return nil // the store checks the entries
 		},
 		choices: []choice{{
-			label: emptyButton, set: func(j *orchestrator.Job) { *at(&j.Rights) = nil },
-			is: func(j orchestrator.Job) bool { return len(*at(&j.Rights)) == 0 },
+			label: l.noneButton,
+			set:   func(j *orchestrator.Job) { *l.at(&j.Rights) = nil },
+			is:    func(j orchestrator.Job) bool { return len(*l.at(&j.Rights)) == 0 },
 		}},
 	}
 }

@@ -19,30 +19,31 @@ import (
 
 // ModelMenu turns messages into menus of agents, models and efforts.
 type ModelMenu interface {
-	// ChooseModel gives the first page of a menu. It marks current; where that has no agent, what the conversation uses.
-	// The menu calls choose at most once, and its last page is what back gives.
+	// ChooseModel returns the first page of a menu. The page marks current, or the conversation's own choice if current has no
+	// agent. The menu calls choose at most once, and then shows the page that back returns.
 	ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
-		choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page, error)
+		choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page,
+		error)
 }
 
-// Options are what a Screen is made of. All are required but Jobs.
+// Options configure a Screen. All are required but Jobs.
 type Options struct {
-	Jobs    orchestrator.Jobs      // nil: ductor keeps no jobs
-	Journal orchestrator.CardStore // keeps drafts of jobs
+	Jobs    orchestrator.Jobs      // nil if ductor stores no jobs
+	Journal orchestrator.CardStore // stores drafts of jobs
 	Models  ModelMenu
 	Now     func() time.Time
 	Lang    *lang.Choices
 	Log     *slog.Logger
 }
 
-// Screen is what users do with jobs. Its buttons name the job they act on and show it in its current state, so they work
-// after a restart too, and one of an old message does what it says. Safe for concurrent use.
+// Screen lets users manage jobs. Its buttons contain the job's key and reload the job, so they work after a restart,
+// and old buttons do what their label says. It is safe for concurrent use.
 type Screen struct{ o Options }
 
-// New makes a Screen.
+// New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Command answers "/cron": it lists the jobs, or shows what it understood of a request before that is stored.
+// Command handles "/cron". It lists the jobs, or shows a draft of the requested job.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	switch {
 	case s.o.Jobs == nil:
@@ -53,7 +54,7 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 	return s.read(ctx, by, args)
 }
 
-// read makes a draft of a request.
+// read parses a request and returns the page of its draft.
 func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string) (tgapi.Page, error) {
 	j, err := s.o.Jobs.ReadJob(by.Conversation, request)
 	if err == nil {
@@ -74,7 +75,7 @@ func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string
 	return s.draftPage(draftKey(nonce), j)
 }
 
-// Press acts on a button of a message. data is the button's data without Action.
+// Press handles a button. data is its data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	button, ok := parseButton(data)
@@ -101,7 +102,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, 
 	return tgapi.Answer{Text: short, Edit: page}, err
 }
 
-// showAnew shows a job in a new message: the text of the old one is to stay.
+// showAnew shows a job in a new message, and leaves the old one unchanged.
 func (s *Screen) showAnew(ctx context.Context, p press) (tgapi.Answer, error) {
 	st, err := s.find(ctx, p.by.Conversation, p.key)
 	if errors.Is(err, orchestrator.ErrNoJob) {
@@ -115,7 +116,7 @@ func (s *Screen) showAnew(ctx context.Context, p press) (tgapi.Answer, error) {
 	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(p.by.Conversation, content)}}, nil
 }
 
-// act does what a button says, and gives what its message shows now; an empty page leaves it unchanged.
+// act performs the operation of a button and returns the new page. An empty page leaves the message unchanged.
 func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short string, err error) {
 	say := s.o.Lang.Of(p.by.Conversation.Chat)
 	in := p.by.Conversation
@@ -162,8 +163,9 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 	return s.jobPage(st), short, nil
 }
 
-// run has a job run now. The button carries how many runs there were when it was made, so two presses run it once.
-func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestrator.Press, count string) (orchestrator.JobStatus, string, error) {
+// run starts a job now. The button contains the number of runs when it was drawn, so two presses start one run.
+func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestrator.Press,
+	count string) (orchestrator.JobStatus, string, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	now, err := s.o.Jobs.RunJob(ctx, st.Job.ID, by, count)
 	switch {
@@ -180,7 +182,7 @@ func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestr
 	return now, p.Text("cron.started"), nil
 }
 
-// find is the job that a button names.
+// find returns the job with the key of a button.
 func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, key string) (orchestrator.JobStatus, error) {
 	all, err := s.o.Jobs.Jobs(ctx, in)
 	if err != nil {
@@ -194,5 +196,5 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, key s
 	return orchestrator.JobStatus{}, orchestrator.ErrNoJob
 }
 
-// runsOf counts the runs of a job, those that wait too.
+// runsOf returns the number of finished and open runs of a job.
 func runsOf(st orchestrator.JobStatus) string { return strconv.Itoa(st.Runs + st.Open) }

@@ -31,7 +31,7 @@ const (
 	group = -100
 )
 
-// rig is a Screen over jobs in a real store, and a chat. Its clock starts on Saturday, 1 January 2000.
+// rig is a Screen with jobs in a real store, and a chat. Its clock starts on Saturday, 1 January 2000.
 type rig struct {
 	*Screen
 	t         *testing.T
@@ -39,12 +39,12 @@ type rig struct {
 	runner    *runnerFake
 	models    *modelsFake
 
-	out     strings.Builder // what was seen in the chat
-	said    string          // by the last message of ours
-	answer  string          // to the last press
-	prompts []string        // messages that are not for the screen
+	out     strings.Builder // transcript of the chat
+	said    string          // text of the bot's last message
+	answer  string          // answer to the last press
+	prompts []string        // replies that the screen did not handle
 	pages   int
-	message int // that was shown last, with its buttons
+	message int // the last one, with its buttons
 	buttons tgapi.Keyboard
 }
 
@@ -55,7 +55,8 @@ type modelsFake struct {
 }
 
 func (f *modelsFake) ChooseModel(_ context.Context, _ orchestrator.ConversationID, current orchestrator.Status,
-	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page, error) {
+	choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page,
+	error) {
 	f.choose, f.back = choose, back
 	return tgapi.Page{
 		Text:     fmt.Sprintf("Now: %q %q %q", current.Agent, current.Model, current.Effort),
@@ -72,7 +73,7 @@ func (f *modelsFake) press(ctx context.Context, data string) (tgapi.Answer, erro
 	return tgapi.Answer{Edit: f.back()}, nil
 }
 
-// runnerFake has turns end at once, each with the next answer; the last one stays.
+// runnerFake ends turns at once, each with the next answer. It repeats the last answer.
 type runnerFake struct {
 	answers []orchestrator.Outcome
 	turns   map[cli.TurnID]orchestrator.Turn
@@ -119,7 +120,8 @@ func withJobs(t *testing.T, test func(r *rig)) {
 		}()
 		r := &rig{t: t, models: &modelsFake{}, runner: &runnerFake{turns: map[cli.TurnID]orchestrator.Turn{},
 			answers: []orchestrator.Outcome{{State: orchestrator.TurnDone, Text: "fine", CostUSD: 0.25}}}}
-		r.scheduler = heartbeat.New(heartbeat.Options{Store: db, Runner: r.runner, Notifier: silent{}, Now: time.Now, Zone: time.UTC,
+		r.scheduler = heartbeat.New(heartbeat.Options{Store: db, Runner: r.runner, Notifier: silent{}, Now: time.Now,
+			Zone:  time.UTC,
 			NewID: func() string { return "id" }, Logger: slog.New(slog.DiscardHandler),
 			Stale: 3 * time.Hour, Directory: func(path string) (string, error) {
 				if path == "/gone/too" {
@@ -127,14 +129,15 @@ func withJobs(t *testing.T, test func(r *rig)) {
 				}
 				return path, nil
 			}})
-		r.Screen = New(Options{Jobs: r.scheduler, Journal: bottest.NewJournal(), Models: r.models, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		r.Screen = New(Options{Jobs: r.scheduler, Journal: bottest.NewJournal(), Models: r.models, Now: time.Now,
+			Log: slog.New(slog.DiscardHandler)})
 		test(r)
 		synctest.Wait()
 	})
 }
 
-// do plays one step of a script: "/cron …" is a command, "[…]" presses a button of the message shown last, "> …" replies to
-// it, "+1h" lets time pass. The scheduler looks at the clock after each.
+// do performs one step of a script: "/cron …" sends a command, "[…]" presses a button of the last message, "> …"
+// replies to it, and "+1h" advances the clock. The scheduler runs after each step.
 func (r *rig) do(step string) {
 	r.t.Helper()
 	fmt.Fprintf(&r.out, "──── %s\n", step)
@@ -164,9 +167,10 @@ func (r *rig) do(step string) {
 	r.scheduler.Tick(context.Background())
 }
 
-// by is the owner in a chat.
+// by returns the owner in a chat.
 func by(chat int64) orchestrator.Press {
-	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: owner, Role: orchestrator.RoleUser}
+	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: owner,
+		Role: orchestrator.RoleUser}
 }
 
 func (r *rig) data(name string) string {
@@ -184,7 +188,7 @@ func (r *rig) data(name string) string {
 
 func (r *rig) press(data string) { r.t.Helper(); r.pressIn(owner, data) }
 
-// pressIn presses a button of the message shown last, in a chat.
+// pressIn presses a button of the last message in a chat.
 func (r *rig) pressIn(chat int64, data string) {
 	r.t.Helper()
 	action, what, _ := strings.Cut(data, ":")
@@ -227,7 +231,7 @@ func (r *rig) reply(text string) {
 	}
 }
 
-// send has a page become a new message.
+// send shows a page in a new message.
 func (r *rig) send(p tgapi.Page) {
 	r.pages++
 	if r.said = p.Text; len(p.Keyboard) > 0 {
@@ -253,30 +257,38 @@ func (r *rig) show(how string, p tgapi.Page) {
 	}
 }
 
-// TestScreens holds each page of /cron as users see it.
+// TestScreens compares each page of /cron with its golden file.
 func TestScreens(t *testing.T) {
 	for name, script := range map[string][]string{
-		"add": {"/cron", "/cron every weekday at 8:30 Europe/Berlin look at the CI", "[✅ Add]", "[‹ All jobs]", "[⏰ 1. look at the CI]",
+		"add": {"/cron", "/cron every weekday at 8:30 Europe/Berlin look at the CI", "[✅ Add]", "[‹ All jobs]",
+			"[⏰ 1. look at the CI]",
 			"/cron 0 30 8 * * 1-5 check the disk", "[✖ Cancel]", "/cron"},
-		"understood wrongly": {"/cron now and then look", "/cron every day at 9", "/cron on friday at 9 look", "/cron every weekday look at the CI", "/cron every 5s look",
-			"/cron at 1999-01-01 08:00 look", "/cron every hour look", "[✏️ Change]", "[Schedule]", "> whenever", "> every 3 hours", "[✅ Add]"},
+		"understood wrongly": {"/cron now and then look", "/cron every day at 9", "/cron on friday at 9 look",
+			"/cron every weekday look at the CI", "/cron every 5s look",
+			"/cron at 1999-01-01 08:00 look", "/cron every hour look", "[✏️ Change]", "[Schedule]", "> whenever",
+			"> every 3 hours", "[✅ Add]"},
 		"run": {"/cron every 2 hours look", "[✅ Add]", "[🚀 Run now]", "[📜 History]", "+121m", "[↻ Again]", "[‹ Back]",
 			"[⏸ Pause]", "+4h", "[▶ Resume]"},
-		"edit": {"/cron every day at 9 Asia/Tokyo look at the CI", "[✅ Add]", "[✏️ Edit]", "[Schedule]", "> at noon", "> every day at 10",
+		"edit": {"/cron every day at 9 Asia/Tokyo look at the CI", "[✅ Add]", "[✏️ Edit]", "[Schedule]", "> at noon",
+			"> every day at 10",
 			"[✏️ Edit]", "[Prompt]", "> look at it twice", "[✏️ Edit]", "[Project]", "> /gone/too", "> /src/app",
 			"[✏️ Edit]", "[Project]", "[‹ Back]", "[Project]", "[As the chat]",
 			"[⚙️ More]", "[Session]", "[that of the chat]", "[Session]", "[one of its own]",
-			"[Sandbox]", "[a container]", "[Time limit]", "[‹ Back]", "[Time limit]", "> 3 hours", "> forever", "> 90 minutes",
+			"[Sandbox]", "[a container]", "[Time limit]", "[‹ Back]", "[Time limit]", "> 3 hours", "> forever",
+			"> 90 minutes",
 			"[✏️ Edit]", "[⚙️ More]", "[Quiet hours]", "> 22:00 to 7:00",
 			"[✏️ Edit]", "[⚙️ More]", "[Quiet hours]", "[A due run is skipped]",
-			"[Missed runs]", "[run one by one]", "[Overlap]", "[waits for the one before]", "[Retries]", "[3]", "[‹ Back]", "[‹ Done]"},
+			"[Missed runs]", "[run one by one]", "[Overlap]", "[waits for the one before]", "[Retries]", "[3]",
+			"[‹ Back]", "[‹ Done]"},
 		"rights": {"/cron every day at 9 look", "[✏️ Change]", "[⚙️ More]", "[Permission]", "[accept-edits]",
-			"[Rules]", "> Bash(rm -rf $HOME)", "> Bash(git status *)", "[✅ Add]", "[✏️ Edit]", "[⚙️ More]", "[Tools]", "> Read",
+			"[Rules]", "> Bash(rm -rf $HOME)", "> Bash(git status *)", "[✅ Add]", "[✏️ Edit]", "[⚙️ More]", "[Tools]",
+			"> Read",
 			"[✏️ Edit]", "[⚙️ More]", "[Rules]", "[None]", "[‹ Back]", "[‹ Done]"},
 		"model": {"/cron every day at 9 look", "[✏️ Change]", "[Model]", "[Choose…]", "[opus]", "[‹ Done]", "[✅ Add]",
 			"[✏️ Edit]", "[Model]", "[✓ Choose…]", "[Close]", "[Model]", "[As the chat]"},
-		"delete": {"/cron every day at 9 look", "[✅ Add]", "[🗑 Delete]", "[‹ Keep it]", "[🗑 Delete]", "[🗑 Yes, delete it]", "/cron"},
-		"once":   {"/cron in 20 minutes look", "[✅ Add]", "+30m", "/cron"},
+		"delete": {"/cron every day at 9 look", "[✅ Add]", "[🗑 Delete]", "[‹ Keep it]", "[🗑 Delete]",
+			"[🗑 Yes, delete it]", "/cron"},
+		"once": {"/cron in 20 minutes look", "[✅ Add]", "+30m", "/cron"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withJobs(t, func(r *rig) {

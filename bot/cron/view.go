@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Sizes of what a page shows of a job, in characters.
+// Limits of a page, in characters; runsShown is a number of runs.
 const (
 	nameShown   = 64
 	promptShown = 600
@@ -20,7 +20,7 @@ const (
 	runsShown   = 10
 )
 
-// list shows the jobs of a conversation, a page of them.
+// list returns a page of the list of jobs.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page int) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	all, err := s.o.Jobs.Jobs(ctx, in)
@@ -30,7 +30,9 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page 
 	if len(all) == 0 {
 		return tgapi.Page{Text: p.Text("cron.none") + "\n\n" + p.Text("cron.examples")}, nil
 	}
-	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string { return newButton("", opList, "", strconv.Itoa(page)).Data })
+	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string {
+		return newButton("", opList, "", strconv.Itoa(page)).Data
+	})
 	lines := []string{p.Text("cron.list")}
 	var keyboard tgapi.Keyboard
 	for i, st := range all[from:to] {
@@ -42,7 +44,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page 
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, pager...)}, nil
 }
 
-// sign is the sign before a job's name.
+// sign returns the symbol before a job's name.
 func sign(st orchestrator.JobStatus) string {
 	switch {
 	case st.Job.Paused:
@@ -55,7 +57,7 @@ func sign(st orchestrator.JobStatus) string {
 	return "⏰"
 }
 
-// when is the schedule, and when it is due next.
+// when describes the schedule and the next run.
 func when(p lang.Printer, st orchestrator.JobStatus) string {
 	schedule := st.Job.When
 	if st.Job.Kind == orchestrator.JobHook {
@@ -76,7 +78,7 @@ func when(p lang.Printer, st orchestrator.JobStatus) string {
 	return p.Text("cron.next", schedule, next)
 }
 
-// lastRun is how the last run ended.
+// lastRun describes the last run.
 func lastRun(p lang.Printer, st orchestrator.JobStatus) string {
 	text := p.Text("cron.never-ran")
 	if st.Last != nil {
@@ -88,7 +90,7 @@ func lastRun(p lang.Printer, st orchestrator.JobStatus) string {
 	return text
 }
 
-// runLine is one run.
+// runLine describes a run in one line.
 func runLine(p lang.Printer, r orchestrator.JobRun) string {
 	at := r.Due
 	if !r.Ended.IsZero() {
@@ -127,7 +129,7 @@ func stateSign(p lang.Printer, state string) string {
 	return "⏳"
 }
 
-// jobPage shows one job, with buttons that act on it.
+// jobPage returns the page of a job, with its buttons.
 func (s *Screen) jobPage(st orchestrator.JobStatus) tgapi.Page {
 	p := s.o.Lang.Of(st.Job.Conversation.Chat)
 	j, key := st.Job, jobKey(st.Job.ID)
@@ -151,13 +153,15 @@ func (s *Screen) jobPage(st orchestrator.JobStatus) tgapi.Page {
 	}
 	keyboard := tgapi.Keyboard{{newButton(p.Text("cron.run-now"), opRun, key, runsOf(st)), pause}}
 	if !j.Configured {
-		keyboard = append(keyboard, []tgapi.Button{newButton(p.Text("cron.edit"), opEdit, key, ""), newButton(p.Text("cron.delete"), opDelete, key, "")})
+		keyboard = append(keyboard, []tgapi.Button{newButton(p.Text("cron.edit"), opEdit, key, ""),
+			newButton(p.Text("cron.delete"), opDelete, key, "")})
 	}
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard,
-		[]tgapi.Button{newButton(p.Text("cron.history"), opHistory, key, ""), newButton(p.Text("cron.all-jobs"), opList, "", "0")})}
+		[]tgapi.Button{newButton(p.Text("cron.history"), opHistory, key, ""),
+			newButton(p.Text("cron.all-jobs"), opList, "", "0")})}
 }
 
-// section names the section of the configuration that has a job.
+// section returns the section of the configuration that defines a job.
 func section(j orchestrator.Job) string {
 	switch j.Kind {
 	case orchestrator.JobHook:
@@ -168,7 +172,7 @@ func section(j orchestrator.Job) string {
 	return "[jobs." + render.Cut(j.Name, nameShown) + "]"
 }
 
-// settings lists the rights of a job, and its fields that do not have their usual value.
+// settings describes the rights of a job, and its fields that differ from their defaults.
 func (s *Screen) settings(j orchestrator.Job) []string {
 	p := s.o.Lang.Of(j.Conversation.Chat)
 	lines := []string{RightsLine(p, j.Rights)}
@@ -194,14 +198,17 @@ func (s *Screen) historyPage(ctx context.Context, st orchestrator.JobStatus) (tg
 	if len(runs) == 0 {
 		lines[1] = p.Text("cron.no-runs")
 	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Keyboard{{newButton(p.Text("common.back"), opOpen, key, ""), newButton(p.Text("cron.refresh"), opHistory, key, "")}}}, nil
+	return tgapi.Page{Text: strings.Join(lines, "\n"),
+		Keyboard: tgapi.Keyboard{{newButton(p.Text("common.back"), opOpen, key, ""),
+			newButton(p.Text("cron.refresh"), opHistory, key, "")}}}, nil
 }
 
 func (s *Screen) deletePage(st orchestrator.JobStatus) tgapi.Page {
 	p := s.o.Lang.Of(st.Job.Conversation.Chat)
 	key := jobKey(st.Job.ID)
 	return tgapi.Page{
-		Text:     p.Text("cron.confirm-delete", render.Cut(st.Job.Name, nameShown)),
-		Keyboard: tgapi.Keyboard{{newButton(p.Text("cron.confirm-delete-yes"), opDeleted, key, "")}, {newButton(p.Text("cron.confirm-delete-no"), opOpen, key, "")}},
+		Text: p.Text("cron.confirm-delete", render.Cut(st.Job.Name, nameShown)),
+		Keyboard: tgapi.Keyboard{{newButton(p.Text("cron.confirm-delete-yes"), opDeleted, key, "")},
+			{newButton(p.Text("cron.confirm-delete-no"), opOpen, key, "")}},
 	}
 }

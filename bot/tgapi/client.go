@@ -149,9 +149,9 @@ func send[P, R any](ctx context.Context, c *Client, method string, do func(conte
 	return sendWithin(ctx, c, c.timeout, method, do, p)
 }
 
-func sendWithin[P, R any](
-	ctx context.Context, c *Client, limit time.Duration, method string, do func(context.Context, *P) (R, error), p *P,
-) (message int, err error) {
+// sendWithin is send with another timeout.
+func sendWithin[P, R any](ctx context.Context, c *Client, limit time.Duration, method string,
+	do func(context.Context, *P) (R, error), p *P) (message int, err error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -25,9 +25,13 @@ func projectName(dir string) string {
 
 // StoredSessions implements cli.SessionKeeper. It lists Claude's sessions for a directory.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
-	return stored.List(ctx, agent, p.opts.Launcher, p.environment(cli.Request{}), dir, stored.Files{
-		Homes: []string{"CLAUDE_CONFIG_DIR", "HOME/.claude"}, Globs: []string{"projects/" + projectName(dir) + "/*.jsonl"},
-	}, storedLine)
+	return stored.Source{
+		Agent: agent, Launcher: p.opts.Launcher, Env: p.environment(cli.Request{}), Parse: storedLine,
+		Files: stored.Files{
+			Homes: []string{"CLAUDE_CONFIG_DIR", "HOME/.claude"},
+			Globs: []string{"projects/" + projectName(dir) + "/*.jsonl"},
+		},
+	}.List(ctx, dir)
 }
 
 // ResumeCommand implements cli.SessionKeeper. It returns the command that resumes a session in a terminal.

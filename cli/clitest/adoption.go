@@ -12,7 +12,7 @@ import (
 	"ductor/cli/host"
 )
 
-// A ductor goes in the middle of something, and the next one goes on with it.
+// In these cases, ductor stops in the middle of something, and the next process continues.
 
 func adoptionCases() []conformanceCase {
 	return []conformanceCase{
@@ -24,7 +24,7 @@ func adoptionCases() []conformanceCase {
 	}
 }
 
-// ductor is one life of ductor: a launcher over the case's directory of runs, and the provider over it.
+// ductor is one process of ductor: a launcher over the case's directory of runs, and the provider over it.
 type ductor struct {
 	s        *stage
 	host     *host.Launcher
@@ -44,7 +44,7 @@ func (s *stage) ductor() *ductor {
 	return &ductor{s: s, host: host, provider: s.h.Over(s.provider, host)}
 }
 
-// over puts the provider over a launcher made of the host's.
+// over wraps the host's launcher of this process.
 func (d *ductor) over(wrap func(cli.Launcher) cli.Launcher) *ductor {
 	d.provider = d.s.h.Over(d.s.provider, wrap(d.host))
 	return d
@@ -61,7 +61,7 @@ func (d *ductor) open(req cli.Request) cli.Session {
 	return session
 }
 
-// leave lets go of a turn, or of nothing, and then of everything. It returns what the turn told.
+// leave detaches from a turn, if p is not nil, and then closes everything. It returns the events of the turn so far.
 func (d *ductor) leave(session cli.Session, p *playing) (told played) {
 	d.s.t.Helper()
 	if p != nil {
@@ -79,7 +79,7 @@ func (d *ductor) leave(session cli.Session, p *playing) (told played) {
 	return told
 }
 
-// found is the one run that is left.
+// found returns the only run that is left.
 func (d *ductor) found() cli.LeftRun {
 	d.s.t.Helper()
 	left := Left(d.s.t, d.host, d.s.runs)
@@ -93,7 +93,7 @@ func (d *ductor) found() cli.LeftRun {
 	return run
 }
 
-// adopt goes on with what is left.
+// adopt continues the turn that is left.
 func (d *ductor) adopt(req cli.Request) cli.Session {
 	d.s.t.Helper()
 	run := d.found()
@@ -110,7 +110,7 @@ func (d *ductor) adopt(req cli.Request) cli.Session {
 	return session
 }
 
-// caughtUp checks that a turn that was adopted says once where the past ends.
+// caughtUp checks that an adopted turn emits CaughtUp exactly once.
 func (s *stage) caughtUp(p played) {
 	s.t.Helper()
 	if n := len(of[cli.CaughtUp](p.events)); n != 1 {
@@ -140,7 +140,7 @@ func playAdoptText(s *stage) {
 	s.askedOnce(second, session, late.result.AgentSessionID)
 }
 
-// askedOnce checks that the session's history has the windmill once.
+// askedOnce checks that the session's history contains the word windmill exactly once.
 func (s *stage) askedOnce(d *ductor, session cli.Session, id cli.AgentSessionID) {
 	s.t.Helper()
 	req := s.ask(s.script.Recall)
@@ -156,7 +156,7 @@ func (s *stage) askedOnce(d *ductor, session cli.Session, id cli.AgentSessionID)
 	}
 }
 
-// gate is a command that counts how often it is run and waits for a file.
+// gate is a command that counts its runs and waits for a file.
 type gate struct{ count, open string }
 
 func (s *stage) gate() gate {
@@ -216,7 +216,7 @@ func playAdoptTool(s *stage) {
 	g.ran(s, 1)
 }
 
-// pastTool is how long nobody looks at a tool that runs.
+// pastTool is how long no ductor runs while a tool runs.
 const pastTool = 800 * time.Millisecond
 
 func playAdoptEnded(s *stage) {
@@ -241,8 +241,8 @@ func playAdoptEnded(s *stage) {
 	g.ran(s, 1)
 }
 
-// awaitQuiet gives the agent time to end its turn: until the program is gone, or has said nothing for a while.
-// A turn that is not over by then makes the case weaker, and nothing else.
+// awaitQuiet waits for the probable end of the turn: until the program has ended or has printed nothing for a while.
+// If the turn lasts longer, the case only tests less.
 func (s *stage) awaitQuiet(d *ductor) {
 	s.t.Helper()
 	const still = 250 * time.Millisecond
@@ -261,7 +261,8 @@ func (s *stage) awaitQuiet(d *ductor) {
 func playDetachThenAbort(s *stage) {
 	first := s.ductor()
 	file := filepath.Join(s.t.TempDir(), "pid")
-	req := s.ask(s.script.Run("setsid sh -c 'setsid sh -c \"echo \\$\\$ >" + file + "; exec sleep 300\" & sleep 300' & sleep 300"))
+	req := s.ask(s.script.Run("setsid sh -c 'setsid sh -c \"echo \\$\\$ >" + file +
+		"; exec sleep 300\" & sleep 300' & sleep 300"))
 	session := first.open(req)
 	p := s.begin(session, req)
 	pid, err := strconv.Atoi(s.awaitFile(file))

@@ -12,8 +12,8 @@ import (
 	"ductor/cli"
 )
 
-// Inputs draws JSON objects like the input of a request for permission: with some of the keys, some that nobody knows,
-// and values that can be told apart.
+// Inputs generates JSON objects like the input of a request for permission, with some of the keys and some unknown
+// ones. All values are different.
 func Inputs(keys ...string) *rapid.Generator[json.RawMessage] {
 	return rapid.Custom(func(t *rapid.T) json.RawMessage {
 		return drawObject(t, keys, 2)
@@ -34,13 +34,16 @@ func drawObject(t *rapid.T, keys []string, depth int) json.RawMessage {
 
 func drawValue(t *rapid.T, keys []string, depth int) json.RawMessage {
 	word := rapid.StringMatching(`[a-z]{8,12}`)
-	switch rapid.SampledFrom([]string{"text", "text", "lines", "hidden", "long", "number", "bool", "null", "list", "object"}).Draw(t, "kind") {
+	switch rapid.SampledFrom([]string{"text", "text", "lines", "hidden", "long", "number", "bool", "null", "list",
+		"object"}).Draw(t, "kind") {
 	case "lines":
-		return json.RawMessage(jsonOf(word.Draw(t, "first") + strings.Repeat("\n", rapid.IntRange(1, 99).Draw(t, "newlines")) + word.Draw(t, "last")))
+		return json.RawMessage(jsonOf(word.Draw(t, "first") + strings.Repeat("\n",
+			rapid.IntRange(1, 99).Draw(t, "newlines")) + word.Draw(t, "last")))
 	case "hidden":
 		return json.RawMessage(jsonOf(word.Draw(t, "before") + "\u202e\u200b" + word.Draw(t, "after")))
 	case "long":
-		return json.RawMessage(jsonOf(word.Draw(t, "head") + strings.Repeat("x", rapid.IntRange(100, 900).Draw(t, "length")) + word.Draw(t, "tail")))
+		return json.RawMessage(jsonOf(word.Draw(t, "head") + strings.Repeat("x",
+			rapid.IntRange(100, 900).Draw(t, "length")) + word.Draw(t, "tail")))
 	case "number":
 		return json.RawMessage(rapid.StringMatching(`[1-9][0-9]{7,9}`).Draw(t, "number"))
 	case "bool":
@@ -49,7 +52,8 @@ func drawValue(t *rapid.T, keys []string, depth int) json.RawMessage {
 		return json.RawMessage("null")
 	case "list":
 		if depth > 0 {
-			return json.RawMessage("[" + string(drawValue(t, keys, 0)) + "," + string(drawValue(t, keys, depth-1)) + "]")
+			return json.RawMessage("[" + string(drawValue(t, keys, 0)) + "," + string(drawValue(t, keys, depth-1)) +
+				"]")
 		}
 	case "object":
 		if depth > 0 {
@@ -67,27 +71,32 @@ func jsonOf(s string) string {
 	return string(text)
 }
 
-// Protocol are the fields that no card shows whatever they hold: they name the request, or offer answers that ductor never gives. An
-// agent's fields begin with its name. This is the only list of them: a field that a dialect calls a label and that is not here is
-// missing on its cards.
+// Protocol lists the fields that cards never show: they identify the request, or offer answers that ductor does not
+// give. The agent's name precedes each field. There is no other such list: a field that a dialect treats as a label
+// but that is missing here is reported by Hidden.
 var Protocol = []string{
-	"acp sessionId", "acp options", "acp toolCall.toolCallId", "acp toolCall.status", "acp toolCall.kind", "acp toolCall.locations", "acp toolCall.content",
+	"acp sessionId", "acp options", "acp toolCall.toolCallId", "acp toolCall.status", "acp toolCall.kind",
+	"acp toolCall.locations", "acp toolCall.content",
 	"acp toolCall.content.type", "acp toolCall.content.content.type", "acp toolCall.content._meta.kind",
-	"acp toolCall.rawInput.files.additions", "acp toolCall.rawInput.files.deletions", // of a diff that is shown
-	"codex threadId", "codex turnId", "codex itemId", "codex startedAtMs", "codex approvalId", "codex elicitationId", "codex availableDecisions",
+	"acp toolCall.rawInput.files.additions", "acp toolCall.rawInput.files.deletions", // of a diff that cards show
+	"codex threadId", "codex turnId", "codex itemId", "codex startedAtMs", "codex approvalId", "codex elicitationId",
+	"codex availableDecisions",
 	"codex commandActions", "codex proposedExecpolicyAmendment", "codex proposedNetworkPolicyAmendments",
 	"codex _meta.persist", "codex _meta.tool_description",
-	"copilot toolCallId", "copilot canOfferSessionApproval", "copilot commands", "copilot commandSegments", "copilot assistedApproval",
+	"copilot toolCallId", "copilot canOfferSessionApproval", "copilot commands", "copilot commandSegments",
+	"copilot assistedApproval",
 	"copilot sessionId", "copilot requestId", "copilot actions", "copilot recommendedAction",
 }
 
-// Hidden returns the labels of an approval, which no card shows, that say something and are not of Protocol. Dir is the working directory.
+// Hidden returns the labels of an approval that contain information and are not in Protocol. Cards do not show
+// labels. dir is the working directory.
 func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
 	for _, f := range a.Fields {
 		name := agent + " " + index.ReplaceAllString(f.Name, "")
 		of := func(p string) bool { return name == p || strings.HasPrefix(name, p+".") }
 		empty := slices.Contains([]string{"null", "", "{}", "[]", "false"}, f.Value)
-		if f.Weight == cli.LabelField && !empty && !slices.ContainsFunc(Protocol, of) && cli.Absolute(dir, f.Value) != dir {
+		if f.Weight == cli.LabelField && !empty && !slices.ContainsFunc(Protocol, of) &&
+			cli.Absolute(dir, f.Value) != dir {
 			hidden = append(hidden, f.Name+": "+f.Value)
 		}
 	}
@@ -96,7 +105,7 @@ func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// Shown is all that an approval tells of its request, as text.
+// Shown returns all texts of an approval that a card shows.
 func Shown(a cli.ApprovalAsked) string {
 	parts := []string{a.Tool, a.Title, a.Detail, a.Reason}
 	for _, c := range a.Changes {
@@ -110,12 +119,12 @@ func Shown(a cli.ApprovalAsked) string {
 
 var lastKey = regexp.MustCompile(`[^.\[]*(\[\d+\])?$`)
 
-// Unshown are the values of an input that are not found in what is shown, white space aside. written is a text as
-// it is shown; nil for as it is.
+// Unshown returns the values of an input that shown lacks, apart from white space. written converts a value to its
+// shown form; nil means unchanged.
 func Unshown(input json.RawMessage, shown string, written func(string) string) (missing []string) {
 	shown = bare(shown)
 	for _, l := range cli.Leaves(input) {
-		want := []string{lastKey.FindString(l.Name) + ":" + l.Value} // a number, true, false or null
+		want := []string{lastKey.FindString(l.Name) + ":" + l.Value} // for a number, true, false or null
 		if !l.Unset && l.Value != "true" {
 			want = strings.Split(l.Value, "\n")
 		}

@@ -11,7 +11,7 @@ import (
 	"ductor/cli"
 )
 
-// playAbortAway aborts a turn in a place that cannot be reached: Close says that it goes on.
+// playAbortAway aborts a turn in an environment that cannot be reached. Close must report that the turn continues.
 func playAbortAway(s *stage) {
 	far := &farLauncher{}
 	d := s.ductor().over(func(l cli.Launcher) cli.Launcher { far.Launcher = l; return far })
@@ -35,7 +35,7 @@ func playAbortAway(s *stage) {
 		s.t.Error("the agent ended by itself")
 	}
 	far.end(s)
-	_ = session.Close(ctx) // it may say again what it said before
+	_ = session.Close(ctx) // it may repeat its error
 	if left := s.processes(); len(left) > 0 {
 		s.t.Errorf("these processes are still there: %v", left)
 	}
@@ -43,7 +43,7 @@ func playAbortAway(s *stage) {
 
 var errAway = &cli.Failure{Kind: cli.NoSandbox, Reason: "its engine cannot be reached"}
 
-// farLauncher starts programs in a place that can be lost.
+// farLauncher starts programs in an environment to which the connection can break.
 type farLauncher struct {
 	cli.Launcher
 
@@ -62,7 +62,7 @@ func (l *farLauncher) Start(ctx context.Context, cmd cli.Command) (cli.Process, 
 	l.mu.Unlock()
 	p := &farProcess{Process: process, place: l, done: make(chan struct{})}
 	p.out, p.said = io.Pipe()
-	go func() { // it ends with the program's output
+	go func() { // ends with the program's output
 		_, err := io.Copy(p.said, process.Stdout())
 		_ = p.said.CloseWithError(err)
 	}()
@@ -73,14 +73,14 @@ func (l *farLauncher) Start(ctx context.Context, cmd cli.Command) (cli.Process, 
 	return p, nil
 }
 
-// lose has programs go on that nobody can reach.
+// lose breaks the connection. The programs continue.
 func (l *farLauncher) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost = true
 }
 
-// end makes them reachable and ends them, as a Host does.
+// end restores the connection and ends the programs, as Host does.
 func (l *farLauncher) end(s *stage) {
 	s.t.Helper()
 	l.mu.Lock()
@@ -103,7 +103,7 @@ func (l *farLauncher) away() error {
 	return nil
 }
 
-// farProcess is a program in such a place.
+// farProcess is a program in such an environment.
 type farProcess struct {
 	cli.Process
 	place *farLauncher
@@ -118,7 +118,7 @@ func (p *farProcess) Done() <-chan struct{} { return p.done }
 
 func (p *farProcess) end() { p.once.Do(func() { close(p.done) }) }
 
-// Stop finds out that the place is lost, and nothing more comes from there.
+// Stop fails if the connection is broken, and then nothing more arrives from the program.
 func (p *farProcess) Stop(ctx context.Context, grace time.Duration) error {
 	if err := p.place.away(); err != nil {
 		_ = p.said.CloseWithError(err)
@@ -137,7 +137,7 @@ func (p *farProcess) Interrupt() error {
 
 func (p *farProcess) Stdin() io.WriteCloser { return farInput{p.Process.Stdin(), p.place} }
 
-// farInput is lost on its way to a place that is.
+// farInput fails if the connection is broken.
 type farInput struct {
 	io.WriteCloser
 	place *farLauncher

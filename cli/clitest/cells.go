@@ -21,41 +21,41 @@ import (
 	"ductor/internal/realagent"
 )
 
-// CellHarness is an agent as Cells drives it.
+// CellHarness describes an agent for Cells.
 type CellHarness struct {
 	Agent   string
 	Framing frames.Framing
 	Install func(t testing.TB, api string) realagent.CLI
-	// New makes the provider over a launcher.
+	// New returns the provider over a launcher.
 	New    func(t testing.TB, l cli.Launcher, c realagent.CLI) cli.Provider
-	Noise  *regexp.Regexp // is in messages that mean nothing to ductor; nil for none
+	Noise  *regexp.Regexp // matches messages that ductor ignores; nil for none
 	Record *bool
 	Update Update
 }
 
-// RecordFlag defines -record for a test binary: the cells are played by the real agents, and put on tape.
+// RecordFlag defines the flag -record, which records the cells again with the real agents.
 func RecordFlag() *bool {
 	return flag.Bool("record", false, "record the cells anew, with the real agents")
 }
 
-// cell is a situation of the table "What the chat shows of each agent" in docs/agents.md, as far as it is the agent's: what it prints in it,
-// and the events that this is.
+// cell is a row of the table "What the chat shows of each agent" in docs/agents.md: a situation, the agent's output
+// in it, and the resulting events.
 type cell struct {
 	name    string
-	prompts []string // turns in one session; empty for what the agent does not have
+	prompts []string // turns in one session; empty if the agent does not support the situation
 	mode    cli.PermissionMode
 	deny    bool
-	abortAt func(cli.Event) bool // the user aborts the last turn then
-	abortIn time.Duration        // the user aborts the last turn so long after allowing something
+	abortAt func(cli.Event) bool // the event at which the user aborts the last turn
+	abortIn time.Duration        // the time after an approval at which the user aborts the last turn
 	picture bool
-	compact bool // the last turn compacts
-	again   bool // the last turn is in another process
+	compact bool // the last turn compacts the context
+	again   bool // the last turn runs in a new process
 }
 
 func isText(ev cli.Event) bool  { _, is := ev.(cli.TextDelta); return is }
 func isAsked(ev cli.Event) bool { _, is := ev.(cli.ApprovalAsked); return is }
 
-// cells are the situations, for an agent that works in dir.
+// cells returns the situations, for an agent that works in dir.
 func cells(agent, dir string) []cell {
 	say := func(format string, args ...any) []string { return []string{fmt.Sprintf("[[start]] "+format, args...)} }
 	having := func(there, format string) []string {
@@ -67,30 +67,38 @@ func cells(agent, dir string) []cell {
 	all := []cell{
 		{name: "answer", prompts: say(`[[text "The whole answer."]]`)},
 		{name: "card allowed", prompts: say(`[[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`)},
-		{name: "card denied", prompts: say(`%s [[text "It is denied."]]`, realagent.Writes(agent, dir, "denied.txt", "a line")), deny: true},
-		{name: "new file", prompts: say(`%s [[text "It is made."]]`, realagent.Writes(agent, dir, "fresh.txt", "a line"))},
-		{name: "edit", prompts: say(`%s [[text "It is changed."]]`, realagent.Replaces(agent, dir, "old.txt", "second", "changed"))},
+		{name: "card denied", prompts: say(`%s [[text "It is denied."]]`,
+			realagent.Writes(agent, dir, "denied.txt", "a line")), deny: true},
+		{name: "new file", prompts: say(`%s [[text "It is made."]]`,
+			realagent.Writes(agent, dir, "fresh.txt", "a line"))},
+		{name: "edit", prompts: say(`%s [[text "It is changed."]]`,
+			realagent.Replaces(agent, dir, "old.txt", "second", "changed"))},
 		{name: "failing command", prompts: say(`[[tool cmd="mkdir -p failed; exit 3"]] [[text "It has failed."]]`)},
-		{name: "denied command", prompts: say(`[[tool cmd="touch refused.txt"]] [[text "It is refused."]]`), deny: true},
+		{name: "denied command", prompts: say(`[[tool cmd="touch refused.txt"]] [[text "It is refused."]]`),
+			deny: true},
 		{name: "abort in text", prompts: say(`[[text "On and on"]] [[hang]]`), abortAt: isText},
 		{name: "abort in tool", prompts: say(`[[tool cmd="touch running; sleep 600"]]`), abortIn: 2 * time.Second},
 		{name: "abort in card", prompts: say(`[[tool cmd="touch waits.txt"]]`), abortAt: isAsked},
-		{name: "background", prompts: having(realagent.Background(agent, "touch bg.txt"), `%s [[text "It runs beside."]]`)},
+		{name: "background", prompts: having(realagent.Background(agent, "touch bg.txt"),
+			`%s [[text "It runs beside."]]`)},
 		{name: "question in words", prompts: having(realagent.Asks(agent), `%s [[text "It was answered."]]`)},
 		{name: "plan", prompts: having(realagent.Plans(agent), `%s [[text "It begins."]]`), mode: cli.Plan},
 		{name: "picture", prompts: say(`[[text "It is seen."]]`), picture: true},
 		{name: "401", prompts: say(`[[error 401 times=60]]`)},
 		{name: "403", prompts: say(`[[error 403 times=60]]`)},
-		{name: "broken stream", prompts: say(`[[text "This is the first half. " chunk=6 delay=10ms]] [[drop times=1]] [[text "This is the rest."]]`)},
+		{name: "broken stream",
+			prompts: say(
+				`[[text "This is the first half. " chunk=6 delay=10ms]] [[drop times=1]] [[text "This is the rest."]]`)},
 		{name: "broken for good", prompts: say(`[[text "This is the first half. " chunk=6 delay=10ms]] [[drop]]`)},
 		{name: "refused", prompts: say(`[[text "An answer that is refused."]] [[end refusal]]`)},
 		{name: "context full", prompts: say(`[[error 400 times=60 message=%q]]`, realagent.TooLong(agent))},
 		{name: "compact", prompts: append(say(`[[text "I shall remember it."]]`), ""), compact: true},
 		{name: "kill -9", prompts: say(`[[text "It begins."]] [[hang]]`)},
-		{name: "resume", prompts: append(say(`[[text "Good night."]]`), say(`[[text "Good morning."]]`)...), again: true},
+		{name: "resume", prompts: append(say(`[[text "Good night."]]`), say(`[[text "Good morning."]]`)...),
+			again: true},
 	}
 	switch agent {
-	case "claude", "codex", "copilot": // the others ask the API again for minutes
+	case "claude", "codex", "copilot": // the others retry for minutes
 		for _, status := range []string{"429", "500", "529"} {
 			all = append(all, cell{name: status, prompts: say(`[[error %s times=60]]`, status)})
 		}
@@ -98,7 +106,8 @@ func cells(agent, dir string) []cell {
 	return all
 }
 
-// Cells plays the situations by tapes below testdata/cells, or records these, and compares the events with those of the golden files.
+// Cells plays the situations from the tapes in testdata/cells, and compares the events with the golden files. With
+// -record it first records the tapes.
 func Cells(t *testing.T, h CellHarness) {
 	const dir = "/srv/proj"
 	picture := filepath.Join(t.TempDir(), "picture.png")
@@ -140,7 +149,8 @@ func (h CellHarness) record(t *testing.T, c cell, path, picture string) {
 	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(tape.String()), 0o600)))
 }
 
-// play runs the turns of a situation, decides what is asked, and returns the events as text. kill ends the agent; nil if the tape does.
+// play runs the turns of a situation, answers requests, and returns the events as text. kill ends the agent; it is
+// nil if the tape ends it.
 func (c cell) play(t *testing.T, p cli.Provider, dir, picture string, kill func()) string {
 	t.Helper()
 	rec := &Recorder{}
@@ -180,7 +190,8 @@ func (c cell) play(t *testing.T, p cli.Provider, dir, picture string, kill func(
 }
 
 // turn runs one turn.
-func (c cell) turn(ctx context.Context, s cli.Session, req cli.Request, rec *Recorder, last bool, kill func()) (result cli.Result) {
+func (c cell) turn(ctx context.Context, s cli.Session, req cli.Request, rec *Recorder, last bool,
+	kill func()) (result cli.Result) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	decide := func(id cli.ApprovalID, d cli.Decision) {

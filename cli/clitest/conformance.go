@@ -16,9 +16,9 @@ import (
 	"ductor/internal/testprogram"
 )
 
-// Conformance holds a provider in one mode to the contract of package cli: events, results, what cancel
-// and Close end, sessions that go on. Call it from a test that is not parallel: it looks for goroutines
-// that were left behind.
+// Conformance tests that a provider in one mode fulfils the contract of package cli: events, results, the effects of
+// cancel and Close, and sessions that continue. Call it from a test that is not parallel, since it looks for leaked
+// goroutines.
 func Conformance(t *testing.T, h Harness) {
 	cases := suite()
 	for name := range h.Cannot {
@@ -37,7 +37,7 @@ func Conformance(t *testing.T, h Harness) {
 		t.Run(string(c.name), func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			t.Cleanup(func() {
-				if !t.Failed() { // else a leak would only hide the reason
+				if !t.Failed() { // after a failure, a leak would hide its reason
 					goleak.VerifyNone(t, before)
 				}
 			})
@@ -54,16 +54,17 @@ func (h Harness) leaves(name Case) bool {
 	return h.Mode == cli.OneShot && !h.Plain && slices.Contains(ofProcesses(), name)
 }
 
-// ofProcesses are the cases that the launcher and its runner decide, whatever the agent prints. The plain agent and live processes of each
-// agent play them too.
+// ofProcesses returns the cases that depend only on the launcher and its runner, not on the agent's output. The plain
+// agent plays them, and the live processes of each agent.
 func ofProcesses() []Case {
-	return []Case{LongLine, AbortDeaf, AbortBefore, AbortAway, CloseUnused, CloseWithTools, TwoSessions, DetachThenAbort}
+	return []Case{LongLine, AbortDeaf, AbortBefore, AbortAway, CloseUnused, CloseWithTools, TwoSessions,
+		DetachThenAbort}
 }
 
-// brief are the cases of live processes in which a new version of a real CLI most likely differs from the scripted agent.
+// brief returns the cases in which a new version of a real CLI most likely differs from the scripted agent.
 func brief() []Case { return []Case{PlainText, ToolUse, AbortTool} }
 
-// EachMode is Conformance in each of the modes that cannot names, with what the agent is not held to in it.
+// EachMode runs Conformance in each mode of cannot.
 func EachMode(t *testing.T, h Harness, cannot map[cli.Mode]Cannot) {
 	for _, mode := range slices.Sorted(maps.Keys(cannot)) {
 		t.Run(string(mode), func(t *testing.T) {
@@ -105,11 +106,12 @@ func suite() []conformanceCase {
 	}, adoptionCases()...)
 }
 
-// answers checks that a turn went well and said exactly text.
+// answers checks that a turn succeeded with exactly this text.
 func (s *stage) answers(p played, text string) {
 	s.t.Helper()
 	if p.result.Err != nil || p.result.Aborted || p.result.Text != text {
-		s.t.Errorf("answered %s (aborted %v, failure %+v), want %q", shown(p.result.Text), p.result.Aborted, p.result.Err, text)
+		s.t.Errorf("answered %s (aborted %v, failure %+v), want %q", shown(p.result.Text), p.result.Aborted,
+			p.result.Err, text)
 	}
 	if p.result.AgentSessionID == "" {
 		s.t.Error("the Result names no session")
@@ -195,7 +197,8 @@ func playSecondTurn(s *stage) {
 	}
 	two := s.turn(session, second)
 	if !strings.Contains(two.result.Text, "lighthouse") || two.result.AgentSessionID != one.result.AgentSessionID {
-		s.t.Errorf("answered %s in session %q after %q, %+v", shown(two.result.Text), two.result.AgentSessionID, one.result.AgentSessionID, two.result.Err)
+		s.t.Errorf("answered %s in session %q after %q, %+v", shown(two.result.Text), two.result.AgentSessionID,
+			one.result.AgentSessionID, two.result.Err)
 	}
 }
 
@@ -213,7 +216,7 @@ func playResume(s *stage) {
 	}
 }
 
-// failed checks that a turn ended by a failure of one of kinds.
+// failed checks that a turn ended with a failure of one of the kinds.
 func (s *stage) failed(p played, kinds ...cli.FailureKind) {
 	s.t.Helper()
 	if p.result.Err == nil || p.result.Aborted || !slices.Contains(kinds, p.result.Err.Kind) {
@@ -252,7 +255,7 @@ func playAbortText(s *stage) {
 	s.aborted(session, p, "half of it")
 }
 
-// aborted aborts p and closes the session, and finds the text kept.
+// aborted aborts p, closes the session, and checks that the text was kept.
 func (s *stage) aborted(session cli.Session, p *playing, text string) {
 	s.t.Helper()
 	began := time.Now()
@@ -260,13 +263,14 @@ func (s *stage) aborted(session cli.Session, p *playing, text string) {
 	over := p.end()
 	silent := time.Since(began)
 	s.close(session)
-	s.t.Logf("aborted: Result after %s, all dead after %s", silent.Round(time.Millisecond/10), time.Since(began).Round(time.Millisecond/10))
+	s.t.Logf("aborted: Result after %s, all dead after %s", silent.Round(time.Millisecond/10),
+		time.Since(began).Round(time.Millisecond/10))
 	if !over.result.Aborted || over.result.Text != text {
 		s.t.Errorf("ended as %+v, failure %+v, want aborted with %q", over.result, over.result.Err, text)
 	}
 }
 
-// A tool of a real agent runs in a session of its own, and may start another that nobody waits for.
+// playAbortTool aborts a tool of a real agent. It runs in a session of its own, and starts a background process.
 func playAbortTool(s *stage) {
 	file := filepath.Join(s.t.TempDir(), "pid")
 	req := s.ask(s.script.Run("setsid sh -c 'echo $$ >" + file + "; exec sleep 300' & sleep 300"))
@@ -324,7 +328,8 @@ func playCloseUnused(s *stage) {
 	s.close(session)
 }
 
-// What an agent started for good, such as a development server, ends with the session at the latest.
+// playCloseWithTools checks that a background process, such as a development server, ends at the latest with the
+// session.
 func playCloseWithTools(s *stage) {
 	file := filepath.Join(s.t.TempDir(), "pid")
 	server := "setsid sh -c 'echo $$ >" + file + "; exec sleep 300' >/dev/null 2>&1 & "
@@ -344,7 +349,7 @@ func playCloseWithTools(s *stage) {
 	}
 }
 
-// of picks the events of one type.
+// of returns the events of one type.
 func of[T cli.Event](events []cli.Event) (some []T) {
 	for _, ev := range events {
 		if ev, ok := ev.(T); ok {
@@ -354,8 +359,8 @@ func of[T cli.Event](events []cli.Event) (some []T) {
 	return some
 }
 
-// The end of a session is nothing to another one, and two share a process only where that was announced: the
-// pool counts on it.
+// playTwoSessions checks that the end of a session does not affect another one, and that two sessions only share a
+// process if the provider announces it: the pool relies on that.
 func playTwoSessions(s *stage) {
 	one, two := s.ask(s.script.Say("never")), s.ask(s.script.Say("Two."))
 	one.Conversation, two.Conversation = "one", "two"

@@ -12,22 +12,22 @@ import (
 
 func TestMain(m *testing.M) {
 	sim.RunIfChild()
-	_ = os.Unsetenv(ProgramVar) // here runners are watched for races too
+	_ = os.Unsetenv(ProgramVar) // so that the race detector also covers runners
 	Main(m)
 }
 
-// scriptedPlain is the provider over the scripted agent.
+// scriptedPlain returns the provider over the scripted agent.
 func scriptedPlain(t *testing.T) plainProvider {
 	return newPlain(Scripted(t, func(p sim.Programs) string { return p.Plain }))
 }
 
-// over is the provider over another launcher.
+// over returns the provider over another launcher.
 func (p plainProvider) over(l cli.Launcher) plainProvider {
 	p.opts.Launcher = l
 	return p
 }
 
-// A dialect that does what it must, and no more, passes the suite.
+// TestConformance tests that a minimal dialect passes the suite.
 func TestConformance(t *testing.T) {
 	EachMode(t, Harness{
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
@@ -38,7 +38,8 @@ func TestConformance(t *testing.T) {
 	}, map[cli.Mode]Cannot{cli.Live: {}, cli.OneShot: {}})
 }
 
-// What the agent asks is asked once in each life of ductor, and the answer reaches it.
+// TestAnApprovalOutlivesDuctor tests that each process of ductor reports an open request once, and that the answer
+// reaches the agent.
 func TestAnApprovalOutlivesDuctor(t *testing.T) {
 	s := newStage(t, Harness{
 		Mode: cli.Live,
@@ -77,7 +78,7 @@ func TestAnApprovalOutlivesDuctor(t *testing.T) {
 	}
 }
 
-// A new live dialect needs no more than this.
+// TestADialectIsSmall limits the size of a minimal live dialect.
 func TestADialectIsSmall(t *testing.T) {
 	const most = 400
 	raw, err := os.ReadFile("plain_test.go")
@@ -86,11 +87,12 @@ func TestADialectIsSmall(t *testing.T) {
 	}
 }
 
-// Each way to break the contract is seen.
+// TestViolations tests that every violation of the contract is found.
 func TestViolations(t *testing.T) {
 	session := cli.SessionStarted{AgentSessionID: "s", Model: "m"}
 	result := cli.Result{Text: "ab", AgentSessionID: "s"}
-	good := []cli.Event{session, cli.TextDelta{Text: "a"}, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"}, cli.TextDelta{Text: "b"}, result}
+	good := []cli.Event{session, cli.TextDelta{Text: "a"}, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"},
+		cli.TextDelta{Text: "b"}, result}
 	for _, tc := range []struct {
 		name   string
 		events []cli.Event
@@ -101,18 +103,26 @@ func TestViolations(t *testing.T) {
 		{"text taken back", []cli.Event{session, cli.TextDelta{Text: "abc"}, cli.TextRetracted{Bytes: 1}, result}, ""},
 		{"nothing", nil, "there is no Result"},
 		{"no result", good[:5], "there is no Result"},
-		{"something after the result", append(good[:len(good):len(good)], cli.Status{}), "Status comes after the Result"},
+		{"something after the result", append(good[:len(good):len(good)], cli.Status{}),
+			"Status comes after the Result"},
 		{"session late", []cli.Event{cli.TextDelta{Text: "ab"}, session, result}, "not the first"},
 		{"no session", []cli.Event{cli.TextDelta{Text: "ab"}, cli.Result{Text: "ab"}}, "named no session"},
 		{"another session", []cli.Event{session, cli.Result{AgentSessionID: "t"}}, `of session "t"`},
 		{"text that was never shown", []cli.Event{session, cli.TextDelta{Text: "a"}, result}, "the deltas make"},
 		{"empty delta", []cli.Event{session, cli.TextDelta{}, cli.Result{AgentSessionID: "s"}}, "is empty"},
-		{"too much retracted", []cli.Event{session, cli.TextDelta{Text: "a"}, cli.TextRetracted{Bytes: 2}, cli.Result{AgentSessionID: "s"}}, "retracted"},
-		{"tool left open", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "not ended"},
-		{"tool started twice", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "started twice"},
-		{"tool ended twice", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"}, cli.ToolEnded{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "was not open"},
-		{"aborted and failed", []cli.Event{session, cli.Result{AgentSessionID: "s", Aborted: true, Err: cli.Failf(cli.Crashed, "fake", "x")}}, "aborted and failed"},
-		{"failure of nobody", []cli.Event{session, cli.Result{AgentSessionID: "s", Err: &cli.Failure{Kind: cli.Crashed}}}, "lacks kind or agent"},
+		{"too much retracted", []cli.Event{session, cli.TextDelta{Text: "a"}, cli.TextRetracted{Bytes: 2},
+			cli.Result{AgentSessionID: "s"}}, "retracted"},
+		{"tool left open", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.Result{AgentSessionID: "s"}},
+			"not ended"},
+		{"tool started twice", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.ToolStarted{ID: "1"},
+			cli.ToolEnded{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "started twice"},
+		{"tool ended twice", []cli.Event{session, cli.ToolStarted{ID: "1"}, cli.ToolEnded{ID: "1"},
+			cli.ToolEnded{ID: "1"}, cli.Result{AgentSessionID: "s"}}, "was not open"},
+		{"aborted and failed", []cli.Event{session,
+			cli.Result{AgentSessionID: "s", Aborted: true, Err: cli.Failf(cli.Crashed, "fake", "x")}},
+			"aborted and failed"},
+		{"failure of nobody", []cli.Event{session,
+			cli.Result{AgentSessionID: "s", Err: &cli.Failure{Kind: cli.Crashed}}}, "lacks kind or agent"},
 		{"less than nothing", []cli.Event{session, cli.Result{AgentSessionID: "s", CostUSD: -1}}, "below zero"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -6,8 +6,7 @@ import (
 	"ductor/cli"
 )
 
-// Violations lists what is wrong with the events of one whole turn by the contract of cli.Event; none if
-// the turn is as it must be.
+// Violations returns the violations of the contract of cli.Event by the events of one complete turn.
 func Violations(events []cli.Event) []string {
 	c := contract{tools: map[cli.ToolID]bool{}}
 	for i, ev := range events {

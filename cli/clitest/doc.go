@@ -1,7 +1,6 @@
-// Package clitest is what every provider's tests share: the conformance suite that holds a provider to the
-// contract of package cli, golden files of events, the scripted agent's surroundings, and how a test opens a session
-// and has a turn.
+// Package clitest is shared by the tests of all providers: the conformance suite for the contract of package cli,
+// golden files of events, the environment of the scripted agent, and helpers that open sessions and run turns.
 //
-// It is for tests only. It knows no dialect: a Harness brings the provider, and says by which prompts its agent is
-// made to do what a case needs.
+// It is for tests only and knows no dialect. A Harness provides the provider and the prompts that make its agent do
+// each action.
 package clitest

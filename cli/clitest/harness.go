@@ -8,57 +8,56 @@ import (
 	"ductor/cli"
 )
 
-// Harness is a provider in one mode, as Conformance drives it.
+// Harness describes a provider in one mode for Conformance.
 type Harness struct {
 	Mode cli.Mode
-	// New makes a provider whose agent has a home of its own, and the request every turn is made of: its
-	// Dir, and whatever lets the agent run shell commands unasked. Prompt, Env and Resume are set by the suite.
+	// New returns a provider whose agent has its own home, and a template for requests: its Dir, and settings with which the
+	// agent runs shell commands without asking. The suite sets Prompt, Env and Resume.
 	New func(t *testing.T) (cli.Provider, cli.Request)
-	// Over is a provider as New made it, with the same agent and home, over another launcher. The cases of
-	// adoption use it: a ductor that was started anew has another launcher over the same directory of runs.
+	// Over returns a provider like New's, with the same agent and home, over another launcher. The cases of adoption need it,
+	// since a restarted ductor has a new launcher over the same directory of runs.
 	Over   func(p cli.Provider, l cli.Launcher) cli.Provider
 	Script Script
-	// Cannot lists cases that this agent cannot be made to show, each with the reason, which is logged.
+	// Cannot lists cases that this agent cannot show. The suite logs the reasons.
 	Cannot Cannot
-	// Real says that the agent is a real CLI, whose every start takes seconds of processor: it plays the cases of brief
-	// alone, and all of them with scripts/test --long.
+	// Real is true for a real CLI. Each start of one takes seconds of CPU time, so only scripts/test --long plays more than
+	// the cases of brief.
 	Real bool
-	// Plain says that the agent is the suite's own: it plays all cases in all modes.
+	// Plain is true for the suite's own agent, which plays all cases in all modes.
 	Plain bool
-	// Patience is how long a turn, or a close, may take before the suite gives up; 30 s if zero. Real
-	// agents may need more.
+	// Patience limits a turn or a close. Zero means 30 seconds. Real agents may need more.
 	Patience time.Duration
 }
 
-// Cannot says of cases why an agent is not held to them.
+// Cannot maps cases to the reason why the agent does not play them.
 type Cannot map[Case]string
 
-// Leave adds cases that are left out for the same reason.
+// Leave adds cases with the same reason.
 func (c Cannot) Leave(reason string, cases ...Case) {
 	for _, name := range cases {
 		c[name] = reason
 	}
 }
 
-// Script is how an agent is made to do things: each field gives a part of a prompt, and parts are joined
-// by a space. The zero value of a field is the part of the script language of ductor's simulators.
+// Script returns the parts of prompts that make an agent do something. The suite joins them with spaces. A field with
+// the zero value gets the form of the script language of ductor's simulators.
 type Script struct {
 	Say      func(text string) string    // answers with this text
 	Slowly   func(text string) string    // the same, in many pieces over half a second or more
-	Think    func(text string) string    // reasons so
+	Think    func(text string) string    // reasons with this text
 	Run      func(command string) string // runs a shell command with its shell tool
 	LongLine string                      // prints a valid line of more than a megabyte
-	Error    string                      // meets an error of its model
-	// ErrorKind is what Error becomes; any kind if empty.
+	Error    string                      // its model returns an error
+	// ErrorKind is the expected failure of Error. If it is empty, any kind is accepted.
 	ErrorKind  cli.FailureKind
-	Hang       string // says nothing for ever
+	Hang       string // stays silent
 	Crash      string // dies at once with an exit code
-	Silent     string // exits with code 0 and says nothing of the turn's end
+	Silent     string // exits with code 0 without ending the turn
 	IgnoreTerm string // ignores SIGTERM from now on
 	Recall     string // answers with the prompts of the session so far
 }
 
-// withDefaults fills in the script language of the simulators.
+// withDefaults sets empty fields to the script language of the simulators.
 func (s Script) withDefaults() Script {
 	quoted := func(name string) func(string) string {
 		return func(text string) string { return "[[" + name + " " + strconv.Quote(text) + "]]" }
@@ -79,7 +78,8 @@ func (s Script) withDefaults() Script {
 		part  string
 	}{
 		{&s.LongLine, "[[longline bytes=1500000]]"}, {&s.Error, "[[error 400]]"}, {&s.Hang, "[[hang]]"},
-		{&s.Crash, "[[crash code=3]]"}, {&s.Silent, "[[silent]]"}, {&s.IgnoreTerm, "[[ignore-term]]"}, {&s.Recall, "[[history]]"},
+		{&s.Crash, "[[crash code=3]]"}, {&s.Silent, "[[silent]]"}, {&s.IgnoreTerm, "[[ignore-term]]"},
+		{&s.Recall, "[[history]]"},
 	} {
 		if *f.field == "" {
 			*f.field = f.part

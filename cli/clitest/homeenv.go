@@ -8,11 +8,12 @@ import (
 	"ductor/cli"
 )
 
-// OwnHomeEnvironment shows that a home of its own is where all of a session's environment leads, whatever the owner's
-// own environment says and lets through. vars are what tells the agent of the owner's home besides HOME. environment
-// gives what a program is started with for req, of a provider with this environment and these allowed names. The
-// entries in kept may lead back.
-func OwnHomeEnvironment(t *testing.T, vars []string, environment func(owner, allowed []string, req cli.Request) []string, kept ...string) {
+// OwnHomeEnvironment checks that all environment variables lead a session into its own home, whatever the owner's
+// environment contains and the configuration allows. vars are the variables besides HOME that point to the owner's
+// home. environment returns a program's environment for req, given the owner's environment and the allowed names.
+// Entries in kept may still point to the owner's home.
+func OwnHomeEnvironment(t *testing.T, vars []string,
+	environment func(owner, allowed []string, req cli.Request) []string, kept ...string) {
 	t.Helper()
 	owner := []string{"HOME=/home/me", "PATH=/bin", "XDG_CONFIG_HOME=/home/me/.config"}
 	allowed := []string{"HOME", "XDG_*"}
@@ -25,7 +26,8 @@ func OwnHomeEnvironment(t *testing.T, vars []string, environment func(owner, all
 			t.Errorf("in the owner's home %s is not there: %q", entry, shared)
 		}
 	}
-	own := environment(owner, allowed, cli.Request{Home: "/homes/s", Env: map[string]string{"HOME": "/home/me", "EXTRA": "1"}})
+	own := environment(owner, allowed, cli.Request{Home: "/homes/s",
+		Env: map[string]string{"HOME": "/home/me", "EXTRA": "1"}})
 	if cli.Variable(own, "HOME") != "/homes/s" || cli.Variable(own, "EXTRA") != "1" || !slices.IsSorted(own) {
 		t.Errorf("in a home of its own: %q", own)
 	}

@@ -15,25 +15,25 @@ import (
 	"ductor/cli/host"
 )
 
-// Isolated is a provider over the home of an owner who has things that no session with a home of its own may get.
+// Isolated is a provider over a home whose owner has private data that no session with its own home may see.
 type Isolated struct {
 	Provider cli.Provider
 	Mode     cli.Mode
 	Owner    string // the owner's home
-	Dir      string // where sessions work: below Owner, where agents find most
+	Dir      string // working directory of sessions, below Owner
 	Seeds    []cli.HomeSeed
-	// Words are what the owner's memory, skills and the like tell the model. Programs are files that the owner's MCP
-	// servers and hooks make when they are started.
+	// Words are texts of the owner's memory, skills and the like that reach the model. Programs are files that the owner's MCP
+	// servers and hooks create when they start.
 	Words, Programs []string
-	// Kept are words that the working directory tells the model. They are told in any home.
+	// Kept are words from the working directory, which reach the model with any home.
 	Kept []string
-	// Asked is all that the model was asked so far.
+	// Asked returns all requests to the model so far.
 	Asked func() string
 }
 
-// OwnHomes shows that what is the owner's gets into sessions of the owner's home, or else the test is worth nothing;
-// that none of it gets into a session with a home of its own; and that such sessions live on as others do, each for
-// itself.
+// OwnHomes checks that a session with the owner's home sees the owner's data, as otherwise the test would prove
+// nothing. It then checks that a session with its own home sees none of it, and that such sessions can be resumed,
+// each on its own.
 func OwnHomes(t *testing.T, in Isolated) {
 	t.Helper()
 	patience, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -65,7 +65,8 @@ func OwnHomes(t *testing.T, in Isolated) {
 	first := in.converse(patience, t, home("first"), "", `my name is Ann [[text "ok"]]`, `[[text "second turn"]]`)
 	again := in.converse(patience, t, home("first"), first.AgentSessionID, `[[history]]`)
 	if again.AgentSessionID != first.AgentSessionID || !strings.Contains(again.Text, "my name is Ann") {
-		t.Errorf("resumed in its home, session %s became %s and recalls %q", first.AgentSessionID, again.AgentSessionID, again.Text)
+		t.Errorf("resumed in its home, session %s became %s and recalls %q", first.AgentSessionID, again.AgentSessionID,
+			again.Text)
 	}
 	in.stranger(patience, t, home("second"), first.AgentSessionID)
 	asked := in.Asked()[len(shared):]
@@ -92,8 +93,9 @@ func OwnHomes(t *testing.T, in Isolated) {
 	}
 }
 
-// converse opens a session, has some turns, and closes it.
-func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resume cli.AgentSessionID, prompts ...string) cli.Result {
+// converse opens a session, runs some turns, and closes it.
+func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resume cli.AgentSessionID,
+	prompts ...string) cli.Result {
 	t.Helper()
 	req := cli.Request{Dir: in.Dir, Project: cli.WithProject, Home: home, Resume: resume, Conversation: "homes"}
 	s, err := in.Provider.Open(ctx, in.Mode, req)
@@ -118,10 +120,11 @@ func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resu
 	return last
 }
 
-// stranger shows that a session is not there in another home.
+// stranger checks that a session does not exist in another home.
 func (in Isolated) stranger(ctx context.Context, t *testing.T, home string, id cli.AgentSessionID) {
 	t.Helper()
-	req := cli.Request{Dir: in.Dir, Project: cli.WithProject, Home: home, Resume: id, Conversation: "homes", Prompt: `[[history]]`}
+	req := cli.Request{Dir: in.Dir, Project: cli.WithProject, Home: home, Resume: id, Conversation: "homes",
+		Prompt: `[[history]]`}
 	s, err := in.Provider.Open(ctx, in.Mode, req)
 	if err != nil {
 		return
@@ -132,7 +135,7 @@ func (in Isolated) stranger(ctx context.Context, t *testing.T, home string, id c
 	}
 }
 
-// leftIn is a file that is named after a session.
+// leftIn returns a file whose name contains a session's id.
 func leftIn(t *testing.T, dir, session string) (found string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -140,7 +143,7 @@ func leftIn(t *testing.T, dir, session string) (found string) {
 			found = path
 			return fs.SkipAll
 		}
-		return nil // an agent may be tidying up
+		return nil // an agent may be deleting files
 	})
 	if err != nil {
 		t.Error(err)
@@ -148,7 +151,7 @@ func leftIn(t *testing.T, dir, session string) (found string) {
 	return found
 }
 
-// Owned writes files below an owner's home.
+// Owned writes files into an owner's home.
 func Owned(t testing.TB, home string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -158,7 +161,7 @@ func Owned(t testing.TB, home string, files map[string]string) {
 	}
 }
 
-// Seeded are the files of a new home, by place.
+// Seeded returns the files of a new home, by path.
 func Seeded(t testing.TB, seeds []cli.HomeSeed) map[string]string {
 	t.Helper()
 	homes, err := host.OpenHomes(host.HomesOptions{Dir: t.TempDir(), Seeds: seeds})

@@ -20,33 +20,33 @@ import (
 
 const (
 	runnerArg    = "runner"
-	runnerIdle   = "idle=1s" // no runner outlives its test for long
+	runnerIdle   = "idle=1s" // ends runners soon after their tests
 	hostPatience = 20 * time.Second
 )
 
-// RunIfAsked makes this test binary a runner when a Host of this package started it as one. It then
-// does not return. Call it first in TestMain.
+// RunIfAsked turns this test binary into a runner if a Host started it as one, and then does not return. Call it
+// first in TestMain.
 func RunIfAsked() {
 	if len(os.Args) > 1 && os.Args[1] == runnerArg {
 		os.Exit(runner.Main(os.Args[2:], os.Stderr))
 	}
 }
 
-// Main is the TestMain of a package whose tests use a Host. It fails when goroutines or processes are left at the end.
+// Main is the TestMain of packages whose tests use a Host. It fails if goroutines or processes are left at the end.
 func Main(m *testing.M) {
 	RunIfAsked()
 	testprogram.Guard()
 	goleak.VerifyTestMain(m)
 }
 
-// Host opens a launcher in a new directory whose runner is this test binary. At the end of the test it
-// is closed, what still runs is ended, and the test fails if a process of one of its runs is left.
+// Host opens a launcher in a new directory, with this test binary as its runner. At the end of the test it closes the
+// launcher, ends all runs, and fails the test if one of their processes is left.
 func Host(t testing.TB) *host.Launcher {
 	t.Helper()
 	return OpenHost(t, host.Options{})
 }
 
-// OpenHost is Host with options: a directory that another Host had before, limits. What is empty is filled in.
+// OpenHost returns Host with options, for example the directory of an earlier Host. It fills in empty fields.
 func OpenHost(t testing.TB, o host.Options) *host.Launcher {
 	t.Helper()
 	if o.Dir == "" {
@@ -75,12 +75,12 @@ func OpenHost(t testing.TB, o host.Options) *host.Launcher {
 	return h
 }
 
-// ProgramVar names a ductor built without the race detector, which a run of all tests makes once: its start takes a
-// fifth of a test binary's, and a suite starts hundreds. Package cli, internal/runner and this one do without
-// it, so that runners and what talks to them are watched for races too.
+// ProgramVar names a ductor without the race detector, which a run of all tests builds once. It starts in a fifth of
+// a test binary's time, and a suite starts hundreds. Package cli, internal/runner and this package do not use it, so
+// that the race detector covers runners and their clients.
 const ProgramVar = "DUCTOR_TEST_PROGRAM"
 
-// Program is the program that is runner and scripted agent of a test: ProgramVar's, or this test binary.
+// Program returns the program to use as runner and scripted agent: the one of ProgramVar, or this test binary.
 func Program(t testing.TB) string {
 	t.Helper()
 	if program := os.Getenv(ProgramVar); program != "" {
@@ -93,7 +93,8 @@ func Program(t testing.TB) string {
 	return self
 }
 
-// Runner starts a runner of Program, without the second that a binary made with -race lingers at its end.
+// Runner returns options that start Program as a runner. They disable the second that a binary with -race waits at
+// its exit.
 func Runner(t testing.TB) runner.Options {
 	t.Helper()
 	env, err := exec.LookPath("env")
@@ -101,7 +102,8 @@ func Runner(t testing.TB) runner.Options {
 		t.Fatal(err)
 	}
 	program := Program(t)
-	return runner.Options{Command: []string{env, "GORACE=atexit_sleep_ms=0", program, runnerArg, runnerIdle}, Program: program}
+	return runner.Options{Command: []string{env, "GORACE=atexit_sleep_ms=0", program, runnerArg, runnerIdle},
+		Program: program}
 }
 
 // endLeft ends every run of a directory.
@@ -128,8 +130,8 @@ func endLeft(t testing.TB, o host.Options) {
 	}
 }
 
-// awaitNone waits until no process of any of the runs is left: one that was killed takes a moment to be gone. It looks for all of
-// them at once, as a look at every process is dear and a test may have had dozens of runs.
+// awaitNone waits until no process of the runs is left, since killed processes take a moment to end. It checks all
+// runs at once: listing all processes is expensive, and a test may have dozens of runs.
 func awaitNone(t testing.TB, runs []cli.RunID) {
 	t.Helper()
 	if len(runs) == 0 {
@@ -150,14 +152,14 @@ func awaitNone(t testing.TB, runs []cli.RunID) {
 		if time.Now().After(deadline) {
 			t.Errorf("of the runs %v these processes are left: %v", runs, left)
 			for _, p := range left {
-				_ = p.Signal(9) // it may be gone by now
+				_ = p.Signal(9) // it may have ended
 			}
 			return
 		}
 	}
 }
 
-// startedRuns is a log handler that remembers the runs a Host says it started.
+// startedRuns is a log handler that records the runs that a Host starts.
 type startedRuns struct {
 	mu  sync.Mutex
 	ids []cli.RunID

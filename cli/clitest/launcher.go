@@ -23,11 +23,10 @@ type ClosingLauncher interface {
 
 // LauncherHarness is a place as LauncherConformance drives it. It must have sh, cat, sleep, head, wc and setsid.
 type LauncherHarness struct {
-	// Open gives the launcher of a ductor. Each call is another ductor over the same place; the one before is
-	// closed by then.
+	// Open returns the launcher of a new ductor process for the same environment. The previous launcher is already closed.
 	Open func(t *testing.T) ClosingLauncher
 	Dir  string   // a directory that is there
-	Env  []string // what sh needs to find programs
+	Env  []string // environment in which sh finds programs
 }
 
 // LauncherConformance holds a launcher to the contract of cli.Launcher and cli.Process.
@@ -86,13 +85,14 @@ func playTalk(s *launcherStage) {
 func playEnds(s *launcherStage) {
 	for _, c := range []struct {
 		script string
-		grace  time.Duration // of a Stop; zero is none
+		grace  time.Duration // of a Stop; zero for no Stop
 		want   cli.ExitStatus
 	}{
 		{"exit 3", 0, cli.ExitStatus{Code: 3}},
 		{"kill -9 $$", 0, cli.ExitStatus{Code: -9, Signal: true}},
 		{"echo ready; exec sleep 60", time.Minute, cli.ExitStatus{Code: -15, Signal: true, By: cli.EndedByStop}},
-		{"trap '' TERM; echo ready; while :; do sleep 1; done", 50 * time.Millisecond, cli.ExitStatus{Code: -9, Signal: true, By: cli.EndedByStop}},
+		{"trap '' TERM; echo ready; while :; do sleep 1; done", 50 * time.Millisecond,
+			cli.ExitStatus{Code: -9, Signal: true, By: cli.EndedByStop}},
 	} {
 		p := s.start(s.sh(c.script))
 		if c.grace > 0 {
@@ -194,7 +194,7 @@ func playStopTree(s *launcherStage) {
 func playStopLate(s *launcherStage) {
 	p := s.start(s.sh(`setsid sleep 60 & exit 0`))
 	<-p.Done()
-	// A process that is between two programs has no environment for a moment, so it is not seen at once.
+	// During an exec, a process has no environment for a moment, so retry.
 	s.eventually("something that outlives the program", func() bool { return len(s.alive(p.Run())) > 0 })
 	for range 3 {
 		s.stop(p, time.Second)

@@ -102,7 +102,7 @@ func playSettled(s *launcherStage) {
 		turn := cli.TurnID(fmt.Sprintf("settled %v", settled))
 		marks := []cli.TurnID{cli.BackgroundMark, turn} // a turn voids it
 		if settled {
-			marks = append(marks, cli.BackgroundMark) // and that keeps nothing
+			marks = append(marks, cli.BackgroundMark) // which stores nothing either
 		}
 		for _, m := range marks {
 			must(s, p.Begin(s.Context(), cli.Mark{Turn: m}))

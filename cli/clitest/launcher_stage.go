@@ -14,7 +14,7 @@ import (
 	"ductor/internal/runner"
 )
 
-// launcherStage is what one case plays on.
+// launcherStage is the fixture of one case.
 type launcherStage struct {
 	*testing.T
 	h        LauncherHarness
@@ -22,7 +22,7 @@ type launcherStage struct {
 	runs     []cli.RunID
 }
 
-// clear ends what the case left, and finds no process of it.
+// clear ends the leftovers of the case, and fails if a process remains.
 func (s *launcherStage) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), hostPatience)
 	defer cancel()
@@ -43,7 +43,7 @@ func (s *launcherStage) clear() {
 	awaitNone(s.T, s.runs)
 }
 
-// next is the launcher of the ductor after this one.
+// next closes the launcher and opens the one of the next ductor process.
 func (s *launcherStage) next() {
 	s.Helper()
 	must(s, s.launcher.Close())
@@ -54,7 +54,7 @@ func (s *launcherStage) sh(script string) cli.Command {
 	return cli.Command{Path: "sh", Args: []string{"-c", script}, Dir: s.h.Dir, Env: s.h.Env}
 }
 
-// agent is a command of some worth to a later ductor.
+// agent returns a command that a later ductor process can adopt.
 func (s *launcherStage) agent(script string) cli.Command {
 	cmd := s.sh(script)
 	cmd.For = cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"}
@@ -79,7 +79,7 @@ func (s *launcherStage) stop(p cli.Process, grace time.Duration) {
 	}
 }
 
-// alive lists the processes of a run that this machine has, in whatever container.
+// alive returns the processes of a run on this machine, including those in containers.
 func (s *launcherStage) alive(run cli.RunID) []proctree.ID {
 	s.Helper()
 	ids, err := proctree.Marked(runner.Mark(string(run)))

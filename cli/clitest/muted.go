@@ -37,14 +37,14 @@ func playAdoptUnsent(s *stage) {
 	s.askedOnce(second, session, over.result.AgentSessionID)
 }
 
-// marked says whether it is stored where a turn begins.
+// marked reports whether the start of a turn is stored.
 func (s *stage) marked(turn cli.TurnID) bool {
 	raw, err := os.ReadFile(startsIn(s.runs).path)
 	return err == nil && strings.Contains(string(raw), string(turn))
 }
 
-// muted is a launcher whose programs hear nothing of what they are sent for a turn: as if ductor had died
-// between the mark and the prompt.
+// muted is a launcher whose programs do not receive the input of a turn, as if ductor was killed between the mark and
+// the prompt.
 type muted struct{ cli.Launcher }
 
 func (m muted) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
@@ -52,7 +52,8 @@ func (m muted) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &mutedProcess{Process: p, in: mutedInput{WriteCloser: p.Stdin(), begun: make(chan struct{}), forTurn: cmd.Turn != ""}}, nil
+	return &mutedProcess{Process: p, in: mutedInput{WriteCloser: p.Stdin(), begun: make(chan struct{}),
+		forTurn: cmd.Turn != ""}}, nil
 }
 
 type mutedProcess struct {

@@ -11,8 +11,8 @@ import (
 	sim "ductor/internal/sim/agent"
 )
 
-// This file is a whole dialect, of the scripted agent's own protocol (sim.PlainLine): it shows what a new live dialect has to
-// bring along. TestADialectIsSmall counts its lines.
+// This file is a complete dialect of the scripted agent's own protocol (sim.PlainLine). It shows what a new live
+// dialect needs. TestADialectIsSmall limits its size.
 
 const plainAgent cli.Agent = "plain"
 
@@ -47,7 +47,7 @@ func (p plainProvider) Open(ctx context.Context, mode cli.Mode, req cli.Request)
 		return nil, err
 	}
 	o := p.stream()
-	o.Idle = func([]byte) {} // the agent says nothing between turns
+	o.Idle = func([]byte) {} // the agent prints nothing between turns
 	return &plainSession{provider: p, stream: turn.NewStream(proc, o), id: req.Resume}, nil
 }
 
@@ -69,7 +69,7 @@ func (p plainProvider) start(ctx context.Context, mode cli.Mode, req cli.Request
 
 func (p plainProvider) stream() turn.StreamOptions { return turn.StreamOptionsOf(p.opts, plainAgent) }
 
-// Adopt goes on with a turn from its mark on. The agent tells all of a turn in its output, so nothing else is kept.
+// Adopt continues a turn from its mark. The agent's output contains the whole turn, so nothing else is stored.
 func (p plainProvider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	var mark cli.Mark
 	if left.Mode == cli.Live {
@@ -101,7 +101,7 @@ type plainSession struct {
 
 	mu   sync.Mutex
 	id   cli.AgentSessionID
-	next *plainTurn // the turn that runs, or is to be gone on with
+	next *plainTurn // the running turn, or the one to continue
 }
 
 // plainTurn is one turn.
@@ -134,8 +134,9 @@ func (s *plainSession) Turn(ctx context.Context, req cli.Request, emit func(cli.
 	s.next = nil
 }
 
-// run takes a turn to its end, and emits its result.
-func (s *plainSession) run(ctx context.Context, t *plainTurn, req cli.Request, emit func(cli.Event), mark cli.Mark) turn.End {
+// run runs a turn to its end and emits its result.
+func (s *plainSession) run(ctx context.Context, t *plainTurn, req cli.Request, emit func(cli.Event),
+	mark cli.Mark) turn.End {
 	t.out = turn.NewEmitter(plainAgent, s.provider.opts.Now, func(ev cli.Event) {
 		emit(ev)
 		if _, ok := ev.(cli.CaughtUp); ok {
@@ -177,7 +178,7 @@ func (s *plainSession) begin(t *plainTurn, req cli.Request) {
 	s.mu.Lock()
 	id := s.id
 	s.mu.Unlock()
-	if !t.asked { // what cannot be sent shows as the end of the process
+	if !t.asked { // an error shows as the end of the process
 		_ = s.send(sim.PlainLine{Kind: "prompt", ID: string(id), Text: req.Prompt, Allow: req.Permission == cli.Bypass})
 	}
 }
@@ -192,7 +193,7 @@ func plainBytes(l sim.PlainLine) []byte {
 	return append(raw, '\n')
 }
 
-// line takes a line of a turn, and says whether it ended that.
+// line handles a line of a turn. It reports whether the turn ended.
 func (s *plainSession) line(t *plainTurn, raw []byte) (over bool) {
 	var l sim.PlainLine
 	if json.Unmarshal(raw, &l) != nil {
@@ -222,7 +223,7 @@ func (s *plainSession) line(t *plainTurn, raw []byte) (over bool) {
 	return false
 }
 
-// ask asks the user, or denies what no user can be asked.
+// ask asks the user, or denies the request if no user can be asked.
 func (s *plainSession) ask(t *plainTurn, l sim.PlainLine) {
 	id := cli.ApprovalID(l.ID)
 	answer := func(d cli.Decision) []byte {

@@ -23,8 +23,8 @@ const (
 	poolCap           = 4
 )
 
-// Thirty conversations on four processes: every turn is answered in its own session, at no moment are there more
-// processes than four, ductor holds as much after the last round as after the first, and none is left.
+// TestThirtyConversationsOnFourProcesses tests that every turn is answered in its own session, that at most four
+// processes run at a time, that ductor's memory does not grow, and that no process is left.
 func TestThirtyConversationsOnFourProcesses(t *testing.T) {
 	st := newStage(t, Harness{Mode: cli.Live, New: func(t *testing.T) (cli.Provider, cli.Request) {
 		return plainProvider{}, cli.Request{Permission: cli.Bypass, Dir: t.TempDir()}
@@ -50,7 +50,7 @@ func TestThirtyConversationsOnFourProcesses(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	// What an evicted process leaves is let go of in the background, on a busy machine a while later.
+	// The resources of an evicted process are released in the background.
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		if last = footprintOf(t, s); last.goroutines <= first.goroutines+2 || time.Now().After(deadline) {
 			break
@@ -61,7 +61,8 @@ func TestThirtyConversationsOnFourProcesses(t *testing.T) {
 	c := <-counted
 	turns := poolConversations * *poolRounds
 	t.Logf("%d turns of %d conversations in %s; %d processes were started, at most %d of %d lived at once (%d seen in %d looks); heap %d KB after the first round and %d KB after the last; goroutines %d and %d",
-		turns, poolConversations, took.Round(time.Millisecond), book.started, book.most, poolCap, c.most, c.looks, first.heap>>10, last.heap>>10, first.goroutines, last.goroutines)
+		turns, poolConversations, took.Round(time.Millisecond), book.started, book.most, poolCap, c.most, c.looks,
+		first.heap>>10, last.heap>>10, first.goroutines, last.goroutines)
 	if c.most > poolCap || c.most == 0 {
 		t.Errorf("%d processes were seen at once, and %d may live: %v", c.most, poolCap, c.who)
 	}
@@ -79,7 +80,7 @@ func TestThirtyConversationsOnFourProcesses(t *testing.T) {
 	}
 }
 
-// playRound has each conversation ask once, all at the same time, what it was told before.
+// playRound asks all conversations at the same time for their earlier prompts.
 func playRound(t *testing.T, st *stage, s *service.Service, sessions []cli.AgentSessionID, round int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -102,7 +103,7 @@ func playRound(t *testing.T, st *stage, s *service.Service, sessions []cli.Agent
 	all.Wait()
 }
 
-// census is what was seen of the agents' processes.
+// census is the result of counting the agents' processes.
 type census struct {
 	looks, most int
 	who         []int
@@ -123,13 +124,13 @@ func takeCensus(st *stage, stop chan struct{}) (c census) {
 	}
 }
 
-// footprint is what ductor holds between two rounds.
+// footprint is ductor's use of resources between two rounds.
 type footprint struct {
 	heap       uint64
 	goroutines int
 }
 
-// footprintOf waits until what was evicted is gone and what a turn leaves in the background is done.
+// footprintOf waits for evicted processes and background work, and then measures.
 func footprintOf(t *testing.T, s *service.Service) (f footprint) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * look) {
@@ -144,14 +145,13 @@ func footprintOf(t *testing.T, s *service.Service) (f footprint) {
 	}
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what finalizers freed
+	runtime.GC() // collects objects that finalizers released
 	runtime.ReadMemStats(&m)
 	f.heap = m.HeapAlloc
 	return f
 }
 
-// ledger counts processes from the moment somebody begins to start them until they were ended: what a look now
-// and then may miss.
+// ledger counts processes from the call that starts them until their end, which periodic counting may miss.
 type ledger struct {
 	*host.Launcher
 

@@ -25,7 +25,7 @@ func UpdateFlag() Update {
 	return func() bool { return *update }
 }
 
-// Golden compares got with a golden file, or writes the file when update says so.
+// Golden compares got with a golden file. If update returns true, it writes the file instead.
 func Golden(t *testing.T, update Update, path, got string) {
 	t.Helper()
 	if update() {
@@ -39,7 +39,7 @@ func Golden(t *testing.T, update Update, path, got string) {
 	}
 }
 
-// Recorder writes a turn's events down for people, neighbouring deltas joined. The zero value is ready.
+// Recorder formats the events of a turn as text, and joins adjacent deltas. The zero value is ready to use.
 type Recorder struct {
 	out    strings.Builder
 	kind   string
@@ -49,7 +49,7 @@ type Recorder struct {
 	used   bool
 }
 
-// Turn begins another turn; one without any line leaves no trace.
+// Turn starts another turn. A turn without events leaves no line.
 func (r *Recorder) Turn() {
 	r.flush()
 	r.turns++
@@ -76,7 +76,8 @@ func (r *Recorder) Event(ev cli.Event) {
 	case cli.TextRetracted:
 		r.Add("retracted %d bytes", ev.Bytes)
 	case cli.ToolStarted:
-		r.Add("tool %s starts: %s %q input %s%s", ev.ID, ev.Name, ev.Title, ev.Input, prefixed(" under ", string(ev.Parent)))
+		r.Add("tool %s starts: %s %q input %s%s", ev.ID, ev.Name, ev.Title, ev.Input,
+			prefixed(" under ", string(ev.Parent)))
 	case cli.ToolEnded:
 		r.Add("tool %s ends:%s %s%s", ev.ID, code(ev.ExitCode), shown(ev.Output), prefixed(" error ", ev.Err))
 	case cli.Result:
@@ -97,7 +98,7 @@ func (r *Recorder) Add(format string, args ...any) {
 	fmt.Fprintf(&r.out, format+"\n", args...)
 }
 
-// Used says whether the turn has left a line.
+// Used reports whether the turn has produced a line.
 func (r *Recorder) Used() bool {
 	r.flush()
 	return r.used
@@ -111,7 +112,8 @@ func (r *Recorder) String() string {
 
 func (r *Recorder) result(res cli.Result) {
 	r.Add("result: %s", shown(res.Text))
-	r.Add("  session %q model %q cost %.6f turns %d usage %+v", res.AgentSessionID, res.Model, res.CostUSD, res.Turns, res.Usage)
+	r.Add("  session %q model %q cost %.6f turns %d usage %+v", res.AgentSessionID, res.Model, res.CostUSD, res.Turns,
+		res.Usage)
 	models := make([]string, 0, len(res.ByModel))
 	for id, u := range res.ByModel {
 		models = append(models, fmt.Sprintf("  by model %s %+v", id, u))

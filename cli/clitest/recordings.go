@@ -11,9 +11,10 @@ import (
 // seedSize is how large a recording may be to be a seed of fuzzing.
 const seedSize = 16 << 10
 
-// Recordings compares what transcript makes of each file that pattern finds, all that an agent once said, with
-// events.txt beside it.
-func Recordings(t *testing.T, update Update, pattern string, transcript func(t *testing.T, file string, raw []byte) string) {
+// Recordings runs transcript for each file that matches pattern, an agent's recorded output, and compares the result
+// with events.txt beside it.
+func Recordings(t *testing.T, update Update, pattern string,
+	transcript func(t *testing.T, file string, raw []byte) string) {
 	t.Helper()
 	for _, file := range recorded(t, pattern) {
 		dir := filepath.Dir(file)
@@ -27,7 +28,7 @@ func Recordings(t *testing.T, update Update, pattern string, transcript func(t *
 	}
 }
 
-// Seeds gives the recordings that pattern finds, the long ones left out.
+// Seeds returns the recordings that match pattern, without the long ones.
 func Seeds(f testing.TB, pattern string) (seeds [][]byte) {
 	f.Helper()
 	for _, file := range recorded(f, pattern) {
@@ -51,13 +52,13 @@ func recorded(t testing.TB, pattern string) []string {
 	return files
 }
 
-// Test is what a test and a law of rapid have alike.
+// Test is the common part of *testing.T and *rapid.T.
 type Test interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// Keeps shows that the events of one whole turn keep the contract of cli.Event.
+// Keeps checks that the events of one whole turn fulfil the contract of cli.Event.
 func Keeps(t Test, events []cli.Event) {
 	t.Helper()
 	for _, wrong := range Violations(events) {

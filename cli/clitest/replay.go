@@ -16,8 +16,8 @@ import (
 	"ductor/cli/frames"
 )
 
-// player is a Launcher whose processes say what is on a tape, each time ductor has said what it said then. Use it in a bubble of
-// testing/synctest: it waits until ductor has dealt with what was said before.
+// player is a Launcher whose processes replay a tape. They wait for each message of ductor that the tape contains.
+// Use it in a bubble of testing/synctest, in which it can wait until ductor has handled all output.
 type player struct {
 	t       testing.TB
 	tape    tape
@@ -39,7 +39,7 @@ func (l *player) learn(then, now []string) {
 	}
 }
 
-// now is a text of the tape with ductor's ids of now.
+// now replaces the ids on the tape by ductor's present ones.
 func (l *player) now(text string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,7 @@ func (l *player) now(text string) string {
 	return text
 }
 
-// then is a text of now with ductor's ids of the tape.
+// then replaces ductor's present ids by those on the tape.
 func (l *player) then(text string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,8 @@ func (l *player) Start(_ context.Context, cmd cli.Command) (cli.Process, error) 
 	}
 	in, input := io.Pipe()
 	output, out := io.Pipe()
-	p := &replayed{player: l, number: l.next, in: input, out: output, done: make(chan struct{}), stop: make(chan struct{}), heard: make(chan string, 1000)}
+	p := &replayed{player: l, number: l.next, in: input, out: output, done: make(chan struct{}),
+		stop: make(chan struct{}), heard: make(chan string, 1000)}
 	go p.listen(in)
 	go p.play(part[1:], out)
 	return p, nil
@@ -89,7 +90,7 @@ type replayed struct {
 	number int
 	in     *io.PipeWriter
 	out    *io.PipeReader
-	heard  chan string // what ductor said, as a tape has it
+	heard  chan string // messages of ductor in the form of a tape
 
 	once sync.Once
 	stop chan struct{} // closed by Stop
@@ -118,7 +119,7 @@ func (p *replayed) listen(in *io.PipeReader) {
 	}
 }
 
-// play says what is on the tape, and ends the process where it ended, or when it is stopped.
+// play replays the tape, and ends the process at its end or when Stop is called.
 func (p *replayed) play(part tape, out *io.PipeWriter) {
 	defer close(p.done)
 	defer out.Close()
@@ -151,7 +152,7 @@ func (p *replayed) play(part tape, out *io.PipeWriter) {
 	<-p.stop
 }
 
-// await waits until ductor has said something of a name, and returns the ids in it.
+// await waits until ductor sends a message with a name, and returns the ids in it.
 func (p *replayed) await(name string, early *[]string) (ids string, ok bool) {
 	is := func(said string) bool { return strings.HasPrefix(said, name+" ") }
 	if i := slices.IndexFunc(*early, is); i >= 0 {

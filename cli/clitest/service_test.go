@@ -12,7 +12,7 @@ import (
 	"ductor/cli/service"
 )
 
-// newService makes a Service over the scripted agent, in real processes.
+// newService returns a Service over the scripted agent in real processes.
 func newService(t *testing.T, maxLive int) *service.Service {
 	t.Helper()
 	opts := service.Options{Providers: []cli.Provider{scriptedPlain(t)}}
@@ -34,7 +34,7 @@ func closeInTime(t *testing.T, s *service.Service) {
 	}
 }
 
-// The gateway over real processes: warm turns, an abort that leaves none, and going on afterwards.
+// TestServiceOverProcesses tests warm turns, an abort that leaves no process, and a turn after that.
 func TestServiceOverProcesses(t *testing.T) {
 	stage := newStage(t, Harness{Mode: cli.Live, New: func(t *testing.T) (cli.Provider, cli.Request) {
 		return plainProvider{}, cli.Request{Permission: cli.Bypass, Dir: t.TempDir(), Conversation: "a"}
@@ -79,7 +79,7 @@ func TestServiceOverProcesses(t *testing.T) {
 	}
 }
 
-// An agent that dies before it says anything is asked once more, one-shot.
+// TestServiceFallsBackOverProcesses tests an agent that dies before its first output: the turn is repeated one-shot.
 func TestServiceFallsBackOverProcesses(t *testing.T) {
 	s := newService(t, 0)
 	req := cli.Request{Dir: t.TempDir(), Prompt: Script{}.withDefaults().Crash}
@@ -89,14 +89,15 @@ func TestServiceFallsBackOverProcesses(t *testing.T) {
 	}
 }
 
-// Twenty conversations at once, each with an agent of its own.
+// TestServiceManyConversations runs twenty conversations at once, each with its own agent.
 func TestServiceManyConversations(t *testing.T) {
 	s := newService(t, 5)
 	dir := t.TempDir()
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			req := cli.Request{Dir: dir, Conversation: cli.Conversation(fmt.Sprint(i)), Prompt: fmt.Sprintf(`[[text "answer %d"]]`, i)}
+			req := cli.Request{Dir: dir, Conversation: cli.Conversation(fmt.Sprint(i)),
+				Prompt: fmt.Sprintf(`[[text "answer %d"]]`, i)}
 			if r := s.Run(t.Context(), plainAgent, req, func(cli.Event) {}); r.Text != fmt.Sprint("answer ", i) {
 				t.Errorf("%d: %+v, %+v", i, r, r.Err)
 			}

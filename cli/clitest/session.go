@@ -10,7 +10,7 @@ import (
 	sim "ductor/internal/sim/agent"
 )
 
-// closePatience is how long a session may take to close.
+// closePatience limits the close of a session.
 const closePatience = 20 * time.Second
 
 // AgentMain is Main for a package whose test binary is also the scripted agent that its sessions talk with.
@@ -19,8 +19,8 @@ func AgentMain(m *testing.M) {
 	Main(m)
 }
 
-// Scripted are the options of a provider over the scripted agent that program picks, which has a home of its own. env
-// is what ductor's environment has besides; the dialect's Options say which of it the agent sees.
+// Scripted returns the options of a provider over a scripted agent with its own home. program selects the agent. env
+// is added to ductor's environment; the dialect's Options select the part that the agent sees.
 func Scripted(t testing.TB, program func(sim.Programs) string, env ...string) cli.ProviderOptions {
 	t.Helper()
 	programs, err := sim.InstallFrom(Program(t), t.TempDir())
@@ -63,7 +63,7 @@ func Play(ctx context.Context, s cli.Session, req cli.Request) (cli.Result, []cl
 	return r, events
 }
 
-// Of picks the events of one type.
+// Of returns the events of one type.
 func Of[T cli.Event](events []cli.Event) (some []T) {
 	for _, ev := range events {
 		if ev, ok := ev.(T); ok {

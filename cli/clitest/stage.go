@@ -18,8 +18,8 @@ import (
 	"ductor/cli"
 )
 
-// stage is what one case plays on: a provider, the request of its turns, and the mark by which every
-// process of its agents is found.
+// stage is the fixture of one case: a provider, a template of requests, and a mark in the environment that identifies
+// all processes of its agents.
 type stage struct {
 	t        *testing.T
 	h        Harness
@@ -50,7 +50,7 @@ func newStage(t *testing.T, h Harness) *stage {
 	return s
 }
 
-// ask is the stage's request with a prompt made of parts.
+// ask returns the stage's request with a prompt of these parts.
 func (s *stage) ask(parts ...string) cli.Request {
 	req := s.request
 	req.Turn = cli.TurnID(uuid.NewString())
@@ -75,7 +75,7 @@ func (s *stage) open(req cli.Request) cli.Session {
 	return session
 }
 
-// close closes session and finds none of its processes.
+// close closes a session and fails if one of its processes remains.
 func (s *stage) close(session cli.Session) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), s.h.Patience)
@@ -120,7 +120,7 @@ type playing struct {
 	s        *stage
 	cancel   context.CancelCauseFunc
 	over     chan struct{}
-	news     chan struct{} // a token when there was an event
+	news     chan struct{} // receives a token after events
 	inside   atomic.Int32
 	returned atomic.Bool
 
@@ -168,7 +168,7 @@ func (p *playing) awaitText(text string) {
 	}
 }
 
-// awaitEvent returns when there was an event that is like this.
+// awaitEvent waits for an event that like accepts.
 func (p *playing) awaitEvent(like func(cli.Event) bool) {
 	p.s.t.Helper()
 	deadline := time.After(p.s.h.Patience)
@@ -211,7 +211,7 @@ func (p *playing) end() played {
 	return done
 }
 
-// processes lists what the agents of this case started and what still runs, by the mark in the environment.
+// processes returns the processes of this case that still run, by the mark in their environment.
 func (s *stage) processes() (pids []int) {
 	s.t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -231,7 +231,7 @@ func (s *stage) processes() (pids []int) {
 	return pids
 }
 
-// alive says whether a process runs; a zombie does not.
+// alive reports whether a process runs; a zombie does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -242,8 +242,8 @@ func alive(pid int) bool {
 	return len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
 }
 
-// asleep says whether a process is the sleep that a case had a tool start. The number alone says nothing where the agent
-// counts its processes in a container: some other process has that number here.
+// asleep reports whether a process is the sleep that a tool of the case started. It checks the command too: an agent
+// in a container reports pids that belong to other processes here.
 func asleep(pid int) bool {
 	cmdline, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	return err == nil && string(cmdline) == "sleep\x00300\x00" && alive(pid)

@@ -13,8 +13,8 @@ import (
 	"ductor/cli/host"
 )
 
-// starts keeps where turns begin in a file beside the runs of a Host, as the store of ductor does in the rows of turns: the
-// next Host of the directory knows them.
+// starts stores where turns begin in a file beside the runs of a Host. It replaces ductor's store, so that the next
+// Host of the directory knows them.
 type starts struct {
 	mu   sync.Mutex
 	path string
@@ -22,7 +22,7 @@ type starts struct {
 
 func startsIn(dir string) *starts { return &starts{path: filepath.Join(dir, "starts.json")} }
 
-// record is a cli.Recorder. A turn ends what worked in the background of its run.
+// record implements cli.Recorder. A new turn ends the background work of its run.
 func (b *starts) record(_ context.Context, turn cli.TurnID, s cli.Start) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +53,7 @@ func (b *starts) read() (map[cli.RunID][]cli.Mark, error) {
 	return all, json.Unmarshal(raw, &all)
 }
 
-// Left lists what a Host of OpenHost over dir finds, with the turns that began there.
+// Left returns the runs that a Host of OpenHost finds, with the turns that began in them.
 func Left(t testing.TB, h *host.Launcher, dir string) []cli.LeftRun {
 	t.Helper()
 	runs, err := h.Left(t.Context())

@@ -18,11 +18,12 @@ import (
 	"ductor/cli/frames"
 )
 
-// A tape is what processes of an agent heard and said, in order. A line of it begins with a mark and the number of the process:
+// A tape contains the input and output of an agent's processes, in order. Each line begins with a mark and the
+// process's number:
 //
 //	$ 1 claude                       the program starts
-//	> 1 session/prompt 9c-3 s-1      ductor says this, with these ids
-//	< 1 {"jsonrpc":"2.0",…}          the program says this
+//	> 1 session/prompt 9c-3 s-1      ductor sends this, with these ids
+//	< 1 {"jsonrpc":"2.0",…}          the program prints this
 //	~ 1 1s                           the program pauses
 //	. 1 0                            the program ends with this code
 type tape []tapeLine
@@ -61,7 +62,7 @@ func readTape(t testing.TB, path string) (tp tape) {
 	return tp
 }
 
-// of is the part of a tape about one process.
+// of returns the part of a tape about one process.
 func (tp tape) of(process int) (part tape) {
 	for _, e := range tp {
 		if e.process == process {
@@ -71,7 +72,7 @@ func (tp tape) of(process int) (part tape) {
 	return part
 }
 
-// nameOf is what a message of ductor is called on a tape, and the ids in it that the program may repeat.
+// nameOf returns the name of ductor's message on a tape, and the ids in it that the program may repeat.
 func nameOf(message []byte) (name string, ids []string) {
 	var m struct {
 		ID        json.RawMessage `json:"id"`
@@ -99,7 +100,7 @@ func nameOf(message []byte) (name string, ids []string) {
 	return "reply", nil
 }
 
-// cutMessage takes the first whole message off b.
+// cutMessage splits off the first complete message of b.
 func cutMessage(framing frames.Framing, b []byte) (message, rest []byte, ok bool) {
 	if framing == frames.Lines || !bytes.HasPrefix(b, []byte("Content-Length: ")) {
 		return bytes.Cut(b, []byte("\n"))
@@ -157,8 +158,8 @@ func (r *recording) killAgent() {
 	_ = syscall.Kill(r.agent, syscall.SIGKILL)
 }
 
-// scrubbed is the recording without what differs from one run to the next: paths, by what stands for them, and ids. It lacks the
-// messages in which noise matches, and what makes others long: ductor reads none of that.
+// scrubbed returns the recording with placeholders for paths and ids, which differ between runs. It omits messages
+// that noise matches, and long parts that ductor does not read.
 func (r *recording) scrubbed(noise *regexp.Regexp, paths ...string) tape {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,8 +188,9 @@ func (r *recording) scrubbed(noise *regexp.Regexp, paths ...string) tape {
 const longOnTape = 4 << 10
 
 var (
-	someID    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	manyWords = regexp.MustCompile(`\[("[^"\\]*","[^"\\]*")(?:,"[^"\\]*"){4,}\]`) // of lists no more than two are of use
+	someID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	// of lists no more than two are of use
+	manyWords = regexp.MustCompile(`\[("[^"\\]*","[^"\\]*")(?:,"[^"\\]*"){4,}\]`)
 	// manyCommands are half a megabyte of Qwen Code.
 	nothing      = regexp.MustCompile(`"\w+":null,`)
 	manyCommands = regexp.MustCompile(`"availableCommands":\[.*\]`)

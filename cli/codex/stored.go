@@ -14,9 +14,13 @@ var _ cli.SessionKeeper = (*Provider)(nil)
 
 // StoredSessions implements cli.SessionKeeper. It lists Codex's sessions for a directory.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
-	return stored.List(ctx, Agent, p.opts.Launcher, p.env(cli.Request{}), dir, stored.Files{
-		Homes: []string{"CODEX_HOME", "HOME/.codex"}, Globs: []string{"sessions/*/*/*/rollout-*.jsonl"}, Has: stored.HasDir(dir),
-	}, storedLine)
+	return stored.Source{
+		Agent: Agent, Launcher: p.opts.Launcher, Env: p.env(cli.Request{}), Parse: storedLine,
+		Files: stored.Files{
+			Homes: []string{"CODEX_HOME", "HOME/.codex"},
+			Globs: []string{"sessions/*/*/*/rollout-*.jsonl"}, Has: stored.HasDir(dir),
+		},
+	}.List(ctx, dir)
 }
 
 // ResumeCommand implements cli.SessionKeeper. It returns the command that resumes a session in a terminal.

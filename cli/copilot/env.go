@@ -126,9 +126,13 @@ var _ cli.SessionKeeper = (*Provider)(nil)
 
 // StoredSessions implements cli.SessionKeeper. It lists Copilot's sessions for a directory.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
-	return stored.List(ctx, Agent, p.opts.Launcher, p.environment(cli.Request{}), dir, stored.Files{
-		Homes: []string{"COPILOT_HOME", "HOME/.copilot"}, Globs: []string{"session-state/*/events.jsonl"}, Has: stored.HasDir(dir),
-	}, storedLine)
+	return stored.Source{
+		Agent: Agent, Launcher: p.opts.Launcher, Env: p.environment(cli.Request{}), Parse: storedLine,
+		Files: stored.Files{
+			Homes: []string{"COPILOT_HOME", "HOME/.copilot"},
+			Globs: []string{"session-state/*/events.jsonl"}, Has: stored.HasDir(dir),
+		},
+	}.List(ctx, dir)
 }
 
 // ResumeCommand implements cli.SessionKeeper. It returns the command that resumes a session in a terminal.

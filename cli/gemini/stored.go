@@ -19,15 +19,20 @@ var _ cli.SessionKeeper = (*Provider)(nil)
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	sum := sha256.Sum256([]byte(dir))
 	digest := hex.EncodeToString(sum[:])
-	return stored.List(ctx, Agent, p.opts.Launcher, p.env(cli.Request{}), dir, stored.Files{
-		Homes: []string{"GEMINI_CLI_HOME/.gemini", "HOME/.gemini"}, Globs: []string{"tmp/*/chats/session-*.jsonl"}, Has: digest,
-	}, func(line []byte) stored.Line {
-		l, project := storedLine(line)
-		if project == digest {
-			l.Dir = dir
-		}
-		return l
-	})
+	return stored.Source{
+		Agent: Agent, Launcher: p.opts.Launcher, Env: p.env(cli.Request{}),
+		Files: stored.Files{
+			Homes: []string{"GEMINI_CLI_HOME/.gemini", "HOME/.gemini"},
+			Globs: []string{"tmp/*/chats/session-*.jsonl"}, Has: digest,
+		},
+		Parse: func(line []byte) stored.Line {
+			l, project := storedLine(line)
+			if project == digest {
+				l.Dir = dir
+			}
+			return l
+		},
+	}.List(ctx, dir)
 }
 
 // ResumeCommand implements cli.SessionKeeper. It returns the command that resumes a session in a terminal.

@@ -1,8 +1,7 @@
 // Package naming finds the model that a user means by a name: an alias of the configuration, an agent, a model's ID or
 // name, or a unique part of it.
 //
-// The package does NOT ask agents for their models, and shows nothing in a chat: a Problem has the values that a text
-// needs.
+// The package does not ask agents for their models, and sends no messages: a Problem contains the values for a text.
 package naming
 
 import (
@@ -52,14 +51,14 @@ type ProblemKind int
 // The kinds of problems.
 const (
 	NoAgent       ProblemKind = iota // no agent can be used
-	Unusable                         // this agent is unusable; Entry says why
+	Unusable                         // this agent is unusable; Entry has the reason
 	Unknown                          // no model has this name: Near may be meant, Models are the choices
 	Elsewhere                        // a model of Agent, which cannot be used here
 	Ambiguous                        // several Models have this name
 	TooManyWords                     // after the effort
 	NoEfforts                        // Model has no efforts
 	UnknownEffort                    // Model has other efforts
-	Loading                          // Agent, or some agents if it is empty, may have it: models are loading
+	Loading                          // the models of Agent, or of some agents if it is empty, are still loading
 )
 
 // Problem explains why a name is not a valid choice, with the values for the user's text.
@@ -286,7 +285,7 @@ func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	return p
 }
 
-// runs returns the agent that is known for models with this name; "" if none is.
+// runs returns the agent that is known for models with this name, or "".
 func runs(name string) cli.Agent {
 	name = strings.ToLower(name)
 	for _, family := range []struct {

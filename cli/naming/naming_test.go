@@ -18,9 +18,11 @@ func fixture() Names {
 		},
 		Entries: []cli.MenuEntry{
 			{Agent: "claude", Auth: ok, Models: []cli.Model{
-				{ID: "opus", Name: "Opus 4", Default: true, Efforts: []cli.Effort{"low", "high"}}, {ID: "sonnet", Name: "Sonnet 4"}, {ID: "sonnet[1m]", Name: "Sonnet 4 with 1M"},
+				{ID: "opus", Name: "Opus 4", Default: true, Efforts: []cli.Effort{"low", "high"}},
+				{ID: "sonnet", Name: "Sonnet 4"}, {ID: "sonnet[1m]", Name: "Sonnet 4 with 1M"},
 			}},
-			{Agent: "codex", Auth: ok, Models: []cli.Model{{ID: "gpt-5", Efforts: efforts, Default: true}, {ID: "gpt-5-mini", Efforts: efforts}}},
+			{Agent: "codex", Auth: ok, Models: []cli.Model{{ID: "gpt-5", Efforts: efforts, Default: true},
+				{ID: "gpt-5-mini", Efforts: efforts}}},
 			{Agent: "gemini", Auth: ok, Models: []cli.Model{{ID: "gemini-3-pro"}}},
 			{Agent: "copilot", Auth: cli.Auth{State: cli.NotFound}},
 		},
@@ -68,8 +70,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// While models are loading, a result that they cannot change is returned at once; otherwise the problem names the
-// agent.
+// TestFindWhileAgentsAreAsked tests that Find returns a result at once if models that are still loading cannot change
+// it. Otherwise the problem names the agent.
 func TestFindWhileAgentsAreAsked(t *testing.T) {
 	names := func(loading ...cli.Agent) Names {
 		n := fixture()
@@ -93,9 +95,11 @@ func TestFindWhileAgentsAreAsked(t *testing.T) {
 		{loading: []cli.Agent{"codex"}, name: "codex high", takes: "codex"},
 		// It is also unknown whether it can be used.
 		{loading: []cli.Agent{"copilot"}, name: "copilot", takes: "copilot"},
-		{loading: []cli.Agent{"codex", "gemini"}, name: "claude/opu", want: Choice{"claude", "opus", ""}, settled: true},
+		{loading: []cli.Agent{"codex", "gemini"}, name: "claude/opu", want: Choice{"claude", "opus", ""},
+			settled: true},
 		{loading: []cli.Agent{"codex"}, name: "opu", want: Choice{"claude", "opus", ""}, settled: true},
-		{loading: []cli.Agent{"codex"}, name: "gemini-3-pro", want: Choice{"gemini", "gemini-3-pro", ""}, settled: true},
+		{loading: []cli.Agent{"codex"}, name: "gemini-3-pro", want: Choice{"gemini", "gemini-3-pro", ""},
+			settled: true},
 		{loading: []cli.Agent{"codex"}, name: "3-pro"},
 		{loading: []cli.Agent{"codex"}, name: "llama"},
 		{loading: []cli.Agent{"claude"}, name: "gpt-5"}, // Claude's own models would have priority
@@ -110,12 +114,14 @@ func TestFindWhileAgentsAreAsked(t *testing.T) {
 	}
 }
 
-// A word before a prompt must be a whole name; otherwise it is text.
+// TestExactly tests that the word before a prompt must be a full name. Otherwise it is part of the prompt.
 func TestExactly(t *testing.T) {
 	for name, want := range map[string]Choice{
-		"codex": {"codex", "", ""}, "fast": {"claude", "sonnet", ""}, "Opus": {"claude", "opus", ""}, "claude/opus": {"claude", "opus", ""},
-		"gpt-5": {"codex", "gpt-5", ""},
-		"1m":    {}, "son": {}, "types/node": {}, "copilot": {}, "claude/op": {}, "": {}, "everyone": {}, "codex high": {},
+		"codex": {"codex", "", ""}, "fast": {"claude", "sonnet", ""}, "Opus": {"claude", "opus", ""},
+		"claude/opus": {"claude", "opus", ""},
+		"gpt-5":       {"codex", "gpt-5", ""},
+		"1m":          {}, "son": {}, "types/node": {}, "copilot": {}, "claude/op": {}, "": {}, "everyone": {},
+		"codex high": {},
 	} {
 		if got, ok := fixture().Exactly(name); ok != (want != Choice{}) || ok && got != want {
 			t.Errorf("%q: %+v, %v", name, got, ok)

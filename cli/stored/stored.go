@@ -18,7 +18,7 @@ import (
 	"ductor/cli/stored/files"
 )
 
-// Files selects the files that contain sessions; List sets its Most.
+// Files selects the files that contain sessions. List sets its Most.
 type Files = files.Query
 
 // Line is a parsed line of a file. Missing values are empty.
@@ -38,40 +38,51 @@ const (
 // idShape prevents an ID from being something else in an argument or a path.
 var idShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
-// List lists the sessions of agent in a directory, the newest first. env is the environment of the agent's processes,
-// and launcher starts them. read parses a line, which may be cut off or foreign.
-func List(ctx context.Context, agent cli.Agent, launcher cli.Launcher, env []string, dir string, q Files,
-	read func(line []byte) Line) ([]cli.StoredSession, error) {
+// Source describes how to find an agent's sessions.
+type Source struct {
+	Agent    cli.Agent
+	Launcher cli.Launcher
+	Env      []string // of the agent's processes
+	Files    Files
+	Parse    func(line []byte) Line // accepts truncated and foreign lines too
+}
+
+// List returns the sessions of a directory, the newest first.
+func (s Source) List(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait,
-		fmt.Errorf("the files of %s's sessions were not read in %s", agent, wait))
+		fmt.Errorf("the files of %s's sessions were not read in %s", s.Agent, wait))
 	defer cancel()
-	q.Most = filesMost
-	found, err := find(ctx, launcher, env, q)
+	found, err := s.find(ctx)
 	var all []cli.StoredSession
 	known := map[cli.AgentSessionID]bool{} // a session may have several files
 	for _, f := range found {
-		s := cli.StoredSession{Agent: agent, Used: f.Used}
-		if merge(&s, f, read) && s.Dir == dir && s.First != "" && idShape().MatchString(string(s.ID)) && !known[s.ID] {
-			known[s.ID] = true
-			all = append(all, s)
+		one := cli.StoredSession{Agent: s.Agent, Used: f.Used}
+		if !merge(&one, f, s.Parse) || one.Dir != dir || one.First == "" || known[one.ID] ||
+			!idShape().MatchString(string(one.ID)) {
+			continue
 		}
+		known[one.ID] = true
+		all = append(all, one)
 	}
 	if err != nil && len(all) == 0 {
-		return nil, fmt.Errorf("list the sessions of %s: %w", agent, err)
+		return nil, fmt.Errorf("list the sessions of %s: %w", s.Agent, err)
 	}
 	return all, nil
 }
 
-func find(ctx context.Context, launcher cli.Launcher, env []string, q Files) ([]files.File, error) {
-	remote, ok := launcher.(cli.Helper)
+// find reads the files, through ductor-runner if this host does not see them.
+func (s Source) find(ctx context.Context) ([]files.File, error) {
+	q := s.Files
+	q.Most = filesMost
+	remote, ok := s.Launcher.(cli.Helper)
 	if !ok {
-		return files.Find(ctx, env, q)
+		return files.Find(ctx, s.Env, q)
 	}
 	query, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := remote.Help(ctx, env, files.Verb, string(query))
+	raw, err := remote.Help(ctx, s.Env, files.Verb, string(query))
 	if err != nil {
 		return nil, err
 	}

@@ -35,12 +35,15 @@ func keepers() map[cli.Agent]keeper {
 	return map[cli.Agent]keeper{
 		"claude": {
 			func(o cli.ProviderOptions) cli.SessionKeeper { return claude.New(claude.Options{ProviderOptions: o}) },
-			"8e3ffff2-cb0a-4ae2-a20a-982fd57eae5c", ".claude/projects/-src-my-app/8e3ffff2-cb0a-4ae2-a20a-982fd57eae5c.jsonl", "/tmp/ductor-agent-1610612210/work",
+			"8e3ffff2-cb0a-4ae2-a20a-982fd57eae5c",
+			".claude/projects/-src-my-app/8e3ffff2-cb0a-4ae2-a20a-982fd57eae5c.jsonl",
+			"/tmp/ductor-agent-1610612210/work",
 			"second prompt [[text ok2]]",
 		},
 		"codex": {
 			func(o cli.ProviderOptions) cli.SessionKeeper { return codex.New(codex.Options{ProviderOptions: o}) },
-			"01a20ba8-9f0d-7400-a45b-8122ed419215", ".codex/sessions/2026/11/24/rollout-2026-11-24T03-45-29-01a20ba8-9f0d-7400-a45b-8122ed419215.jsonl",
+			"01a20ba8-9f0d-7400-a45b-8122ed419215",
+			".codex/sessions/2026/11/24/rollout-2026-11-24T03-45-29-01a20ba8-9f0d-7400-a45b-8122ed419215.jsonl",
 			"/tmp/ductor-agent-4220474098/work", "second prompt [[text ok2]]",
 		},
 		"gemini": {
@@ -50,7 +53,9 @@ func keepers() map[cli.Agent]keeper {
 		},
 		"copilot": {
 			func(o cli.ProviderOptions) cli.SessionKeeper { return copilot.New(copilot.Options{ProviderOptions: o}) },
-			"e9759a1d-d79e-4b8c-85bd-27af6ccd8ad7", ".copilot/session-state/e9759a1d-d79e-4b8c-85bd-27af6ccd8ad7/events.jsonl", "/tmp/ductor-agent-1207072097/work",
+			"e9759a1d-d79e-4b8c-85bd-27af6ccd8ad7",
+			".copilot/session-state/e9759a1d-d79e-4b8c-85bd-27af6ccd8ad7/events.jsonl",
+			"/tmp/ductor-agent-1207072097/work",
 			"second prompt [[text ok2]]",
 		},
 	}
@@ -108,7 +113,8 @@ func TestStoredSessions(t *testing.T) {
 			put(t, other("3"), []byte("{\n\xff[]\n\"\"\nnull\n"+strings.Repeat("[", 1<<20)))
 			put(t, other("4"), own[:100])
 			put(t, other("5"), bytes.ReplaceAll(own, []byte(k.id), []byte("--help")))
-			put(t, other("6"), bytes.ReplaceAll(bytes.ReplaceAll(own, []byte("first prompt"), nil), []byte("content"), []byte("nothing")))
+			put(t, other("6"), bytes.ReplaceAll(bytes.ReplaceAll(own, []byte("first prompt"), nil), []byte("content"),
+				[]byte("nothing")))
 			got, err := p.StoredSessions(t.Context(), dir)
 			if err != nil {
 				t.Fatal(err)
@@ -123,7 +129,8 @@ func TestStoredSessions(t *testing.T) {
 			if got, err := p.StoredSessions(t.Context(), "/src/none"); got != nil || err != nil {
 				t.Errorf("of another directory there are %v, %v", got, err)
 			}
-			if words := p.ResumeCommand(k.id); words[0] != string(agent) || !strings.Contains(strings.Join(words, " "), string(k.id)) {
+			if words := p.ResumeCommand(k.id); words[0] != string(agent) ||
+				!strings.Contains(strings.Join(words, " "), string(k.id)) {
 				t.Errorf("it is resumed by %q", words)
 			}
 		})
@@ -135,7 +142,9 @@ func TestAPictureAloneIsNoPrompt(t *testing.T) {
 	home := t.TempDir()
 	k := keepers()["claude"]
 	p := k.make(cli.ProviderOptions{Env: func() []string { return []string{"HOME=" + home} }})
-	line := fmt.Sprintf(`{"type":"user","sessionId":%q,"cwd":%q,"message":{"content":[{"type":"image"},{"type":"text","text":"\n"}]}}`+"\n", k.id, dir)
+	line := fmt.Sprintf(
+		`{"type":"user","sessionId":%q,"cwd":%q,"message":{"content":[{"type":"image"},{"type":"text","text":"\n"}]}}`+
+			"\n", k.id, dir)
 	put(t, filepath.Join(home, k.file), append(k.kept(t, "claude", dir), line...))
 	if got, err := p.StoredSessions(t.Context(), dir); err != nil || len(got) != 1 || got[0].Last != k.last {
 		t.Errorf("it keeps %+v, %v", got, err)

@@ -12,20 +12,21 @@ import (
 
 const toolCommand = "sleep 600"
 
-// aborts measure /abort while a tool runs, in many fresh chats, one after another: until the agent and the tool are
-// dead, and until the chat shows the reply.
+// aborts measures /abort while a tool runs, in many fresh chats, one after another. It measures the time until the
+// agent and the tool are dead, and until the chat shows the reply.
 func aborts(ctx context.Context, s *setup) ([]float64, error) {
 	return s.abortAll(ctx, s.sizes.fresh, `[[text %q]] [[tool cmd="`+toolCommand+`"]]`, s.awaitTool)
 }
 
-// abortsOfText measure /abort while an answer grows, when edits have spent what ductor allows the chat at once.
+// abortsOfText measures /abort while an answer grows and its edits have used up the chat's budget.
 func abortsOfText(ctx context.Context, s *setup) ([]float64, error) {
 	grow := func(ctx context.Context, _ int) ([]int, error) { return nil, pause(ctx, s.sizes.refill) }
 	return s.abortAll(ctx, s.sizes.aborts, `[[text %q]] [[text n=20000 size=20 delay=25ms]]`, grow)
 }
 
-// abortAll aborts a prompt in n chats. Ready returns when it is time for that, with the tools of the agent.
-func (s *setup) abortAll(ctx context.Context, n int, prompt string, ready func(context.Context, int) ([]int, error)) ([]float64, error) {
+// abortAll aborts a prompt in n chats. ready waits for the moment to abort, and returns the tools of the agent.
+func (s *setup) abortAll(ctx context.Context, n int, prompt string,
+	ready func(context.Context, int) ([]int, error)) ([]float64, error) {
 	var dead, replied samples
 	var word words
 	p := pacer{every: s.sizes.pace}
@@ -50,7 +51,7 @@ func (s *setup) abortAll(ctx context.Context, n int, prompt string, ready func(c
 	return []float64{dead.median(), replied.median(), replied.max()}, nil
 }
 
-// begin sends a prompt and returns at the first text of its answer, with the process of the agent.
+// begin sends a prompt and waits for the first text of its answer. It returns the agent's process.
 func (s *setup) begin(ctx context.Context, chat *telegram.Chat, word, prompt string) (agent int, err error) {
 	first := s.expect("the first text", chat, shows(word))
 	chat.Person().Send(chat, fmt.Sprintf(prompt, word))
@@ -64,7 +65,7 @@ func (s *setup) begin(ctx context.Context, chat *telegram.Chat, word, prompt str
 	return wrote[len(wrote)-1].pid, nil
 }
 
-// abort sends /abort and measures how long processes live on, and when the chat shows the reply.
+// abort sends /abort. It measures the time until the processes are dead and until the chat shows the reply.
 func (s *setup) abort(ctx context.Context, chat *telegram.Chat, pids []int) (dead, replied time.Duration, err error) {
 	watched, err := exitsOf(pids...)
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *setup) abort(ctx context.Context, chat *telegram.Chat, pids []int) (dea
 	return died.Sub(sent), call.Done.Sub(sent), err
 }
 
-// awaitTool waits until an agent has a tool running.
+// awaitTool waits until an agent runs a tool.
 func (s *setup) awaitTool(ctx context.Context, agent int) ([]int, error) {
 	for {
 		tools, err := childrenOf(agent, toolCommand)
@@ -99,8 +100,8 @@ func (s *setup) awaitTool(ctx context.Context, agent int) ([]int, error) {
 
 const allowButton = "✅ Allow once"
 
-// approvals measure requests for permission, in many fresh chats, one after another: until the chat shows the
-// approval, and from the press until the agent has read the answer.
+// approvals measures requests for permission in many fresh chats, one after another: the time until the chat shows
+// the approval, and from the press until the agent has read the answer.
 func approvals(ctx context.Context, s *setup) ([]float64, error) {
 	var shown, pressed []time.Time
 	var word words
@@ -124,7 +125,8 @@ func approvals(ctx context.Context, s *setup) ([]float64, error) {
 		return nil, err
 	}
 	if len(asked) != len(shown) || len(answered) != len(pressed) {
-		return nil, fmt.Errorf("the agents asked %d times and read %d answers in %d turns", len(asked), len(answered), len(shown))
+		return nil, fmt.Errorf("the agents asked %d times and read %d answers in %d turns", len(asked), len(answered),
+			len(shown))
 	}
 	var there, back samples
 	for i := range shown {
@@ -134,7 +136,7 @@ func approvals(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{there.median(), back.median()}, nil
 }
 
-// approve lets an agent ask, allows it and waits for the end of the turn.
+// approve makes an agent ask, allows the request, and waits for the end of the turn.
 func (s *setup) approve(ctx context.Context, chat *telegram.Chat, word string) (shown, pressed time.Time, err error) {
 	approval := s.expect("the approval", chat, func(c telegram.Call) bool {
 		return c.Method == "sendMessage" && strings.Contains(c.Params["reply_markup"], allowButton)

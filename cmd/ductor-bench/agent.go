@@ -13,27 +13,27 @@ import (
 	"ductor/internal/sim/agent"
 )
 
-// The events that the scripted agent records.
+// Events that the scripted agent records.
 const (
 	wroteText  = "text"
 	wroteAsk   = "ask"
 	readAnswer = "answer"
 )
 
-// stampsFile lies beside the link by which the agent is started.
+// stampsFile is a file beside the link that starts the agent.
 const stampsFile = "stamps"
 
-// stamp is one event in an agent and when it happened: just before a write, just after a read.
+// stamp is an event in an agent with its time: before a write, or after a read.
 type stamp struct {
 	at    time.Time
 	pid   int
 	event string
 }
 
-// runAgent is the whole life of a process that is started under the agent's name: it is the scripted agent and
-// records its events.
+// runAgent runs a process that was started under the agent's name: the scripted agent, which records its events.
 func runAgent() int {
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(os.Args[0]), stampsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(os.Args[0]), stampsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
+		0o600)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "open the stamps:", err)
 		return 1
@@ -79,7 +79,7 @@ func record(to io.Writer, event string) error {
 	return err
 }
 
-// stamps are the recorded events of one kind, oldest first.
+// stamps returns the recorded events of one kind, oldest first.
 func (s *setup) stamps(event string) (found []stamp, err error) {
 	b, err := os.ReadFile(filepath.Join(s.dir, "bin", stampsFile))
 	if err != nil {

@@ -19,20 +19,21 @@ import (
 
 // bench is one run of the benchmarks.
 type bench struct {
-	rows     []row
-	rounds   int
-	sizes    sizes
-	scratch  string // has a copy of ductor, so that its processes are told from other ductors and share no memory with them
+	rows   []row
+	rounds int
+	sizes  sizes
+	// contains a copy of ductor, which distinguishes its processes from other ductors and shares no memory with them
+	scratch  string
 	progress io.Writer
 }
 
-// patience bounds what one bot may take for one row.
+// Time limits for one bot in one row.
 const (
 	patience     = 3 * time.Minute
 	longPatience = 20 * time.Minute
 )
 
-// choose picks the rows to measure.
+// choose returns the rows to measure.
 func choose(only string, long bool) ([]row, error) {
 	var chosen []row
 	var names []string
@@ -48,7 +49,7 @@ func choose(only string, long bool) ([]row, error) {
 	return chosen, nil
 }
 
-// prepare makes the scratch directory with a copy of ductor.
+// prepare creates the scratch directory with a copy of ductor.
 func (b *bench) prepare(program string) (err error) {
 	if b.scratch, err = os.MkdirTemp("", "ductor-bench-"); err != nil {
 		return err
@@ -81,10 +82,10 @@ func (b *bench) prepare(program string) (err error) {
 	return err
 }
 
-// programs are the names of the files whose processes are ductor's.
+// programs are the names of ductor's executables.
 var programs = [...]string{"ductor", "ductor-runner"}
 
-// build builds this module's programs, and gives the path of ductor.
+// build builds this module's programs, and returns the path of ductor.
 func (b *bench) build() (string, error) {
 	dir := filepath.Join(b.scratch, "built")
 	for _, name := range programs {
@@ -94,14 +95,15 @@ func (b *bench) build() (string, error) {
 			cmd.Env = append(cmd.Env, "CGO_ENABLED=0") // as docs/install.md says
 		}
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("build ductor, since none is beside this program (-ductor names one): %w: %s", err, out)
+			return "", fmt.Errorf("build ductor, since none is beside this program (-ductor names one): %w: %s", err,
+				out)
 		}
 	}
 	return filepath.Join(dir, programs[0]), nil
 }
 
-// copyProgram copies a file as installers do, in pieces. What is written by one call lies in the cache in units of up to 2 MB,
-// and newer kernels map such a unit as a whole when one byte of it is used.
+// copyProgram copies a file in small pieces, as installers do. One large write would lie in the page cache in units
+// of up to 2 MB, and newer kernels map such a unit as a whole if one byte of it is used.
 func copyProgram(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -117,7 +119,7 @@ func copyProgram(from, to string) (err error) {
 	return err
 }
 
-// beside is the ductor in the directory of this program, if there is one.
+// beside returns the ductor in the directory of this program, or "".
 func beside() string {
 	self, err := os.Executable()
 	if err != nil {
@@ -130,8 +132,8 @@ func beside() string {
 	return path
 }
 
-// run measures every row once a round. In each round the floor follows ductor at once, so that both find the machine
-// alike.
+// run measures every row once a round. In each round the floor directly follows ductor, so that both find the machine
+// in the same state.
 func (b *bench) run(ctx context.Context) *report {
 	r := newReport(b)
 	for round := range b.rounds {
@@ -153,7 +155,7 @@ func (b *bench) run(ctx context.Context) *report {
 	return r
 }
 
-// measurement is what a row yields of one bot in one round.
+// measurement is the result of a row for one bot in one round.
 type measurement struct {
 	values []float64
 	err    error
@@ -181,7 +183,7 @@ func (b *bench) measure(ctx context.Context, row row, bot botName) (m measuremen
 	return m
 }
 
-// load is the load of the last minute; zero where the system does not tell.
+// load returns the load average of the last minute, or zero if it is unknown.
 func load() float64 {
 	b, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(b), " ")

@@ -18,14 +18,14 @@ import (
 	"ductor/internal/testprogram"
 )
 
-// The test binary is the bench too, with its agents and its floor.
+// TestMain also makes the test binary the bench's agent and floor.
 func TestMain(m *testing.M) {
 	beChild()
 	testprogram.Guard()
 	os.Exit(m.Run())
 }
 
-// ductorProgram is a built ductor: the one that a run of all tests makes once, or a new one.
+// ductorProgram returns a built ductor: the shared one of a run of all tests, or a new one.
 func ductorProgram(t *testing.T) string {
 	t.Helper()
 	if program := os.Getenv("DUCTOR_TEST_PROGRAM"); program != "" {
@@ -33,13 +33,15 @@ func ductorProgram(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "ductor")
-	if out, err := exec.Command("go", "build", "-o", dir, "ductor/cmd/ductor", "ductor/cmd/ductor-runner").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", dir, "ductor/cmd/ductor",
+		"ductor/cmd/ductor-runner").CombinedOutput(); err != nil {
 		t.Fatalf("build ductor and its runner: %v: %s", err, out)
 	}
 	return program
 }
 
-// Every row is measured once, with as little as makes a figure, and both bots yield what the row says.
+// TestEveryRowYieldsItsFigures measures every row once with minimal sizes, and checks that both bots yield its
+// figures.
 func TestEveryRowYieldsItsFigures(t *testing.T) {
 	all, err := choose("", true)
 	if err != nil {
@@ -116,13 +118,15 @@ func TestTheBestRoundCounts(t *testing.T) {
 	if err := errors.Join(r.table(&table), r.json(&object)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"WARNING: the load", "| 25.0 ms | 30.0 ms     | 10.0 ms | 2.5   | <= 20 ms MISSED |", "| 120 MB  | 140 MB      | 8.00 MB | 15.0  |"} {
+	for _, want := range []string{"WARNING: the load", "| 25.0 ms | 30.0 ms     | 10.0 ms | 2.5   | <= 20 ms MISSED |",
+		"| 120 MB  | 140 MB      | 8.00 MB | 15.0  |"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, table.String())
 		}
 	}
 	var back report
-	if err := json.Unmarshal(object.Bytes(), &back); err != nil || !slices.Equal(back.Figures[0].DuctorRounds, []float64{30, 25}) {
+	if err := json.Unmarshal(object.Bytes(), &back); err != nil ||
+		!slices.Equal(back.Figures[0].DuctorRounds, []float64{30, 25}) {
 		t.Errorf("JSON has %+v, %v", back.Figures, err)
 	}
 	if err := r.failure(); err == nil || !strings.Contains(err.Error(), "cold of floor: it ended") {
@@ -172,7 +176,8 @@ func TestWhatCountsAsFirstTextAndAsEnd(t *testing.T) {
 	}
 }
 
-// A bot that ends makes its row fail at once, with what it logged.
+// TestABotThatEndsFailsItsRow tests that a row fails at once if its bot ends, and that the error contains the bot's
+// log.
 func TestABotThatEndsFailsItsRow(t *testing.T) {
 	b := &bench{rounds: 1, progress: t.Output(), sizes: sizes{fresh: 1}}
 	program := filepath.Join(t.TempDir(), "ductor")

@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// startTogether measures the first texts of fresh chats that all begin at once, with answers that take long.
+// startTogether measures the first text of fresh chats that all start at once, while their answers take long.
 func startTogether(ctx context.Context, s *setup) ([]float64, error) {
-	first, err := s.together(ctx, s.sizes.chats, new(words), fmt.Sprintf(` [[sleep %dms]]`, s.sizes.busy.Milliseconds()))
+	first, err := s.together(ctx, s.sizes.chats, new(words),
+		fmt.Sprintf(` [[sleep %dms]]`, s.sizes.busy.Milliseconds()))
 	if err != nil {
 		return nil, err
 	}
 	return []float64{first.median(), first.max()}, nil
 }
 
-// together sends a prompt in n chats at once, and returns when each shows its first text.
+// together sends a prompt in n chats at once, and waits until each shows its first text.
 func (s *setup) together(ctx context.Context, n int, word *words, more string) (first samples, err error) {
 	var all []*expected
 	var sent []time.Time
@@ -35,12 +36,12 @@ func (s *setup) together(ctx context.Context, n int, word *words, more string) (
 	return first, nil
 }
 
-// streamTogether measures what answers cost that all grow at once, in chats whose agents are warm.
+// streamTogether measures the cost of answers that all grow at once, in chats with warm agents.
 func streamTogether(ctx context.Context, s *setup) ([]float64, error) {
 	return s.stream(ctx, s.sizes.chats)
 }
 
-// streamOfMany is streamTogether for many more chats: what it costs grows with their number and no faster.
+// streamOfMany is streamTogether for many more chats. The cost should grow linearly with their number.
 func streamOfMany(ctx context.Context, s *setup) ([]float64, error) {
 	values, err := s.stream(ctx, s.sizes.crowd)
 	if err != nil {
@@ -49,7 +50,7 @@ func streamOfMany(ctx context.Context, s *setup) ([]float64, error) {
 	return values[:2], nil
 }
 
-// stream gives the slowest first text, the processor time of all processes and of the bot, and the memory.
+// stream returns the slowest first text, the CPU time of all processes and of the bot, and the memory.
 func (s *setup) stream(ctx context.Context, chats int) ([]float64, error) {
 	var word words
 	p := pacer{every: s.sizes.pace}
@@ -73,7 +74,8 @@ func (s *setup) stream(ctx context.Context, chats int) ([]float64, error) {
 		ended = append(ended, s.expect("the end of the answer", s.chat(i+1), s.ends("")))
 	}
 	const every = 25 * time.Millisecond
-	first, err := s.together(ctx, chats, &word, fmt.Sprintf(" [[text n=%d size=20 delay=%dms]]", s.sizes.stream, every.Milliseconds()))
+	first, err := s.together(ctx, chats, &word,
+		fmt.Sprintf(" [[text n=%d size=20 delay=%dms]]", s.sizes.stream, every.Milliseconds()))
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +103,10 @@ func (s *setup) stream(ctx context.Context, chats int) ([]float64, error) {
 	return []float64{first.max(), ms(after.since(before)), ms(after[bot] - before[bot]), pss}, nil
 }
 
-// usage is the processor time of each process of the bot.
+// usage is the CPU time of each process of the bot.
 type usage map[int]time.Duration
 
-// since is what was used since before. One that has ended in between counts nothing.
+// since returns the CPU time used since before. It ignores processes that ended in between.
 func (u usage) since(before usage) (sum time.Duration) {
 	for pid, used := range u {
 		sum += used - before[pid]
@@ -126,7 +128,7 @@ func (s *setup) used() (usage, error) {
 	return u, nil
 }
 
-// idleMemory measures a bot that got no message yet.
+// idleMemory measures a bot that has received no message.
 func idleMemory(ctx context.Context, s *setup) ([]float64, error) {
 	if err := pause(ctx, s.sizes.idle); err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// longAnswer measures a long answer that the agent writes as fast as it can, in a fresh chat: from the message until
-// the chat shows its last word, and until it shows all of it, in messages or in a file.
+// longAnswer measures a long answer that the agent writes at full speed in a fresh chat: the time until the chat
+// shows its last word, and until it shows the whole answer, in messages or in a file.
 func longAnswer(ctx context.Context, s *setup) ([]float64, error) {
 	chat, last := s.chat(1), "lastword"
 	whole := squeeze(strings.Join(script.Generated(s.sizes.deltas, 20), "") + last)
@@ -35,7 +35,7 @@ func longAnswer(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{ms(shown), ms(complete)}, nil
 }
 
-// everything is the text of all messages of the bot, and then that of its files.
+// everything returns the text of all messages of the bot, followed by its files.
 func (s *setup) everything(v telegram.View) string {
 	var messages, files strings.Builder
 	for _, m := range v.FromBot() {
@@ -53,7 +53,7 @@ func (s *setup) everything(v telegram.View) string {
 	return messages.String() + files.String()
 }
 
-// squeeze takes out white space, which answers may lose where messages meet.
+// squeeze removes white space, which an answer may lose at the boundaries of messages.
 func squeeze(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

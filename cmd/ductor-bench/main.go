@@ -1,7 +1,8 @@
-// Command ductor-bench measures ductor in its default configuration, beside the floor: the least a bot can do.
+// Command ductor-bench measures ductor in its default configuration beside the floor, a bot that does the least
+// possible.
 //
-// It starts the real ductor as a process of its own on a simulated Telegram in this process, with the scripted agent.
-// It is NOT part of what users install.
+// It runs the real ductor as a separate process on a simulated Telegram in this process, with the scripted agent. It
+// is not installed for users.
 package main
 
 import (
@@ -19,7 +20,7 @@ import (
 	"ductor/internal/sim/agent"
 )
 
-// floorArg makes this program the floor: floor API AGENT DIRECTORY.
+// floorArg makes this program the floor. Its arguments are the API, the agent and a directory.
 const floorArg = "floor"
 
 func main() {
@@ -33,7 +34,7 @@ func main() {
 	}
 }
 
-// beChild is the whole life of a process that the bench starts of its own program. It returns in the bench itself.
+// beChild runs a child process of the bench and exits. It returns in the bench itself.
 func beChild() {
 	switch {
 	case filepath.Base(os.Args[0]) == agent.Claude:
@@ -47,7 +48,8 @@ func beChild() {
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("ductor-bench", flag.ContinueOnError)
 	flags.SetOutput(errs)
-	program := flags.String("ductor", "", "the `program` to measure, with the ductor-runner beside it (default: ductor beside this one, else those of this module)")
+	program := flags.String("ductor", "", "the `program` to measure, with the ductor-runner beside it (default: "+
+		"ductor beside this one, else those of this module)")
 	rounds := flags.Int("rounds", 3, "how often each row is measured; the best counts")
 	only := flags.String("only", "", "measure this `row` alone")
 	long := flags.Bool("long", false, "measure the rows that take minutes too")

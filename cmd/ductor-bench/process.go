@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes are those of the bot without the agents: all that run its programs.
+// processes returns the processes that run the bot's programs, without the agents.
 func (s *setup) processes() ([]int, error) {
 	if s.bot == floorBot {
 		return []int{s.cmd.Process.Pid}, nil
@@ -26,7 +26,8 @@ func (s *setup) processes() ([]int, error) {
 	var pids []int
 	for _, link := range links {
 		program, err := os.Readlink(link)
-		if err != nil || filepath.Dir(program) != filepath.Dir(s.program) || !slices.Contains(programs[:], filepath.Base(program)) {
+		if err != nil || filepath.Dir(program) != filepath.Dir(s.program) ||
+			!slices.Contains(programs[:], filepath.Base(program)) {
 			continue // another program, or a process that is gone
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
@@ -41,7 +42,7 @@ func (s *setup) processes() ([]int, error) {
 	return pids, nil
 }
 
-// cpu is the processor time that a process has used; nothing for one that has ended.
+// cpu returns the CPU time of a process, or zero if the process has ended.
 func cpu(pid int) (time.Duration, error) {
 	const sched = 2 // CPUCLOCK_SCHED of clock_getcpuclockid(3)
 	var ts unix.Timespec
@@ -52,7 +53,7 @@ func cpu(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// memory is the proportional set size of processes, in MB, and the anonymous part of it.
+// memory returns the proportional set size of processes in MB, and its anonymous part.
 func memory(pids ...int) (pss, anonymous float64, err error) {
 	for _, pid := range pids {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
@@ -81,7 +82,7 @@ func memory(pids ...int) (pss, anonymous float64, err error) {
 	return pss, anonymous, nil
 }
 
-// childrenOf are the children of a process that run a command. Children of another command may be on their way to it.
+// childrenOf returns the children of a process that run a command. Others may be about to exec it.
 func childrenOf(pid int, command string) (children []int, err error) {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -107,10 +108,10 @@ func childrenOf(pid int, command string) (children []int, err error) {
 	return children, nil
 }
 
-// exits are processes whose end is waited for.
+// exits are processes whose end the bench awaits.
 type exits []int // pidfds
 
-// exitsOf begins to watch processes.
+// exitsOf starts to watch processes.
 func exitsOf(pids ...int) (e exits, err error) {
 	for _, pid := range pids {
 		fd, err := unix.PidfdOpen(pid, 0)
@@ -129,7 +130,7 @@ func (e exits) close() {
 	}
 }
 
-// await returns when all have ended, and when that was.
+// await waits until all processes have ended, and returns the time of the last end.
 func (e exits) await(ctx context.Context) (time.Time, error) {
 	for _, fd := range e {
 		for {

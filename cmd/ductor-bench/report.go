@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// report is the outcome of a run of the benchmarks.
+// report is the result of all benchmarks.
 type report struct {
 	Machine    string         `json:"machine"`
 	Rounds     int            `json:"rounds"`
@@ -19,7 +19,7 @@ type report struct {
 	Failures   []string       `json:"failures,omitempty"`
 }
 
-// reportFigure is one figure of both bots. The best of its rounds is the least.
+// reportFigure is one figure of both bots. Its value is the minimum over all rounds.
 type reportFigure struct {
 	Row          string    `json:"row"`
 	What         string    `json:"what"`
@@ -42,7 +42,7 @@ func newReport(b *bench) *report {
 	return r
 }
 
-// add adds what one round measured.
+// add adds the figures of one round.
 func (r *report) add(row row, bot botName, m measurement) {
 	if m.err != nil {
 		r.Failures = append(r.Failures, fmt.Sprintf("%s of %s: %v", row.name, bot, m.err))
@@ -64,7 +64,7 @@ func (r *report) add(row row, bot botName, m measurement) {
 	}
 }
 
-// failure says what could not be measured.
+// failure returns an error that joins the failures of all rows.
 func (r *report) failure() error {
 	var all error
 	for _, f := range r.Failures {
@@ -73,13 +73,15 @@ func (r *report) failure() error {
 	return all
 }
 
-// busyLoad is the load above which figures are in doubt.
+// busyLoad is the load above which figures are doubtful.
 const busyLoad = 1
 
 func (r *report) table(out io.Writer) error {
-	fmt.Fprintf(out, "%s; load %.2f before and %.2f after; the best of %d rounds\n", r.Machine, r.LoadBefore, r.LoadAfter, r.Rounds)
+	fmt.Fprintf(out, "%s; load %.2f before and %.2f after; the best of %d rounds\n", r.Machine, r.LoadBefore,
+		r.LoadAfter, r.Rounds)
 	if r.LoadBefore > busyLoad {
-		fmt.Fprintf(out, "WARNING: the load was above %d before: the machine does other work, and the figures are in doubt\n", busyLoad)
+		fmt.Fprintf(out, "WARNING: the load was above %d before: the machine does other work, and the figures "+
+			"are in doubt\n", busyLoad)
 	}
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug)
@@ -97,7 +99,7 @@ func (r *report) json(out io.Writer) error {
 	return e.Encode(r)
 }
 
-// amount is a value with its unit; a dash where nothing was measured.
+// amount formats a value with its unit, or as a dash if nothing was measured.
 func (f reportFigure) amount(v float64) string {
 	switch {
 	case v == 0:
@@ -110,7 +112,7 @@ func (f reportFigure) amount(v float64) string {
 	return fmt.Sprintf("%.0f %s", v, f.Unit)
 }
 
-// worst is ductor's greatest value of all rounds, zero where there is none: what the best round hides.
+// worst returns ductor's greatest value of all rounds, which the minimum hides, or zero.
 func (f reportFigure) worst() float64 {
 	if len(f.DuctorRounds) == 0 {
 		return 0

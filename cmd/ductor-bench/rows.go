@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// row is what is measured together, of one bot that is started for it.
+// row is a benchmark that starts its own bot and yields several figures.
 type row struct {
 	name    string
 	figures []figure
-	floor   bool // the floor can do it too
+	floor   bool // the floor supports it too
 	long    bool // only on request, and in one round
 	extra   string
 	measure func(context.Context, *setup) ([]float64, error)
 }
 
-// figure is one line of the table. A row yields its figures in their order; the least of all rounds counts.
+// figure is one line of the table. A row yields its figures in order. The minimum of all rounds counts.
 type figure struct {
 	what   string
 	unit   string
-	target float64 // at most; 0 is none
+	target float64 // upper limit; 0 for none
 }
 
 const (
@@ -27,11 +27,11 @@ const (
 	mega   = "MB"
 )
 
-// sizes say how much is measured.
+// sizes are the sizes of all rows.
 type sizes struct {
-	fresh  int // chats that are used for one turn each
-	chats  int // chats that are used at once or in turn
-	crowd  int // chats that are used at once in the row crowd
+	fresh  int // chats with one turn each
+	chats  int // chats used at once or in turn
+	crowd  int // chats used at once in the row crowd
 	stored int // turns in the database of the row stored
 	turns  int // of each of those, besides its first
 	short  int // turns back to back
@@ -42,22 +42,23 @@ type sizes struct {
 	pace   time.Duration
 	settle time.Duration // after the start
 	idle   time.Duration
-	busy   time.Duration // how long an answer takes of chats that start at once
-	refill time.Duration // until budgets that were used are full
+	busy   time.Duration // duration of the answers of chats that start at once
+	refill time.Duration // until used budgets are full again
 }
 
 func fullSizes() sizes {
 	return sizes{
-		fresh: 50, chats: 20, crowd: 100, stored: 1_000_000, turns: 3, short: 10, many: 200, deltas: 5000, stream: 200, aborts: 10,
-		pace: 150 * time.Millisecond, settle: 700 * time.Millisecond, idle: 2 * time.Second, busy: 5 * time.Second,
+		fresh: 50, chats: 20, crowd: 100, stored: 1_000_000, turns: 3, short: 10, many: 200, deltas: 5000, stream: 200,
+		aborts: 10,
+		pace:   150 * time.Millisecond, settle: 700 * time.Millisecond, idle: 2 * time.Second, busy: 5 * time.Second,
 		refill: 4 * time.Second,
 	}
 }
 
-// The settings of ductor that two rows change, to compare.
+// Settings of ductor for the two rows that compare them.
 const (
 	raisedRates = "[rate]\nprivate_per_second = 100\nprivate_burst = 100\noverall_per_second = 1000\n"
-	oneShotMode = "mode = \"one-shot\"\n" // of [agents.claude], which the configuration ends with
+	oneShotMode = "mode = \"one-shot\"\n" // belongs to [agents.claude], the last section
 )
 
 func rows() []row {
@@ -65,12 +66,16 @@ func rows() []row {
 		return []figure{{what: text, unit: millis}, {what: way, unit: millis}}
 	}
 	return []row{
-		{name: "cold", floor: true, measure: coldTurns, figures: []figure{{what: "first text, cold: p50", unit: millis}}},
-		{name: "warm", floor: true, measure: warmTurns, figures: warm("first text, warm: p50", "agent's write to the API call: p50")},
-		{name: "raised", floor: true, measure: warmTurns, extra: raisedRates, figures: warm("first text, warm, [rate] raised: p50",
-			"agent's write to the API call, [rate] raised: p50")},
+		{name: "cold", floor: true, measure: coldTurns,
+			figures: []figure{{what: "first text, cold: p50", unit: millis}}},
+		{name: "warm", floor: true, measure: warmTurns,
+			figures: warm("first text, warm: p50", "agent's write to the API call: p50")},
+		{name: "raised", floor: true, measure: warmTurns, extra: raisedRates,
+			figures: warm("first text, warm, [rate] raised: p50",
+				"agent's write to the API call, [rate] raised: p50")},
 		{name: "start", floor: true, measure: startTogether, figures: []figure{
-			{what: "20 chats start at once: first text p50", unit: millis}, {what: "20 chats start at once: slowest first text", unit: millis, target: 300}}},
+			{what: "20 chats start at once: first text p50", unit: millis},
+			{what: "20 chats start at once: slowest first text", unit: millis, target: 300}}},
 		{name: "stream", floor: true, measure: streamTogether, figures: []figure{
 			{what: "20 chats stream at once: slowest first text", unit: millis, target: 300},
 			{what: "20 chats stream at once: CPU, all processes", unit: millis},
@@ -80,27 +85,34 @@ func rows() []row {
 			{what: "100 chats stream at once: slowest first text", unit: millis},
 			{what: "100 chats stream at once: CPU, all processes", unit: millis}}},
 		{name: "stored", long: true, measure: storedTurns, figures: []figure{
-			{what: "first text, warm, nothing stored: p50", unit: millis}, {what: "first text, warm, a million turns stored: p50", unit: millis},
+			{what: "first text, warm, nothing stored: p50", unit: millis},
+			{what: "first text, warm, a million turns stored: p50", unit: millis},
 			{what: "first text after a restart, a million turns stored", unit: millis}}},
 		{name: "long", measure: longAnswer, figures: []figure{
-			{what: "100 kB at once: last word in the chat", unit: millis}, {what: "100 kB at once: complete in the chat", unit: millis, target: 1000}}},
+			{what: "100 kB at once: last word in the chat", unit: millis},
+			{what: "100 kB at once: complete in the chat", unit: millis, target: 1000}}},
 		{name: "short", floor: true, measure: shortTurns, figures: []figure{
-			{what: "10 turns back to back: first text p50", unit: millis}, {what: "10 turns back to back: slowest first text", unit: millis, target: 25},
+			{what: "10 turns back to back: first text p50", unit: millis},
+			{what: "10 turns back to back: slowest first text", unit: millis, target: 25},
 			{what: "10 turns back to back: slowest but the first", unit: millis}}},
 		{name: "many", floor: true, long: true, measure: manyTurns, figures: []figure{
-			{what: "200 turns back to back: first text p50", unit: millis}, {what: "200 turns back to back: slowest first text", unit: millis, target: 1050}}},
+			{what: "200 turns back to back: first text p50", unit: millis},
+			{what: "200 turns back to back: slowest first text", unit: millis, target: 1050}}},
 		{name: "abort", measure: aborts, figures: []figure{
-			{what: "/abort: agent and tool dead: p50", unit: millis}, {what: "/abort: user told: p50", unit: millis, target: 50},
+			{what: "/abort: agent and tool dead: p50", unit: millis},
+			{what: "/abort: user told: p50", unit: millis, target: 50},
 			{what: "/abort: user told: slowest", unit: millis}}},
 		{name: "abort-text", measure: abortsOfText, figures: []figure{
 			{what: "/abort while text grows: agent dead: median of 10", unit: millis},
 			{what: "/abort while text grows: user told: median of 10", unit: millis, target: 50},
 			{what: "/abort while text grows: user told: slowest", unit: millis}}},
 		{name: "approval", measure: approvals, figures: []figure{
-			{what: "approval: agent's request to the chat: p50", unit: millis}, {what: "approval: press to the agent: p50", unit: millis}}},
+			{what: "approval: agent's request to the chat: p50", unit: millis},
+			{what: "approval: press to the agent: p50", unit: millis}}},
 		{name: "idle", floor: true, measure: idleMemory, figures: []figure{
 			{what: "idle: PSS, all processes", unit: mega}, {what: "idle: PSS, anonymous part", unit: mega}}},
-		{name: "one-shot", measure: warmTurns, extra: oneShotMode, figures: warm("second turn, one-shot: first text p50",
-			"agent's write to the API call, one-shot: p50")},
+		{name: "one-shot", measure: warmTurns, extra: oneShotMode,
+			figures: warm("second turn, one-shot: first text p50",
+				"agent's write to the API call, one-shot: p50")},
 	}
 }

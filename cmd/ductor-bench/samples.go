@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// samples are measured times.
+// samples are measured durations.
 type samples []time.Duration
 
-// at is the p-th percentile by nearest rank, in ms; not a number of no samples.
+// at returns the p-th percentile by nearest rank, in ms, or NaN without samples.
 func (s samples) at(p int) float64 {
 	if len(s) == 0 {
 		return math.NaN()

@@ -16,7 +16,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// botName says which bot is measured.
+// botName is the name of a measured bot.
 type botName string
 
 const (
@@ -24,19 +24,19 @@ const (
 	floorBot  botName = "floor"
 )
 
-// setup is a simulated Telegram in this process and one bot in a process of its own.
+// setup is a simulated Telegram in this process, and one bot in another process.
 type setup struct {
 	bot     botName
 	srv     *telegram.Server
 	watch   *watcher
 	dir     string
-	program string // ductor; ductor-runner is beside it, or ductor is its own runner
+	program string // ductor; without ductor-runner beside it, ductor is its own runner
 	sizes   sizes
 	cmd     *exec.Cmd
 	ended   context.Context // ends when the bot does
 }
 
-// newSetup starts a bot and returns when it polls and has done what it does at its start. Extra is added to ductor's
+// newSetup starts a bot and returns when it polls and its start is complete. extra is added to ductor's
 // configuration.
 func (b *bench) newSetup(ctx context.Context, bot botName, extra string) (*setup, error) {
 	dir, err := os.MkdirTemp(b.scratch, string(bot)+"-")
@@ -107,7 +107,7 @@ func (s *setup) command(words ...string) *exec.Cmd {
 	return cmd
 }
 
-// configuration has what ductor cannot do without. All else is ductor's default.
+// configuration returns the minimal configuration. Everything else has ductor's defaults.
 func (s *setup) configuration(extra string) string {
 	var users []string
 	for id := range max(s.sizes.fresh, s.sizes.chats, s.sizes.crowd) {
@@ -128,7 +128,7 @@ func (s *setup) chat(id int) *telegram.Chat {
 	return s.srv.Private(telegram.UserID(id), "User "+strconv.Itoa(id))
 }
 
-// explain adds what the bot logged last.
+// explain adds the end of the bot's log to an error.
 func (s *setup) explain(err error) error {
 	b, _ := os.ReadFile(s.log())
 	return fmt.Errorf("%w; the log of %s ends with: %s", err, s.bot, b[max(0, len(b)-2000):])

@@ -52,7 +52,7 @@ func (s *setup) warm(ctx context.Context, word *words) (first samples, err error
 	return first, nil
 }
 
-// fill copies the last turn of the database until there are as many as the row wants.
+// fill copies the last turn of the database until the row's number is reached.
 func (s *setup) fill(ctx context.Context) (err error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "home", ".local", "state", "ductor", "ductor.db"))
 	if err != nil || len(files) != 1 {
@@ -68,7 +68,8 @@ func (s *setup) fill(ctx context.Context) (err error) {
 		return err
 	}
 	values := strings.NewReplacer(`"seq"`, "NULL", `"id"`, "'copy' || n").Replace(columns)
-	_, err = db.ExecContext(ctx, fmt.Sprintf(`WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM count WHERE n < %d)
+	_, err = db.ExecContext(ctx, fmt.Sprintf(
+		`WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM count WHERE n < %d)
 		INSERT INTO turns (%s) SELECT %s FROM count, (SELECT * FROM turns ORDER BY seq DESC LIMIT 1)`, s.sizes.stored, columns, values))
 	if err != nil {
 		return fmt.Errorf("fill the database: %w", err)

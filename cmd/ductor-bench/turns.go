@@ -8,7 +8,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// turn is what was measured of one turn.
+// turn contains the measurements of one turn.
 type turn struct {
 	first time.Duration // from the message to the first text of its answer in the chat
 	call  time.Time     // when the call that shows it arrived at Telegram

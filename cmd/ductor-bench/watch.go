@@ -83,8 +83,8 @@ func (s *setup) ends(word string) func(telegram.Call) bool {
 	}
 }
 
-// hasFooter tells whether the last line is a footer, such as "sonnet · 1.2s". A line about a tool looks similar, but
-// begins with a symbol.
+// hasFooter reports whether the last line is a footer, such as "sonnet · 1.2s". A line about a tool looks similar,
+// but begins with a symbol.
 func hasFooter(text string) bool {
 	text = strings.TrimSpace(text)
 	last := text[strings.LastIndexByte(text, '\n')+1:]

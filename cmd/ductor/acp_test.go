@@ -8,8 +8,8 @@ import (
 	"ductor/internal/config"
 )
 
-// acpTown is a town whose agent "gem" is the scripted Gemini, as a section [agents.acp.gem] configures it. The program calls itself
-// name; empty for its own.
+// acpTown returns a town whose agent "gem" is the scripted Gemini, configured in [agents.acp.gem]. The program
+// reports the given name, or its own if name is empty.
 func acpTown(t *testing.T, name string) *town {
 	t.Helper()
 	t.Setenv("SIM_ACP_NAME", name)
@@ -26,7 +26,7 @@ func overACP(name, program string, variables ...string) map[string]acp.Settings 
 	}}
 }
 
-// After a restart an agent replays its session behind the answer that loads it, whatever it calls itself. Nothing of that is shown.
+// After a restart, an agent replays its session when ductor loads it. The chat shows nothing of that.
 func TestAnAgentDoesNotAnswerWithItsPast(t *testing.T) {
 	for _, name := range []string{"gemini-cli", "an agent that is not known"} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestAnAgentDoesNotAnswerWithItsPast(t *testing.T) {
 	}
 }
 
-// A turn that Gemini took out of its session, since it was stopped or failed, is handed over with the next prompt, once.
+// Gemini removes a stopped or failed turn from its session. ductor hands it over once, with the next prompt.
 func TestWhatGeminiForgetsIsHandedOver(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Agents.Default, c.Agents.Fallback = "gemini", nil })
 	next := func(prompt string) string {
@@ -64,7 +64,8 @@ func TestWhatGeminiForgetsIsHandedOver(t *testing.T) {
 		return all[len(all)-1]
 	}
 	for _, forgotten := range []struct{ word, script, shown, end, told string }{
-		{"zebra", `[[text "half of it"]][[hang]]`, "half of it", "Aborted", "Assistant (gemini): half of it\n[The user stopped this turn"},
+		{"zebra", `[[text "half of it"]][[hang]]`, "half of it", "Aborted",
+			"Assistant (gemini): half of it\n[The user stopped this turn"},
 		{"giraffe", `[[error 400 message="no, no"]]`, "", "no, no", "[This turn failed before its end.]"},
 	} {
 		word := forgotten.word
@@ -86,7 +87,7 @@ func TestWhatGeminiForgetsIsHandedOver(t *testing.T) {
 	}
 }
 
-// Lines that are equal stay, and a stream that breaks again and again ends as a failure with its words once.
+// Repeated lines are kept, and a stream that breaks repeatedly ends as a failure that shows its text once.
 func TestWhatGeminiSaysTwice(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Agents.Default, c.Agents.Fallback = "gemini", nil })
 	const line = `- this is one of five equal lines\n`
@@ -101,11 +102,12 @@ func TestWhatGeminiSaysTwice(t *testing.T) {
 	}
 }
 
-// Text that an agent says behind the reply that ends its turn goes into the card of that turn by one edit, and into the stored answer, so that
-// another agent is told it. Only if the card is gone or full, the text is a message of its own.
+// An agent may send text after the reply that ends its turn. One edit adds it to the turn's card, and ductor adds it
+// to the stored answer, so that other agents receive it. If the card is gone or full, the text becomes a new message.
 func TestTextBehindTheEndOfATurnGoesIntoItsCard(t *testing.T) {
 	town := acpTown(t, "another agent")
-	for i, behind := range []string{`[[text "The answer is "]][[late "FORTY-TWO."]]`, `[[late "The answer is FORTY-TWO."]]`} {
+	for i, behind := range []string{`[[text "The answer is "]][[late "FORTY-TWO."]]`,
+		`[[late "The answer is FORTY-TWO."]]`} {
 		said := town.say("[[start]]%s", behind)
 		town.awaitAfter(said, "The answer is FORTY-TWO.")
 		m := town.awaitDone(i + 1)
@@ -117,7 +119,8 @@ func TestTextBehindTheEndOfATurnGoesIntoItsCard(t *testing.T) {
 		}
 	}
 	town.awaitAfter(town.say(`@claude [[start]]what was it [[text "told"]]`), "told")
-	if told := toldOf(t, "claude", "what was it"); strings.Count(told, "Assistant (gem): The answer is FORTY-TWO.") != 2 {
+	if told := toldOf(t, "claude", "what was it"); strings.Count(told,
+		"Assistant (gem): The answer is FORTY-TWO.") != 2 {
 		t.Errorf("the other agent is told %q", told)
 	}
 
@@ -129,7 +132,8 @@ func TestTextBehindTheEndOfATurnGoesIntoItsCard(t *testing.T) {
 	if n := town.shown("It goes away."); n != 0 {
 		t.Errorf("what was deleted is there %d times", n)
 	}
-	said = town.say(`[[start]][[text n=400 size=10]][[late "It does not fit. " after=3s]][[late "%s" after=1ms]]`, strings.Repeat("x", 200))
+	said = town.say(`[[start]][[text n=400 size=10]][[late "It does not fit. " after=3s]][[late "%s" after=1ms]]`,
+		strings.Repeat("x", 200))
 	town.awaitAfter(said, "It does not fit.")
 	if m := town.awaitDone(4); strings.Contains(m.Text, "It does not fit.") {
 		t.Errorf("the card shows %q", m.Text)

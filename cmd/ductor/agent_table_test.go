@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// agentTable is a table of docs/agents.md that a test writes: a column for each agent. It stands between two marks.
+// agentTable is a table of docs/agents.md with a column for each agent. A test generates it between two marks.
 type agentTable struct {
 	begin, end, corner string
 	rows               []string
-	write              bool // instead of comparing it
+	write              bool // writes the table instead of comparing it
 }
 
-// check compares what was seen, by agent and row, with the page. It compares nothing if a cell is missing: an agent is not installed, or
-// the test was to show a part.
+// check compares the observed cells with the page. It does nothing if a cell is missing, since an agent is not
+// installed or only a part of the test ran.
 func (a agentTable) check(t testing.TB, agents []string, seen map[string]map[string]string) {
 	t.Helper()
 	if t.Failed() {
@@ -32,7 +32,8 @@ func (a agentTable) check(t testing.TB, agents []string, seen map[string]map[str
 		}
 	}
 	var b strings.Builder
-	b.WriteString(a.begin + "| " + a.corner + " | " + strings.Join(agents, " | ") + " |\n|---|" + strings.Repeat("---|", len(agents)) + "\n")
+	b.WriteString(a.begin + "| " + a.corner + " | " + strings.Join(agents, " | ") + " |\n|---|" + strings.Repeat("---|",
+		len(agents)) + "\n")
 	for _, row := range a.rows {
 		b.WriteString("| " + row)
 		for _, agent := range agents {
@@ -45,7 +46,8 @@ func (a agentTable) check(t testing.TB, agents []string, seen map[string]map[str
 	if err != nil {
 		t.Fatal(err)
 	}
-	have := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(a.begin) + `.*?` + regexp.QuoteMeta(a.end)).FindString(string(page))
+	have := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(a.begin) + `.*?` +
+		regexp.QuoteMeta(a.end)).FindString(string(page))
 	want := b.String() + a.end
 	switch {
 	case have == want:
@@ -58,7 +60,7 @@ func (a agentTable) check(t testing.TB, agents []string, seen map[string]map[str
 	}
 }
 
-// killAgents ends the agents' processes as a machine does that has no memory left.
+// killAgents kills the agents' processes, as the kernel does when memory runs out.
 func (town *town) killAgents() {
 	town.t.Helper()
 	for _, run := range town.runs() {

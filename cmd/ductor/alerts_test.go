@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// The owner is told of a budget that is nearly spent, not again after a restart, and that it is over when it is raised.
+// The owner gets one alert when a budget is nearly spent, also across a restart, and one when the budget is raised.
 func TestTheOwnerIsAlertedOnceOverRestarts(t *testing.T) {
 	town := surroundings(t, func(cfg *config.Config) {
 		cfg.Budget.Day, cfg.Telegram.AllowedUsers = 10, []int64{owner, neighbour}
@@ -19,7 +19,8 @@ func TestTheOwnerIsAlertedOnceOverRestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.CountSpent(t.Context(), orchestrator.Spent{ID: "a", At: time.Now(), Agent: "claude", CostUSD: 9}); err != nil {
+	if err := db.CountSpent(t.Context(), orchestrator.Spent{ID: "a", At: time.Now(), Agent: "claude",
+		CostUSD: 9}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
@@ -46,14 +47,14 @@ func TestTheOwnerIsAlertedOnceOverRestarts(t *testing.T) {
 	}
 }
 
-// A sole user, who is the owner, is warned of a budget below the turn and not in an alert besides.
+// A sole user is the owner. The warning about a budget appears below the turn, without an additional alert.
 func TestASoleUserIsWarnedOfABudgetOnce(t *testing.T) {
 	town := surroundings(t, func(cfg *config.Config) { cfg.Budget.Day = 1 })
 	town.start()
 	town.say(`one [[usage in=1000 out=200 cost=0.85]] [[text "first"]]`)
 	town.await("Budget: $0.85 of $1.00 for today is spent")
 	town.stop()
-	town.start() // it looks for troubles at once
+	town.start() // checks for problems at once
 	town.say(`two [[text "second"]]`)
 	town.awaitDone(2)
 	for _, m := range town.chat.View().FromBot() {

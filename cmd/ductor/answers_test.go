@@ -14,8 +14,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Answers that no text holds reach the turn that waits for them: speech, pictures and files in reply to a question or after
-// Own words. In a private chat the next text is the answer to the one open question, which a button corrects.
+// Speech, pictures and files reach the waiting turn in reply to a question or after "Own words". In a private chat,
+// the next text answers the only open question, and a button corrects that.
 func TestAnswersReachTheTurnThatWaits(t *testing.T) {
 	town := listeningTown(t, `cat "$1"`, func(c *config.Config) { c.Agents.Default = "codex" })
 	owner := town.chat.Person()
@@ -25,8 +25,10 @@ func TestAnswersReachTheTurnThatWaits(t *testing.T) {
 		n++
 		town.say(`[[start]] [[question "Which database?" echo=1]] [[text " is the answer"]]`)
 		before := asked
-		asked = town.awaitMessage(func(m telegram.Message) bool { return m.ID > before.ID && m.HasButton("✖ Do not answer") })
-		town.awaitKnown(asked) // no user is faster
+		asked = town.awaitMessage(func(m telegram.Message) bool {
+			return m.ID > before.ID && m.HasButton("✖ Do not answer")
+		})
+		town.awaitKnown(asked) // users are slower than that
 	}
 	answered := func(with string) {
 		t.Helper()
@@ -39,7 +41,8 @@ func TestAnswersReachTheTurnThatWaits(t *testing.T) {
 	answered("use MariaDB")
 
 	ask()
-	owner.SendDocument(town.chat, csvFile("schema.csv"), telegram.WithCaption("as in this file"), telegram.ReplyTo(asked.ID))
+	owner.SendDocument(town.chat, csvFile("schema.csv"), telegram.WithCaption("as in this file"),
+		telegram.ReplyTo(asked.ID))
 	answered("as in this file")
 	if m := town.awaitDone(n); !strings.Contains(m.Text, `[Attached file "schema.csv" (text/csv): `) {
 		t.Errorf("the file is not named: %q", m.Text)
@@ -70,7 +73,8 @@ func TestAnswersReachTheTurnThatWaits(t *testing.T) {
 	}
 }
 
-// awaitKnown waits until ductor knows the number of a message of a running turn. Until then it takes nothing for an answer to it.
+// awaitKnown waits until ductor knows the id of a running turn's message. Before that, it does not recognize answers
+// to it.
 func (town *town) awaitKnown(m telegram.Message) {
 	town.t.Helper()
 	db, err := store.OpenReadOnly(town.t.Context(), town.database(), store.Options{})

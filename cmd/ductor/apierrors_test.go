@@ -14,7 +14,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// After an overload Claude reads the prompt again, in each attempt: it drops a message whose id it had.
+// After an overload, each new attempt sends Claude a prompt with a new id, since Claude drops messages with a known
+// id.
 func TestEachAttemptReachesClaude(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Recovery.Retries, c.Recovery.RetryAfter = 2, time.Millisecond })
 	town.say(`[[error 529 delay=1ms]]`)
@@ -28,7 +29,9 @@ func TestEachAttemptReachesClaude(t *testing.T) {
 
 func TestEachAttemptReachesTheModelOfARealClaude(t *testing.T) {
 	realagent.LongOnly(t)
-	town, api := realTown(t, "claude", func(c *config.Config) { c.Recovery.Retries, c.Recovery.RetryAfter = 2, time.Millisecond })
+	town, api := realTown(t, "claude", func(c *config.Config) {
+		c.Recovery.Retries, c.Recovery.RetryAfter = 2, time.Millisecond
+	})
 	town.say(`[[error 529]]`)
 	town.awaitAnswer("The model behind Claude is overloaded")
 	if n := len(api.Prompts()); n != 6 { // Claude asks twice each time
@@ -36,7 +39,7 @@ func TestEachAttemptReachesTheModelOfARealClaude(t *testing.T) {
 	}
 }
 
-// What an error of the model's API means goes by one table, whichever agent passes it on.
+// The same table maps errors of the model's API for all agents.
 func TestErrorsOfTheModelAreReadForEachAgent(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot", "tame"} {
 		t.Run(agent, func(t *testing.T) {
@@ -53,10 +56,13 @@ func TestErrorsOfTheModelAreReadForEachAgent(t *testing.T) {
 				{`[[error 500 delay=1ms]]`, name + " cannot answer, because its model's API failed", "🔁 Run again"},
 				{`[[error 503 delay=1ms]]`, "The model behind " + name + " is overloaded", "🔁 Run again"},
 				{`[[error 529 delay=1ms]]`, "The model behind " + name + " is overloaded", "🔁 Run again"},
-				{`[[error 400 delay=1ms message="prompt is too long"]]`, "This session is longer than the model of " + name + " can read", "🗜 Compact and continue"},
+				{`[[error 400 delay=1ms message="prompt is too long"]]`,
+					"This session is longer than the model of " + name + " can read", "🗜 Compact and continue"},
 			} {
 				said := town.say("[[start]]%s", e.script)
-				m := town.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && strings.Contains(m.Text, "⚠️") })
+				m := town.awaitMessage(func(m telegram.Message) bool {
+					return m.ID > said.ID && strings.Contains(m.Text, "⚠️")
+				})
 				if !strings.Contains(m.Text, "⚠️ "+e.says) || !m.HasButton(e.button) {
 					t.Errorf("%s: the card says %q with %+v", e.script, m.Text, m.Keyboard)
 				}
@@ -65,8 +71,8 @@ func TestErrorsOfTheModelAreReadForEachAgent(t *testing.T) {
 	}
 }
 
-// A model that failed is asked again after pauses like one that is overloaded; of one that refuses the account the user decides, although a
-// substitute is configured.
+// After an error of the model, ductor retries with pauses, as after an overload. If the API rejects the account, the
+// user decides, even if a substitute is configured.
 func TestWhatFollowsAnErrorOfTheModel(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Agents.Default, c.Agents.Fallback, c.Recovery.RetryAfter = "codex", []cli.Agent{"claude"}, time.Hour
@@ -82,7 +88,7 @@ func TestWhatFollowsAnErrorOfTheModel(t *testing.T) {
 	}
 }
 
-// If the substitute fails too, the card no longer says that it answers, and no button hands the prompt to an agent that has just failed it.
+// If the substitute fails too, the card no longer names it, and no button offers an agent that has just failed.
 func TestTheSubstituteFailsToo(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Agents.Fallback = []cli.Agent{"codex"}
@@ -92,10 +98,11 @@ func TestTheSubstituteFailsToo(t *testing.T) {
 	m := town.awaitMessage(func(m telegram.Message) bool {
 		return strings.Contains(m.Text, "Codex is not logged in") && m.HasButton("🔁 Run again")
 	})
-	if !strings.HasPrefix(m.Text, "🔁 Tried Codex too. Claude is not logged in") || strings.Contains(fmt.Sprint(m.Keyboard), "Go on with") {
+	if !strings.HasPrefix(m.Text, "🔁 Tried Codex too. Claude is not logged in") ||
+		strings.Contains(fmt.Sprint(m.Keyboard), "Go on with") {
 		t.Errorf("the card says %q with %+v", m.Text, m.Keyboard)
 	}
-	// The same after a press that hands it over.
+	// The same after a press hands the prompt over.
 	town = newTown(t, func(c *config.Config) {
 		c.Agents.Fallback = nil
 		c.Agents.Gemini.Enabled, c.Agents.Copilot.Enabled = false, false
@@ -110,7 +117,7 @@ func TestTheSubstituteFailsToo(t *testing.T) {
 	}
 }
 
-// An agent that takes no pictures reads the words and where the picture is, and the user reads that.
+// An agent without support for pictures gets the text and the picture's path, and the chat says so.
 func TestAnAgentThatTakesNoPictures(t *testing.T) {
 	for name, change := range map[string]func(*config.Config){
 		"Gemini": func(c *config.Config) { c.Agents.Default, c.Agents.Gemini.Mode = "gemini", "one-shot" },
@@ -126,22 +133,26 @@ func TestAnAgentThatTakesNoPictures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			town := newTown(t, change)
-			town.chat.Person().SendPhoto(town.chat, []byte("\x89PNG\r\n\x1a\n"), telegram.WithCaption(`what is this? [[text "I cannot see it."]]`))
+			town.chat.Person().SendPhoto(town.chat, []byte("\x89PNG\r\n\x1a\n"),
+				telegram.WithCaption(`what is this? [[text "I cannot see it."]]`))
 			m := town.awaitAnswer("I cannot see it.")
 			if !strings.Contains(m.Text, "⚠️ "+name+" takes no pictures, so it gets only the path of the file") {
 				t.Errorf("the card says %q", m.Text)
 			}
-			if read := promptsOf(t, "gemini"); len(read) != 1 || !strings.Contains(read[0], "what is this?") || !strings.Contains(read[0], `[Attached file "`) {
+			if read := promptsOf(t, "gemini"); len(read) != 1 || !strings.Contains(read[0], "what is this?") ||
+				!strings.Contains(read[0], `[Attached file "`) {
 				t.Errorf("it reads %q", read)
 			}
 		})
 	}
 }
 
-// ductor enables a feature of Codex that is under development, and no answer begins with Codex's warning about it.
+// ductor enables an experimental feature of Codex. No answer begins with Codex's warning about it.
 func TestCodexDoesNotWarnOfWhatDuctorEnables(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) *town{
-		"scripted": func(t *testing.T) *town { return newTown(t, func(c *config.Config) { c.Agents.Default = "codex" }) },
+		"scripted": func(t *testing.T) *town {
+			return newTown(t, func(c *config.Config) { c.Agents.Default = "codex" })
+		},
 		"real": func(t *testing.T) *town {
 			realagent.LongOnly(t)
 			town, _ := realTown(t, "codex", nil)

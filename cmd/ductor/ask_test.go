@@ -15,14 +15,15 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// What an agent asks is still asked after ductor was killed, by the same message, and can be answered then.
+// After ductor is killed, an agent's open request is still shown by the same message and can be answered.
 func TestAPendingApprovalOutlivesDuctor(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
 			town := surroundings(t, nil)
 			town.agent, town.permission = agent, "ask"
 			o := town.ordeal(21)
-			allowed, denied := filepath.Join(o.cfg.Projects.DefaultDir, "allowed"), filepath.Join(o.cfg.Projects.DefaultDir, "denied")
+			allowed, denied := filepath.Join(o.cfg.Projects.DefaultDir, "allowed"),
+				filepath.Join(o.cfg.Projects.DefaultDir, "denied")
 
 			o.say(`[[start]] [[ask cmd="touch %s"]] [[text "after the first"]]`, allowed)
 			asked := o.awaitButton("✅ Allow once")
@@ -34,7 +35,7 @@ func TestAPendingApprovalOutlivesDuctor(t *testing.T) {
 				t.Errorf("what was allowed after the restart was not done: %v", err)
 			}
 
-			o.awaitNoButton("✅ Allow once") // of the first, which looks like the second
+			o.awaitNoButton("✅ Allow once") // of the first request, which looks like the second
 			o.say(`[[start]] [[ask cmd="touch %s"]] [[text "after the second"]]`, denied)
 			asked = o.awaitButton("⛔ Deny")
 			_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
@@ -45,7 +46,7 @@ func TestAPendingApprovalOutlivesDuctor(t *testing.T) {
 			if _, err := os.Stat(denied); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("what was denied after the restart was done: %v", err)
 			}
-			n := 0 // what was sent as the question; a note that it may be missing is none, whatever became of it
+			n := 0 // messages sent as the question; notes that it may be missing do not count
 			for _, m := range o.chat.History() {
 				if first := m.Versions[0]; len(first.Keyboard) > 0 && strings.Contains(first.Text, "touch "+allowed) {
 					n++
@@ -55,7 +56,8 @@ func TestAPendingApprovalOutlivesDuctor(t *testing.T) {
 				t.Errorf("it was asked in %d messages:\n%s", n, o.chat.Transcript())
 			}
 			code, stdout, _ := runDuctor(t, "audit", "-c", o.config)
-			if code != exitOK || !strings.Contains(stdout, "allowed") || !strings.Contains(stdout, "denied") || !strings.Contains(stdout, "touch "+denied) {
+			if code != exitOK || !strings.Contains(stdout, "allowed") || !strings.Contains(stdout, "denied") ||
+				!strings.Contains(stdout, "touch "+denied) {
 				t.Errorf("the audit, exit %d: %s", code, stdout)
 			}
 		})
@@ -93,7 +95,7 @@ func (town *town) awaitButton(name string) telegram.Message {
 	return town.awaitMessage(func(m telegram.Message) bool { return m.HasButton(name) })
 }
 
-// awaitNoButton waits until no message has the button any more.
+// awaitNoButton waits until no message has the button.
 func (town *town) awaitNoButton(name string) {
 	town.t.Helper()
 	_, err := town.chat.Await(town.soon(), func(v telegram.View) bool {

@@ -24,7 +24,8 @@ func attachCommand(env config.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach ID",
 		Short: "Print what an agent prints, as it comes",
-		Long: "Print what an agent prints, from the beginning of the turn it is at, until it ends or Ctrl-C. It is only\n" +
+		Long: "Print what an agent prints, from the beginning of the turn it is at, until it ends or Ctrl-C. " +
+			"It is only\n" +
 			"watched: ductor and the agent do not notice. With --all, from the agent's start on, as far as it is kept.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,7 +49,7 @@ func attachCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// turnOffset is where the newest turn of a run begins in its output.
+// turnOffset returns the offset in a run's output at which its newest turn begins.
 func turnOffset(ctx context.Context, from *source, info runner.Info) (offset int64, err error) {
 	cfg, err := from.load()
 	if err != nil {
@@ -60,13 +61,13 @@ func turnOffset(ctx context.Context, from *source, info runner.Info) (offset int
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	_, start, err := db.LastStart(ctx, cli.RunID(info.ID))
-	if errors.Is(err, orchestrator.ErrNoTurn) { // it waits for its first
+	if errors.Is(err, orchestrator.ErrNoTurn) { // the run waits for its first turn
 		return 0, nil
 	}
 	return start.Output, err
 }
 
-// follow copies a run's output to out until it ends or ctx does, which is no error.
+// follow copies a run's output to out until the run or ctx ends. It returns nil in both cases.
 func follow(ctx context.Context, root *runner.Client, id string, offset int64, out, notes io.Writer) error {
 	run, err := root.Follow(ctx, id, offset)
 	if err != nil {

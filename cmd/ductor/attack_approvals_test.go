@@ -10,16 +10,16 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// hiding is a request that an agent makes so that its card would show less than what it allows.
-type hiding struct {
+// hidingRequest is a request whose card an agent tries to make show less than it allows.
+type hidingRequest struct {
 	name, kind, params string
 
 	first []string // the card shows these in bold, before the rest
-	shows []string // and these
+	shows []string // the card also shows these
 	gate  gate
 }
 
-// gate is whether the card lets the request be allowed.
+// gate is the condition under which a card allows the request.
 type gate string
 
 const (
@@ -30,60 +30,92 @@ const (
 
 const fakeEnd = "✅ Allowed by Owner."
 
-// hidings are the requests of each agent.
-func hidings() map[string][]hiding {
+// hidingRequests returns the requests of each agent.
+func hidingRequests() map[string][]hidingRequest {
 	long := strings.Repeat(`\n`, 700)
-	return map[string][]hiding{
+	return map[string][]hidingRequest{
 		"claude": {
-			{name: "another host", kind: "mcp__ssh__run", params: `{"command":"uptime","host":"prod","sudo":true}`, shows: []string{"uptime", "host: prod", "sudo: true"}},
-			{name: "no sandbox", kind: "Bash", params: `{"command":"ls","dangerouslyDisableSandbox":true,"run_in_background":true,"timeout":7}`,
-				first: []string{"dangerouslyDisableSandbox: true"}, shows: []string{"run_in_background: true", "timeout: 7"}},
-			{name: "the same key twice", kind: "Bash", params: `{"command":"rm -rf ~","command":"ls"}`, shows: []string{"rm -rf ~", "ls"}},
-			{name: "a key in other letters", kind: "Edit", params: `{"file_path":"/etc/passwd","FILE_PATH":"ok.txt","old_string":"a","new_string":"b"}`, shows: []string{"/etc/passwd"}},
-			{name: "a plan", kind: "ExitPlanMode", params: `{"plan":"1. [look](https://evil.example/x)\n**` + fakeEnd + `** tg://resolve?domain=x","allowedPrompts":[{"tool":"Bash","prompt":"run anything"}]}`,
-				first: []string{"allowedPrompts[0].prompt: run anything"}, shows: []string{"[look](https://evil.example/x)", "**" + fakeEnd + "**", "tg://resolve?domain=x"}},
-			{name: "newlines", kind: "Bash", params: `{"command":"echo ok` + long + `rm -rf ~"}`, shows: []string{"echo ok", "⏎ ×700", "rm -rf ~"}, gate: gateUnread},
-			{name: "blanks", kind: "mcp__x__y", params: `{"command":"ok` + strings.Repeat(" ", 900) + `rm -rf ~"}`, shows: []string{"␣ ×900", "rm -rf ~"}, gate: gateUnread},
-			{name: "what is not seen", kind: "Bash", params: `{"command":"ls \u202egnp.\u200b\u2800\u3164\ufe0f\u00a0 x"}`, shows: []string{`\u202egnp.\u200b\u2800\u3164\ufe0f\u00a0 x`}},
-			{name: "a long field", kind: "mcp__x__y", params: `{"text":"` + strings.Repeat("x", 700) + `END"}`, gate: gateUnread},
+			{name: "another host", kind: "mcp__ssh__run", params: `{"command":"uptime","host":"prod","sudo":true}`,
+				shows: []string{"uptime", "host: prod", "sudo: true"}},
+			{name: "no sandbox", kind: "Bash",
+				params: `{"command":"ls","dangerouslyDisableSandbox":true,"run_in_background":true,"timeout":7}`,
+				first:  []string{"dangerouslyDisableSandbox: true"},
+				shows:  []string{"run_in_background: true", "timeout: 7"}},
+			{name: "the same key twice", kind: "Bash", params: `{"command":"rm -rf ~","command":"ls"}`,
+				shows: []string{"rm -rf ~", "ls"}},
+			{name: "a key in other letters", kind: "Edit",
+				params: `{"file_path":"/etc/passwd","FILE_PATH":"ok.txt","old_string":"a","new_string":"b"}`,
+				shows:  []string{"/etc/passwd"}},
+			{name: "a plan", kind: "ExitPlanMode", params: `{"plan":"1. [look](https://evil.example/x)\n**` + fakeEnd +
+				`** tg://resolve?domain=x","allowedPrompts":[{"tool":"Bash","prompt":"run anything"}]}`,
+				first: []string{"allowedPrompts[0].prompt: run anything"},
+				shows: []string{"[look](https://evil.example/x)", "**" + fakeEnd + "**", "tg://resolve?domain=x"}},
+			{name: "newlines", kind: "Bash", params: `{"command":"echo ok` + long + `rm -rf ~"}`,
+				shows: []string{"echo ok", "⏎ ×700", "rm -rf ~"}, gate: gateUnread},
+			{name: "blanks", kind: "mcp__x__y", params: `{"command":"ok` + strings.Repeat(" ", 900) + `rm -rf ~"}`,
+				shows: []string{"␣ ×900", "rm -rf ~"}, gate: gateUnread},
+			{name: "what is not seen", kind: "Bash",
+				params: `{"command":"ls \u202egnp.\u200b\u2800\u3164\ufe0f\u00a0 x"}`,
+				shows:  []string{`\u202egnp.\u200b\u2800\u3164\ufe0f\u00a0 x`}},
+			{name: "a long field", kind: "mcp__x__y", params: `{"text":"` + strings.Repeat("x", 700) + `END"}`,
+				gate: gateUnread},
 		},
 		"codex": {
-			{name: "another directory", kind: "item/commandExecution/requestApproval", params: `{"kind":"command","command":"/bin/bash -lc 'rm -rf build'","cwd":"/etc"}`,
-				first: []string{"cwd: /etc"}, shows: []string{"rm -rf build"}},
-			{name: "more rights", kind: "item/commandExecution/requestApproval", params: `{"command":"ls","additionalPermissions":{"network":{"enabled":true},"fileSystem":{"read":null,"write":["/"]}},"networkApprovalContext":{"host":"evil.example","protocol":"https"}}`,
-				first: []string{"additionalPermissions.network.enabled: true", "additionalPermissions.fileSystem.write[0]: /", "networkApprovalContext.host: evil.example"}},
-			{name: "no command", kind: "item/commandExecution/requestApproval", params: `{"reason":"please"}`, shows: []string{"did not say the command"}, gate: gateShut},
-			{name: "a patch that was not announced", kind: "item/fileChange/requestApproval", params: `{"reason":null,"grantRoot":"/"}`,
-				first: []string{"grantRoot: /"}, shows: []string{"did not say the changes"}, gate: gateShut},
-			{name: "permissions", kind: "item/permissions/requestApproval", params: `{"cwd":"/","reason":"why not","permissions":{"network":{"enabled":true},"fileSystem":null}}`,
-				first: []string{"cwd: /", "permissions.network.enabled: true"}, shows: []string{"why not"}},
-			{name: "an address", kind: "mcpServer/elicitation/request", params: `{"serverName":"demo","mode":"url","message":"` + strings.Repeat("Go there. ", 40) + `END","url":"https://evil.example/login","elicitationId":"e1"}`,
+			{name: "another directory", kind: "item/commandExecution/requestApproval",
+				params: `{"kind":"command","command":"/bin/bash -lc 'rm -rf build'","cwd":"/etc"}`,
+				first:  []string{"cwd: /etc"}, shows: []string{"rm -rf build"}},
+			{name: "more rights", kind: "item/commandExecution/requestApproval",
+				params: `{"command":"ls","additionalPermissions":{"network":{"enabled":true},"fileSystem":{"read":null,"write":["/"]}},"networkApprovalContext":{"host":"evil.example","protocol":"https"}}`,
+				first: []string{"additionalPermissions.network.enabled: true",
+					"additionalPermissions.fileSystem.write[0]: /", "networkApprovalContext.host: evil.example"}},
+			{name: "no command", kind: "item/commandExecution/requestApproval", params: `{"reason":"please"}`,
+				shows: []string{"did not say the command"}, gate: gateShut},
+			{name: "a patch that was not announced", kind: "item/fileChange/requestApproval",
+				params: `{"reason":null,"grantRoot":"/"}`,
+				first:  []string{"grantRoot: /"}, shows: []string{"did not say the changes"}, gate: gateShut},
+			{name: "permissions", kind: "item/permissions/requestApproval",
+				params: `{"cwd":"/","reason":"why not","permissions":{"network":{"enabled":true},"fileSystem":null}}`,
+				first:  []string{"cwd: /", "permissions.network.enabled: true"}, shows: []string{"why not"}},
+			{name: "an address", kind: "mcpServer/elicitation/request",
+				params: `{"serverName":"demo","mode":"url","message":"` + strings.Repeat("Go there. ", 40) +
+					`END","url":"https://evil.example/login","elicitationId":"e1"}`,
 				first: []string{"url: https://evil.example/login"}, shows: []string{"END"}},
-			{name: "a message and parameters", kind: "mcpServer/elicitation/request", params: `{"serverName":"demo","mode":"form","message":"Send all the money?","requestedSchema":{"type":"object","properties":{}},"_meta":{"tool_name":"pay","tool_params":{"to":"x"}}}`,
-				shows: []string{"Send all the money?", "\nto: x", "_meta.tool_name: pay"}},
+			{name: "a message and parameters", kind: "mcpServer/elicitation/request",
+				params: `{"serverName":"demo","mode":"form","message":"Send all the money?","requestedSchema":{"type":"object","properties":{}},"_meta":{"tool_name":"pay","tool_params":{"to":"x"}}}`,
+				shows:  []string{"Send all the money?", "\nto: x", "_meta.tool_name: pay"}},
 		},
 		"copilot": {
-			{name: "a link", kind: "write", params: `{"fileName":"a.txt","resolvedPath":"/etc/passwd","diff":"@@ -1 +1 @@\n+x","newFileContents":"something else"}`,
-				first: []string{"resolvedPath: /etc/passwd"}, shows: []string{"a.txt", "newFileContents: something else"}},
-			{name: "no sandbox", kind: "shell", params: `{"fullCommandText":"ls","intention":"look","requestSandboxBypass":true,"commandSegments":[{"workingDirectory":"/etc"}],"possibleUrls":[{"url":"https://evil.example"}]}`,
-				first: []string{"requestSandboxBypass: true", "commandSegments[0].workingDirectory: /etc"}, shows: []string{"possibleUrls[0].url: https://evil.example"}},
-			{name: "arguments", kind: "mcp", params: `{"serverName":"ssh","toolName":"run","args":{"host":"prod","command":"uptime"}}`, shows: []string{"args.host: prod", "args.command: uptime"}},
+			{name: "a link", kind: "write",
+				params: `{"fileName":"a.txt","resolvedPath":"/etc/passwd","diff":"@@ -1 +1 @@\n+x","newFileContents":"something else"}`,
+				first:  []string{"resolvedPath: /etc/passwd"},
+				shows:  []string{"a.txt", "newFileContents: something else"}},
+			{name: "no sandbox", kind: "shell",
+				params: `{"fullCommandText":"ls","intention":"look","requestSandboxBypass":true,"commandSegments":[{"workingDirectory":"/etc"}],"possibleUrls":[{"url":"https://evil.example"}]}`,
+				first:  []string{"requestSandboxBypass: true", "commandSegments[0].workingDirectory: /etc"},
+				shows:  []string{"possibleUrls[0].url: https://evil.example"}},
+			{name: "arguments", kind: "mcp",
+				params: `{"serverName":"ssh","toolName":"run","args":{"host":"prod","command":"uptime"}}`,
+				shows:  []string{"args.host: prod", "args.command: uptime"}},
 			{name: "no command", kind: "shell", params: `{"intention":"look"}`, gate: gateShut},
 		},
 		"gemini": {
-			{name: "an input", kind: "execute", params: `{"title":"list files","rawInput":{"command":"ls","cwd":"/etc","env":{"LD_PRELOAD":"x.so"}}}`,
-				first: []string{"cwd: /etc"}, shows: []string{"list files", "env.LD_PRELOAD: x.so"}},
-			{name: "a change that changes nothing", kind: "edit", params: `{"title":"edit","content":[{"type":"diff","path":"/x","oldText":"evil","newText":"evil"}]}`,
-				shows: []string{"⚠️ /x", "newText: evil"}},
-			{name: "a title within the words", kind: "execute", params: `{"title":"sh","content":[{"type":"content","content":{"type":"text","text":"show it"}}]}`, shows: []string{"sh\n\nshow it"}},
+			{name: "an input", kind: "execute",
+				params: `{"title":"list files","rawInput":{"command":"ls","cwd":"/etc","env":{"LD_PRELOAD":"x.so"}}}`,
+				first:  []string{"cwd: /etc"}, shows: []string{"list files", "env.LD_PRELOAD: x.so"}},
+			{name: "a change that changes nothing", kind: "edit",
+				params: `{"title":"edit","content":[{"type":"diff","path":"/x","oldText":"evil","newText":"evil"}]}`,
+				shows:  []string{"⚠️ /x", "newText: evil"}},
+			{name: "a title within the words", kind: "execute",
+				params: `{"title":"sh","content":[{"type":"content","content":{"type":"text","text":"show it"}}]}`,
+				shows:  []string{"sh\n\nshow it"}},
 		},
 	}
 }
 
-// No card hides what it allows: requests with which it once did, and any others. A card that shows less has a full text,
-// which has to be opened first, also after a restart.
+// No card hides what it allows. The test uses requests for which a card once did, and random ones. A card that shows
+// less than the request has a full text, which the user must open first, also after a restart.
 func TestNoApprovalHidesWhatItAllows(t *testing.T) {
-	for agent, cases := range hidings() {
+	for agent, cases := range hidingRequests() {
 		t.Run(agent, func(t *testing.T) {
 			a := startAttack(t, agent)
 			for _, c := range cases {
@@ -93,46 +125,46 @@ func TestNoApprovalHidesWhatItAllows(t *testing.T) {
 			}
 			for i := range 6 {
 				kind, params := kindOf(agent, i), string(clitest.Inputs(fieldsOf(agent)...).Example(i))
-				if agent == "gemini" { // who refuses a request in another shape
+				if agent == "gemini" { // Gemini rejects other fields
 					params = `{"title":"a tool","rawInput":` + params + `}`
 				}
 				card := a.request(kind, params)
-				a.showsAll(card, kind, params)
+				a.checkShowsAll(card, kind, params)
 				a.pressOn(card, denial(card))
-				a.over("[denied]")
+				a.awaitEnd("[denied]")
 			}
 		})
 	}
 }
 
-// attack is a daemon with an agent that makes requests.
-type attack struct {
+// approvalTown is a daemon with an agent that makes requests.
+type approvalTown struct {
 	*ordeal
 	turns int
 }
 
 // startAttack starts a daemon in the permission mode ask, with a default agent.
-func startAttack(t *testing.T, agent string) *attack {
+func startAttack(t *testing.T, agent string) *approvalTown {
 	t.Helper()
 	town := surroundings(t, nil)
 	town.agent, town.permission = agent, "ask"
-	return &attack{ordeal: town.ordeal(31)}
+	return &approvalTown{ordeal: town.ordeal(31)}
 }
 
 // request has the agent make a request, and gives its card.
-func (a *attack) request(kind, params string) telegram.Message {
+func (a *approvalTown) request(kind, params string) telegram.Message {
 	a.t.Helper()
 	said := a.say(`[[start]] [[request %s params="%s"]] [[text "end"]]`, kind, quotedParams(params))
 	return a.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton(denial(m)) })
 }
 
-// quotedParams are the fields of a request as a directive has them. Telegram drops some characters.
+// quotedParams quotes the fields of a request for a directive. Telegram drops some characters.
 func quotedParams(params string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\u202e", `\\u202e`, "\u200b", `\\u200b`).Replace(params)
 }
 
-// over waits for the end of the turn.
-func (a *attack) over(part string) {
+// awaitEnd waits for the end of the turn.
+func (a *approvalTown) awaitEnd(part string) {
 	a.t.Helper()
 	a.turns++
 	if m := a.awaitDone(a.turns); !strings.Contains(m.Text, part) && !strings.Contains(m.Text, "⛔") {
@@ -140,8 +172,8 @@ func (a *attack) over(part string) {
 	}
 }
 
-// check compares a card with what it has to show.
-func (a *attack) check(c hiding, card telegram.Message) {
+// check compares a card with the expected contents.
+func (a *approvalTown) check(c hidingRequest, card telegram.Message) {
 	a.t.Helper()
 	for _, part := range slices.Concat(c.first, c.shows) {
 		if !strings.Contains(card.Text, part) {
@@ -157,21 +189,22 @@ func (a *attack) check(c hiding, card telegram.Message) {
 		a.t.Errorf("%s: a rule is offered: %v", c.name, card.Keyboard)
 	}
 	for _, e := range card.Entities {
-		if !slices.Contains([]string{"bold", "italic", "pre", "code"}, e.Type) || e.Type == "bold" && strings.Contains(telegram.Slice(card.Text, e.Offset, e.Length), fakeEnd) {
+		if !slices.Contains([]string{"bold", "italic", "pre", "code"}, e.Type) || e.Type == "bold" &&
+			strings.Contains(telegram.Slice(card.Text, e.Offset, e.Length), fakeEnd) {
 			a.t.Errorf("%s: the card renders %+v", c.name, e)
 		}
 	}
 }
 
-// decide presses Allow, which counts only where the user saw all.
-func (a *attack) decide(c hiding, card telegram.Message) {
+// decide presses Allow, which only has an effect if the user saw everything.
+func (a *approvalTown) decide(c hidingRequest, card telegram.Message) {
 	a.t.Helper()
 	if c.gate == gateShut {
 		if card.HasButton(allowance(card)) {
 			a.t.Errorf("%s: it can be allowed: %q", c.name, card.Text)
 		}
 		a.pressOn(card, denial(card))
-		a.over("[denied]")
+		a.awaitEnd("[denied]")
 		return
 	}
 	if c.gate == gateUnread {
@@ -181,10 +214,10 @@ func (a *attack) decide(c hiding, card telegram.Message) {
 		a.openWhole(card)
 	}
 	a.pressOn(card, allowance(card))
-	a.over("[allowed]")
+	a.awaitEnd("[allowed]")
 }
 
-// allowance and denial are the buttons of a card that decide once: those of a plan have words of their own.
+// allowance and denial return the buttons that decide once. Those of a plan have other labels.
 func allowance(card telegram.Message) string {
 	if strings.HasPrefix(card.Text, "🗺") {
 		return "▶️ Begin"
@@ -199,15 +232,15 @@ func denial(card telegram.Message) string {
 	return "⛔ Deny"
 }
 
-// openWhole opens the full text of a card, and gives the messages after it.
-func (a *attack) openWhole(card telegram.Message) {
+// openWhole opens the full text of a card.
+func (a *approvalTown) openWhole(card telegram.Message) {
 	a.t.Helper()
 	a.pressOn(card, "📄 Full text")
 	a.awaitMessage(func(m telegram.Message) bool { return m.ID > card.ID && m.ReplyTo == card.ID })
 }
 
-// showsAll fails unless each value of a request is on the card or in its full text, or it cannot be allowed.
-func (a *attack) showsAll(card telegram.Message, kind, params string) {
+// checkShowsAll fails unless each value of a request is on the card or in its full text, or the request cannot be allowed.
+func (a *approvalTown) checkShowsAll(card telegram.Message, kind, params string) {
 	a.t.Helper()
 	if !card.HasButton(allowance(card)) {
 		return
@@ -238,36 +271,41 @@ func (a *attack) showsAll(card telegram.Message, kind, params string) {
 	}
 }
 
-// saysNothing matches fields that are not shown: another directory, wider rights or a reason that are null.
-var saysNothing = regexp.MustCompile(`^(.*\.)?(cwd|grantRoot|additionalPermissions|permissions|allowedPrompts|url|reason)\b.*:null$`)
+// saysNothing matches null fields that cards omit: another directory, wider rights or a reason.
+var saysNothing = regexp.MustCompile(
+	`^(.*\.)?(cwd|grantRoot|additionalPermissions|permissions|allowedPrompts|url|reason)\b.*:null$`)
 
-// writtenOut is what a card makes of the characters that nobody sees.
+// writtenOut escapes invisible characters as a card does.
 func writtenOut(s string) string {
 	return strings.NewReplacer("\u202e", `\u202e`, "\u200b", `\u200b`).Replace(s)
 }
 
-// kindOf is the kind of an agent's i-th request.
+// kindOf returns the kind of an agent's i-th request.
 func kindOf(agent string, i int) string {
 	kinds := map[string][]string{
-		"claude":  {"Bash", "Edit", "mcp__a__b", "Write", "Task", "ExitPlanMode"},
-		"codex":   {"item/commandExecution/requestApproval", "mcpServer/elicitation/request", "item/permissions/requestApproval"},
+		"claude": {"Bash", "Edit", "mcp__a__b", "Write", "Task", "ExitPlanMode"},
+		"codex": {"item/commandExecution/requestApproval", "mcpServer/elicitation/request",
+			"item/permissions/requestApproval"},
 		"copilot": {"shell", "write", "mcp", "url", "read", "new"},
 		"gemini":  {"execute", "edit", "other"},
 	}[agent]
 	return kinds[i%len(kinds)]
 }
 
-// fieldsOf are names of fields that an agent's requests have.
+// fieldsOf returns field names of an agent's requests.
 func fieldsOf(agent string) []string {
 	return map[string][]string{
-		"claude":  {"command", "file_path", "old_string", "new_string", "content", "plan", "allowedPrompts", "cwd", "url"},
-		"codex":   {"command", "cwd", "reason", "grantRoot", "additionalPermissions", "permissions", "message", "url", "serverName"},
-		"copilot": {"fullCommandText", "intention", "fileName", "diff", "newFileContents", "serverName", "toolName", "args", "url"},
-		"gemini":  {"command", "cwd", "path"},
+		"claude": {"command", "file_path", "old_string", "new_string", "content", "plan", "allowedPrompts", "cwd",
+			"url"},
+		"codex": {"command", "cwd", "reason", "grantRoot", "additionalPermissions", "permissions", "message", "url",
+			"serverName"},
+		"copilot": {"fullCommandText", "intention", "fileName", "diff", "newFileContents", "serverName", "toolName",
+			"args", "url"},
+		"gemini": {"command", "cwd", "path"},
 	}[agent]
 }
 
-// What a card needs to be allowed outlives a restart: its fields, and that its full text was opened.
+// A card's fields, and whether its full text was opened, survive a restart.
 func TestACardShowsItsFieldsAfterARestart(t *testing.T) {
 	a := startAttack(t, "claude")
 	card := a.request("mcp__x__y", `{"host":"prod","cwd":"/etc","text":"`+strings.Repeat("x", 700)+`END"}`)
@@ -280,9 +318,11 @@ func TestACardShowsItsFieldsAfterARestart(t *testing.T) {
 	a.daemon.kill()
 	a.rise()
 	a.pressOn(card, "✅ Allow once")
-	a.over("[allowed]")
-	m := a.awaitMessage(func(m telegram.Message) bool { return m.ID == card.ID && strings.Contains(m.Text, "✅ Allowed") })
-	for _, part := range []string{"cwd: /etc", "host: prod"} { // also in the one line of a decided card
+	a.awaitEnd("[allowed]")
+	m := a.awaitMessage(func(m telegram.Message) bool {
+		return m.ID == card.ID && strings.Contains(m.Text, "✅ Allowed")
+	})
+	for _, part := range []string{"cwd: /etc", "host: prod"} { // also in the summary line of a decided card
 		if !strings.Contains(m.Text, part) {
 			t.Errorf("the card does not show %q: %q", part, m.Text)
 		}
@@ -309,7 +349,7 @@ func TestAnApprovalOfTheVersionBeforeIsDecided(t *testing.T) {
 	})
 	a.pressOn(card, "Allow pattern…")
 	a.press("✅ Allow with this rule")
-	a.over("it is made")
+	a.awaitEnd("it is made")
 	a.say(`[[start]] [[ask cmd="touch again"]] [[text "it is made again"]]`)
-	a.over("it is made again")
+	a.awaitEnd("it is made again")
 }

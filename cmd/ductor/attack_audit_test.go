@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// An attacker who got hold of a chat works where nothing is asked, and writes text that a terminal shows turned round. The
-// audit tells all of it, to people and to programs.
+// An attacker who controls a chat works in a mode without questions, and writes text that a terminal would display in
+// reverse. The audit reports everything, in the table and in JSON.
 func TestAttackWorkThatLeavesNoTrace(t *testing.T) {
 	town := surroundings(t, nil)
 	town.permission = "ask"
@@ -57,15 +57,18 @@ func TestAttackWorkThatLeavesNoTrace(t *testing.T) {
 		told = append(told, strings.TrimSpace(strings.Join([]string{e.What, "by", by, e.Tool, e.Title, e.Rule}, " ")))
 	}
 	for _, want := range []string{
-		"mode by owner  bypass", "directory by owner  " + sub, "ran by nobody Bash touch quiet # \u2067hsab\u200B bypass", "job by owner added",
-		"job by owner paused", "mode by owner  ask", "rule by owner Bash  Bash(git status *)", "allowed by owner Bash git status Bash(git status *)",
+		"mode by owner  bypass", "directory by owner  " + sub,
+		"ran by nobody Bash touch quiet # \u2067hsab\u200B bypass", "job by owner added",
+		"job by owner paused", "mode by owner  ask", "rule by owner Bash  Bash(git status *)",
+		"allowed by owner Bash git status Bash(git status *)",
 	} {
 		if !slices.ContainsFunc(told, func(line string) bool { return strings.HasPrefix(line, want) }) {
 			t.Errorf("the audit does not tell %q, but\n%s", want, strings.Join(told, "\n"))
 		}
 	}
 	_, table, _ := runDuctor(t, "audit", "-c", o.config)
-	if text := stdout + table; strings.ContainsAny(text, "\u2067\u200B") || strings.Count(text, `\u2067hsab\u200b`) != 2 {
+	if text := stdout + table; strings.ContainsAny(text, "\u2067\u200B") ||
+		strings.Count(text, `\u2067hsab\u200b`) != 2 {
 		t.Errorf("what turns text round is not written out:\n%s", text)
 	}
 }

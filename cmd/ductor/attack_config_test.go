@@ -17,8 +17,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// plant makes a directory as an attacker leaves it: with a configuration that runs programs, which leave a canary, and
-// talks to the attacker's server.
+// plant creates an attacker's directory, with a configuration that runs programs, which leave a canary, and contacts
+// the attacker's server.
 func (town *town) plant() (dir, canary string) {
 	town.t.Helper()
 	dir = town.t.TempDir()
@@ -52,7 +52,7 @@ roots = [%q]
 	return dir, canary
 }
 
-// userConfig puts the town's configuration, changed by pairs of old and new text, where a user's is.
+// userConfig writes the town's configuration to the user's default path. change contains pairs of old and new text.
 func (town *town) userConfig(change ...string) string {
 	town.t.Helper()
 	text, err := os.ReadFile(town.writeConfig())
@@ -69,7 +69,7 @@ func (town *town) userConfig(change ...string) string {
 	return path
 }
 
-// A cloned repository brings a config.toml of its own, and the user calls ductor in it.
+// A cloned repository contains a config.toml, and the user runs ductor in it.
 func TestAttackAConfigurationInTheWorkingDirectory(t *testing.T) {
 	town := surroundings(t, nil)
 	t.Setenv("XDG_CONFIG_HOME", "")
@@ -88,7 +88,7 @@ func TestAttackAConfigurationInTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-// Somebody else can write the configuration, or put another one in its place.
+// Another user can write or replace the configuration.
 func TestAttackAConfigurationThatOthersCanWrite(t *testing.T) {
 	town := surroundings(t, nil)
 	t.Setenv("XDG_CONFIG_HOME", "")
@@ -112,7 +112,7 @@ func TestAttackAConfigurationThatOthersCanWrite(t *testing.T) {
 	}
 }
 
-// What an owner should change is said: secrets that others can read, and roots that hold ductor's own files.
+// doctor warns about secrets that others can read, and roots that contain ductor's own files.
 func TestAttackDoctorWarnsOfWhatOthersAndAgentsReach(t *testing.T) {
 	town := surroundings(t, nil)
 	t.Setenv("XDG_CONFIG_HOME", "")
@@ -131,8 +131,8 @@ func TestAttackDoctorWarnsOfWhatOthersAndAgentsReach(t *testing.T) {
 	}
 }
 
-// A daemon that is started in an attacker's directory with the token in its environment serves its owner from its own
-// configuration, shows the token to no agent, and tells its owner when it was taken over.
+// A daemon is started in an attacker's directory, with the token in its environment. It uses the owner's
+// configuration, shows no agent the token, and notifies the owner when the configuration changes.
 func TestAttackADaemonsConfigurationAndEnvironment(t *testing.T) {
 	town := surroundings(t, nil)
 	t.Setenv("XDG_CONFIG_HOME", "")
@@ -151,24 +151,28 @@ func TestAttackADaemonsConfigurationAndEnvironment(t *testing.T) {
 	if m := town.awaitDone(1); !strings.Contains(m.Text, "yours") {
 		t.Errorf("the owner is answered %q", m.Text)
 	}
-	town.tokenIsNotShown(first)
+	town.checkTokenHidden(first)
 	if info, err := os.Stat(filepath.Join(home, "ductor")); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the default root: %v, %v", info, err)
 	}
-	town.doctorKnowsTheGroups()
-	town.logIsReopened(first, logged)
+	town.checkDoctorReportsGroups()
+	town.checkLogReopened(first, logged)
 	if err := first.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	first.exit(t)
-	if record := town.recordOf(path); bytes.Contains(record, []byte(token)) || bytes.Contains(record, []byte(town.cfg.Agents.Claude.Path)) {
+	if record := town.recordOf(path); bytes.Contains(record, []byte(token)) ||
+		bytes.Contains(record, []byte(town.cfg.Agents.Claude.Path)) {
 		t.Errorf("the record holds more than hashes: %s", record)
 	}
-	town.userConfig(append(change, fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d]", stranger),
-		fmt.Sprintf("path = %q", town.cfg.Agents.Claude.Path), fmt.Sprintf("path = %q", filepath.Join(dir, "claude")))...)
+	town.userConfig(append(change, fmt.Sprintf("allowed_users = [%d]", owner),
+		fmt.Sprintf("allowed_users = [%d]", stranger),
+		fmt.Sprintf("path = %q", town.cfg.Agents.Claude.Path),
+		fmt.Sprintf("path = %q", filepath.Join(dir, "claude")))...)
 	second := startDaemonIn(t, dir, inEnv, "run")
 	told := town.await("configuration changed")
-	for _, want := range []string{fmt.Sprintf("added %d, removed %d", stranger, owner), "the programs of agents: claude", path} {
+	for _, want := range []string{fmt.Sprintf("added %d, removed %d", stranger, owner),
+		"the programs of agents: claude", path} {
 		if !strings.Contains(told.Text, want) {
 			t.Errorf("no %q in %q", want, told.Text)
 		}
@@ -180,19 +184,21 @@ func TestAttackADaemonsConfigurationAndEnvironment(t *testing.T) {
 	}
 	t.Cleanup(func() { taken.Close() })
 	chat := taken.Private(stranger, "Stranger")
-	town.userConfig(append(change, fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d]", stranger),
+	town.userConfig(append(change, fmt.Sprintf("allowed_users = [%d]", owner),
+		fmt.Sprintf("allowed_users = [%d]", stranger),
 		town.srv.URL(), taken.URL())...)
 	startDaemonIn(t, dir, []string{config.TokenVariable + "=" + taken.Token()}, "run")
 	if _, err := chat.AwaitText(town.soon(), "the bot token: this is another bot"); err != nil {
 		town.fatal(err)
 	}
-	if text, err := os.ReadFile(logged); err != nil || !strings.Contains(string(text), "this is another bot than at the last start") {
+	if text, err := os.ReadFile(logged); err != nil ||
+		!strings.Contains(string(text), "the bot changed since the last start") {
 		t.Errorf("the log says nothing of the other bot: %v", err)
 	}
 }
 
-// doctorKnowsTheGroups holds that doctor promises no more of an abort than the daemon, which runs where we do, can keep.
-func (town *town) doctorKnowsTheGroups() {
+// checkDoctorReportsGroups checks that doctor reports the same control groups for aborts as the daemon uses.
+func (town *town) checkDoctorReportsGroups() {
 	town.t.Helper()
 	want := "ok   control groups: each agent has one"
 	if _, err := proctree.GroupParent("self"); err != nil {
@@ -206,21 +212,22 @@ func (town *town) doctorKnowsTheGroups() {
 
 func (town *town) recordOf(path string) []byte {
 	town.t.Helper()
-	record, err := os.ReadFile(app.InForcePath(path))
+	record, err := os.ReadFile(app.GrantsPath(path))
 	if err != nil {
 		town.t.Fatal(err)
 	}
 	return record
 }
 
-// tokenIsNotShown looks into what every process of a daemon was started with, as an agent of the same user can.
-func (town *town) tokenIsNotShown(d *daemon) {
+// checkTokenHidden checks the initial environment of all processes of a daemon, which an agent of the same user can
+// read.
+func (town *town) checkTokenHidden(d *daemon) {
 	t := town.t
 	t.Helper()
 	pids := []int{d.cmd.Process.Pid}
 	for _, run := range town.runs() {
 		if purposeOf(run).Conversation == "" {
-			continue // a look at an agent, which may be over by now
+			continue // a probe of an agent, which may have ended
 		}
 		pids = append(pids, run.PID, run.Runner)
 	}
@@ -238,8 +245,8 @@ func (town *town) tokenIsNotShown(d *daemon) {
 	}
 }
 
-// logIsReopened renames the log of a daemon away as logrotate does, and waits for the new one.
-func (town *town) logIsReopened(d *daemon, path string) {
+// checkLogReopened renames the log of a daemon, as logrotate does, and waits for the new file.
+func (town *town) checkLogReopened(d *daemon, path string) {
 	t := town.t
 	t.Helper()
 	if err := os.Rename(path, path+".1"); err != nil {

@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// readingTools are calls by which models read the files below a path. A consulted Codex has no such tool.
+// readingTools returns calls that read the files below a path. A consulted Codex has no such tool.
 func readingTools() map[string][]string {
 	return map[string][]string{
 		"claude":  {`Read {"file_path": %q}`, `Grep {"pattern": "private", "output_mode": "content", "path": %q}`},
@@ -26,8 +26,8 @@ func readingTools() map[string][]string {
 	}
 }
 
-// A consulted real agent reads the project and nothing else: it has no shell, no tool that reads elsewhere, and a link in the project
-// leads nowhere. The audit has what it read.
+// A consulted real agent can only read the project: it has no shell and no tools that read other files, and a link in
+// the project leads nowhere. The audit lists the files that it read.
 func TestAttackAConsultedAgentReadsTheProjectOnly(t *testing.T) {
 	agents := readingTools()
 	if !testprogram.Long() {
@@ -37,7 +37,8 @@ func TestAttackAConsultedAgentReadsTheProjectOnly(t *testing.T) {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, nil)
 			work, outside := town.cfg.Projects.DefaultDir, t.TempDir()
-			for path, text := range map[string]string{filepath.Join(outside, "file"): "my private words", filepath.Join(work, "notes"): "words of the project, not private"} {
+			for path, text := range map[string]string{filepath.Join(outside, "file"): "my private words",
+				filepath.Join(work, "notes"): "words of the project, not private"} {
 				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -45,10 +46,12 @@ func TestAttackAConsultedAgentReadsTheProjectOnly(t *testing.T) {
 			if err := os.Symlink(outside, filepath.Join(work, "link")); err != nil {
 				t.Fatal(err)
 			}
-			town.say(`/consult %s [[start]] [[tool cmd="cat %s/file; touch ran" as=%s]] [[text "the shell is over"]]`, agent, outside, shellTools()[agent])
+			town.say(`/consult %s [[start]] [[tool cmd="cat %s/file; touch ran" as=%s]] [[text "the shell is over"]]`,
+				agent, outside, shellTools()[agent])
 			town.await("the shell is over")
 			for i, call := range calls {
-				for j, path := range []string{filepath.Join(outside, "file"), filepath.Join(work, "link", "file"), filepath.Join(work, "notes")} {
+				for j, path := range []string{filepath.Join(outside, "file"), filepath.Join(work, "link", "file"),
+					filepath.Join(work, "notes")} {
 					name, args, _ := strings.Cut(fmt.Sprintf(call, path), " ")
 					end := fmt.Sprintf("call %d of %d is over", j, i)
 					town.say(`/consult %s [[start]] [[call %s args=%q]] [[text %q]]`, agent, name, args, end)
@@ -66,11 +69,12 @@ func TestAttackAConsultedAgentReadsTheProjectOnly(t *testing.T) {
 				t.Errorf("the model is told that it may read files: %v", may)
 			}
 			for _, r := range api.Prompts() {
-				if slices.Contains(r.Tools, shellTools()[agent]) || agent == "codex" && slices.Contains(r.Tools, "view_image") {
+				if slices.Contains(r.Tools, shellTools()[agent]) || agent == "codex" &&
+					slices.Contains(r.Tools, "view_image") {
 					t.Errorf("the model is offered %v", r.Tools)
 				}
 			}
-			if len(calls) == 0 || agent == "copilot" { // which asks to read its project too, and no user can allow that
+			if len(calls) == 0 || agent == "copilot" { // Copilot also asks to read its project, which no user can allow
 				return
 			}
 			if !strings.Contains(api.Asked(), "words of the project") {
@@ -82,7 +86,7 @@ func TestAttackAConsultedAgentReadsTheProjectOnly(t *testing.T) {
 	}
 }
 
-// A turn that no listed user asked for consults no model.
+// A turn that was not started by a listed user cannot consult a model.
 func TestAttackUnattendedTurnsConsultNoModel(t *testing.T) {
 	agents := []string{"codex", "claude", "gemini", "copilot"}
 	for _, agent := range realagent.Some(agents...) {
@@ -99,11 +103,12 @@ func TestAttackUnattendedTurnsConsultNoModel(t *testing.T) {
 					"ask": unattended(fmt.Sprintf(`[[start]] [[call %s args=%q]] [[text "the run ended"]]`, name, args), "own", orchestrator.Rights{}),
 				}
 			})
-			w := &hooked{besieged: &besieged{town: town, addr: addr, client: &http.Client{Timeout: patience}}}
+			w := &webhookTown{webhookDaemon: &webhookDaemon{town: town, addr: addr, client: &http.Client{Timeout: patience}}}
 			t.Cleanup(w.client.CloseIdleConnections)
 			w.hook("ask")
 			w.await("the run ended")
-			if asked := api.Asked(); !strings.Contains(asked, "only a turn that a listed user asked for") || strings.Contains(asked, "answered; session_id") {
+			if asked := api.Asked(); !strings.Contains(asked, "only a turn that a listed user asked for") ||
+				strings.Contains(asked, "answered; session_id") {
 				t.Errorf("the model was consulted, or not told why it is not: %d bytes", len(asked))
 			}
 		})

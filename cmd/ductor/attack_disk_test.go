@@ -19,38 +19,39 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Parts of what the chats are told.
+// Parts of messages that the chats show.
 const (
 	saysFull   = "The disk of the machine I run on is full"
 	saysFailed = "The disk under my database reports an error"
 )
 
-// TestDiskInTrouble has the disk under a ductor fill up and then fail, while one user's agent works and others write.
-// Whoever waits is told once, nothing is lost or done twice, and the process ends only for a disk that failed.
+// TestDiskInTrouble fills the disk under a ductor and then makes it fail, while one user's agent works and others
+// write. Each waiting user gets one message, nothing is lost or done twice, and the process ends only for a failed
+// disk.
 func TestDiskInTrouble(t *testing.T) {
 	s := newSickDisk(t)
-	s.fullAtTheFlush()
-	s.full()
-	s.failed()
-	s.well()
+	s.fillAtFlush()
+	s.fillDisk()
+	s.failDisk()
+	s.repairDisk()
 }
 
-// sickDisk is a town whose ductor keeps its state on a small disk that fails when it is told to.
-type sickDisk struct {
+// failingDisk is a town whose ductor stores its state on a small disk that the test can make fail.
+type failingDisk struct {
 	*town
 	disk    *faultyDisk
 	dir     string
 	path    string // of the configuration
 	d       *daemon
-	works   string // the neighbour's project has this file while their agent works
+	works   string // exists in the neighbour's project while their agent works
 	ballast string
 	other   *telegram.Chat
 	log     logText // of each ductor
 }
 
-func newSickDisk(t *testing.T) *sickDisk {
+func newSickDisk(t *testing.T) *failingDisk {
 	t.Helper()
-	s := &sickDisk{dir: t.TempDir()}
+	s := &failingDisk{dir: t.TempDir()}
 	if err := unix.Mount("none", s.dir, "tmpfs", 0, "size=24m"); err != nil {
 		t.Skip("no tmpfs can be mounted: ", err)
 	}
@@ -62,20 +63,22 @@ func newSickDisk(t *testing.T) *sickDisk {
 	s.disk = newFaultyDisk(t)
 	s.town = surroundings(t, func(c *config.Config) { c.Storage.Dir = filepath.Join(s.dir, "state") })
 	s.path = s.writeConfig()
-	amend(t, s.path, fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour))
+	amend(t, s.path, fmt.Sprintf("allowed_users = [%d]", owner),
+		fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour))
 	s.other = s.srv.Private(neighbour, "Neighbour")
 	s.works, s.ballast = filepath.Join(s.cfg.Projects.DefaultDir, "works"), filepath.Join(s.dir, "ballast")
-	s.begin()
-	eventually(t, "a look at the last agent", func() bool { // what that takes of the disk is free again
+	s.startDuctor()
+	eventually(t, "a look at the last agent", func() bool { // the probe's use of the disk is over
 		return strings.Contains(s.log.String(), "msg=agent name=copilot")
 	})
-	s.other.Person().Send(s.other, `[[start]] [[tool cmd="touch works; until [ -e go ]; do sleep 0.05; done"]] [[text "the neighbour's answer"]]`)
+	s.other.Person().Send(s.other,
+		`[[start]] [[tool cmd="touch works; until [ -e go ]; do sleep 0.05; done"]] [[text "the neighbour's answer"]]`)
 	awaitFile(t, s.works)
 	return s
 }
 
-// begin starts a ductor and waits until it polls.
-func (s *sickDisk) begin() {
+// startDuctor starts a ductor and waits until it polls.
+func (s *failingDisk) startDuctor() {
 	s.t.Helper()
 	s.d = s.run("run", "-c", s.path)
 	if err := s.srv.AwaitPoll(s.soon()); err != nil {
@@ -83,7 +86,7 @@ func (s *sickDisk) begin() {
 	}
 }
 
-func (s *sickDisk) run(args ...string) *daemon {
+func (s *failingDisk) run(args ...string) *daemon {
 	s.t.Helper()
 	cmd := exec.Command(clitest.Program(s.t), args...)
 	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
@@ -93,7 +96,7 @@ func (s *sickDisk) run(args ...string) *daemon {
 	})
 }
 
-// logText keeps what is written. Safe for concurrent use.
+// logText records the text written to it. It is safe for concurrent use.
 type logText struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -111,8 +114,8 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-// fullAtTheFlush: the disk finds out that it is full when it is to keep what it took.
-func (s *sickDisk) fullAtTheFlush() {
+// fillAtFlush makes the disk report that it is full only when ductor flushes.
+func (s *failingDisk) fillAtFlush() {
 	s.disk.fail(syscall.ENOSPC)
 	s.say(`[[start]] [[text "of a full disk"]]`)
 	s.await(saysFull)
@@ -120,15 +123,17 @@ func (s *sickDisk) fullAtTheFlush() {
 	s.doctorSays("the disk is full")
 }
 
-// full: there is no room at all when the disk keeps again what it takes. Who asks how ductor is hears it.
-func (s *sickDisk) full() {
+// fillDisk leaves no space when the disk accepts writes again. /status reports it.
+func (s *failingDisk) fillDisk() {
 	if err := os.WriteFile(s.ballast, make([]byte, 64<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		s.t.Fatalf("the disk is not full: %v", err)
 	}
 	s.disk.fail(0)
 	s.doctorSays("the disk is full")
 	s.say("/status")
-	if _, err := s.chat.Await(s.soon(), func(v telegram.View) bool { return strings.Count(joined(v), saysFull) == 2 }); err != nil {
+	if _, err := s.chat.Await(s.soon(), func(v telegram.View) bool {
+		return strings.Count(joined(v), saysFull) == 2
+	}); err != nil {
 		s.fatal(err)
 	}
 	if s.srv.PendingUpdates() == 0 {
@@ -138,7 +143,7 @@ func (s *sickDisk) full() {
 		s.t.Fatal(err)
 	}
 	s.await("of a full disk")
-	s.await("Directory: ") // the answer to /status, in its turn
+	s.await("Directory: ") // the answer to /status
 	if err := s.srv.AwaitAcknowledged(s.soon()); err != nil {
 		s.t.Fatal(err)
 	}
@@ -147,8 +152,8 @@ func (s *sickDisk) full() {
 	}
 }
 
-// failed: what is on the disk is not known any more. ductor says so and ends, and does not begin before the disk works.
-func (s *sickDisk) failed() {
+// failDisk makes the disk's contents unknown. ductor reports that and exits, and does not start until the disk works.
+func (s *failingDisk) failDisk() {
 	s.disk.fail(syscall.EIO)
 	s.say(`[[start]] [[text "of a disk that failed"]]`)
 	if code := s.d.exit(s.t); code != exitDisk {
@@ -163,9 +168,9 @@ func (s *sickDisk) failed() {
 	s.disk.fail(0)
 }
 
-// well: everything that was said is answered, once.
-func (s *sickDisk) well() {
-	s.begin()
+// repairDisk repairs the disk. Every prompt is then answered once.
+func (s *failingDisk) repairDisk() {
+	s.startDuctor()
 	s.await("of a disk that failed")
 	if err := os.WriteFile(filepath.Join(s.cfg.Projects.DefaultDir, "go"), nil, 0o600); err != nil {
 		s.t.Fatal(err)
@@ -174,18 +179,20 @@ func (s *sickDisk) well() {
 		s.fatal(err)
 	}
 	s.say(`[[start]] [[text "the last"]]`)
-	once(s.town, s.chat, "the last")
-	shown := map[string]int{} // how often a line is
+	checkShownOnce(s.town, s.chat, "the last")
+	shown := map[string]int{} // number of occurrences of each line
 	for _, m := range append(s.chat.View().FromBot(), s.other.View().FromBot()...) {
 		for line := range strings.Lines(m.Text) {
 			shown[strings.TrimSpace(line)]++
 		}
 	}
-	// Where the answer was on its way when the disk failed, its message is not known any more: the answer's end is another
+	// If the disk failed while an answer was being sent, its message is unknown. The rest then is another message, or a notice that offers
+	// to show it again.
 	// message then, or a notice that offers to show it again.
 	for _, part := range []string{"of a full disk", "of a disk that failed", "the neighbour's answer"} {
 		if shown[part] != 1 {
-			s.t.Errorf("%q is shown %d times in\n%s\nand\n%s", part, shown[part], joined(s.other.View()), joined(s.chat.View()))
+			s.t.Errorf("%q is shown %d times in\n%s\nand\n%s", part, shown[part], joined(s.other.View()),
+				joined(s.chat.View()))
 		}
 	}
 	text := joined(s.chat.View()) + joined(s.other.View())
@@ -194,14 +201,14 @@ func (s *sickDisk) well() {
 	}
 }
 
-func (s *sickDisk) awaitOther(part string) {
+func (s *failingDisk) awaitOther(part string) {
 	s.t.Helper()
 	if _, err := s.other.AwaitText(s.soon(), part); err != nil {
 		s.fatal(err)
 	}
 }
 
-func (s *sickDisk) doctorSays(part string) {
+func (s *failingDisk) doctorSays(part string) {
 	s.t.Helper()
 	var out strings.Builder
 	cmd := exec.CommandContext(s.soon(), clitest.Program(s.t), "doctor", "-c", s.path)

@@ -11,7 +11,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// serve runs a daemon whose configuration is the town's with pieces replaced: what was, what is, what was, what is.
+// serve runs a daemon with the town's configuration. replaced contains pairs of old and new text.
 func (town *town) serve(replaced ...string) *daemon {
 	town.t.Helper()
 	path := town.writeConfig()
@@ -29,7 +29,7 @@ func (town *town) serve(replaced ...string) *daemon {
 	return d
 }
 
-// argv has the agent of the owner's chat write down its own command line, and reads it.
+// argv makes the agent of the owner's chat write its command line to a file, and reads it.
 func (town *town) argv(name string) string {
 	town.t.Helper()
 	file := filepath.Join(town.cfg.Projects.DefaultDir, name)
@@ -42,24 +42,27 @@ func (town *town) argv(name string) string {
 	return string(text)
 }
 
-// Files of one chat are neither given to the agent of another, nor reached by a link that an agent lays; what others wrote
-// is no command; and a working directory that became a link is looked at again.
+// An agent gets no files of another chat, not even through a link that it creates. Text of other users is never a
+// command. ductor checks a working directory again that became a link.
 func TestFilesAndWordsOfOthers(t *testing.T) {
 	town := surroundings(t, nil)
 	town.serve("allowed_users = [1]", "allowed_users = [1, 2]")
 	uploads := filepath.Join(town.cfg.Storage.Dir, "uploads")
 	mine, theirs := filepath.Join(uploads, "1_0"), filepath.Join(uploads, "2_0")
 	other := town.srv.Private(neighbour, "Neighbour")
-	other.Person().SendDocument(other, telegram.File{Name: "secret.txt", Data: []byte("secret")}, telegram.WithCaption(`[[text "thanks"]]`))
+	other.Person().SendDocument(other, telegram.File{Name: "secret.txt", Data: []byte("secret")},
+		telegram.WithCaption(`[[text "thanks"]]`))
 	if _, err := other.AwaitText(town.soon(), "thanks"); err != nil {
 		town.fatal(err)
 	}
 
 	for _, agent := range []string{"claude", "gemini"} {
 		town.say("/model %s", agent)
-		town.chat.Person().SendDocument(town.chat, telegram.File{Name: "mine.txt", Data: []byte("mine")}, telegram.WithCaption(fmt.Sprintf(`[[text "%s has it"]]`, agent)))
+		town.chat.Person().SendDocument(town.chat, telegram.File{Name: "mine.txt", Data: []byte("mine")},
+			telegram.WithCaption(fmt.Sprintf(`[[text "%s has it"]]`, agent)))
 		town.await(agent + " has it")
-		if got := town.argv(agent); !strings.Contains(got, mine+"\n") || strings.Contains(got, uploads+"\n") || strings.Contains(got, theirs) {
+		if got := town.argv(agent); !strings.Contains(got, mine+"\n") || strings.Contains(got, uploads+"\n") ||
+			strings.Contains(got, theirs) {
 			t.Errorf("the agent of one chat is given %s", got)
 		}
 	}
@@ -82,7 +85,7 @@ func TestFilesAndWordsOfOthers(t *testing.T) {
 	town.linkedDirectory()
 }
 
-// linkedUploads has a link in the place of the chat's folder for files.
+// linkedUploads replaces the chat's folder for files by a link.
 func (town *town) linkedUploads(mine, theirs string) {
 	town.t.Helper()
 	if err := os.RemoveAll(mine); err != nil {
@@ -91,7 +94,8 @@ func (town *town) linkedUploads(mine, theirs string) {
 	if err := os.Symlink(theirs, mine); err != nil {
 		town.t.Fatal(err)
 	}
-	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "b.txt", Data: []byte("b")}, telegram.WithCaption("look"))
+	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "b.txt", Data: []byte("b")},
+		telegram.WithCaption("look"))
 	town.await("was replaced by a link")
 	if files, err := os.ReadDir(theirs); err != nil || len(files) != 1 {
 		town.t.Errorf("the folder of the other chat holds %v, %v", files, err)
@@ -106,7 +110,7 @@ func (town *town) linkedUploads(mine, theirs string) {
 	}
 }
 
-// linkedDirectory has a link that leads out of the roots in the place of the working directory.
+// linkedDirectory replaces the working directory by a link that leads out of the roots.
 func (town *town) linkedDirectory() {
 	town.t.Helper()
 	dir, outside := filepath.Join(town.cfg.Projects.DefaultDir, "sub"), town.t.TempDir()

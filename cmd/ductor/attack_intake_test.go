@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// amend changes a file that an owner wrote.
+// amend replaces a text in a file of the owner.
 func amend(t testing.TB, path, old, now string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -30,11 +30,11 @@ func amend(t testing.TB, path, old, now string) {
 	}
 }
 
-// TestIntakeUnderAttack: strangers fill neither the disk nor the log, and no message of the owner is dropped because
-// Telegram numbers it as one of long ago.
+// TestIntakeUnderAttack tests that strangers fill neither the disk nor the log, and that no message of the owner is
+// dropped because its number equals that of an old one.
 func TestIntakeUnderAttack(t *testing.T) {
 	town := surroundings(t, nil)
-	town.handledLongAgo(700000001, 700000020) // where the simulated Telegram begins to count
+	town.handledLongAgo(700000001, 700000020) // the first numbers of the simulated Telegram
 	path, log := town.writeConfig(), filepath.Join(t.TempDir(), "log")
 	amend(t, path, `level = "debug"`, fmt.Sprintf("level = \"debug\"\nfile = %q", log))
 	d := startDaemon(t, "run", "-c", path)
@@ -45,7 +45,7 @@ func TestIntakeUnderAttack(t *testing.T) {
 	town.flood(400, "stored-in-full")
 	town.say(`[[text "after the flood"]]`)
 	town.await("after the flood")
-	if err := town.srv.AwaitAcknowledged(town.soon()); err != nil { // else the next poll acknowledges lower numbers too
+	if err := town.srv.AwaitAcknowledged(town.soon()); err != nil { // otherwise the next poll acknowledges lower numbers too
 		town.fatal(err)
 	}
 	town.srv.CountFrom(700000001 - 500)
@@ -63,12 +63,13 @@ func TestIntakeUnderAttack(t *testing.T) {
 	}
 }
 
-// TestCrashesOverWhatWasStoredEnd: what ductor dies of again and again, an update or a turn, is given up with a word, and
-// it serves on. A fatal signal stands for the panic: both end the process in the same way.
+// TestCrashesOverWhatWasStoredEnd tests that ductor gives up an update or a turn that crashes it repeatedly, reports
+// that, and continues to serve. A fatal signal replaces the panic: both end the process in the same way.
 func TestCrashesOverWhatWasStoredEnd(t *testing.T) {
 	town := surroundings(t, nil)
 	path := town.writeConfig()
-	amend(t, path, fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour))
+	amend(t, path, fmt.Sprintf("allowed_users = [%d]", owner),
+		fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour))
 	other := town.srv.Private(neighbour, "Neighbour")
 	stuck := town.srv.Inject(telegram.Fault{Method: "getFile", Kind: telegram.Hang, Times: telegram.Always})
 	d := startDaemon(t, "run", "-c", path)
@@ -94,7 +95,7 @@ func TestCrashesOverWhatWasStoredEnd(t *testing.T) {
 	}
 }
 
-// crash ends a daemon by a fault of its own, and waits for that.
+// crash ends a daemon with a fatal signal, and waits for its end.
 func (d *daemon) crash(t testing.TB) {
 	t.Helper()
 	if err := d.cmd.Process.Signal(syscall.SIGABRT); err != nil {
@@ -103,7 +104,7 @@ func (d *daemon) crash(t testing.TB) {
 	d.exit(t)
 }
 
-// handledLongAgo stores handled updates that came ten days ago.
+// handledLongAgo stores handled updates from ten days ago.
 func (town *town) handledLongAgo(from, to int64) {
 	town.t.Helper()
 	db, err := store.Open(town.t.Context(), town.database(),
@@ -125,21 +126,23 @@ func (town *town) handledLongAgo(from, to int64) {
 	}
 }
 
-// flood has many strangers write: messages, edits and presses, 10 kB each.
+// flood makes many strangers write: messages, edits and presses of 10 kB each.
 func (town *town) flood(n int, marked string) {
 	town.t.Helper()
 	text := strings.Repeat(marked+" ", 10<<10/(len(marked)+1))
 	for i := range n {
 		id := 1000 + i
 		from := fmt.Sprintf(`"from":{"id":%d,"is_bot":false,"first_name":"X"}`, id)
-		message := fmt.Sprintf(`{"message_id":%d,"date":1,%s,"chat":{"id":%d,"type":"private"},"text":%q}`, i, from, id, text)
+		message := fmt.Sprintf(`{"message_id":%d,"date":1,%s,"chat":{"id":%d,"type":"private"},"text":%q}`, i, from, id,
+			text)
 		switch i % 3 {
 		case 0:
 			town.srv.InjectUpdate("message", message)
 		case 1:
 			town.srv.InjectUpdate("edited_message", message)
 		default:
-			town.srv.InjectUpdate("callback_query", fmt.Sprintf(`{"id":"%d",%s,"data":"x","message":%s}`, id, from, message))
+			town.srv.InjectUpdate("callback_query", fmt.Sprintf(`{"id":"%d",%s,"data":"x","message":%s}`, id, from,
+				message))
 		}
 	}
 	if err := town.srv.AwaitAcknowledged(town.soon()); err != nil {

@@ -12,7 +12,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// team is a daemon in a group where everybody may speak: the owner, and a member who is not listed.
+// team is a daemon in a group that allows all members: the owner, and a member who is not listed.
 type team struct {
 	*town
 	group         *telegram.Chat
@@ -25,8 +25,9 @@ func newTeam(t *testing.T) *team {
 	t.Helper()
 	town := surroundings(t, nil)
 	const id = -1000000000001
-	x := &team{town: town, group: town.srv.Supergroup(id, "Team"), owner: town.chat.Person(), member: town.srv.Person(stranger, "Mallory")}
-	town.chat = x.group // awaits look there
+	x := &team{town: town, group: town.srv.Supergroup(id, "Team"), owner: town.chat.Person(),
+		member: town.srv.Person(stranger, "Mallory")}
+	town.chat = x.group // helpers await messages in this chat
 	town.serve(
 		"allowed_users = [1]", fmt.Sprintf("allowed_users = [1]\nallowed_groups = [%d]\ngroup_members = \"all\"\ngroup_trigger = \"all\"", id),
 		`interval_private = "100ms"`, `interval_group = "100ms"`,
@@ -35,8 +36,8 @@ func newTeam(t *testing.T) *team {
 	return x
 }
 
-// are waits until n messages of the bot contain part, and returns the last.
-func (x *team) are(n int, part string) telegram.Message {
+// awaitCount waits until n messages of the bot contain part, and returns the last one.
+func (x *team) awaitCount(n int, part string) telegram.Message {
 	x.t.Helper()
 	var found []telegram.Message
 	_, err := x.group.Await(x.soon(), func(v telegram.View) bool {
@@ -54,8 +55,8 @@ func (x *team) are(n int, part string) telegram.Message {
 	return found[n-1]
 }
 
-// refused has the member press a button, and wants it refused.
-func (x *team) refused(m telegram.Message, button string) {
+// checkRejected makes the member press a button, and checks that ductor rejects it.
+func (x *team) checkRejected(m telegram.Message, button string) {
 	x.t.Helper()
 	answer, err := x.member.Press(x.soon(), m, button)
 	if err != nil {
@@ -73,18 +74,19 @@ func (x *team) presses(by *telegram.Person, m telegram.Message, button string) {
 	}
 }
 
-// A member of a group who is not listed sends prompts, and does nothing else: not with the owner's mode and rules, not by
-// buttons and commands, and not to the owner's turns.
+// Group members who are not listed can only send prompts. They do not get the owner's mode and rules, and cannot use
+// buttons, commands, or the owner's turns.
 func TestMembersWhoAreNotListedOnlySendPrompts(t *testing.T) {
 	x := newTeam(t)
-	x.rights()
-	x.commands()
-	x.turns()
-	x.pastes()
+	x.checkRights()
+	x.checkCommands()
+	x.checkTurns()
+	x.checkPastes()
 }
 
-// rights: what the owner chose for the chat counts for no prompt of the member, who decides nothing.
-func (x *team) rights() {
+// checkRights checks that the owner's choices for the chat do not apply to the member's prompts, and that the member
+// decides nothing.
+func (x *team) checkRights() {
 	file := filepath.Join(x.cfg.Projects.DefaultDir, "file")
 	touch := fmt.Sprintf(`[[ask cmd="touch %s"]]`, file)
 	untouched := func(when string) {
@@ -102,7 +104,7 @@ func (x *team) rights() {
 			}
 		}
 	}
-	x.refused(asked, "✅ Allow once")
+	x.checkRejected(asked, "✅ Allow once")
 	untouched("in bypass")
 	x.presses(x.owner, asked, "⛔ Deny")
 	x.await("asked in bypass")
@@ -112,10 +114,10 @@ func (x *team) rights() {
 	x.await("ask: asks here, with buttons")
 	x.owner.Send(x.group, touch+` [[text "the owner allowed it"]]`)
 	asked = x.awaitButton("Allow this session…")
-	x.refused(asked, "Allow this session…")
+	x.checkRejected(asked, "Allow this session…")
 	x.presses(x.owner, asked, "Allow this session…")
 	asked = x.awaitButton("✅ Allow with this rule")
-	x.refused(asked, "✅ Allow with this rule")
+	x.checkRejected(asked, "✅ Allow with this rule")
 	untouched("before the owner allowed it")
 	x.presses(x.owner, asked, "✅ Allow with this rule")
 	x.await("the owner allowed it")
@@ -134,56 +136,57 @@ func (x *team) rights() {
 	x.await(`[From "Mallory", a member of the group who is not listed]`)
 }
 
-// commands: what changes or shows the owner's choices is refused, and changes nothing.
-func (x *team) commands() {
+// checkCommands checks that ductor rejects the member's commands that change or show the owner's choices.
+func (x *team) checkCommands() {
 	commands := []string{
-		"/cwd /", "/cwd", "/permissions bypass", "/permissions", "/model codex", "/model", "/queue steer", "/role", "/sessions",
+		"/cwd /", "/cwd", "/permissions bypass", "/permissions", "/model codex", "/model", "/queue steer", "/role",
+		"/sessions",
 		"/status", "/new", "/cron", "/cron every day at 9 look", "@codex hello",
 	}
 	for i, command := range commands {
 		x.member.Send(x.group, command)
-		x.are(i+1, membersOnly)
+		x.awaitCount(i+1, membersOnly)
 	}
 	x.owner.Send(x.group, "/permissions")
 	menu := x.awaitButton("auto")
-	x.refused(menu, "auto")
+	x.checkRejected(menu, "auto")
 	x.presses(x.owner, menu, "Close")
 	x.await("Nothing changed: ask")
 }
 
-// turns: the owner's turn is neither ended nor added to, whatever the owner chose for prompts that come meanwhile.
-func (x *team) turns() {
+// checkTurns checks that the member neither ends nor extends the owner's turn, whatever the owner chose for later prompts.
+func (x *team) checkTurns() {
 	for i, mode := range []string{"steer", "interrupt"} {
 		x.owner.Send(x.group, "/queue "+mode)
-		x.are(2*i+1, "A message that comes while the agent works")
+		x.awaitCount(2*i+1, "A message that comes while the agent works")
 		x.owner.Send(x.group, fmt.Sprintf(`[[text "the owner's turn %d"]] [[hang]]`, i))
 		x.await(fmt.Sprintf("the owner's turn %d", i))
 		x.member.Send(x.group, fmt.Sprintf("member's prompt %d", i))
 		queued := x.awaitButton("✖ Cancel")
-		x.refused(queued, "↪ Steer")
-		x.refused(queued, "⚡ Interrupt")
-		x.presses(x.member, queued, "✖ Cancel") // their own
+		x.checkRejected(queued, "↪ Steer")
+		x.checkRejected(queued, "⚡ Interrupt")
+		x.presses(x.member, queued, "✖ Cancel") // the member's own prompt
 		x.awaitNoButton("✖ Cancel")
 		x.member.Send(x.group, "/abort")
-		x.are(i+1, "Nothing of yours runs or waits here")
+		x.awaitCount(i+1, "Nothing of yours runs or waits here")
 
 		x.owner.Send(x.group, "/queue queue")
-		x.are(2*i+2, "A message that comes while the agent works")
+		x.awaitCount(2*i+2, "A message that comes while the agent works")
 		x.owner.Send(x.group, "owner's prompt")
 		queued = x.awaitButton("✖ Cancel")
-		x.refused(queued, "✖ Cancel")
+		x.checkRejected(queued, "✖ Cancel")
 		x.owner.Send(x.group, "/abort")
-		x.are(i+1, "Stopped. 1 waiting message will not run.")
+		x.awaitCount(i+1, "Stopped. 1 waiting message will not run.")
 		x.awaitNoButton("✖ Cancel")
 	}
 	x.member.Send(x.group, `[[text "the member's turn"]] [[hang]]`)
 	x.await("the member's turn")
 	x.member.Send(x.group, "/stop")
-	x.are(3, "Stopped.")
+	x.awaitCount(3, "Stopped.")
 }
 
-// pastes: what the member writes is no part of what the owner pastes.
-func (x *team) pastes() {
+// checkPastes checks that text of the member never becomes part of the owner's paste.
+func (x *team) checkPastes() {
 	x.owner.Send(x.group, `[[text "the paste of the owner"]]`+strings.Repeat(" word", 810))
 	x.member.Send(x.group, `[[text "words of the member"]]`)
 	for _, part := range []string{"the paste of the owner", "words of the member"} {

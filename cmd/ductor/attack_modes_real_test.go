@@ -15,16 +15,17 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// writers are commands that change a repository, each in a way of its own.
+// writers returns commands that change a repository in different ways.
 func writers() []string {
 	return []string{
-		"touch touched", "mkdir made", "echo x > echoed", "cp kept.txt copied", "rm removed.txt", "mv moved.txt elsewhere",
+		"touch touched", "mkdir made", "echo x > echoed", "cp kept.txt copied", "rm removed.txt",
+		"mv moved.txt elsewhere",
 		"sed -i s/old/new/ edited.txt", "npm init -y", "git commit -qm second", "echo x | tee teed",
 	}
 }
 
-// writing returns a script that runs each of writers, edits a file, and uses the tools of Claude that write to the disk, and how many
-// calls of it ask.
+// writing returns a script that runs all writers, edits a file, and uses Claude's tools that write to the disk. It
+// also returns the number of its calls that ask.
 func writing(agent, dir string) (script string, calls int) {
 	var all []string
 	for _, command := range writers() {
@@ -42,13 +43,13 @@ func writing(agent, dir string) (script string, calls int) {
 	}
 	calls = len(all)
 	if agent == "claude" {
-		calls-- // without the settings of the project there is no CronCreate
+		calls-- // Claude has no CronCreate without the project's settings
 	}
 	return strings.Join(all, " "), calls
 }
 
-// No real agent runs a command that writes in plan or ask unless a user allows it: each has a card that the user denies, or is refused by
-// the agent, and the disk stays as it was.
+// In plan and ask, no real agent runs a command that writes without a user's approval. Each command has a card, which
+// the test denies, or the agent rejects it. The disk does not change.
 func TestTheRealAgentsWriteNothingUnasked(t *testing.T) {
 	for _, agent := range realagent.Some("claude", "codex", "copilot", "gemini") {
 		t.Run(agent, func(t *testing.T) {
@@ -57,14 +58,15 @@ func TestTheRealAgentsWriteNothingUnasked(t *testing.T) {
 			m.seed(agent)
 			town.start()
 			script, calls := writing(agent, town.cfg.Projects.DefaultDir)
-			if asked := m.denyAll(script); agent == "claude" && asked != calls { // the others refuse most without a question
+			// The other agents reject most commands without a question.
+			if asked := m.denyAll(script); agent == "claude" && asked != calls {
 				t.Errorf("in plan the agent asks %d times", asked)
 			}
 			m.chooses("ask")
 			if asked := m.denyAll(script); asked != calls {
 				t.Errorf("in ask the agent asks %d times", asked)
 			}
-			if agent == "claude" { // which would continue to judge by itself
+			if agent == "claude" { // otherwise its classifier would decide
 				m.chooses("auto")
 				m.denyAll("")
 				m.chooses("plan")
@@ -76,14 +78,14 @@ func TestTheRealAgentsWriteNothingUnasked(t *testing.T) {
 	}
 }
 
-// modeTown counts what a real agent asks.
+// modeTown counts the requests of a real agent.
 type modeTown struct {
 	*town
 	turns  int
 	denied map[telegram.MessageID]bool
 }
 
-// seed makes the working directory a repository with a staged change, and has Codex's own settings let a model decide.
+// seed makes the working directory a repository with a staged change, and configures Codex to let a model decide.
 func (m *modeTown) seed(agent string) {
 	m.t.Helper()
 	if agent == "codex" {
@@ -92,7 +94,8 @@ func (m *modeTown) seed(agent string) {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		if err := os.WriteFile(config, append([]byte("approvals_reviewer = \"auto_review\"\n"), theirs...), 0o600); err != nil {
+		if err := os.WriteFile(config, append([]byte("approvals_reviewer = \"auto_review\"\n"), theirs...),
+			0o600); err != nil {
 			m.t.Fatal(err)
 		}
 	}
@@ -101,13 +104,13 @@ func (m *modeTown) seed(agent string) {
 		git add . && git commit -qm first && echo staged > kept.txt && git add kept.txt`)
 }
 
-// chooses has the chat work in another mode.
+// chooses switches the chat to another mode.
 func (m *modeTown) chooses(mode string) {
 	m.t.Helper()
 	m.awaitAfter(m.say("/permissions %s", mode), mode+": ")
 }
 
-// disk is the content of the working directory, and the commit.
+// disk returns the content of the working directory, and the commit.
 func (m *modeTown) disk() map[string]string {
 	m.t.Helper()
 	root := m.cfg.Projects.DefaultDir
@@ -132,7 +135,7 @@ func (m *modeTown) disk() map[string]string {
 	return content
 }
 
-// denyAll has the agent play a script, denies what it asks, and returns how often it asked.
+// denyAll makes the agent run a script, denies its requests, and returns their number.
 func (m *modeTown) denyAll(script string) (asked int) {
 	m.t.Helper()
 	before := m.disk()
@@ -145,12 +148,14 @@ func (m *modeTown) denyAll(script string) (asked int) {
 	return asked
 }
 
-// denyNext denies what the agent asks next. It returns false if the turn ends.
+// denyNext denies the agent's next request. It returns false if the turn ends.
 func (m *modeTown) denyNext() bool {
 	m.t.Helper()
 	var card telegram.Message
 	_, err := m.chat.Await(m.soon(), func(v telegram.View) bool {
-		i := slices.IndexFunc(v.FromBot(), func(msg telegram.Message) bool { return msg.HasButton("⛔ Deny") && !m.denied[msg.ID] })
+		i := slices.IndexFunc(v.FromBot(), func(msg telegram.Message) bool {
+			return msg.HasButton("⛔ Deny") && !m.denied[msg.ID]
+		})
 		if i >= 0 {
 			card = v.FromBot()[i]
 		}

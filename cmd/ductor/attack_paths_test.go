@@ -14,8 +14,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// traps lays out a project in which accept-edits must ask, and gives the files, by the last part of their names, that an
-// agent is to write there. config is ductor's own configuration.
+// traps creates a project in which accept-edits must ask. It returns the files that an agent will write, by the last
+// part of their names. config is ductor's own configuration.
 func (town *town) traps(config string) map[string]string {
 	town.t.Helper()
 	project, outside := town.cfg.Projects.DefaultDir, town.t.TempDir()
@@ -41,11 +41,13 @@ func (town *town) traps(config string) map[string]string {
 	return traps
 }
 
-// allowTraps allows all that an agent asks for, once for each of traps, and holds that it wrote none of them before.
+// allowTraps allows the agent's requests, one for each trap, and checks that no trap was written before.
 func (town *town) allowTraps(agent string, traps map[string]string, answered map[telegram.MessageID]bool) {
 	town.t.Helper()
 	for range traps {
-		asked := town.awaitMessage(func(m telegram.Message) bool { return m.HasButton("✅ Allow once") && !answered[m.ID] })
+		asked := town.awaitMessage(func(m telegram.Message) bool {
+			return m.HasButton("✅ Allow once") && !answered[m.ID]
+		})
 		answered[asked.ID] = true
 		name := nameIn(asked.Text, traps)
 		if name == "" {
@@ -58,8 +60,8 @@ func (town *town) allowTraps(agent string, traps map[string]string, answered map
 	}
 }
 
-// In accept-edits every agent has to ask for what leads out of its directory, is hidden, or is ductor's own; what it may
-// write unasked is in the audit.
+// In accept-edits, every agent must ask for files outside its directory, hidden files, and ductor's own. The audit
+// lists edits without a question.
 func TestAttackAnEditThatLeadsElsewhere(t *testing.T) {
 	town := surroundings(t, nil)
 	town.permission = "accept-edits"
@@ -69,11 +71,12 @@ func TestAttackAnEditThatLeadsElsewhere(t *testing.T) {
 	}
 	project := town.cfg.Projects.DefaultDir
 	own, copied := filepath.Join(project, "config.toml"), filepath.Join(t.TempDir(), "copy.toml")
-	if err := errors.Join(os.Chmod(project, 0o700), os.WriteFile(own, text, 0o600), os.WriteFile(copied, text, 0o600)); err != nil {
+	if err := errors.Join(os.Chmod(project, 0o700), os.WriteFile(own, text, 0o600),
+		os.WriteFile(copied, text, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	o := &ordeal{town: town, config: own}
-	town.tellsWhenItFails()
+	town.dumpStateOnFailure()
 	o.rise()
 	traps, answered := town.traps(own), map[telegram.MessageID]bool{}
 	for i, agent := range []string{"claude", "codex", "gemini", "copilot"} {
@@ -92,25 +95,28 @@ func TestAttackAnEditThatLeadsElsewhere(t *testing.T) {
 			}
 		}
 	}
-	town.aRuleStopsAtOwnFiles(own)
+	town.checkRuleStopsAtOwnFiles(own)
 	code, stdout, stderr := runDuctor(t, "audit", "-c", copied)
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		if strings.Count(stdout, agent) == 0 || !strings.Contains(stdout, agent+".txt") {
 			t.Errorf("the audit does not name what %s wrote unasked", agent)
 		}
 	}
-	if n := strings.Count(stdout, "accepted"); code != exitOK || n != 4 || strings.Count(stdout, "allowed") != 4*len(traps)+1 {
+	if n := strings.Count(stdout, "accepted"); code != exitOK || n != 4 ||
+		strings.Count(stdout, "allowed") != 4*len(traps)+1 {
 		t.Errorf("%d were accepted; exit %d:\n%s%s", n, code, stdout, stderr)
 	}
 }
 
-// aRuleStopsAtOwnFiles has one tap allow all edits of the session, and then the agent write ductor's configuration.
-func (town *town) aRuleStopsAtOwnFiles(own string) {
+// checkRuleStopsAtOwnFiles allows all edits of the session with one tap, and then makes the agent write ductor's
+// configuration.
+func (town *town) checkRuleStopsAtOwnFiles(own string) {
 	town.t.Helper()
 	town.say("/permissions ask")
 	town.await("It applies from the next turn.")
 	project, before := town.cfg.Projects.DefaultDir, readFile(town.t, own)
-	town.say(`[[start]] [[write path="%s/first.txt" text="x"]] [[write path="%s/second.txt" text="x"]] [[write path="%s" text="taken over"]] [[text "the rule was tried"]]`,
+	town.say(
+		`[[start]] [[write path="%s/first.txt" text="x"]] [[write path="%s/second.txt" text="x"]] [[write path="%s" text="taken over"]] [[text "the rule was tried"]]`,
 		project, project, own)
 	first := town.awaitMessage(func(m telegram.Message) bool {
 		return m.HasButton("Allow this session…") && strings.Contains(m.Text, "first.txt")
@@ -142,7 +148,7 @@ func readFile(t testing.TB, path string) string {
 	return string(text)
 }
 
-// The real agents ask for an edit through a link that leads out of the directory, also where edits are accepted.
+// The real agents ask for an edit through a link that leads out of the directory, even in accept-edits.
 func TestAttackTheRealAgentsEditThroughALink(t *testing.T) {
 	for _, agent := range realagent.Some("claude", "codex") {
 		t.Run(agent, func(t *testing.T) {
@@ -151,14 +157,19 @@ func TestAttackTheRealAgentsEditThroughALink(t *testing.T) {
 			if err := os.Symlink(outside, filepath.Join(project, "link")); err != nil {
 				t.Fatal(err)
 			}
-			town.say(`[[start]] [[write path="%s/plain.txt" text="x"]] [[write path="%s/.envrc" text="x"]] [[write path="%s/link/new.txt" text="x"]] [[text "that was all"]]`,
+			town.say(
+				`[[start]] [[write path="%s/plain.txt" text="x"]] [[write path="%s/.envrc" text="x"]] [[write path="%s/link/new.txt" text="x"]] [[text "that was all"]]`,
 				project, project, project)
-			hidden := town.awaitMessage(func(m telegram.Message) bool { return m.HasButton("⛔ Deny") && strings.Contains(m.Text, ".envrc") })
+			hidden := town.awaitMessage(func(m telegram.Message) bool {
+				return m.HasButton("⛔ Deny") && strings.Contains(m.Text, ".envrc")
+			})
 			if now := readFile(t, filepath.Join(project, "plain.txt")); strings.TrimSpace(now) != "x" {
 				t.Errorf("the edit that is accepted left %q", now)
 			}
 			town.pressOn(hidden, "✅ Allow once")
-			asked := town.awaitMessage(func(m telegram.Message) bool { return m.HasButton("⛔ Deny") && strings.Contains(m.Text, "new.txt") })
+			asked := town.awaitMessage(func(m telegram.Message) bool {
+				return m.HasButton("⛔ Deny") && strings.Contains(m.Text, "new.txt")
+			})
 			town.pressOn(asked, "⛔ Deny")
 			town.awaitDone(1)
 			if _, err := os.Stat(filepath.Join(outside, "new.txt")); !errors.Is(err, os.ErrNotExist) {
@@ -168,7 +179,7 @@ func TestAttackTheRealAgentsEditThroughALink(t *testing.T) {
 	}
 }
 
-// nameIn is the trap that a question is about.
+// nameIn returns the trap that a question names.
 func nameIn(text string, traps map[string]string) string {
 	for name := range traps {
 		if strings.Contains(text, name) {

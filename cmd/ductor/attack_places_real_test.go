@@ -21,21 +21,28 @@ import (
 	"ductor/internal/config"
 )
 
-// settingsOf are the places of which ductor asks the user before an agent reads them.
+// settingsOf returns the places about which ductor asks the user before an agent reads them.
 func settingsOf(agent string) []string {
 	return map[string]cli.ProjectReader{
-		"claude": claude.New(claude.Options{}), "codex": codex.New(codex.Options{}), "copilot": copilot.New(copilot.Options{}), "gemini": gemini.New(gemini.Options{}),
+		"claude": claude.New(claude.Options{}), "codex": codex.New(codex.Options{}),
+		"copilot": copilot.New(copilot.Options{}), "gemini": gemini.New(gemini.Options{}),
 	}[agent].ProjectFiles()
 }
 
-// harmless are the other places that the real agents look into, in the project and above it. Each was looked at: it holds words for
-// the model, names of files to leave out, or nothing that runs or grants anything. A version that looks elsewhere fails the test.
+// harmless returns other places that the real agents read, in the project and above it. Each was checked: it contains
+// text for the model, names of files to ignore, or nothing that runs or grants anything. The test fails if a new
+// version reads other places.
 func harmless() map[string][]string {
 	return map[string][]string{
-		"claude":  {"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/", ".claude/hooks", ".claude", "config", "hooks", "objects", "refs", "AGENTS.md", ".github/workflows"},
-		"codex":   {"AGENTS.md", "AGENTS.override.md", ".agents/", ".aws", ".claude-plugin/plugin.json", ".codex-plugin/plugin.json", ".cursor-plugin/plugin.json"},
-		"copilot": {"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".claude/rules/", ".github/copilot-instructions.md", ".github/instructions/", ".github/allowed_models.txt", ".github/pull_request_template.md", ".github/PULL_REQUEST_TEMPLATE", "pull_request_template.md", "docs/pull_request_template.md", "PULL_REQUEST_TEMPLATE", "docs/PULL_REQUEST_TEMPLATE", ".github"},
-		"gemini":  {"GEMINI.md", ".geminiignore"},
+		"claude": {"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/", ".claude/hooks", ".claude",
+			"config", "hooks", "objects", "refs", "AGENTS.md", ".github/workflows"},
+		"codex": {"AGENTS.md", "AGENTS.override.md", ".agents/", ".aws", ".claude-plugin/plugin.json",
+			".codex-plugin/plugin.json", ".cursor-plugin/plugin.json"},
+		"copilot": {"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".claude/rules/", ".github/copilot-instructions.md",
+			".github/instructions/", ".github/allowed_models.txt", ".github/pull_request_template.md",
+			".github/PULL_REQUEST_TEMPLATE", "pull_request_template.md", "docs/pull_request_template.md",
+			"PULL_REQUEST_TEMPLATE", "docs/PULL_REQUEST_TEMPLATE", ".github"},
+		"gemini": {"GEMINI.md", ".geminiignore"},
 	}
 }
 
@@ -48,14 +55,16 @@ func TestTheDocsNameThePlaces(t *testing.T) {
 	var table strings.Builder
 	table.WriteString(placesBegin + "| agent | you are asked about | read or looked for besides: words for the model, or nothing that runs |\n|---|---|---|\n")
 	for _, agent := range slices.Sorted(maps.Keys(harmless())) {
-		fmt.Fprintf(&table, "| %s | `%s` | `%s` |\n", agent, strings.Join(settingsOf(agent), "`, `"), strings.Join(harmless()[agent], "`, `"))
+		fmt.Fprintf(&table, "| %s | `%s` | `%s` |\n", agent, strings.Join(settingsOf(agent), "`, `"),
+			strings.Join(harmless()[agent], "`, `"))
 	}
 	path := filepath.Join("..", "..", "docs", "agents.md")
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	have := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(placesBegin) + `.*?` + regexp.QuoteMeta(placesEnd)).FindString(string(page))
+	have := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(placesBegin) + `.*?` +
+		regexp.QuoteMeta(placesEnd)).FindString(string(page))
 	switch want := table.String() + placesEnd; {
 	case have == want:
 	case *updateDocs && have != "":
@@ -67,8 +76,8 @@ func TestTheDocsNameThePlaces(t *testing.T) {
 	}
 }
 
-// traced has the agent run under strace, where that can be, which writes what files it looks for.
-func (r *repository) traced(t *testing.T, c *config.Config) {
+// traceAgent runs the agent under strace, if that is possible, to record the files that it opens.
+func (r *repository) traceAgent(t *testing.T, c *config.Config) {
 	strace, err := exec.LookPath("strace")
 	if err == nil {
 		err = exec.CommandContext(t.Context(), strace, "-f", "--seccomp-bpf", "-o", os.DevNull, "true").Run()
@@ -81,19 +90,22 @@ func (r *repository) traced(t *testing.T, c *config.Config) {
 	if err := os.Mkdir(traces, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	program := map[string]*string{"claude": &c.Agents.Claude.Path, "codex": &c.Agents.Codex.Path, "copilot": &c.Agents.Copilot.Path, "gemini": &c.Agents.Gemini.Path}[r.agent]
-	script := fmt.Sprintf("#!/bin/sh\nexec '%s' -f --seccomp-bpf -qq -e trace=file -o '%s'/$$ '%s' \"$@\"\n", strace, traces, *program)
+	program := map[string]*string{"claude": &c.Agents.Claude.Path, "codex": &c.Agents.Codex.Path,
+		"copilot": &c.Agents.Copilot.Path, "gemini": &c.Agents.Gemini.Path}[r.agent]
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' -f --seccomp-bpf -qq -e trace=file -o '%s'/$$ '%s' \"$@\"\n", strace,
+		traces, *program)
 	*program = filepath.Join(r.base, "traced")
 	if err := os.WriteFile(*program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// tracedCall finds the path and the result of a call, and whether it opens a directory.
+// tracedCall matches the path and the result of a call, and the flags of an open.
 var tracedCall = regexp.MustCompile(`^\d+ +\w+\([^"]*"([^"]*)"(.*) = (-?\d+)(?: (E[A-Z]+))?`)
 
-// readsWhatIsKnown fails if the agent opened a file of the project or above, or looked for one, that is neither asked about nor harmless.
-func (r *repository) readsWhatIsKnown() {
+// checkKnownReads fails if the agent opened or searched for a file in or above the project that is neither asked
+// about nor harmless.
+func (r *repository) checkKnownReads() {
 	r.t.Helper()
 	known := slices.Concat(settingsOf(r.agent), harmless()[r.agent])
 	unknown := map[string]bool{}
@@ -114,8 +126,10 @@ func (r *repository) readsWhatIsKnown() {
 			if m == nil {
 				continue
 			}
-			opened := m[3] != "-1" && strings.Contains(m[2], "O_RDONLY") && !strings.Contains(m[2], "O_DIRECTORY") && isFile(m[1])
-			if place, ok := r.place(m[1]); ok && (opened || m[4] == "ENOENT") && !slices.ContainsFunc(known, func(k string) bool { return in(place, k) }) {
+			opened := m[3] != "-1" && strings.Contains(m[2], "O_RDONLY") && !strings.Contains(m[2], "O_DIRECTORY") &&
+				isFile(m[1])
+			if place, ok := r.place(m[1]); ok && (opened || m[4] == "ENOENT") &&
+				!slices.ContainsFunc(known, func(k string) bool { return in(place, k) }) {
 				unknown[place] = true
 			}
 		}
@@ -139,29 +153,33 @@ func in(place, known string) bool {
 	if strings.HasSuffix(known, "/") {
 		return strings.HasPrefix(place+"/", known)
 	}
-	ok, _ := path.Match(known, place) // the patterns are ours
+	ok, _ := path.Match(known, place) // the patterns are constants
 	return ok
 }
 
-// ofGit are the files of a repository itself, which git looks at whoever asks, and those that name what a search passes over.
+// ofGit matches the files of a repository itself, which git reads for every command, and files with patterns to
+// ignore.
 var ofGit = regexp.MustCompile(`/(\.git|\.gitignore|\.ignore|\.rgignore|HEAD)(/|$)`)
 
-// place is a path from the directory above which it stands: the project, or one above that. It is none for what is another's.
+// place returns a path relative to the project, or to a directory above it. It returns false for paths elsewhere.
 func (r *repository) place(file string) (string, bool) {
-	if !filepath.IsAbs(file) && strings.HasPrefix(file, ".") { // else it is a name that git or a search joined
+	if !filepath.IsAbs(file) && strings.HasPrefix(file, ".") { // other relative names come from git or a search
 		file = filepath.Join(r.dir, file)
 	}
-	if strings.EqualFold(file, r.dir) { // whether names differ by case
+	if strings.EqualFold(file, r.dir) { // Codex checks whether names differ by case
 		return "", false
 	}
-	if !filepath.IsAbs(file) || ofGit.MatchString(file) || !strings.HasPrefix(file, r.dir) && strings.HasPrefix(file, r.base+"/home/") {
+	if !filepath.IsAbs(file) || ofGit.MatchString(file) || !strings.HasPrefix(file, r.dir) &&
+		strings.HasPrefix(file, r.base+"/home/") {
 		return "", false
 	}
 	for at := r.dir; ; at = filepath.Dir(at) {
 		below, err := filepath.Rel(at, file)
 		if err == nil && below != "." && below != ".." && !strings.HasPrefix(below, "../") {
-			inside := at == r.dir || at == filepath.Dir(r.dir) || at == filepath.Dir(filepath.Dir(r.dir)) // further up are also things of the machine
-			return below, inside || strings.HasPrefix(below, ".") || strings.HasSuffix(below, ".md") && !strings.Contains(below, "/")
+			// Directories further up also contain the machine's own files.
+			inside := at == r.dir || at == filepath.Dir(r.dir) || at == filepath.Dir(filepath.Dir(r.dir))
+			return below, inside || strings.HasPrefix(below, ".") || strings.HasSuffix(below, ".md") &&
+				!strings.Contains(below, "/")
 		}
 		if at == "/" {
 			return "", false

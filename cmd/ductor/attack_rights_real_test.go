@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// The real agents in a chat whose owner chose bypass: what a webhook starts there asks, and is denied. In Claude, which can
-// be told, a turn that runs as its bypass ends asks too.
+// In a chat whose owner chose bypass, turns of a webhook still ask, and are denied. Claude can change its mode during
+// a turn, so there a turn also asks after its bypass ends.
 func TestTheRealAgentsUnattended(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"claude", "codex", "copilot", "gemini"} {
@@ -31,7 +31,7 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 						orchestrator.Rights{Mode: "bypass", Tools: cli.ToolList{Only: []string{tool}}})
 				}
 			})
-			w := &hooked{besieged: &besieged{town: town, addr: addr, client: &http.Client{Timeout: patience}}}
+			w := &webhookTown{webhookDaemon: &webhookDaemon{town: town, addr: addr, client: &http.Client{Timeout: patience}}}
 			t.Cleanup(w.client.CloseIdleConnections)
 			w.say("/permissions bypass")
 			w.press("Yes, bypass everything")
@@ -45,7 +45,7 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 			w.await("the run ended")
 			w.absent("unattended", "denied")
 			if agent != "codex" {
-				w.leavesBypass()
+				w.checkLeavesBypass()
 			}
 			if tool := readers()[agent]; tool != "" {
 				asked := len(api.Prompts())
@@ -57,7 +57,7 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 	}
 }
 
-// readers are the tools that read a file, of the agents that can be told which tools to use.
+// readers returns the tool that reads a file, for agents whose tools can be restricted.
 func readers() map[string]string { return map[string]string{"claude": "Read", "copilot": "view"} }
 
 func unattended(prompt, session string, r orchestrator.Rights) webhook.HookSettings {
@@ -67,7 +67,7 @@ func unattended(prompt, session string, r orchestrator.Rights) webhook.HookSetti
 	}
 }
 
-// onlyTool checks which tools a model was offered.
+// onlyTool checks the tools that a model was offered.
 func onlyTool(t *testing.T, prompts []modelapi.Request, tool string) {
 	t.Helper()
 	found := false
@@ -83,7 +83,8 @@ func onlyTool(t *testing.T, prompts []modelapi.Request, tool string) {
 		}
 		for _, offered := range body.Tools {
 			name := offered.Name + offered.Function.Name
-			if found = found || name == tool; name != tool && name != "DeferredToolPlaceholder" { // which Claude offers in place of none
+			// Claude offers this in place of no tools.
+			if found = found || name == tool; name != tool && name != "DeferredToolPlaceholder" {
 				t.Errorf("the model is offered %s besides %s", name, tool)
 			}
 		}
@@ -93,13 +94,13 @@ func onlyTool(t *testing.T, prompts []modelapi.Request, tool string) {
 	}
 }
 
-// leavesBypass has a turn run in bypass whose bypass ends before its second tool.
-func (w *hooked) leavesBypass() {
+// checkLeavesBypass runs a turn whose bypass ends before its second tool.
+func (w *webhookTown) checkLeavesBypass() {
 	w.t.Helper()
 	goOn := w.workInBypass("real")
 	w.say("/permissions bypass 1s")
 	w.press("Yes, bypass everything")
 	w.await("🔒 Bypass is over")
 	goOn()
-	w.asksAgain("real")
+	w.checkAsksAgain("real")
 }

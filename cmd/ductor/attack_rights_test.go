@@ -14,15 +14,16 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// hooked is a daemon with webhooks whose runs are shown in the owner's chat.
-type hooked struct {
-	*besieged
+// webhookTown is a daemon with webhooks that report in the owner's chat.
+type webhookTown struct {
+	*webhookDaemon
 	path   string // of the configuration
 	daemon *daemon
 }
 
-// startHooked starts a daemon with a default agent in the permission mode ask, with these hooks as lines of its configuration.
-func startHooked(t *testing.T, agent string, hooks map[string]string) *hooked {
+// startHooked starts a daemon with a default agent in the mode ask. hooks are lines of the configuration for each
+// webhook.
+func startHooked(t *testing.T, agent string, hooks map[string]string) *webhookTown {
 	t.Helper()
 	addr := unusedAddr(t)
 	town := surroundings(t, nil)
@@ -39,14 +40,14 @@ func startHooked(t *testing.T, agent string, hooks map[string]string) *hooked {
 	if err := os.WriteFile(path, []byte(all), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := &hooked{besieged: &besieged{town: town, addr: addr, client: &http.Client{Timeout: patience}}, path: path}
+	w := &webhookTown{webhookDaemon: &webhookDaemon{town: town, addr: addr, client: &http.Client{Timeout: patience}}, path: path}
 	t.Cleanup(w.client.CloseIdleConnections)
 	w.run()
 	return w
 }
 
-// run starts the daemon, also once more.
-func (w *hooked) run() {
+// run starts the daemon. The test can call it again.
+func (w *webhookTown) run() {
 	w.t.Helper()
 	w.daemon = startDaemon(w.t, "run", "-c", w.path)
 	if err := w.srv.AwaitPoll(w.soon()); err != nil {
@@ -55,7 +56,7 @@ func (w *hooked) run() {
 }
 
 // hook calls a webhook.
-func (w *hooked) hook(name string) {
+func (w *webhookTown) hook(name string) {
 	w.t.Helper()
 	d := bearer(hookSecret, fmt.Sprintf(`{"for": %q}`, name))
 	d.hook = name
@@ -64,33 +65,36 @@ func (w *hooked) hook(name string) {
 	}
 }
 
-func (w *hooked) file(name string) string { return filepath.Join(w.cfg.Projects.DefaultDir, name) }
+func (w *webhookTown) file(name string) string { return filepath.Join(w.cfg.Projects.DefaultDir, name) }
 
-func (w *hooked) absent(name, why string) {
+func (w *webhookTown) absent(name, why string) {
 	w.t.Helper()
 	if _, err := os.Stat(w.file(name)); !errors.Is(err, fs.ErrNotExist) {
 		w.t.Fatalf("%s: %s is there (%v)", why, name, err)
 	}
 }
 
-// awaitOpen waits for an approval that can be decided and shows part.
-func (w *hooked) awaitOpen(part string) telegram.Message {
+// awaitOpen waits for an open approval that shows part.
+func (w *webhookTown) awaitOpen(part string) telegram.Message {
 	w.t.Helper()
-	return w.awaitMessage(func(m telegram.Message) bool { return m.HasButton("⛔ Deny") && strings.Contains(m.Text, part) })
+	return w.awaitMessage(func(m telegram.Message) bool {
+		return m.HasButton("⛔ Deny") && strings.Contains(m.Text, part)
+	})
 }
 
-// attacks are runs whose agents want more than they were granted.
+// attacks returns prompts whose agents want more than their rights.
 func attacks() map[string]string {
 	return map[string]string{
 		"own":    `prompt = '[[start]] [[ask cmd="touch mine"]] [[text "own ended"]]'`,
 		"shared": `prompt = '[[start]] [[ask cmd="touch mine"]] [[text "shared ended"]]'` + "\nsession = \"shared\"",
-		"ruled":  `prompt = '[[start]] [[ask cmd="touch ruled"]] [[ask cmd="touch beyond"]] [[text "ruled ended"]]'` + "\nrules = [\"Bash(touch ruled)\"]",
-		"wide":   `prompt = '[[start]] [[ask cmd="touch wide"]] [[text "wide ended"]]'` + "\npermission = \"bypass\"",
+		"ruled": `prompt = '[[start]] [[ask cmd="touch ruled"]] [[ask cmd="touch beyond"]] [[text "ruled ended"]]'` +
+			"\nrules = [\"Bash(touch ruled)\"]",
+		"wide": `prompt = '[[start]] [[ask cmd="touch wide"]] [[text "wide ended"]]'` + "\npermission = \"bypass\"",
 	}
 }
 
-// The owner chose bypass and made rules for his own work. What a webhook starts in the same chat asks all the same,
-// with a session of its own and with that of the chat; it may do what its own configuration grants, and no more.
+// The owner chose bypass and created rules. A turn of a webhook in the same chat still asks, with its own session and
+// with the chat's. It has only the rights in its own configuration.
 func TestUnattendedRunsDoNotInheritRights(t *testing.T) {
 	w := startHooked(t, "claude", attacks())
 	w.say(`[[start]] [[ask cmd="touch mine"]] [[text "a rule is made"]]`)
@@ -137,13 +141,14 @@ func TestAttackTheNameOfAShellAllowsNoCommand(t *testing.T) {
 
 var bypassLeft = regexp.MustCompile(`bypass, \d+ min left`)
 
-// workInBypass has a turn run in bypass until the test lets it go on, and then do what needs an approval.
-func (w *hooked) workInBypass(name string) (goOn func()) {
+// workInBypass starts a turn in bypass that waits for goOn, and then does something that needs an approval.
+func (w *webhookTown) workInBypass(name string) (goOn func()) {
 	w.t.Helper()
 	w.say("/permissions bypass")
 	w.press("Yes, bypass everything")
 	w.await("everything goes through")
-	w.say(`[[start]] [[tool cmd="touch begun-%[1]s; while ! test -e go-%[1]s; do sleep 0.05; done"]] [[ask cmd="touch late-%[1]s"]] [[text "%[1]s ended"]]`, name)
+	w.say(
+		`[[start]] [[tool cmd="touch begun-%[1]s; while ! test -e go-%[1]s; do sleep 0.05; done"]] [[ask cmd="touch late-%[1]s"]] [[text "%[1]s ended"]]`, name)
 	awaitFile(w.t, w.file("begun-"+name))
 	w.awaitMessage(func(m telegram.Message) bool { return bypassLeft.MatchString(m.Text) })
 	return func() {
@@ -154,8 +159,8 @@ func (w *hooked) workInBypass(name string) (goOn func()) {
 	}
 }
 
-// asksAgain waits until the agent asks for what it wanted to do in bypass, and denies it.
-func (w *hooked) asksAgain(name string) {
+// checkAsksAgain waits until the agent asks for an action that bypass would have allowed, and denies it.
+func (w *webhookTown) checkAsksAgain(name string) {
 	w.t.Helper()
 	m := w.awaitOpen("touch late-" + name)
 	w.absent("late-"+name, "after the end of bypass")
@@ -164,7 +169,7 @@ func (w *hooked) asksAgain(name string) {
 	w.absent("late-"+name, "after it was denied")
 }
 
-// A turn that runs when its bypass ends asks from then on: when the time is over, and when ductor is restarted.
+// A running turn asks again after its bypass ends: when the time is over, and after a restart.
 func TestBypassEndsInTheMiddleOfATurn(t *testing.T) {
 	w := startHooked(t, "claude", nil)
 	goOn := w.workInBypass("timed")
@@ -172,19 +177,19 @@ func TestBypassEndsInTheMiddleOfATurn(t *testing.T) {
 	w.press("Yes, bypass everything")
 	w.await("🔒 Bypass is over. The agent asks")
 	goOn()
-	w.asksAgain("timed")
+	w.checkAsksAgain("timed")
 
 	goOn = w.workInBypass("restarted")
 	w.daemon.kill()
 	w.run()
 	w.await("🔒 Bypass is over: ductor was restarted")
 	goOn()
-	w.asksAgain("restarted")
+	w.checkAsksAgain("restarted")
 	w.say("/status")
 	w.await("Permissions: ask")
 }
 
-// An agent that cannot be told to ask in the middle of its work does not go on without it.
+// An agent that cannot start to ask during a turn does not continue after its bypass ends.
 func TestATurnThatCannotLeaveBypassIsEnded(t *testing.T) {
 	w := startHooked(t, "codex", nil)
 	goOn := w.workInBypass("ended")
@@ -192,6 +197,6 @@ func TestATurnThatCannotLeaveBypassIsEnded(t *testing.T) {
 	w.press("Yes, bypass everything")
 	w.await("Bypass ended while this ran")
 	goOn()
-	nothingLivesIn(t, w.cfg.Projects.DefaultDir)
+	checkNoProcessIn(t, w.cfg.Projects.DefaultDir)
 	w.absent("late-ended", "the turn was ended")
 }

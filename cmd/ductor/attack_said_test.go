@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// An agent floods its chat with messages: a turn may send so many bytes and no more, a command is answered before them, and an abort ends
-// what has not left.
+// An agent floods its chat with messages. ductor limits the bytes of a turn, answers a command before the messages,
+// and an abort discards unsent ones.
 func TestAttackAnAgentFloodsItsChat(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Permissions.Mode = "bypass"
@@ -27,9 +27,11 @@ func TestAttackAnAgentFloodsItsChat(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(work, "flood"), []byte(strings.Repeat("flooding ", 3000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	town.say(`[[start]] [[text "working"]] [[tool cmd="for i in 1 2 3; do %s send \"$(cat flood)\" 2>>refused; done; touch sent; sleep 600"]]`, ductor)
+	town.say(
+		`[[start]] [[text "working"]] [[tool cmd="for i in 1 2 3; do %s send \"$(cat flood)\" 2>>refused; done; touch sent; sleep 600"]]`, ductor)
 	awaitFile(t, filepath.Join(work, "sent"))
-	if why, err := os.ReadFile(filepath.Join(work, "refused")); err != nil || !strings.Contains(string(why), "are the limit") {
+	if why, err := os.ReadFile(filepath.Join(work, "refused")); err != nil ||
+		!strings.Contains(string(why), "are the limit") {
 		t.Errorf("a turn sends without end: %q, %v", why, err)
 	}
 	town.say("/status")
@@ -46,7 +48,7 @@ func TestAttackAnAgentFloodsItsChat(t *testing.T) {
 	}
 }
 
-// asides counts what agents said in messages of their own that did not leave.
+// asides counts unsent messages of agents.
 func (town *town) asides() (n int) {
 	town.t.Helper()
 	db, err := store.OpenReadOnly(town.t.Context(), town.database(), store.Options{})

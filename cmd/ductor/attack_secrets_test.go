@@ -19,8 +19,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A secret that an agent asked for is in no file of ductor's once it was used: not in the inbox, a free page, the log of
-// the database, the agent's output or the log of the daemon.
+// After use, a secret answer to an agent's question is in none of ductor's files: the inbox, free pages and the log
+// of the database, the agent's output, and the daemon's log.
 func TestASecretAnswerIsKeptNowhere(t *testing.T) {
 	town := surroundings(t, nil)
 	town.agent, town.permission = "codex", "ask"
@@ -28,25 +28,25 @@ func TestASecretAnswerIsKeptNowhere(t *testing.T) {
 	const word = "quaint-zebra-7041"
 	o.say(`[[start]] [[question "Which password?" secret=1]]`)
 	asked := o.awaitButton("✍ Own words…")
-	o.pressOn(asked, "✍ Own words…") // then it is known to be in the chat, so that a reply to it is one
-	// More than a page of the database: what does not fit lies in pages of its own, which are freed.
+	o.pressOn(asked, "✍ Own words…") // then ductor knows the message, so that a reply to it is recognized
+	// Longer than a page of the database: the rest lies on overflow pages, which are freed.
 	secret := strings.TrimSpace(strings.Repeat(word+" ", 200))
 	o.chat.Person().Send(o.chat, secret, telegram.ReplyTo(asked.ID))
 	o.awaitDone(1)
 	o.await("The answer has 3599 characters.")
-	keptNowhere(t, o.cfg.Storage.Dir, word)
+	checkNotOnDisk(t, o.cfg.Storage.Dir, word)
 
-	// Nor is it kept where it comes too late.
+	// An answer that comes too late is not stored either.
 	o.chat.Person().Send(o.chat, secret, telegram.ReplyTo(asked.ID))
 	o.await("decided")
-	keptNowhere(t, o.cfg.Storage.Dir, word)
+	checkNotOnDisk(t, o.cfg.Storage.Dir, word)
 	_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
 	o.daemon.exit(t)
-	keptNowhere(t, o.cfg.Storage.Dir, word)
+	checkNotOnDisk(t, o.cfg.Storage.Dir, word)
 }
 
-// What an agent prints of ductor's token, of the keys it was given and of its project's is neither shown, not for a
-// moment and not in part, nor stored.
+// If an agent prints ductor's token, its own keys, or the project's secrets, they are never shown, not even in part
+// or for a moment, and never stored.
 func TestSecretsThatAnAgentPrints(t *testing.T) {
 	town := surroundings(t, nil)
 	const apiKey, projectKey, answer = "sk-ant-0123456789-abcdef", "sk_live_zyxw9876543210", "quaint-zebra-7041"
@@ -59,7 +59,8 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := town.ordealWithLog()
-	o.say(`[[start]] [[text "my key: " env=ANTHROPIC_API_KEY chunk=1 delay=30ms]] [[tool cmd="cat .env >&2; false"]] [[text "and: " file=%q chunk=3]]
+	o.say(
+		`[[start]] [[text "my key: " env=ANTHROPIC_API_KEY chunk=1 delay=30ms]] [[tool cmd="cat .env >&2; false"]] [[text "and: " file=%q chunk=3]]
 		[[text ", token: " file=%q chunk=5]] [[ask cmd="cat .env; echo %s"]] [[text " the end"]]`, filepath.Join(dir, ".env"), token, projectKey)
 	asked := o.awaitButton("⛔ Deny")
 	if asked.HasButton("✅ Allow this session") || !strings.Contains(asked.Text, secrets.Removed) {
@@ -67,18 +68,19 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 	}
 	o.pressOn(asked, "⛔ Deny")
 	done := o.awaitDone(1)
-	if n := strings.Count(done.Text, secrets.Removed); n < 3 || !strings.Contains(done.Text, "my key: "+secrets.Removed) {
+	if n := strings.Count(done.Text, secrets.Removed); n < 3 ||
+		!strings.Contains(done.Text, "my key: "+secrets.Removed) {
 		t.Errorf("%d places show that something was removed: %s", n, done.Text)
 	}
 	for _, secret := range []string{apiKey, projectKey, town.srv.Token()} {
-		notShown(t, o.chat, secret[:12])
-		notStored(t, o.database(), secret)
+		checkNotShown(t, o.chat, secret[:12])
+		checkNotStored(t, o.database(), secret)
 		if log, err := os.ReadFile(filepath.Join(o.cfg.Storage.Dir, "ductor.log")); err != nil || bytes.Contains(log, []byte(secret)) {
 			t.Errorf("the log holds %s: %v", secret, err)
 		}
 	}
 
-	// Nor does it help to ask for a secret and to say it.
+	// Requesting a secret in the chat does not reveal it either.
 	if code, _, stderr := runDuctor(t, "doctor", "-c", o.config); strings.Contains(stderr, apiKey) {
 		t.Errorf("the doctor, exit %d: %s", code, stderr)
 	}
@@ -89,18 +91,20 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 	o.pressOn(asked, "✍ Own words…")
 	o.chat.Person().Send(o.chat, answer, telegram.ReplyTo(asked.ID))
 	o.await("characters. " + secrets.Removed + " said.")
-	notShown(t, o.chat, answer[:8])
-	notStored(t, o.database(), answer)
+	checkNotShown(t, o.chat, answer[:8])
+	checkNotStored(t, o.database(), answer)
 }
 
-// A tool that prints for a terminal is shown without the colours, and a secret is found that has colours within.
+// The chat shows output of a tool without terminal colours, and secrets are found even if colours interrupt them.
 func TestColoursOfAToolAreNotShown(t *testing.T) {
 	const key = "sk_live_zyxw9876543210"
 	town := newTown(t, nil)
-	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, ".env"), []byte("STRIPE_SECRET_KEY="+key+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, ".env"), []byte("STRIPE_SECRET_KEY="+key+"\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	town.say(`[[tool cmd="printf '\\033[1;31mred\\033[0m \\033]0;title\\007%%s\\033[32m%%s.' %s %s"]] [[text "done"]]`, key[:10], key[10:])
+	town.say(`[[tool cmd="printf '\\033[1;31mred\\033[0m \\033]0;title\\007%%s\\033[32m%%s.' %s %s"]] [[text "done"]]`,
+		key[:10], key[10:])
 	town.awaitDone(1)
 	town.press("🪜 Steps")
 	town.await("1 step")
@@ -108,8 +112,8 @@ func TestColoursOfAToolAreNotShown(t *testing.T) {
 	town.await("red " + secrets.Removed + ".")
 }
 
-// What an agent printed is on disk while its turn runs, for this user alone, and in no file once the turn is recorded,
-// although the agent lives on. A ductor that is killed right then leaves the agent to the next one all the same.
+// An agent's output is on disk while its turn runs, readable for this user only. It is deleted when the turn is
+// recorded, even if the agent lives on. If ductor is killed at that moment, the next process still gets the agent.
 func TestRawOutputIsForgottenWithItsTurn(t *testing.T) {
 	const key = "sk_live_zyxw9876543210"
 	for _, agent := range []string{"claude", "codex"} {
@@ -124,7 +128,8 @@ func TestRawOutputIsForgottenWithItsTurn(t *testing.T) {
 			o := town.ordeal(32)
 			var pid int
 			for turn := range 3 {
-				o.say(`[[start]] [[text "my key: " file=%q]] [[tool cmd="cat .env; while [ ! -e go-%d ]; do sleep 0.05; done"]] [[text "the end of %d"]]`, env, turn, turn)
+				o.say(
+					`[[start]] [[text "my key: " file=%q]] [[tool cmd="cat .env; while [ ! -e go-%d ]; do sleep 0.05; done"]] [[text "the end of %d"]]`, env, turn, turn)
 				o.awaitRaw("the turn runs", key, true)
 				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("go-%d", turn)), nil, 0o600); err != nil {
 					t.Fatal(err)
@@ -141,15 +146,15 @@ func TestRawOutputIsForgottenWithItsTurn(t *testing.T) {
 				if turn == 1 {
 					o.daemon.kill()
 					o.rise()
-					pid = 0 // the agent was ended
+					pid = 0 // the agent has ended
 				}
 			}
-			notShown(t, o.chat, "lost")
+			checkNotShown(t, o.chat, "lost")
 		})
 	}
 }
 
-// awaitRaw waits until a file of a run holds a text, or until none does.
+// awaitRaw waits until a run's file contains a text, or until none does.
 func (town *town) awaitRaw(when, text string, there bool) {
 	town.t.Helper()
 	var in []string
@@ -161,12 +166,12 @@ func (town *town) awaitRaw(when, text string, there bool) {
 	town.t.Fatalf("when %s, the text is in %q", when, in)
 }
 
-// rawFilesWith are the files below dir that hold a text. It fails if others than this user may read one.
+// rawFilesWith returns the files below dir that contain a text. It fails if other users may read one.
 func rawFilesWith(t testing.TB, dir, text string) (with []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // gone by now, or nothing to read
+			return nil // deleted, or unreadable
 		}
 		info, err := d.Info()
 		if err == nil && info.Mode().Perm() != 0o600 {
@@ -183,8 +188,8 @@ func rawFilesWith(t testing.TB, dir, text string) (with []string) {
 	return with
 }
 
-// notShown fails if the bot ever showed a text.
-func notShown(t *testing.T, chat *telegram.Chat, text string) {
+// checkNotShown fails if the bot ever showed a text.
+func checkNotShown(t *testing.T, chat *telegram.Chat, text string) {
 	t.Helper()
 	for _, m := range chat.View().FromBot() {
 		for _, v := range m.Versions {
@@ -195,12 +200,13 @@ func notShown(t *testing.T, chat *telegram.Chat, text string) {
 	}
 }
 
-// notStored fails if any table holds a text where it is not what a user wrote.
-func notStored(t *testing.T, path, text string) {
+// checkNotStored fails if a table contains a text outside of the user's own messages.
+func checkNotStored(t *testing.T, path, text string) {
 	t.Helper()
 	db := openDatabase(t, path)
 	defer db.Close()
-	columns, err := db.Query(`SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`)
+	columns, err := db.Query(
+		`SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,8 +216,9 @@ func notStored(t *testing.T, path, text string) {
 		if err := columns.Scan(&c[0], &c[1]); err != nil {
 			t.Fatal(err)
 		}
-		// What the user wrote is there as it was written.
-		if c != [2]string{"turns", "prompt"} && c != [2]string{"sessions", "title"} && c != [2]string{"turns_text", "prompt"} {
+		// The user's own text is stored unchanged.
+		if c != [2]string{"turns", "prompt"} && c != [2]string{"sessions", "title"} &&
+			c != [2]string{"turns_text", "prompt"} {
 			all = append(all, c)
 		}
 	}
@@ -227,7 +234,7 @@ func notStored(t *testing.T, path, text string) {
 	}
 }
 
-// ordealWithLog is a daemon that logs into its state directory.
+// ordealWithLog returns a daemon that logs into its state directory.
 func (town *town) ordealWithLog() *ordeal {
 	town.t.Helper()
 	o := &ordeal{town: town, config: town.writeConfig(), again: map[telegram.MessageID]bool{}}
@@ -244,13 +251,13 @@ func (town *town) ordealWithLog() *ordeal {
 	return o
 }
 
-// keptNowhere fails if a file below dir holds a word.
-func keptNowhere(t *testing.T, dir, word string) {
+// checkNotOnDisk fails if a file below dir contains a word.
+func checkNotOnDisk(t *testing.T, dir, word string) {
 	t.Helper()
 	files := 0
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // gone meanwhile, or nothing to read
+			return nil // deleted, or unreadable
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -267,7 +274,7 @@ func keptNowhere(t *testing.T, dir, word string) {
 	}
 }
 
-// A look at a daemon's database does not bring it up to date under its feet. The daemon that does keeps a private copy
+// A command that reads a daemon's database does not migrate it. The daemon's own migration makes a private copy
 // without the text of messages.
 func TestALookChangesNoDatabase(t *testing.T) {
 	town := surroundings(t, nil)
@@ -278,10 +285,12 @@ func TestALookChangesNoDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, stdout, _ := runDuctor(t, "doctor", "-c", config); !strings.Contains(stdout, "ok   storage: "+path+": of an earlier version") {
+	if _, stdout, _ := runDuctor(t, "doctor", "-c", config); !strings.Contains(stdout,
+		"ok   storage: "+path+": of an earlier version") {
 		t.Errorf("the doctor says %s", stdout)
 	}
-	if code, _, stderr := runDuctor(t, "audit", "-c", config); code == exitOK || !strings.Contains(stderr, "the next start") {
+	if code, _, stderr := runDuctor(t, "audit", "-c", config); code == exitOK ||
+		!strings.Contains(stderr, "the next start") {
 		t.Errorf("the audit, exit %d, says %s", code, stderr)
 	}
 	after, err := os.ReadFile(path)
@@ -305,8 +314,8 @@ func TestALookChangesNoDatabase(t *testing.T) {
 	}
 }
 
-// olderDatabase makes a database as it was before ductor blanked the text of handled messages, and says which version
-// it is.
+// olderDatabase creates a database of the version before ductor blanked the text of handled messages, and returns
+// that version.
 func olderDatabase(t *testing.T, path string) int {
 	t.Helper()
 	names, err := filepath.Glob("../../internal/store/sql/*.sql")

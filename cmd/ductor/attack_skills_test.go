@@ -25,31 +25,32 @@ func (town *town) skill(config, text string) string {
 	return path
 }
 
-// The card of a skill shows its file, and first what that runs at once. A skill without a file cannot be allowed.
+// The card of a skill shows its file, beginning with the commands that run at once. A skill without a file cannot be
+// allowed.
 func TestAttackASkillShowsWhatItDoes(t *testing.T) {
 	a := startAttack(t, "")
 	path := a.skill(filepath.Join(os.Getenv("HOME"), ".claude"), deploySkill)
 	card := a.request("Skill", `{"skill":"deploy","args":"now"}`)
-	a.check(hiding{
+	a.check(hidingRequest{
 		name: "a skill", first: []string{"!: touch ran-unasked"},
 		shows: []string{path, "allowed-tools: Bash(touch *)", "State: !`touch ran-unasked`", "args: now"},
 	}, card)
 	a.pressOn(card, denial(card))
-	a.over("[denied]")
+	a.awaitEnd("[denied]")
 
 	a.skill(filepath.Join(os.Getenv("HOME"), ".claude"), "---\ndescription: deploys\n---\n"+strings.Repeat("word\n", 600)+"!`touch ran-unasked`")
-	c := hiding{name: "a long skill", first: []string{"!: touch ran-unasked"}, gate: gateUnread}
+	c := hidingRequest{name: "a long skill", first: []string{"!: touch ran-unasked"}, gate: gateUnread}
 	card = a.request("Skill", `{"skill":"deploy"}`)
 	a.check(c, card)
 	a.decide(c, card)
 
-	c = hiding{name: "no file", shows: []string{"did not say where the skill's file is"}, gate: gateShut}
+	c = hidingRequest{name: "no file", shows: []string{"did not say where the skill's file is"}, gate: gateShut}
 	card = a.request("Skill", `{"skill":"none"}`)
 	a.check(c, card)
 	a.decide(c, card)
 }
 
-// What the real Claude asks for names the skill as the test above does.
+// TestAttackTheRealClaudesSkill checks that the real Claude names skills as the test above assumes.
 func TestAttackTheRealClaudesSkill(t *testing.T) {
 	realagent.LongOnly(t)
 	town, _ := realTown(t, "claude", func(c *config.Config) { c.Permissions.Mode = "ask" })
@@ -66,5 +67,5 @@ func TestAttackTheRealClaudesSkill(t *testing.T) {
 		t.Errorf("the skill ran before it was allowed: %v", err)
 	}
 	town.pressOn(card, "✅ Allow once")
-	awaitFile(t, ran) // it is the file that was shown
+	awaitFile(t, ran) // the skill ran the file that the card showed
 }

@@ -10,7 +10,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Agents that wait for answers which nobody gives keep no other chat waiting, and are still there to be answered.
+// Agents with unanswered requests do not make other chats wait, and their requests can still be answered.
 func TestUnansweredApprovalsStarveNoChat(t *testing.T) {
 	const limit = 2
 	town := newTown(t, func(c *config.Config) {
@@ -24,7 +24,9 @@ func TestUnansweredApprovalsStarveNoChat(t *testing.T) {
 	for i := range limit {
 		chat := town.srv.Private(telegram.UserID(100+i), fmt.Sprint("Person ", i))
 		chat.Person().Send(chat, fmt.Sprintf(`[[start]] [[ask cmd="touch %s%d"]] [[text "done %d"]]`, file, i, i))
-		asked, err := chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return m.HasButton("✅ Allow once") })
+		asked, err := chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
+			return m.HasButton("✅ Allow once")
+		})
 		if err != nil {
 			town.fatal(err)
 		}
@@ -48,7 +50,7 @@ func TestUnansweredApprovalsStarveNoChat(t *testing.T) {
 	}
 }
 
-// A long answer comes as a few messages and a file that has all of it, and the chat is free after it.
+// A long answer arrives as a few messages and a complete file, and the chat is free after that.
 func TestALongAnswerComesAsAFile(t *testing.T) {
 	most := config.Default().Stream.MaxMessages
 	town := newTown(t, func(c *config.Config) { c.Stream.MaxMessages = most })

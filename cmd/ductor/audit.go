@@ -65,7 +65,7 @@ func auditCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// writeAudit writes what happened as a table, the oldest first.
+// writeAudit writes the entries as a table, the oldest first.
 func writeAudit(out io.Writer, entries []orchestrator.AuditEntry) error {
 	if len(entries) == 0 {
 		_, err := fmt.Fprintln(out, "nothing happened")
@@ -86,14 +86,15 @@ func writeAudit(out io.Writer, entries []orchestrator.AuditEntry) error {
 		if e.Reason != "" {
 			why = e.Reason
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format(time.DateTime), e.Conversation.Key(), e.Agent, e.What, by,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format(time.DateTime), e.Conversation.Key(),
+			e.Agent, e.What, by,
 			onOneLine(of), onOneLine(why))
 	}
 	return w.Flush()
 }
 
-// onOneLine keeps what an agent wrote from breaking the table, or the terminal: characters that are not seen but change
-// what is seen, such as those that turn the direction of text, are written out.
+// onOneLine makes text of an agent safe for a table in a terminal. It replaces control characters by spaces and
+// escapes invisible characters, for example those that reverse the direction of text.
 func onOneLine(s string) string {
 	var out strings.Builder
 	for _, r := range s {
@@ -113,7 +114,7 @@ func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
 }
 
-// auditRow is one thing that happened, as programs read it.
+// auditRow is the JSON form of an entry.
 type auditRow struct {
 	ID       int64     `json:"id"`
 	At       time.Time `json:"at"`
@@ -133,13 +134,15 @@ type auditRow struct {
 	Call     string    `json:"call,omitempty"`
 }
 
-// writeAuditJSON writes what happened as an object a line, the oldest first.
+// writeAuditJSON writes one JSON object a line, the oldest first.
 func writeAuditJSON(out io.Writer, entries []orchestrator.AuditEntry) error {
 	for _, e := range slices.Backward(entries) {
 		line, err := json.Marshal(auditRow{
-			ID: e.ID, At: e.At, What: string(e.What), Chat: e.Conversation.Chat, Topic: e.Conversation.Topic, By: int64(e.By),
-			Agent: string(e.Agent), Tool: e.Tool, Title: e.Title, Choice: string(e.Choice), Rule: e.Rule, Reason: e.Reason,
-			Same: e.Same, Turn: string(e.Turn), Approval: string(e.Approval), Call: string(e.Call),
+			ID: e.ID, At: e.At, What: string(e.What), Chat: e.Conversation.Chat, Topic: e.Conversation.Topic,
+			By:    int64(e.By),
+			Agent: string(e.Agent), Tool: e.Tool, Title: e.Title, Choice: string(e.Choice), Rule: e.Rule,
+			Reason: e.Reason,
+			Same:   e.Same, Turn: string(e.Turn), Approval: string(e.Approval), Call: string(e.Call),
 		})
 		if err != nil {
 			return fmt.Errorf("write the audit: %w", err)
@@ -151,7 +154,8 @@ func writeAuditJSON(out io.Writer, entries []orchestrator.AuditEntry) error {
 	return nil
 }
 
-// escapeUnseen escapes in JSON what a terminal would obey; it occurs in texts only.
+// escapeUnseen escapes invisible characters in JSON, since a terminal would interpret them. They occur only in
+// strings.
 func escapeUnseen(text string) string {
 	var out strings.Builder
 	for _, r := range text {

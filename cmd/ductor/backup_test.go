@@ -13,8 +13,8 @@ import (
 	"ductor/internal/testprogram"
 )
 
-// A backup while chats stream, and a restore where nothing is left of that machine: what waited runs once, what
-// was cut off says so and runs once more by its button, and what came later is answered once.
+// The test makes a backup while chats stream, and restores it on an empty machine. Waiting prompts run once,
+// interrupted turns say so and can be repeated with a button, and later messages are answered once.
 func TestABackupOfChatsThatStream(t *testing.T) {
 	people := 5
 	if testprogram.Long() {
@@ -33,22 +33,29 @@ func TestABackupOfChatsThatStream(t *testing.T) {
 	o.rise()
 	state, gate := town.cfg.Storage.Dir, filepath.Join(town.cfg.Projects.DefaultDir, "gate")
 	for i, c := range chats {
-		c.Person().Send(c, fmt.Sprintf(`[[start]] [[text "begun %d %s" delay=20ms chunk=4]] [[tool cmd="while [ ! -e %s ]; do sleep 0.1; done"]] [[text "end %d"]]`,
-			i, strings.Repeat("and on ", 100), gate, i))
+		c.Person().Send(c,
+			fmt.Sprintf(
+				`[[start]] [[text "begun %d %s" delay=20ms chunk=4]] [[tool cmd="while [ ! -e %s ]; do sleep 0.1; done"]] [[text "end %d"]]`,
+				i, strings.Repeat("and on ", 100), gate, i))
 	}
 	for i, c := range chats {
-		if _, err := c.AwaitMessage(town.soon(), func(m telegram.Message) bool { return strings.Contains(m.Text, fmt.Sprintf("begun %d ", i)) }); err != nil {
+		if _, err := c.AwaitMessage(town.soon(), func(m telegram.Message) bool {
+			return strings.Contains(m.Text, fmt.Sprintf("begun %d ", i))
+		}); err != nil {
 			town.fatal(err)
 		}
-		c.Person().SendDocument(c, telegram.File{Name: "n.txt", Data: []byte("42")}, telegram.WithCaption(fmt.Sprintf(`[[start]] [[text "waited %d"]]`, i)))
+		c.Person().SendDocument(c, telegram.File{Name: "n.txt", Data: []byte("42")},
+			telegram.WithCaption(fmt.Sprintf(`[[start]] [[text "waited %d"]]`, i)))
 	}
 	town.awaitTurns(2 * people)
 
 	archive := filepath.Join(t.TempDir(), "backup.tar.gz")
-	if code, out, said := runDuctor(t, "backup", archive, "-c", config); code != exitOK || !strings.Contains(out, "checked") {
+	if code, out, said := runDuctor(t, "backup", archive, "-c", config); code != exitOK ||
+		!strings.Contains(out, "checked") {
 		t.Fatalf("backup: exit %d: %s%s", code, out, said)
 	}
-	if code, _, said := runDuctor(t, "restore", archive, "-c", config); code != exitInstance || !strings.Contains(said, "stop it first") {
+	if code, _, said := runDuctor(t, "restore", archive, "-c", config); code != exitInstance ||
+		!strings.Contains(said, "stop it first") {
 		t.Errorf("a restore over a running ductor: exit %d: %s", code, said)
 	}
 	o.daemon.kill()
@@ -68,8 +75,8 @@ func TestABackupOfChatsThatStream(t *testing.T) {
 	}
 	o.rise()
 	for i, c := range chats {
-		once(town, c, fmt.Sprint("waited ", i))
-		once(town, c, fmt.Sprint("later ", i))
+		checkShownOnce(town, c, fmt.Sprint("waited ", i))
+		checkShownOnce(town, c, fmt.Sprint("later ", i))
 	}
 	for i, c := range chats {
 		m, err := c.AwaitText(town.soon(), "nterrupted")
@@ -79,13 +86,13 @@ func TestABackupOfChatsThatStream(t *testing.T) {
 		if err != nil {
 			town.fatal(err)
 		}
-		once(town, c, fmt.Sprint("end ", i))
+		checkShownOnce(town, c, fmt.Sprint("end ", i))
 	}
 	town.awaitRecorded()
 }
 
-// once waits until a chat shows an answer, and fails if it shows it twice.
-func once(town *town, c *telegram.Chat, answer string) {
+// checkShownOnce waits until a chat shows an answer, and fails if it shows it twice.
+func checkShownOnce(town *town, c *telegram.Chat, answer string) {
 	town.t.Helper()
 	count := func(v telegram.View) (n int) {
 		for _, m := range ended(v) {
@@ -125,8 +132,8 @@ func replaceIn(t testing.TB, path, old, with string) {
 	}
 }
 
-// refusesToRestore checks that a restore over other state writes nothing, neither its configuration.
-func (town *town) refusesToRestore(archive string) {
+// checkRestoreRefused checks that a restore over other state writes nothing, not even the configuration.
+func (town *town) checkRestoreRefused(archive string) {
 	town.t.Helper()
 	empty := filepath.Join(town.cfg.Storage.Dir, "ductor.db-shm")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
@@ -145,7 +152,8 @@ func (town *town) refusesToRestore(archive string) {
 	}
 }
 
-// On an empty machine an archive with secrets brings its configuration along, and one without says what is missing.
+// On an empty machine, an archive with secrets restores its configuration. Without secrets, restore names what is
+// missing.
 func TestARestoreOnAnEmptyMachine(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()
@@ -163,16 +171,19 @@ func TestARestoreOnAnEmptyMachine(t *testing.T) {
 		}
 	}
 	o.daemon.kill()
-	if code, _, said := runDuctor(t, "restore", whole, "-c", config); code != exitFailure || !strings.Contains(said, "--force") {
+	if code, _, said := runDuctor(t, "restore", whole, "-c", config); code != exitFailure ||
+		!strings.Contains(said, "--force") {
 		t.Errorf("a restore over other state: exit %d: %s", code, said)
 	}
-	town.refusesToRestore(whole)
+	town.checkRestoreRefused(whole)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	missing := filepath.Join(t.TempDir(), "config.toml")
-	if code, out, said := runDuctor(t, "restore", bare, "-c", missing); code != exitOK || !strings.Contains(out, "write one before you start ductor") {
+	if code, out, said := runDuctor(t, "restore", bare, "-c", missing); code != exitOK ||
+		!strings.Contains(out, "write one before you start ductor") {
 		t.Errorf("a restore without configuration: exit %d: %s%s", code, out, said)
 	}
-	if code, out, said := runDuctor(t, "restore", whole, "--force", "-c", missing); code != exitOK || !strings.Contains(out, "what was there is in") {
+	if code, out, said := runDuctor(t, "restore", whole, "--force", "-c", missing); code != exitOK ||
+		!strings.Contains(out, "the previous state is in") {
 		t.Errorf("a restore with the configuration: exit %d: %s%s", code, out, said)
 	}
 	if got, err := os.ReadFile(missing); err != nil || !strings.Contains(string(got), town.srv.Token()) {

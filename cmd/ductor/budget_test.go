@@ -9,7 +9,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A user is warned of a budget once, refused when it is spent, also after a restart, and goes on once the owner lifted it.
+// A user gets one warning about a budget. When it is spent, ductor rejects turns, also after a restart, until the
+// owner lifts it.
 func TestABudgetInTheChat(t *testing.T) {
 	town := surroundings(t, func(cfg *config.Config) { cfg.Budget.Day = 1 })
 	town.start()
@@ -25,7 +26,8 @@ func TestABudgetInTheChat(t *testing.T) {
 	if _, err := town.chat.Person().Press(town.soon(), refused, "🔓 Lift budgets for today"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := town.chat.Await(town.soon(), func(v telegram.View) bool { // what a turn cost is stored before its answer has a footer
+	// The cost of a turn is stored before its answer has a footer.
+	if _, err := town.chat.Await(town.soon(), func(v telegram.View) bool {
 		return slices.ContainsFunc(ended(v), func(m telegram.Message) bool { return strings.Contains(m.Text, "third") })
 	}); err != nil {
 		town.fatal(err)

@@ -12,7 +12,7 @@ import (
 
 const tableAnswer = `[[text "| Animal | Legs |\n|---|--:|\n| Zebra42 | 4 |"]]`
 
-// photos lists the pictures that a chat has.
+// photos returns the pictures in a chat.
 func photos(chat *telegram.Chat) (all []telegram.Message) {
 	for _, m := range chat.History() {
 		if m.Media != nil && m.Media.Kind == "photo" {
@@ -22,7 +22,7 @@ func photos(chat *telegram.Chat) (all []telegram.Message) {
 	return all
 }
 
-// The table of an answer comes as a picture, once in each theme, also after a restart.
+// The table of an answer is sent as a picture once in each theme, also after a restart.
 func TestTheTablesOfAnAnswer(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.say(tableAnswer)
@@ -43,11 +43,12 @@ func TestTheTablesOfAnAnswer(t *testing.T) {
 	}
 }
 
-// An agent that is silent for notify.silence gets one notice, which goes when the agent goes on.
+// After notify.silence, a silent agent causes one notice, which disappears when the agent continues.
 func TestASilentAgentIsNoticed(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Notify.Silence = "bypass", time.Second })
 	dir := town.cfg.Projects.DefaultDir
-	town.say(`[[start]] [[text "working"]] [[tool cmd="touch began; until test -e go; do sleep 0.1; done"]] [[text "it goes on"]]`)
+	town.say(
+		`[[start]] [[text "working"]] [[tool cmd="touch began; until test -e go; do sleep 0.1; done"]] [[text "it goes on"]]`)
 	awaitFile(t, filepath.Join(dir, "began"))
 	notice := town.await("has been silent for")
 	if !strings.Contains(notice.Text, "Under way: ") {

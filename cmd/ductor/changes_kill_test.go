@@ -11,7 +11,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// closeGit puts a git before that of this machine which waits as long as the file exists whose path it returns.
+// closeGit puts a git into PATH that waits while a file exists, and returns the file's path.
 func closeGit(t testing.TB) (closed string) {
 	t.Helper()
 	git, err := exec.LookPath("git")
@@ -28,12 +28,13 @@ func closeGit(t testing.TB) (closed string) {
 	return closed
 }
 
-// A ductor that is killed after an answer shows, and before its files were compared, compares them after its next start: the answer gets
-// its receipt, once, and Undo works.
+// If ductor is killed after an answer shows but before it compared the files, it compares them at the next start. The
+// answer then gets its receipt once, and Undo works.
 func TestFilesAreComparedAfterAKill(t *testing.T) {
 	town := surroundings(t, nil)
 	town.permission = "ask"
-	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one`)
+	town.sh(
+		`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one`)
 	closed := closeGit(t)
 	path := town.writeConfig()
 	d := startDaemon(t, "run", "-c", path)
@@ -50,7 +51,8 @@ func TestFilesAreComparedAfterAKill(t *testing.T) {
 	}
 	startDaemon(t, "run", "-c", path)
 	m := town.awaitMessage(func(m telegram.Message) bool { return m.HasButton("↩️ Undo") })
-	if strings.Count(m.Text, "1 file +1 -0") != 1 || strings.Count(m.Text, "changed") != 1 || !strings.Contains(m.Text, "✓") {
+	if strings.Count(m.Text, "1 file +1 -0") != 1 || strings.Count(m.Text, "changed") != 1 ||
+		!strings.Contains(m.Text, "✓") {
 		t.Errorf("it shows %q", m.Text)
 	}
 	town.pressOn(m, "↩️ Undo")

@@ -15,7 +15,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// sh runs a script in the project, as its user would.
+// sh runs a script in the project, as the user would.
 func (town *town) sh(script string) string {
 	town.t.Helper()
 	cmd := exec.Command("sh", "-ec", script)
@@ -27,7 +27,7 @@ func (town *town) sh(script string) string {
 	return string(out)
 }
 
-// awaitLook waits until the files were looked at before so many turns and for checkpoints.
+// awaitLook waits until ductor has taken n snapshots before turns and for checkpoints.
 func (town *town) awaitLook(n int) {
 	town.t.Helper()
 	for ctx := town.soon(); len(strings.Fields(town.sh("git for-each-ref --format='%(refname)' refs/ductor"))) < n; {
@@ -38,15 +38,17 @@ func (town *town) awaitLook(n int) {
 	}
 }
 
-// A turn that changed files ends with a receipt: its buttons show the changes, undo them, do them again, also after a restart, and commit
-// them. A button that comes too late says why. /checkpoint and /diff do the same for more than a turn.
+// A turn that changed files ends with a receipt. Its buttons show, undo, redo and commit the changes, also after a
+// restart. A button that comes too late says why. /checkpoint and /diff do the same for several turns.
 func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
-	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore; git add .; git commit -qm one; echo staged > s.txt; git add s.txt`)
+	town.sh(
+		`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore; git add .; git commit -qm one; echo staged > s.txt; git add s.txt`)
 	town.say("/checkpoint the start")
 	town.await("Remembered: 📌 the start")
 	before := town.sh("git write-tree; git status --porcelain")
-	town.say(`Change it. [[start]] [[ask cmd="echo two >> a.txt; echo new > n.txt; echo i > x.log"]] [[text "changed"]]`)
+	town.say(
+		`Change it. [[start]] [[ask cmd="echo two >> a.txt; echo new > n.txt; echo i > x.log"]] [[text "changed"]]`)
 	asked := town.awaitButton("✅ Allow once")
 	town.awaitLook(2)
 	town.pressOn(asked, "✅ Allow once")
@@ -85,7 +87,8 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	asked = town.await("Commit 2 files with this message?")
 	town.chat.Person().Send(town.chat, "Count to two", telegram.ReplyTo(asked.ID))
 	town.await("✅ Committed 2 files as ")
-	if got := town.sh("git log -1 --format='%an %s'; git show --name-only --format=; git status --porcelain"); got != "Ann Count to two\na.txt\nn.txt\nA  s.txt\n" {
+	if got := town.sh(
+		"git log -1 --format='%an %s'; git show --name-only --format=; git status --porcelain"); got != "Ann Count to two\na.txt\nn.txt\nA  s.txt\n" {
 		t.Errorf("git says %q", got)
 	}
 	if a := town.pressOn(card, "✅ Commit"); a.Text != "These changes are committed already." {
@@ -110,10 +113,12 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	town.await("1 file +0 -1")
 }
 
-// The page of a session lists its turns, and returns the files to either side of one, after a restart and from another session too.
+// The page of a session lists its turns, and restores the files from before or after one, also after a restart and
+// from another session.
 func TestFilesReturnToEitherSideOfATurn(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
-	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one`)
+	town.sh(
+		`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one`)
 	for i, name := range []string{"two", "three"} {
 		town.say(`Make %[1]s. [[start]] [[ask cmd="echo %[1]s > %[1]s.txt"]] [[text "made %[1]s"]]`, name)
 		asked := town.awaitButton("✅ Allow once")
@@ -142,7 +147,7 @@ func TestFilesReturnToEitherSideOfATurn(t *testing.T) {
 	}
 }
 
-// pressThat presses the newest button whose text begins so.
+// pressThat presses the newest button whose text begins with this.
 func (town *town) pressThat(begins string) {
 	town.t.Helper()
 	var name string
@@ -162,15 +167,17 @@ func isPoints(m telegram.Message) bool {
 	return strings.HasPrefix(m.Text, "Press a checkpoint or a turn")
 }
 
-// The picture of a diff has buttons below it, and the file of a long one too: they show it in the other theme, and what differs since
-// the session or the last commit.
+// The buttons below the picture or file of a diff show it in the other theme, and show the changes since the
+// session's start or the last commit.
 func TestTheButtonsBelowADiff(t *testing.T) {
 	town := newTown(t, nil)
-	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one; echo two >> a.txt`)
+	town.sh(
+		`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one; echo two >> a.txt`)
 	picture := func(not ...telegram.Message) (telegram.Message, []byte) {
 		t.Helper()
 		m := town.awaitMessage(func(m telegram.Message) bool {
-			return m.Media != nil && m.Media.Kind == "photo" && !slices.ContainsFunc(not, func(old telegram.Message) bool { return old.ID == m.ID })
+			return m.Media != nil && m.Media.Kind == "photo" &&
+				!slices.ContainsFunc(not, func(old telegram.Message) bool { return old.ID == m.ID })
 		})
 		data, _ := town.srv.FileData(m.Media.FileID)
 		return m, data
@@ -195,8 +202,11 @@ func TestTheButtonsBelowADiff(t *testing.T) {
 	town.say("/diff")
 	file, data := town.awaitFile("document", "changes.diff")
 	town.pressOn(file, "✓ Commit")
-	second := town.awaitMessage(func(m telegram.Message) bool { return m.Media != nil && m.Media.Kind == "document" && m.ID != file.ID })
-	if again, _ := town.srv.FileData(second.Media.FileID); !bytes.Equal(again, data) || !bytes.Contains(data, []byte("+200")) {
+	second := town.awaitMessage(func(m telegram.Message) bool {
+		return m.Media != nil && m.Media.Kind == "document" && m.ID != file.ID
+	})
+	if again, _ := town.srv.FileData(second.Media.FileID); !bytes.Equal(again, data) ||
+		!bytes.Contains(data, []byte("+200")) {
 		t.Errorf("the file has %d bytes, and the second one %d", len(data), len(again))
 	}
 }

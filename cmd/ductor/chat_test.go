@@ -24,10 +24,11 @@ func TestAChatWithTheScriptedAgents(t *testing.T) {
 			town.say(`hello [[tool cmd="echo from-the-tool"]] [[text "It is **done**."]]`)
 			m := town.awaitDone(1)
 			sign := "✓ "
-			if agent == "gemini" { // it does not say how a command ended that printed something
+			if agent == "gemini" { // Gemini does not report how a command with output ended
 				sign = "• "
 			}
-			if !strings.HasPrefix(m.Text, sign) || !strings.Contains(m.Text, "echo from-the-tool") || !strings.Contains(m.Text, "It is done.") {
+			if !strings.HasPrefix(m.Text, sign) || !strings.Contains(m.Text, "echo from-the-tool") ||
+				!strings.Contains(m.Text, "It is done.") {
 				t.Errorf("the card says %q", m.Text)
 			}
 			if !hasEntity(m, "bold", "done") {
@@ -69,7 +70,7 @@ func TestAbortEndsAllAndTheQueue(t *testing.T) {
 	town.await("next in line")
 	town.say("/abort")
 	town.await("Aborted")
-	town.nothingOfTurnsLives()
+	town.checkNoTurnProcesses()
 	town.say(`[[text "after"]]`)
 	town.await("after")
 	for _, m := range town.chat.View().FromBot() {
@@ -79,13 +80,15 @@ func TestAbortEndsAllAndTheQueue(t *testing.T) {
 	}
 }
 
-// After an abort and after a change of the mode the agent is there again before the next message comes, and that message
-// is answered by it.
+// After an abort and after a change of the mode, ductor opens the agent again before the next message, and uses it
+// for that message.
 func TestAnAgentIsOpenedAheadOfTheNextMessage(t *testing.T) {
 	for name, before := range map[string]func(*town){
 		"after an abort": func(town *town) {
 			town.say(`[[start]] [[hang]]`)
-			eventually(town.t, "a turn to run", func() bool { return len(town.aheads()) == 0 && len(town.agents()) == 1 })
+			eventually(town.t, "a turn to run", func() bool {
+				return len(town.aheads()) == 0 && len(town.agents()) == 1
+			})
 			town.say("/abort")
 			town.await("Aborted")
 		},
@@ -96,7 +99,8 @@ func TestAnAgentIsOpenedAheadOfTheNextMessage(t *testing.T) {
 			before(town)
 			eventually(t, "an agent to be opened ahead", func() bool { return len(town.aheads()) == 1 })
 			ahead := town.aheads()
-			town.say(`[[start]] [[text "here I am"]]`) // an agent that does not know the session is told the history, with its directives
+			// An agent that does not know the session receives the history, including its directives.
+			town.say(`[[start]] [[text "here I am"]]`)
 			town.await("here I am")
 			if got := town.agents(); !slices.Equal(got, ahead) {
 				t.Errorf("the agents %v answered, and %v was opened ahead", got, ahead)
@@ -105,7 +109,7 @@ func TestAnAgentIsOpenedAheadOfTheNextMessage(t *testing.T) {
 	}
 }
 
-// agents are the process ids of the agents that live.
+// agents returns the process ids of living agents.
 func (town *town) agents() (pids []int) {
 	for _, run := range town.runs() {
 		if run.Alive && purposeOf(run).Mode != "" {
@@ -115,7 +119,7 @@ func (town *town) agents() (pids []int) {
 	return pids
 }
 
-// aheads are those that had no turn yet.
+// aheads returns the agents that had no turn yet.
 func (town *town) aheads() (pids []int) {
 	for _, run := range town.runs() {
 		if town.turnOf(run) == "" && run.Alive && purposeOf(run).Mode != "" {
@@ -165,8 +169,8 @@ func TestTheModelMenu(t *testing.T) {
 	town.await("Codex")
 }
 
-// While an agent takes its time to say which models it has, the menu is there with those that are known, a prompt is
-// answered, and the rest fills in.
+// While a slow agent lists its models, the menu shows the known ones, prompts are answered, and the rest appears
+// later.
 func TestTheModelMenuDoesNotWaitForAgents(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	town := newTown(t, func(c *config.Config) {

@@ -12,8 +12,8 @@ import (
 	"ductor/internal/terminal/hook"
 )
 
-// simAgentCommand lists the scripted agent as a command. main runs the agent before it reads a flag, so that it starts
-// fast.
+// simAgentCommand documents the scripted agent as a command. main starts the agent before it parses flags, which is
+// faster.
 func simAgentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                agent.Subcommand + " claude|codex [ARG ...]",
@@ -26,15 +26,14 @@ func simAgentCommand() *cobra.Command {
 	}
 }
 
-// runnerArg makes this program the runner of this machine's agents. ductor starts it at need; users do not, so it is
-// no command of cobra's.
+// runnerArg makes this program the runner of this machine's agents. Only ductor uses it, so cobra does not know it.
 const runnerArg = "runner"
 
-// restartWait is how long a hook waits for a ductor that was to answer it and ended.
+// restartWait is how long a hook waits for the next ductor if the one that should answer it ended.
 const restartWait = 10 * time.Minute
 
-// runIfAsked runs the runner or a hook and exits if the arguments ask for it, and returns otherwise. The CLIs of a user's terminals
-// run hooks, and wait for them: a hook is no command of cobra's either.
+// runIfAsked runs the runner or a hook and exits if the arguments say so. The CLIs in a user's terminals wait for
+// hooks, so these also start without cobra.
 func runIfAsked() {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == runnerArg:

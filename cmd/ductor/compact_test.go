@@ -11,7 +11,7 @@ import (
 
 const tooLong = `[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`
 
-// A prompt that waits for a compaction is not sent if that fails, and the card says so. Another way out is offered.
+// If a compaction fails, the prompt that waits for it is not sent. The card says so and offers another way.
 func TestAPromptIsNotSentIfTheContextCouldNotBeShortened(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.say("this cannot be compacted %s", ran+tooLong)
@@ -27,7 +27,7 @@ func TestAPromptIsNotSentIfTheContextCouldNotBeShortened(t *testing.T) {
 	}
 }
 
-// planAloud says something long three times, so that the history has no room in what an agent is told.
+// planAloud prints long texts in three turns, so that the whole history does not fit into a handoff.
 func planAloud(town *town, from int) {
 	for i := range 3 {
 		town.say(`[[start]]plan %d: %s [[text "noted %[1]d"]]`, from+i, strings.Repeat("long words of a plan ", 40))
@@ -35,7 +35,7 @@ func planAloud(town *town, from int) {
 	}
 }
 
-// toldOf is what the scripted agents read last with a part in it; empty for nothing.
+// toldOf returns the last prompt with part that a scripted agent read, or "".
 func toldOf(t *testing.T, agent cli.Agent, part string) string {
 	t.Helper()
 	all := promptsOf(t, agent)
@@ -46,7 +46,8 @@ func toldOf(t *testing.T, agent cli.Agent, part string) string {
 	return all[i]
 }
 
-// Gemini does not shorten its context. It summarizes its session itself, with what the user wants in it, and goes on in a new one with that.
+// Gemini cannot compact its context. It summarizes the session, with the user's wishes, and continues in a new one
+// with the summary.
 func TestGeminiIsCompactedByItsOwnSummary(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Agents.Default, c.Agents.Fallback, c.Sessions.HandoffTokens = "gemini", nil, 500
@@ -56,16 +57,18 @@ func TestGeminiIsCompactedByItsOwnSummary(t *testing.T) {
 	if strings.Contains(text, "Your next message") || strings.Contains(text, "left out") {
 		t.Errorf("it says %q", text)
 	}
-	if asked := toldOf(t, "gemini", "Summarize this part"); !strings.Contains(asked, "keep the plan") || !strings.Contains(asked, "plan 0:") {
+	if asked := toldOf(t, "gemini", "Summarize this part"); !strings.Contains(asked, "keep the plan") ||
+		!strings.Contains(asked, "plan 0:") {
 		t.Errorf("it was asked for a summary by %q", asked)
 	}
 	town.awaitAfter(town.say(`go on [[start]][[text "as before"]]`), "as before")
-	if told := toldOf(t, "gemini", "go on [[start]]"); !strings.Contains(told, "Summary of what was said first:") || strings.Contains(told, "left out") {
+	if told := toldOf(t, "gemini", "go on [[start]]"); !strings.Contains(told, "Summary of what was said first:") ||
+		strings.Contains(told, "left out") {
 		t.Errorf("the new session is told %q", told)
 	}
 }
 
-// A new session with a summary has one.
+// A new session with a summary contains it.
 func TestANewSessionWithASummaryHasOne(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Sessions.HandoffTokens = 500 })
 	planAloud(town, 0)

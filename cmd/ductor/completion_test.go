@@ -11,7 +11,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// buttonData is what the button of a message carries.
+// buttonData returns the data of a message's button.
 func (town *town) buttonData(m telegram.Message, name string) string {
 	town.t.Helper()
 	for _, row := range m.Keyboard {
@@ -25,8 +25,8 @@ func (town *town) buttonData(m telegram.Message, name string) string {
 	return ""
 }
 
-// The Stop button of a running card ends its turn and no other: what waits runs next. Pressed once more, it changes nothing and
-// says so. An answer replies to its prompt where prompts waited.
+// The Stop button of a running card ends only its turn, and the next prompt runs. A second press changes nothing and
+// says so. If prompts waited, each answer replies to its prompt.
 func TestTheStopButtonEndsOneTurn(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.say(`[[start]] [[text "working"]] [[tool cmd="touch started; sleep 600"]]`)
@@ -50,7 +50,7 @@ func TestTheStopButtonEndsOneTurn(t *testing.T) {
 	}
 }
 
-// A turn that takes longer than notify.long ends with a message that replies to the prompt. /notify never does without.
+// A turn longer than notify.long ends with a message that replies to the prompt, unless /notify never was chosen.
 func TestALongTurnAnnouncesItsEnd(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass"; c.Notify.Mode = "always" })
 	prompt := town.say(`[[start]] [[text "working"]] [[tool cmd="sleep 11"]] [[text "the work is over"]]`)
@@ -73,8 +73,8 @@ func TestALongTurnAnnouncesItsEnd(t *testing.T) {
 	}
 }
 
-// Below a finished card is a button that lists the steps of the turn; a step has its whole command, the end of its output and a file
-// with all of it. A secret is in none of them, another chat sees nothing, and it works after a restart.
+// A button below a finished card lists the turn's steps. A step has its whole command, the end of its output, and a
+// complete file. Steps contain no secrets, are not visible in other chats, and work after a restart.
 func TestTheStepsOfATurn(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
@@ -108,11 +108,14 @@ func TestTheStepsOfATurn(t *testing.T) {
 			}
 			town.pressOn(list, "1")
 			step := town.await("2999")
-			if step.ID != list.ID || !hasKind(step, "expandable_blockquote") || strings.Contains(step.Text, "\n1\n") || !strings.Contains(step.Text, "exit 3") {
+			if step.ID != list.ID || !hasKind(step, "expandable_blockquote") || strings.Contains(step.Text, "\n1\n") ||
+				!strings.Contains(step.Text, "exit 3") {
 				t.Errorf("the step says %q: %+v", step.Text, step.Entities)
 			}
 			town.pressOn(step, "📄 Whole output")
-			file := town.awaitMessage(func(m telegram.Message) bool { return m.Media != nil && m.Media.Name == "step-1.txt" })
+			file := town.awaitMessage(func(m telegram.Message) bool {
+				return m.Media != nil && m.Media.Name == "step-1.txt"
+			})
 			content, _ := town.srv.FileData(file.Media.FileID)
 			for _, shown := range []string{list.Text, step.Text, string(content)} {
 				if strings.Contains(shown, token) {

@@ -10,8 +10,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A chat asks a model beside its session, asks on by a reply and by the command, and stops a question that takes long. The chat says of a
-// model that reads no files that it does not.
+// A chat asks a model beside its session, continues by a reply and by the command, and stops a long question. The
+// chat says if a model cannot read files.
 func TestAChatConsultsAModel(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]naming.Alias{"other": {Use: "codex"}} })
 	town.say("/consult")
@@ -41,7 +41,7 @@ func TestAChatConsultsAModel(t *testing.T) {
 	town.await("Stopped: there is no answer.")
 }
 
-// A group is offered with what it takes, and begins with a button: the models answer, see what the others said, and one concludes.
+// /group shows its cost and starts with a button. The models answer, see each other's answers, and one concludes.
 func TestAGroupAnswers(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) {
 		cfg.Consult.Group = []string{"claude", "codex", "gemini"}
@@ -49,7 +49,8 @@ func TestAGroupAnswers(t *testing.T) {
 	})
 	town.say(`/group Which is it? [[text "It is this."]]`)
 	m := town.await("These models answer side by side: Claude, Codex, Gemini. Then Claude concludes.")
-	if !strings.Contains(m.Text, "1 round: 4 questions, about 6") || !strings.Contains(m.Text, "That is about $0.2") || !strings.Contains(m.Text, "The price of 2 of them is not known here.") {
+	if !strings.Contains(m.Text, "1 round: 4 questions, about 6") || !strings.Contains(m.Text, "That is about $0.2") ||
+		!strings.Contains(m.Text, "The price of 2 of them is not known here.") {
 		t.Errorf("the offer: %q", m.Text)
 	}
 	town.press("2 rounds")
@@ -66,8 +67,8 @@ func TestAGroupAnswers(t *testing.T) {
 	town.await("no model was asked")
 }
 
-// What was asked when ductor is restarted is not asked again, unless the user presses for it. What is asked and aborted while ductor is
-// down ends.
+// After a restart, an open question is only repeated if the user presses a button. An abort while ductor is down ends
+// it.
 func TestAQuestionOutlivesARestart(t *testing.T) {
 	town := newTown(t, nil)
 	town.say("/summarize the end")
@@ -90,7 +91,7 @@ func TestAQuestionOutlivesARestart(t *testing.T) {
 	town.await("1 question to a model has ended.")
 }
 
-// The file of a long answer has all of it, whatever the chat shows: the agent's own summary, or its end.
+// The file of a long answer is complete, even if the chat shows only the agent's summary or the end.
 func TestTheFileOfALongAnswerIsWhole(t *testing.T) {
 	town := newTown(t, nil)
 	for want, prompt := range map[string]string{
@@ -98,12 +99,15 @@ func TestTheFileOfALongAnswerIsWhole(t *testing.T) {
 		"and it ends":     `[[text "it begins "]] [[text n=21 size=1000]] [[text "and it ends"]]`,
 	} {
 		asked := town.say("/consult codex %s", prompt)
-		file, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return m.ID > asked.ID && m.Media != nil })
+		file, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
+			return m.ID > asked.ID && m.Media != nil
+		})
 		if err != nil {
 			town.fatal(err)
 		}
 		data, _ := town.srv.FileData(file.Media.FileID)
-		if len(data) < 21_000 || !strings.HasPrefix(string(data), "it begins ") || !strings.Contains(string(data), want) {
+		if len(data) < 21_000 || !strings.HasPrefix(string(data), "it begins ") ||
+			!strings.Contains(string(data), want) {
 			t.Errorf("the file has %d bytes: %.60q", len(data), data)
 		}
 		town.awaitAfter(asked, "in short, the file has all of it")

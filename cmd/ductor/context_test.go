@@ -10,7 +10,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// What a user reads of how full the context of real agents is, how they shorten it, and which commands they have.
+// The test checks the chat's texts about the context of real agents: how full it is, how to compact it, and the
+// agents' commands.
 func TestTheContextOfRealAgents(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, want := range map[string]struct{ context, compacted, commands string }{
@@ -24,7 +25,9 @@ func TestTheContextOfRealAgents(t *testing.T) {
 			town.say("/context")
 			town.await("the context is empty")
 			for i := range 3 {
-				town.say(`remember the word zebra%d [[start]] [[text "I shall remember it, and say it when I am asked."]]`, i)
+				town.say(
+					`remember the word zebra%d [[start]] [[text "I shall remember it, and say it when I am asked."]]`,
+					i)
 				town.awaitDone(i + 1)
 			}
 
@@ -61,7 +64,7 @@ func TestTheContextOfRealAgents(t *testing.T) {
 	}
 }
 
-// answer says something and gives the answer that has a part.
+// answer sends a text and returns the answer that contains part.
 func (town *town) answer(text, part string) string {
 	town.t.Helper()
 	said := town.say("%s", text)

@@ -9,8 +9,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// TestJobsInTheChat goes the way of a person with a phone: a sentence, what was understood of it, a change, a run, its
-// result, history, a pause, and the end. ductor ends and comes back between all of it.
+// TestJobsInTheChat follows a user with a phone: a sentence, the draft, a change, a run, its result, the history, a
+// pause, and the deletion. ductor restarts between all steps.
 func TestJobsInTheChat(t *testing.T) {
 	town := newTown(t, nil)
 	restart := func() { town.stop(); town.start() }
@@ -18,7 +18,8 @@ func TestJobsInTheChat(t *testing.T) {
 	town.answer("/cron", "There are no jobs in this chat")
 	town.answer("/cron now and then look", "every weekday at 8:30")
 	town.say(`/cron every weekday at 8:30 Europe/Berlin [[text "the CI is green"]]`)
-	if m := town.await("New job:"); !strings.Contains(m.Text, "every weekday at 8:30 Europe/Berlin, next: ") || !strings.Contains(m.Text, " 08:30") {
+	if m := town.await("New job:"); !strings.Contains(m.Text, "every weekday at 8:30 Europe/Berlin, next: ") ||
+		!strings.Contains(m.Text, " 08:30") {
 		t.Errorf("it understood %q", m.Text)
 	}
 
@@ -36,7 +37,7 @@ func TestJobsInTheChat(t *testing.T) {
 
 	restart()
 	page := town.await("⏰ CI report\nevery weekday")
-	for range 2 { // the same button, before it is drawn anew
+	for range 2 { // the same button, before it changes
 		if _, err := town.chat.Person().Tap(page, "🚀 Run now"); err != nil {
 			t.Fatal(err)
 		}
@@ -64,8 +65,8 @@ func TestJobsInTheChat(t *testing.T) {
 	town.await("There are no jobs in this chat")
 }
 
-// TestTheSameResultDisturbsNobody: a job that finds what it found before says so below its last result, and what it
-// finds after that is a new message.
+// TestTheSameResultDisturbsNobody tests that a job with an unchanged result adds a note below its last result, and
+// that a new result is a new message.
 func TestTheSameResultDisturbsNobody(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Jobs = map[string]heartbeat.JobSettings{"ci": job("*/10 * * * * *", `[[text "all green"]]`)}

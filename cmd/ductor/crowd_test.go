@@ -12,9 +12,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Twenty people, one of them in trouble of each kind: an agent that hangs, a Telegram that is slow for
-// that chat, an agent that takes for ever to start. The others are answered, and command their chats,
-// while the three still wait.
+// Twenty users write, and three of them have problems: an agent that hangs, a slow Telegram for one chat, and an
+// agent that does not start. The others get answers and can use commands while the three still wait.
 func TestTwentyConversationsDoNotWaitForEachOther(t *testing.T) {
 	const people = 20
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -23,7 +22,7 @@ func TestTwentyConversationsDoNotWaitForEachOther(t *testing.T) {
 			c.Telegram.AllowedUsers = append(c.Telegram.AllowedUsers, 100+i)
 		}
 		c.Agents.MaxLive = 8
-		c.Agents.Codex.Mode = "one-shot" // a process of its own for each turn
+		c.Agents.Codex.Mode = "one-shot" // a new process for each turn
 		c.Agents.Codex.Path = slowStart(t, c.Agents.Codex.Path, gate)
 	})
 	chats := make([]*telegram.Chat, people)
@@ -89,7 +88,7 @@ func TestTwentyConversationsDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-// slowStart is an agent that does not begin before the file gate is there.
+// slowStart returns an agent that waits for the file gate before it starts.
 func slowStart(t testing.TB, program, gate string) string {
 	t.Helper()
 	script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in exec) while [ ! -e %s ]; do sleep 0.02; done;; esac\nexec %s \"$@\"\n", gate, program)
@@ -100,10 +99,10 @@ func slowStart(t testing.TB, program, gate string) string {
 	return path
 }
 
-// broken is what an agent may do wrong, and what the chat then shows.
+// broken is a misbehaviour of an agent, and the chat's reaction.
 type broken struct{ name, prompt, says string }
 
-// The agent misbehaves; the chat gets a clear sentence and goes on.
+// If the agent misbehaves, the chat shows a clear sentence, and the next turn works.
 func TestWhatABrokenAgentDoesIsTold(t *testing.T) {
 	tellBroken(t, time.Minute, []broken{
 		{"dies at once", "[[crash code=3]]", "exit code 3"},
@@ -136,7 +135,7 @@ func tellBroken(t testing.TB, stall time.Duration, cases []broken) {
 		town.await(fmt.Sprint("fine again ", i))
 	}
 	town.stop()
-	nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+	checkNoProcessIn(t, town.cfg.Projects.DefaultDir)
 }
 
 func TestUnsupportedAndUnreadableMessagesAreTold(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// daemon is ductor as a process of its own, to be killed.
+// daemon is ductor in a separate process, which tests can kill.
 type daemon struct {
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -71,7 +71,8 @@ private_per_second = 100
 private_burst = 100
 overall_per_second = 1000
 `, town.srv.Token(), town.srv.URL(), owner, cmp.Or(town.agent, "claude"), town.extra, c.Agents.Claude.Path,
-		c.Agents.Codex.Path, cmp.Or(town.mode, "live"), c.Agents.Gemini.Path, c.Agents.Copilot.Path, cmp.Or(town.permission, "bypass"),
+		c.Agents.Codex.Path, cmp.Or(town.mode, "live"), c.Agents.Gemini.Path, c.Agents.Copilot.Path,
+		cmp.Or(town.permission, "bypass"),
 		c.Projects.DefaultDir, c.Projects.DefaultDir, c.Storage.Dir)
 	dir := town.t.TempDir()
 	path := filepath.Join(dir, "config.toml")
@@ -86,7 +87,7 @@ func startDaemon(t testing.TB, args ...string) *daemon {
 	return startDaemonIn(t, "", nil, args...)
 }
 
-// startDaemonIn is startDaemon with a working directory and further variables.
+// startDaemonIn is startDaemon with a working directory and additional variables.
 func startDaemonIn(t testing.TB, dir string, env []string, args ...string) *daemon {
 	t.Helper()
 	cmd := exec.Command(clitest.Program(t), args...)
@@ -95,7 +96,7 @@ func startDaemonIn(t testing.TB, dir string, env []string, args ...string) *daem
 	return watchDaemon(t, cmd, (*exec.Cmd).Start)
 }
 
-// watchDaemon starts a ductor in a way, and ends it with the test.
+// watchDaemon starts a ductor with start, and ends it with the test.
 func watchDaemon(t testing.TB, cmd *exec.Cmd, start func(*exec.Cmd) error) *daemon {
 	t.Helper()
 	cmd.Stderr = testWriter{t}
@@ -106,7 +107,7 @@ func watchDaemon(t testing.TB, cmd *exec.Cmd, start func(*exec.Cmd) error) *daem
 	go func() { _ = cmd.Wait(); close(d.done) }()
 	t.Cleanup(func() {
 		if t.Failed() {
-			d.testify()
+			d.dumpGoroutines()
 		}
 		d.kill()
 	})
@@ -118,7 +119,7 @@ func (d *daemon) kill() {
 	<-d.done
 }
 
-// exit waits for the daemon's own end.
+// exit waits until the daemon ends on its own.
 func (d *daemon) exit(t testing.TB) int {
 	t.Helper()
 	select {
@@ -129,7 +130,7 @@ func (d *daemon) exit(t testing.TB) int {
 	return d.cmd.ProcessState.ExitCode()
 }
 
-// strikeAtStart closes its channel when a ductor makes the first call of its life that is not a poll.
+// strikeAtStart closes its channel at the first call of a new ductor that is not a poll.
 func (town *town) strikeAtStart() <-chan struct{} {
 	up := make(chan struct{})
 	var once sync.Once
@@ -141,7 +142,7 @@ func (town *town) strikeAtStart() <-chan struct{} {
 	return up
 }
 
-// strikeAtCall strikes when the bot has made n more calls that show something.
+// strikeAtCall sends to struck after n more calls of the bot that show something.
 func (town *town) strikeAtCall(n int64, struck chan<- struct{}) {
 	var made atomic.Int64
 	town.srv.OnCall(func(c telegram.Call) {

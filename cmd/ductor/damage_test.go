@@ -32,15 +32,16 @@ func emptyLog(t testing.TB, path string) bool {
 	return db.QueryRow("PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &done) == nil && busy == 0
 }
 
-// spoilIndex writes garbage over the first page of an index.
-func spoilIndex(t testing.TB, path, index string) error {
+// overwriteIndex writes garbage over the first page of an index.
+func overwriteIndex(t testing.TB, path, index string) error {
 	t.Helper()
 	db, err := sql.Open("sqlite3", "file:"+path+"?mode=ro")
 	if err != nil {
 		return err
 	}
 	var root, size int64
-	err = db.QueryRow(`SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?`, index).Scan(&root, &size)
+	err = db.QueryRow(`SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?`,
+		index).Scan(&root, &size)
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}

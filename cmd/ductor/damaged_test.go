@@ -22,14 +22,14 @@ import (
 
 const saysDamaged = "My database was damaged"
 
-// wreck is a town whose ductor stopped, to be damaged.
-type wreck struct {
+// damagedTown is a town whose ductor has stopped, and whose files the test damages.
+type damagedTown struct {
 	*ordeal
 	path string            // of the database
-	left map[string][]byte // the files that were damaged
+	left map[string][]byte // the files after the damage
 }
 
-// backedUp says when the backup of a wreck was made.
+// backedUp is the time of a wreck's backup.
 type backedUp int
 
 const (
@@ -38,19 +38,19 @@ const (
 	late // while a turn runs and another one waits
 )
 
-// newWreck has a ductor answer, and begin a turn that outlives it. A second one waits.
-func newWreck(t *testing.T, backup backedUp, killed bool) *wreck {
+// newDamagedTown makes ductor answer a prompt, start a turn that outlives it, and queue another one.
+func newDamagedTown(t *testing.T, backup backedUp, killed bool) *damagedTown {
 	t.Helper()
 	town := surroundings(t, nil)
-	w := &wreck{ordeal: town.ordeal(1), path: town.database()}
-	w.answered("one")
+	w := &damagedTown{ordeal: town.ordeal(1), path: town.database()}
+	w.runPrompt("one")
 	if backup == early {
 		w.backUp()
 	}
-	w.answered("two")
+	w.runPrompt("two")
 	w.say(`[[start]] [[tool cmd="echo three >> ran; until [ -e gate ]; do sleep 0.05; done"]] [[text "answer three"]]`)
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "ran"))
-	eventually(t, "a tool of the third turn", func() bool { return w.ran("three") == 1 })
+	eventually(t, "a tool of the third turn", func() bool { return w.runCount("three") == 1 })
 	w.say(`[[start]] [[tool cmd="echo four >> ran"]] [[text "answer four"]]`)
 	town.awaitTurns(4)
 	if err := town.srv.AwaitAcknowledged(town.soon()); err != nil {
@@ -72,24 +72,25 @@ func newWreck(t *testing.T, backup backedUp, killed bool) *wreck {
 	return w
 }
 
-func (w *wreck) backUp() {
+func (w *damagedTown) backUp() {
 	w.t.Helper()
-	err := store.BackUp(w.t.Context(), w.path, filepath.Join(w.cfg.Storage.Dir, app.BackupsDir), time.Now(), time.Hour, 1<<30)
+	err := store.BackUp(w.t.Context(), w.path, filepath.Join(w.cfg.Storage.Dir, app.BackupsDir), time.Now(), time.Hour,
+		1<<30)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// openGate lets the turn end that outlived ductor.
-func (w *wreck) openGate() {
+// releaseTurn lets the turn end that outlived ductor.
+func (w *damagedTown) releaseTurn() {
 	w.t.Helper()
 	if err := os.WriteFile(filepath.Join(w.cfg.Projects.DefaultDir, "gate"), nil, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// runsStill reports whether the ductor that was started last runs.
-func (w *wreck) runsStill() bool {
+// isRunning reports whether the last ductor still runs.
+func (w *damagedTown) isRunning() bool {
 	select {
 	case <-w.daemon.done:
 		return false
@@ -98,21 +99,21 @@ func (w *wreck) runsStill() bool {
 	}
 }
 
-// answered has a prompt answered that leaves its mark.
-func (w *wreck) answered(what string) {
+// runPrompt sends a prompt that leaves a mark, and waits for its answer.
+func (w *damagedTown) runPrompt(what string) {
 	w.t.Helper()
 	w.say(`[[start]] [[tool cmd="echo %[1]s >> ran"]] [[text "answer %[1]s"]]`, what)
-	once(w.town, w.chat, "answer "+what)
+	checkShownOnce(w.town, w.chat, "answer "+what)
 }
 
-// ran is how often the agent did what a prompt asks for.
-func (w *wreck) ran(what string) int {
+// runCount counts how often the agent ran a prompt.
+func (w *damagedTown) runCount(what string) int {
 	text, _ := os.ReadFile(filepath.Join(w.cfg.Projects.DefaultDir, "ran"))
 	return strings.Count(string(text), what+"\n")
 }
 
 // damage changes a file of the database and starts ductor again.
-func (w *wreck) damage(how func(path string) error) {
+func (w *damagedTown) damage(how func(path string) error) {
 	w.t.Helper()
 	if err := how(w.path); err != nil {
 		w.t.Fatal(err)
@@ -123,13 +124,13 @@ func (w *wreck) damage(how func(path string) error) {
 			w.left[app.DatabaseFile+end] = text
 		}
 	}
-	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // messages have whole seconds
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // the dates of messages have whole seconds
 	w.rise()
 	w.await(saysDamaged)
 }
 
-// movedAside checks that what was damaged is there byte by byte.
-func (w *wreck) movedAside() {
+// checkMovedAside checks that the damaged files were moved unchanged.
+func (w *damagedTown) checkMovedAside() {
 	w.t.Helper()
 	asides := store.DamagedDirs(w.cfg.Storage.Dir)
 	if len(asides) != 1 {
@@ -141,7 +142,10 @@ func (w *wreck) movedAside() {
 			w.t.Errorf("%s is not as it was: %v", name, err)
 		}
 	}
-	if entries, err := os.ReadDir(asides[0]); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), app.DatabaseFile) }) {
+	if entries, err := os.ReadDir(asides[0]); err != nil ||
+		slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+			return !strings.HasPrefix(e.Name(), app.DatabaseFile)
+		}) {
 		w.t.Errorf("beside what was damaged are %v, %v", entries, err)
 	}
 	_, out, _ := runDuctor(w.t, "doctor", "-c", w.config)
@@ -150,16 +154,16 @@ func (w *wreck) movedAside() {
 	}
 }
 
-// goesOn checks that the chat works, and that nothing ran twice or is told twice, also after another start.
-func (w *wreck) goesOn() {
+// checkChatWorks checks that the chat works, and that nothing ran or was shown twice, also after another start.
+func (w *damagedTown) checkChatWorks() {
 	w.t.Helper()
-	w.openGate()
-	w.answered("five")
+	w.releaseTurn()
+	w.runPrompt("five")
 	w.daemon.kill()
 	w.rise()
-	w.answered("six")
+	w.runPrompt("six")
 	for _, what := range []string{"one", "two", "three", "four", "five", "six"} {
-		if n := w.ran(what); n > 1 {
+		if n := w.runCount(what); n > 1 {
 			w.t.Errorf("%q ran %d times", what, n)
 		}
 	}
@@ -168,19 +172,19 @@ func (w *wreck) goesOn() {
 	}
 }
 
-// offers checks that a turn whose end is unknown says so, and runs once more by its button.
-func (w *wreck) offers(what string) {
+// checkOffered checks that a turn with an unknown end says so, and that its button runs it again.
+func (w *damagedTown) checkOffered(what string) {
 	w.t.Helper()
-	ran := w.ran(what)
+	ran := w.runCount(what)
 	m := w.awaitMessage(func(m telegram.Message) bool { return m.HasButton("🔁 Run again") })
 	if _, err := w.chat.Person().Press(w.soon(), m, "🔁 Run again"); err != nil {
 		w.t.Fatal(err)
 	}
-	eventually(w.t, what+" once more", func() bool { return w.ran(what) == ran+1 })
+	eventually(w.t, what+" once more", func() bool { return w.runCount(what) == ran+1 })
 }
 
-// spoiled writes garbage into the middle of a file.
-func spoiled(path string, n int) error {
+// overwriteMiddle overwrites the middle of a file with garbage.
+func overwriteMiddle(path string, n int) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -194,120 +198,121 @@ func spoiled(path string, n int) error {
 	return errors.Join(err, wrote, f.Close())
 }
 
-// A database without any readable page is continued from its backup: what it had goes on, nothing runs by itself that may have
-// run since, and the owner reads what is missing.
+// If no page of the database is readable, ductor continues with its backup. It does not run anything that may have
+// run since, and tells the owner what is missing.
 func TestADamagedDatabaseIsContinuedFromItsBackup(t *testing.T) {
-	w := newWreck(t, early, false)
+	w := newDamagedTown(t, early, false)
 	w.damage(func(path string) error { return os.WriteFile(path, []byte("no database"), 0o600) })
 	w.await("so I continue with the backup of")
-	w.movedAside()
-	w.goesOn()
+	w.checkMovedAside()
+	w.checkChatWorks()
 }
 
-// A turn that ran at the backup and outlived ductor gets its answer from its output, also what its agent said meanwhile; one that
-// waited then may have run since, so it is offered.
+// A turn that ran at the time of the backup and outlived ductor is answered from its output. A prompt that waited
+// then may have run since, so the chat offers it.
 func TestABackupIsContinuedByTheOutputOfAgents(t *testing.T) {
-	w := newWreck(t, late, true)
-	w.openGate()
+	w := newDamagedTown(t, late, true)
+	w.releaseTurn()
 	w.damage(func(path string) error { return os.WriteFile(path, []byte("no database"), 0o600) })
-	once(w.town, w.chat, "answer three")
-	w.offers("four")
-	once(w.town, w.chat, "answer four")
-	w.goesOn()
+	checkShownOnce(w.town, w.chat, "answer three")
+	w.checkOffered("four")
+	checkShownOnce(w.town, w.chat, "answer four")
+	w.checkChatWorks()
 }
 
 func TestADamagedDatabaseWithoutABackup(t *testing.T) {
-	w := newWreck(t, never, false)
+	w := newDamagedTown(t, never, false)
 	w.damage(func(path string) error { return os.WriteFile(path, []byte("no database"), 0o600) })
 	w.await("there is no backup, so I start from scratch")
-	w.movedAside()
-	w.goesOn()
+	w.checkMovedAside()
+	w.checkChatWorks()
 }
 
-// A file that was emptied looks as if it had just been made, but for its backups.
+// An emptied database looks like a new one, but backups exist.
 func TestAnEmptiedDatabase(t *testing.T) {
-	w := newWreck(t, early, false)
+	w := newDamagedTown(t, early, false)
 	w.damage(func(path string) error { return os.Truncate(path, 0) })
 	w.await("so I continue with the backup of")
-	w.goesOn()
+	w.checkChatWorks()
 }
 
-// A database that lost its log is older than what the chat shows: what waited is offered, and a turn goes on whose output is there.
+// A database without its log is older than the chat. Waiting prompts are offered, and a turn continues if its output
+// is complete.
 func TestADatabaseThatLostItsLog(t *testing.T) {
 	for name, how := range map[string]func(path string) error{
 		"gone":    func(path string) error { return os.Remove(path + "-wal") },
-		"changed": func(path string) error { return spoiled(path+"-wal", 16) },
+		"changed": func(path string) error { return overwriteMiddle(path+"-wal", 16) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWreck(t, map[bool]backedUp{true: early}[name == "gone"], true)
+			w := newDamagedTown(t, map[bool]backedUp{true: early}[name == "gone"], true)
 			w.damage(how)
 			w.await("its log is gone or damaged")
-			w.movedAside()
-			w.goesOn()
+			w.checkMovedAside()
+			w.checkChatWorks()
 		})
 	}
 }
 
-// A database of which all rows can be read loses nothing: the turn that outlived ductor goes on, and the one that waited runs.
+// If all rows can be read, nothing is lost: the turn that outlived ductor continues, and the waiting one runs.
 func TestADamagedIndexLosesNothing(t *testing.T) {
-	w := newWreck(t, early, false)
-	w.damage(func(path string) error { return spoilIndex(t, path, "turns_of") })
+	w := newDamagedTown(t, early, false)
+	w.damage(func(path string) error { return overwriteIndex(t, path, "turns_of") })
 	w.await("Nothing seems to be missing")
-	w.movedAside()
-	w.goesOn()
-	once(w.town, w.chat, "answer three")
-	once(w.town, w.chat, "answer four")
+	w.checkMovedAside()
+	w.checkChatWorks()
+	checkShownOnce(w.town, w.chat, "answer three")
+	checkShownOnce(w.town, w.chat, "answer four")
 }
 
-// A row whose text is damaged, which no check of SQLite finds, does not keep ductor from starting. The chat names it, and others go on.
+// ductor starts despite a row whose damaged text SQLite does not detect. The chat names it, and other turns continue.
 func TestADamagedRowIsPassedOver(t *testing.T) {
-	w := newWreck(t, never, false)
+	w := newDamagedTown(t, never, false)
 	db, err := sql.Open("sqlite3", w.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The third turn ran, and the fourth waits.
+	// The third turn ran. The fourth waits.
 	_, err = db.Exec(`UPDATE turns SET updates = '[1, \x00' WHERE state = 'queued'`)
 	if err = errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	w.rise()
 	w.await("can't be read any more (turns)")
-	w.openGate()
-	once(w.town, w.chat, "answer three")
-	w.answered("five")
+	w.releaseTurn()
+	checkShownOnce(w.town, w.chat, "answer three")
+	w.runPrompt("five")
 	if len(store.DamagedDirs(w.cfg.Storage.Dir)) > 0 {
 		t.Error("the database was moved aside")
 	}
 }
 
-// Damage that a read meets while ductor runs has the same process go on with another database.
+// If a read finds damage while ductor runs, the same process continues with another database.
 func TestADatabaseIsDamagedWhileDuctorRuns(t *testing.T) {
 	town := surroundings(t, nil)
-	w := &wreck{ordeal: town.ordeal(1), path: town.database()}
-	w.answered("one")
+	w := &damagedTown{ordeal: town.ordeal(1), path: town.database()}
+	w.runPrompt("one")
 	w.say(`[[start]] [[tool cmd="echo two >> ran; until [ -e gate ]; do sleep 0.05; done"]] [[text "answer two"]]`)
-	eventually(t, "a tool", func() bool { return w.ran("two") == 1 })
+	eventually(t, "a tool", func() bool { return w.runCount("two") == 1 })
 	eventually(t, "an empty log", func() bool { return emptyLog(t, w.path) })
-	if err := spoilIndex(t, w.path, "sqlite_autoindex_steps_1"); err != nil { // which nobody has read yet
+	if err := overwriteIndex(t, w.path, "sqlite_autoindex_steps_1"); err != nil { // which was not read yet
 		t.Fatal(err)
 	}
 	w.press("🪜 Steps")
 	w.await(saysDamaged)
-	w.openGate()
-	once(town, w.chat, "answer two")
-	w.answered("three")
-	if w.ran("two") != 1 || !w.runsStill() {
-		t.Errorf("the turn ran %d times, or ductor ended", w.ran("two"))
+	w.releaseTurn()
+	checkShownOnce(town, w.chat, "answer two")
+	w.runPrompt("three")
+	if w.runCount("two") != 1 || !w.isRunning() {
+		t.Errorf("the turn ran %d times, or ductor ended", w.runCount("two"))
 	}
 }
 
-// A backup is made soon after the start, and is checked.
+// ductor makes a backup soon after its start, and checks it.
 func TestABackupIsMadeByItself(t *testing.T) {
 	town := surroundings(t, nil)
 	o := town.ordeal(1)
 	town.say(`[[start]] [[text "one"]]`)
-	once(town, town.chat, "one")
+	checkShownOnce(town, town.chat, "one")
 	var made []store.Backup
 	eventually(t, "a backup", func() bool {
 		made = store.Backups(filepath.Join(town.cfg.Storage.Dir, app.BackupsDir))
@@ -321,15 +326,16 @@ func TestABackupIsMadeByItself(t *testing.T) {
 	}
 }
 
-// TestCorruptionsAtRandomOffsets damages the files of a ductor that was killed or stopped, again and again: each time the chat works
-// afterwards, and what was asked for before has run at most once; if it did not run, the chat offers it or said what is missing.
+// TestCorruptionsAtRandomOffsets repeatedly damages the files of a ductor that was killed or stopped. Afterwards the
+// chat works, and earlier prompts ran at most once. For those that did not run, the chat offers them or says what is
+// missing.
 func TestCorruptionsAtRandomOffsets(t *testing.T) {
 	rounds := 100
 	if !testprogram.Long() {
 		rounds = 2
 	}
 	town := surroundings(t, nil)
-	w := &wreck{ordeal: town.ordeal(rand.Uint64()), path: town.database()}
+	w := &damagedTown{ordeal: town.ordeal(rand.Uint64()), path: town.database()}
 	seed := rand.Uint64()
 	if text := os.Getenv("DUCTOR_TEST_SEED"); text != "" {
 		_, _ = fmt.Sscan(text, &seed)
@@ -337,7 +343,7 @@ func TestCorruptionsAtRandomOffsets(t *testing.T) {
 	t.Log("seed ", seed)
 	w.random = rand.New(rand.NewPCG(seed, 1))
 	for n := range rounds {
-		w.answered(fmt.Sprint("before-", n))
+		w.runPrompt(fmt.Sprint("before-", n))
 		if w.random.IntN(3) == 0 {
 			w.backUp()
 		}
@@ -356,19 +362,19 @@ func TestCorruptionsAtRandomOffsets(t *testing.T) {
 		what := w.corrupt()
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		w.rise()
-		w.answered(fmt.Sprint("after-", n))
+		w.runPrompt(fmt.Sprint("after-", n))
 		said := joined(w.chat.View())
-		if runs := w.ran(last); runs > 1 || runs == 0 && strings.Count(said, saysDamaged) == told {
+		if runs := w.runCount(last); runs > 1 || runs == 0 && strings.Count(said, saysDamaged) == told {
 			t.Fatalf("round %d, %s: it ran %d times", n, what, runs)
 		}
-		if runs := w.ran(fmt.Sprint("before-", n)); runs != 1 {
+		if runs := w.runCount(fmt.Sprint("before-", n)); runs != 1 {
 			t.Fatalf("round %d, %s: what was answered ran %d times", n, what, runs)
 		}
 	}
 }
 
-// corrupt damages one file of the database at a random place.
-func (w *wreck) corrupt() string {
+// corrupt damages one file of the database at a random offset.
+func (w *damagedTown) corrupt() string {
 	w.t.Helper()
 	path, log := w.path, w.path+"-wal"
 	if _, err := os.Stat(log); err == nil && w.random.IntN(2) == 0 {

@@ -40,7 +40,8 @@ func dashboardCommand(env config.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			db, err := store.OpenReadOnly(cmd.Context(), filepath.Join(cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+			db, err := store.OpenReadOnly(cmd.Context(), filepath.Join(cfg.Storage.Dir, app.DatabaseFile),
+				store.Options{})
 			if errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("there is nothing to show before the first `ductor run`: %w", err)
 			}
@@ -48,7 +49,8 @@ func dashboardCommand(env config.Environment) *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, db.Close()) }()
-			return serveDashboard(cmd.Context(), &overview{cfg: cfg, db: db, from: from}, addr, browser, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return serveDashboard(cmd.Context(), &overview{cfg: cfg, db: db, from: from}, addr, browser,
+				cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "the address to serve at, on this machine only")
@@ -67,7 +69,8 @@ func serveDashboard(ctx context.Context, o *overview, addr string, browser bool,
 		return errors.Join(err, server.Close())
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	fmt.Fprintf(out, "The dashboard is at\n\n  %s\n\nOpen it in a browser on this machine. Ctrl-C ends it.\n%s", server.URL(), elsewhere(server.Origin()))
+	fmt.Fprintf(out, "The dashboard is at\n\n  %s\n\nOpen it in a browser on this machine. Ctrl-C ends it.\n%s",
+		server.URL(), elsewhere(server.Origin()))
 	if browser {
 		if _, err := web.OpenBrowser(server.URL(), scratch); err != nil {
 			fmt.Fprintln(out, err)
@@ -82,7 +85,7 @@ func serveDashboard(ctx context.Context, o *overview, addr string, browser bool,
 	return server.Serve(ctx, dashboard.Site(o.look, slog.New(scrub.Handler(slog.NewTextHandler(stderr, nil)))))
 }
 
-// overview reads what the page shows. It only reads.
+// overview collects the contents of the page. It is read-only.
 type overview struct {
 	cfg  config.Config
 	db   *store.DB
@@ -92,7 +95,7 @@ type overview struct {
 	agents []dashboard.Agent
 }
 
-// askEvery is how often agents are asked whether they are logged in, which starts a process of each.
+// askEvery is the interval between checks of the agents' log-ins. A check starts a process of each agent.
 const askEvery = 5 * time.Minute
 
 func (o *overview) askAgents(ctx context.Context) {
@@ -100,7 +103,7 @@ func (o *overview) askAgents(ctx context.Context) {
 		var agents []dashboard.Agent
 		err := app.WithProbes(o.cfg, func(all []cli.Provider) {
 			for _, p := range all {
-				s := app.Look(ctx, o.cfg, p)
+				s := app.ProbeAgent(ctx, o.cfg, p)
 				agents = append(agents, dashboard.Agent{Name: string(s.Agent), OK: s.Usable(), Text: s.String()})
 			}
 		})
@@ -118,7 +121,7 @@ func (o *overview) askAgents(ctx context.Context) {
 	}
 }
 
-// How far back the page looks, and how much of it it lists.
+// Limits of the page: how far back it goes, and how many rows it shows.
 const (
 	plotDays     = 14
 	usedDays     = 30
@@ -133,7 +136,8 @@ func (o *overview) look(ctx context.Context) (v dashboard.Overview, err error) {
 	agents := o.agents
 	o.mu.Unlock()
 	v = dashboard.Overview{At: now, Version: describe(), Agents: append([]dashboard.Agent{}, agents...)}
-	for _, part := range []func(context.Context, time.Time, *dashboard.Overview) error{o.health, o.conversations, o.processes, o.jobs, o.decisions, o.days} {
+	for _, part := range []func(context.Context, time.Time, *dashboard.Overview) error{o.health, o.conversations,
+		o.processes, o.jobs, o.decisions, o.days} {
 		if err := part(ctx, now, &v); err != nil {
 			return v, err
 		}
@@ -142,7 +146,7 @@ func (o *overview) look(ctx context.Context) (v dashboard.Overview, err error) {
 }
 
 func (o *overview) health(ctx context.Context, _ time.Time, v *dashboard.Overview) error {
-	pid, runs := app.Serving(o.cfg.Storage.Dir)
+	pid, runs := app.StorageUser(o.cfg.Storage.Dir)
 	running := dashboard.Part{Name: "ductor", OK: runs, Text: "does not run; start it with `ductor run`"}
 	if runs {
 		running.Text = fmt.Sprintf("runs as process %d", pid)
@@ -151,17 +155,20 @@ func (o *overview) health(ctx context.Context, _ time.Time, v *dashboard.Overvie
 	if err != nil {
 		return err
 	}
-	v.Health = []dashboard.Part{running, {Name: "Work", OK: true, Text: fmt.Sprintf("turns: %d running, %d waiting; approvals waiting: %d; runs of jobs: %d open",
-		load.Running, load.Queued, load.Approvals, load.JobRuns)}}
+	v.Health = []dashboard.Part{running, {Name: "Work", OK: true,
+		Text: fmt.Sprintf("turns: %d running, %d waiting; approvals waiting: %d; runs of jobs: %d open",
+			load.Running, load.Queued, load.Approvals, load.JobRuns)}}
 	troubles, err := o.db.Alerts(ctx)
 	for _, a := range troubles {
-		v.Health = append(v.Health, dashboard.Part{Name: "Trouble: " + a.Kind, Text: a.Key + ", since " + a.Since.Local().Format(time.DateTime)})
+		v.Health = append(v.Health, dashboard.Part{Name: "Trouble: " + a.Kind,
+			Text: a.Key + ", since " + a.Since.Local().Format(time.DateTime)})
 	}
 	return err
 }
 
 func (o *overview) conversations(ctx context.Context, now time.Time, v *dashboard.Overview) error {
-	rows, err := o.db.Usage(ctx, orchestrator.UsageQuery{Since: now.AddDate(0, 0, -usedDays), By: orchestrator.UsageByConversation})
+	rows, err := o.db.Usage(ctx, orchestrator.UsageQuery{Since: now.AddDate(0, 0, -usedDays),
+		By: orchestrator.UsageByConversation})
 	if err != nil {
 		return err
 	}
@@ -213,7 +220,8 @@ func (o *overview) processes(ctx context.Context, _ time.Time, v *dashboard.Over
 		for _, run := range runs {
 			if run.Alive {
 				v.Processes = append(v.Processes, dashboard.Process{
-					PID: run.PID, Agent: agentOf(run.Info), Chat: string(purposeOf(run.Info).Conversation), Where: cmp.Or(run.at.Name, "host"),
+					PID: run.PID, Agent: agentOf(run.Info), Chat: string(purposeOf(run.Info).Conversation),
+					Where: cmp.Or(run.at.Name, "host"),
 					State: stateOf(run), Started: run.Started, Memory: run.Memory,
 				})
 			}
@@ -238,7 +246,8 @@ func (o *overview) jobs(ctx context.Context, _ time.Time, v *dashboard.Overview)
 			one.State = "runs"
 		}
 		if j.Last != nil {
-			one.Last, one.Result, one.Failed = j.Last.Ended, string(j.Last.State), j.Last.State == orchestrator.RunFailed
+			one.Last, one.Result, one.Failed = j.Last.Ended, string(j.Last.State),
+				j.Last.State == orchestrator.RunFailed
 			if j.Last.Result.Reason != "" {
 				one.Result += ": " + j.Last.Result.Reason
 			}
@@ -255,7 +264,8 @@ func (o *overview) decisions(ctx context.Context, now time.Time, v *dashboard.Ov
 	}
 	v.Waiting, v.Decisions = []dashboard.Decision{}, []dashboard.Decision{}
 	for _, a := range open {
-		d := dashboard.Decision{At: a.Asked, Chat: chatName(a.Conversation), Agent: string(a.Agent), What: "waits", Of: "a question"}
+		d := dashboard.Decision{At: a.Asked, Chat: chatName(a.Conversation), Agent: string(a.Agent), What: "waits",
+			Of: "a question"}
 		if a.Request != nil {
 			d.Of = strings.TrimSpace(a.Request.Tool + " " + a.Request.Title)
 		}
@@ -264,7 +274,8 @@ func (o *overview) decisions(ctx context.Context, now time.Time, v *dashboard.Ov
 	entries, err := o.db.AuditSince(ctx, now.AddDate(0, 0, -auditDays), mostDecision)
 	for _, e := range entries {
 		d := dashboard.Decision{
-			At: e.At, Chat: chatName(e.Conversation), Agent: string(e.Agent), What: string(e.What), Of: onOneLine(strings.TrimSpace(e.Tool + " " + e.Title)),
+			At: e.At, Chat: chatName(e.Conversation), Agent: string(e.Agent), What: string(e.What),
+			Of: onOneLine(strings.TrimSpace(e.Tool + " " + e.Title)),
 		}
 		if e.By != 0 {
 			d.By = fmt.Sprint(e.By)
@@ -284,7 +295,8 @@ func (o *overview) days(ctx context.Context, now time.Time, v *dashboard.Overvie
 	}
 	for i := range plotDays {
 		day := first.AddDate(0, 0, i).Format(time.DateOnly)
-		v.Days = append(v.Days, dashboard.Day{Day: day, Turns: used[day].Turns, Tokens: used[day].Tokens, Cost: used[day].CostUSD})
+		v.Days = append(v.Days, dashboard.Day{Day: day, Turns: used[day].Turns, Tokens: used[day].Tokens,
+			Cost: used[day].CostUSD})
 	}
 	return err
 }

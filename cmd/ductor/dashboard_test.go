@@ -9,8 +9,8 @@ import (
 	"ductor/web/browsertest"
 )
 
-// The dashboard shows a running ductor in each size and theme, is nowhere wider than the screen, works by keyboard, and has nothing
-// serious that hinders anyone.
+// The dashboard of a running ductor fits the screen in each size and theme, works with the keyboard, and has no
+// serious problem of accessibility.
 func TestTheDashboardOfARunningDuctor(t *testing.T) {
 	town := surroundings(t, nil)
 	town.permission = "ask"

@@ -19,17 +19,21 @@ func demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Try ductor in the browser, without a token or an account",
 		Long: "demo serves a simulated Telegram as a page on this machine and lets you be the user on the phone.\n" +
-			"Agents that are logged in here answer. A tour shows what there is, with a scripted agent that costs nothing.",
+			"Agents that are logged in here answer. A tour shows what there is, with a scripted agent that " +
+			"costs nothing.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if terminal {
-				return errors.New("demo --terminal is gone: the demo is a page now; with --open=false it prints the address only")
+				return errors.New("demo --terminal is gone: the demo is a page now; with --open=false it prints the " +
+					"address only")
 			}
 			return runDemo(cmd.Context(), opts, os.Stdout, cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().BoolVar(&opts.scripted, "scripted", false, "use the scripted agent alone, even if a real one is logged in")
-	cmd.Flags().StringVar(&opts.dir, "dir", "", "the directory the agents work in (default: a small project, which goes with the demo)")
+	cmd.Flags().BoolVar(&opts.scripted, "scripted", false,
+		"use the scripted agent alone, even if a real one is logged in")
+	cmd.Flags().StringVar(&opts.dir, "dir", "",
+		"the directory the agents work in (default: a small project, which goes with the demo)")
 	cmd.Flags().StringVar(&opts.addr, "addr", "127.0.0.1:0", "where the page listens; port 0 is any free one")
 	cmd.Flags().BoolVar(&opts.browser, "open", true, "open the page in the browser")
 	cmd.Flags().BoolVarP(&opts.verbose, "verbose", "v", false, "show ductor's own log")
@@ -42,11 +46,11 @@ type demoOptions struct {
 	scripted bool
 	dir      string
 	verbose  bool
-	browser  bool   // open it
+	browser  bool   // open the page
 	addr     string // of the page
 }
 
-// runDemo runs the app on a simulated Telegram, with the user of the page as its user.
+// runDemo runs the app on a simulated Telegram. The page acts as its user.
 func runDemo(ctx context.Context, opts demoOptions, out, stderr io.Writer) error {
 	if info, err := os.Stat(opts.dir); opts.dir != "" && (err != nil || !info.IsDir()) {
 		return fmt.Errorf("--dir %s: there is no such directory", opts.dir)
@@ -85,7 +89,7 @@ func runDemo(ctx context.Context, opts demoOptions, out, stderr io.Writer) error
 	return demoPage(ctx, opts, append(worlds, w), scratch, out)
 }
 
-// dirOfTour returns the directory that the user named, unless other agents work in it.
+// dirOfTour returns the directory that the user named, unless real agents work in it.
 func (o demoOptions) dirOfTour(alone bool) string {
 	if alone {
 		return o.dir

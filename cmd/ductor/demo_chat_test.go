@@ -15,7 +15,7 @@ import (
 	"ductor/web/demo"
 )
 
-// demoChat is the private chat of the demo, used without a browser.
+// demoChat uses the private chat of the demo without a browser.
 type demoChat struct {
 	*testing.T
 	origin string
@@ -23,7 +23,7 @@ type demoChat struct {
 	events chan demoMessage
 }
 
-// demoMessage is a message as the page gets it.
+// demoMessage is a message in the form for the page.
 type demoMessage struct {
 	ID       telegram.MessageID  `json:"id"`
 	Chat     telegram.ChatID     `json:"chat"`
@@ -32,7 +32,7 @@ type demoMessage struct {
 	Keyboard [][]telegram.Button `json:"keyboard"`
 }
 
-// openDemo opens the chat of the demo at the address that it printed.
+// openDemo opens the demo's chat at the address that the demo printed.
 func openDemo(t *testing.T, address string) *demoChat {
 	t.Helper()
 	origin, token, _ := strings.Cut(address, "/#token=")
@@ -52,7 +52,8 @@ func openDemo(t *testing.T, address string) *demoChat {
 			}
 			var m demoMessage
 			data, is := strings.CutPrefix(lines.Text(), "data: ")
-			if is && name == "message" && json.Unmarshal([]byte(data), &m) == nil && m.Bot && m.Chat == telegram.ChatID(demo.You) {
+			if is && name == "message" && json.Unmarshal([]byte(data), &m) == nil && m.Bot &&
+				m.Chat == telegram.ChatID(demo.You) {
 				c.events <- m
 			}
 		}
@@ -93,7 +94,7 @@ func (c *demoChat) send(text string) {
 	c.act("send", map[string]any{"text": text})
 }
 
-// press presses the button of a label below a message.
+// press presses the button with a label below a message.
 func (c *demoChat) press(m demoMessage, label string) {
 	c.Helper()
 	for _, row := range m.Keyboard {

@@ -21,13 +21,13 @@ import (
 	"ductor/web/demo"
 )
 
-// Where the pages of the demo are.
+// Paths of the demo's pages.
 const (
 	firstPage = "/"
 	tourPage  = "/tour/"
 )
 
-// demoPage serves the worlds in the browser until ctx ends: the first at the address, a second one for the tour.
+// demoPage serves the worlds in the browser until ctx ends. The second one is the tour.
 func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratch string, out io.Writer) (err error) {
 	server, err := web.Listen(opts.addr)
 	if err != nil {
@@ -39,7 +39,8 @@ func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratc
 	var pages []*demo.Page
 	for i, w := range worlds {
 		page := demo.New(demo.Options{
-			Telegram: w.srv, Bot: w.bot, Tour: w.scripted, Undo: w.seeded, Dir: w.bot.cfg.Projects.DefaultDir, Version: describe(), Log: w.bot.log,
+			Telegram: w.srv, Bot: w.bot, Tour: w.scripted, Undo: w.seeded, Dir: w.bot.cfg.Projects.DefaultDir,
+			Version: describe(), Log: w.bot.log,
 			Other: otherPage(i, len(worlds)),
 		})
 		w.bot.watch, w.bot.failed = page.Happened, failed
@@ -78,7 +79,7 @@ func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratc
 	return err
 }
 
-// otherPage is where page i of n leads to; "" if it is the only one.
+// otherPage returns the page to which page i of n links, or "" if it is the only one.
 func otherPage(i, n int) string {
 	switch {
 	case n == 1:
@@ -94,11 +95,12 @@ func answerer(worlds []*demoWorld) string {
 	if len(worlds) == 1 {
 		return "A scripted agent answers, and a tour shows what there is. Ctrl-C ends it."
 	}
-	return fmt.Sprintf("Your agent answers (%s), with your account. The tab Tour shows what there is with a scripted agent, which costs\n"+
+	return fmt.Sprintf("Your agent answers (%s), with your account. The tab Tour shows what there is with a scripted "+
+		"agent, which costs\n"+
 		"nothing; --scripted starts with that one alone. Ctrl-C ends it.", worlds[0].bot.cfg.Agents.Default)
 }
 
-// elsewhere tells how to open the page of a machine without a browser.
+// elsewhere explains how to open the page from another machine.
 func elsewhere(origin string) string {
 	address := strings.TrimPrefix(origin, "http://")
 	port := address[strings.LastIndex(address, ":")+1:]
@@ -106,16 +108,17 @@ func elsewhere(origin string) string {
 	if err != nil {
 		host = "THIS-MACHINE"
 	}
-	return fmt.Sprintf("No browser here? On the machine with one: ssh -L %s:%s %s, then open the same address there.\n", port, address, host)
+	return fmt.Sprintf("No browser here? On the machine with one: ssh -L %s:%s %s, then open the same address there.\n",
+		port, address, host)
 }
 
-// demoBot is the app of the demo, which can be started anew while its agents work.
+// demoBot runs the app of the demo. It can restart the app while agents work.
 type demoBot struct {
 	cfg    config.Config
 	srv    *telegram.Server
 	log    *slog.Logger
 	watch  func(demo.Event)
-	failed chan error // gets the error of an app that ended without being asked
+	failed chan error // receives the error of an app that ended unexpectedly
 
 	mu     sync.RWMutex
 	app    *app.App
@@ -127,7 +130,7 @@ func newDemoBot(cfg config.Config, srv *telegram.Server, log *slog.Logger) *demo
 	return &demoBot{cfg: cfg, srv: srv, log: log, watch: func(demo.Event) {}, failed: make(chan error, 1)}
 }
 
-// start runs an app.
+// start builds and runs an app.
 func (d *demoBot) start(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -169,7 +172,7 @@ func (d *demoBot) Restart(ctx context.Context) error {
 	return errors.Join(err, d.startLocked(ctx))
 }
 
-// end ends the app and all agents.
+// end stops the app and all agents.
 func (d *demoBot) end() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -183,7 +186,7 @@ func (d *demoBot) end() error {
 	return err
 }
 
-// Processes implements demo.Bot. During a restart there is nothing to list.
+// Processes implements demo.Bot. During a restart it returns nothing.
 func (d *demoBot) Processes(ctx context.Context) ([]demo.Process, error) {
 	if !d.mu.TryRLock() {
 		return nil, nil
@@ -199,7 +202,8 @@ func (d *demoBot) Processes(ctx context.Context) ([]demo.Process, error) {
 			state = "works"
 		}
 		list = append(list, demo.Process{
-			PID: s.PID, Agent: string(s.Agent), Chat: string(s.Conversation), State: state, Started: s.Used, Memory: s.Memory,
+			PID: s.PID, Agent: string(s.Agent), Chat: string(s.Conversation), State: state, Started: s.Used,
+			Memory: s.Memory,
 		})
 	}
 	return list, nil
@@ -221,7 +225,8 @@ func (d *demoBot) Budgets() []demo.Budget {
 			name = fmt.Sprint("chat ", b.Chat)
 		}
 		list = append(list, demo.Budget{
-			Name: name, Tokens: float64(int(b.Tokens*10)) / 10, Burst: b.Rate.Burst, Every: b.Rate.Every.Seconds(), Usual: b.Usual.Every.Seconds(),
+			Name: name, Tokens: float64(int(b.Tokens*10)) / 10, Burst: b.Rate.Burst, Every: b.Rate.Every.Seconds(),
+			Usual:   b.Usual.Every.Seconds(),
 			Silence: b.Silence.Round(time.Second).Seconds(),
 		})
 	}
@@ -246,7 +251,8 @@ func (t demoTurn) Observe(ev cli.Event) {
 
 func (t demoTurn) End(r cli.Result) { t.Observe(r) }
 
-// describeEvent says in a few words what an event is, and whether the next of its kind continues its text.
+// describeEvent describes an event in a few words. grows reports whether the next event of its kind continues its
+// text.
 func describeEvent(ev cli.Event) (kind, text string, grows bool) {
 	switch ev := ev.(type) {
 	case cli.SessionStarted:

@@ -55,7 +55,7 @@ func startPageIn(t *testing.T, home string, args ...string) (string, *os.Process
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if address := pageAddress.FindString(lines.Text()); address != "" {
-			go func() { // until the program ends
+			go func() { // ends with the program
 				for lines.Scan() {
 				}
 			}()
@@ -66,7 +66,7 @@ func startPageIn(t *testing.T, home string, args ...string) (string, *os.Process
 	return "", nil
 }
 
-// listeners counts the TCP sockets at which a process listens.
+// listeners counts the TCP sockets on which a process listens.
 func listeners(t *testing.T, pid int) (n int) {
 	t.Helper()
 	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
@@ -82,7 +82,7 @@ func listeners(t *testing.T, pid int) (n int) {
 	for _, table := range []string{"tcp", "tcp6"} {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
 		if err != nil {
-			continue // there is no IPv6 here
+			continue // this machine has no IPv6
 		}
 		for line := range strings.Lines(string(text)) {
 			const listening = "0A"
@@ -94,8 +94,8 @@ func listeners(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// Another user of the machine reaches neither the demo's Telegram, which listens nowhere, nor what the page shows: its token
-// goes into a header that no other port gets.
+// Another user of the machine reaches neither the demo's Telegram, which does not listen, nor the page, whose token
+// is in a header that no other port receives.
 func TestAttackTheDemoByAnotherUser(t *testing.T) {
 	address, process := startPageIn(t, t.TempDir(), "demo", "--scripted", "--open=false")
 	if n := listeners(t, process.Pid); n != 1 {
@@ -122,7 +122,8 @@ func TestAttackTheDemoByAnotherUser(t *testing.T) {
 	if answer := get("/api/stream", "Authorization", "Bearer "+token); answer.StatusCode != http.StatusOK {
 		t.Errorf("the page's own request gets %s", answer.Status)
 	}
-	for _, answer := range []*http.Response{get("/api/stream"), get("/api/stream?token=" + token), get("/tour/api/stream"),
+	for _, answer := range []*http.Response{get("/api/stream"), get("/api/stream?token=" + token),
+		get("/tour/api/stream"),
 		get("/api/stream", "Cookie", "ductor-"+origin[strings.LastIndex(origin, ":")+1:]+"="+token)} {
 		if answer.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s gets %s", answer.Request.URL, answer.Status)
@@ -133,7 +134,7 @@ func TestAttackTheDemoByAnotherUser(t *testing.T) {
 	}
 }
 
-// With an agent that is logged in the user's own agent answers, and the tour is there beside it, with a scripted one.
+// If the user's own agent is logged in, it answers, and a scripted agent shows the tour beside it.
 func TestTheTourBesideTheUsersOwnAgent(t *testing.T) {
 	programs, err := agent.InstallFrom(clitest.Program(t), t.TempDir())
 	if err != nil {
@@ -173,19 +174,20 @@ func TestTheDemoRefusesADirectoryThatIsNotThere(t *testing.T) {
 	}
 }
 
-// stopDone is true in the page once a stop of the tour is ticked off.
+// stopDone returns an expression for the page that is true once a stop of the tour is done.
 func stopDone(n int) string {
 	return fmt.Sprintf(`document.querySelectorAll(".stop")[%d]?.classList.contains("done") === true`, n)
 }
 
-// key is the button of a text below the newest message that contains another.
+// key returns the button with a text below the newest message that contains within.
 func key(within, text string) string {
-	return fmt.Sprintf(`[...[...document.querySelectorAll(".message.in")].filter((m) => m.innerText.includes(%q)).at(-1)?.querySelectorAll(".key") ?? []]`+
-		`.find((k) => k.textContent.includes(%q))`, within, text)
+	return fmt.Sprintf(
+		`[...[...document.querySelectorAll(".message.in")].filter((m) => m.innerText.includes(%q)).at(-1)?.querySelectorAll(".key") ?? []]`+
+			`.find((k) => k.textContent.includes(%q))`, within, text)
 }
 
-// The tour of the demo is finished with the keyboard alone: each stop begins with Enter on its button, and where it wants a
-// decision, the button in the chat gets one. The console stays empty, and nothing serious hinders anyone.
+// The keyboard is enough for the whole tour of the demo: Enter starts each stop and presses the buttons for
+// decisions. The console stays empty, and no serious problem of accessibility occurs.
 func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
 	home := t.TempDir()
 	address, _ := startPageIn(t, home, "demo", "--scripted", "--open=false")
@@ -194,7 +196,9 @@ func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
 	page.Await(`document.activeElement?.id === "input"`)
 	page.Shoot("demo-start")
 	for n := range 9 {
-		page.Await(fmt.Sprintf(`(document.querySelector('.button[data-stop="%d"]')?.focus(), document.activeElement?.dataset.stop === "%d")`, n, n))
+		page.Await(
+			fmt.Sprintf(
+				`(document.querySelector('.button[data-stop="%d"]')?.focus(), document.activeElement?.dataset.stop === "%d")`, n, n))
 		page.Keys(kb.Enter)
 		switch n {
 		case 2:
@@ -243,8 +247,8 @@ func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
 	}
 }
 
-// tryOwnPrompts writes what a newcomer writes after the tour: the scripted agent answers the newest text alone, whatever went
-// before it and whoever answered that.
+// tryOwnPrompts sends the typical prompts of a newcomer after the tour. The scripted agent answers only the newest
+// text, whatever came before it.
 func tryOwnPrompts(page *browsertest.Page) {
 	say := func(text string) {
 		page.Do(chromedp.SendKeys("#input", text+kb.Enter))
@@ -253,7 +257,8 @@ func tryOwnPrompts(page *browsertest.Page) {
 	page.AwaitText("#messages", "You asked: “How do I cook rice?”")
 	page.AwaitText("#messages", "ductor setup")
 	say("/model codex")
-	page.Await(`[...document.querySelectorAll(".message.in")].at(-1).innerText.includes("From your next message on: Codex")`)
+	page.Await(
+		`[...document.querySelectorAll(".message.in")].at(-1).innerText.includes("From your next message on: Codex")`)
 	say("And noodles?")
 	page.AwaitText("#messages", "You asked: “And noodles?”")
 	say("/sessions")
@@ -264,12 +269,13 @@ func tryOwnPrompts(page *browsertest.Page) {
 
 // press focuses a button and presses it with Enter.
 func press(page *browsertest.Page, button string) {
-	page.Await(fmt.Sprintf("((b) => { b?.focus(); return b !== undefined && document.activeElement === b; })(%s)", button))
+	page.Await(fmt.Sprintf("((b) => { b?.focus(); return b !== undefined && document.activeElement === b; })(%s)",
+		button))
 	page.Keys(kb.Enter)
 }
 
-// On a phone and on a desktop, in light and in dark, the page holds a conversation, is nowhere wider than the screen, and has nothing
-// serious that hinders anyone.
+// On a phone and a desktop, in light and dark, the page shows a conversation, fits the screen, and has no serious
+// problem of accessibility.
 func TestTheDemoOnAPhoneAndInTheDark(t *testing.T) {
 	page := browsertest.Open(t, startPage(t, "demo", "--scripted", "--open=false"), browsertest.Phone)
 	page.Await(`document.querySelector("#tour-strip .button") !== null`)

@@ -18,16 +18,17 @@ import (
 	"ductor/web/demo"
 )
 
-// demoWorld is a simulated Telegram with a ductor of its own. Only this process reaches that Telegram: nothing listens, so
-// that other users of the machine cannot write in its chats.
+// demoWorld is a simulated Telegram with its own ductor. It listens nowhere, so other users of the machine cannot
+// write in its chats.
 type demoWorld struct {
 	srv      *telegram.Server
 	bot      *demoBot
-	scripted bool // its agents are scripted ones
-	seeded   bool // they work in a project that the demo made
+	scripted bool // its agents are scripted
+	seeded   bool // its agents work in a project that the demo created
 }
 
-// newDemoWorld makes a world whose agents work in dir; empty for a new project. All that it writes is below home.
+// newDemoWorld creates a world whose agents work in dir, or in a new project if dir is empty. It writes only below
+// home.
 func newDemoWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	w := &demoWorld{seeded: dir == ""}
 	if w.seeded {
@@ -58,7 +59,7 @@ func newDemoWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	return w, nil
 }
 
-// newScriptedWorld makes a world with scripted agents.
+// newScriptedWorld creates a world with scripted agents.
 func newScriptedWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	w, err := newDemoWorld(home, dir, log)
 	if err != nil {
@@ -71,7 +72,8 @@ func newScriptedWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 		return nil, err
 	}
 	a := &w.bot.cfg.Agents
-	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini, programs.Copilot
+	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini,
+		programs.Copilot
 	for name, variable := range map[string]string{
 		agent.Claude: "ANTHROPIC_API_KEY", agent.Codex: "OPENAI_API_KEY", agent.Gemini: "GEMINI_API_KEY", agent.Copilot: "COPILOT_GITHUB_TOKEN",
 	} { // a scripted agent takes any key for a log-in
@@ -80,10 +82,10 @@ func newScriptedWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	return w, nil
 }
 
-// lookPatience is how long the agents may take to say whether they can be used.
+// lookPatience limits how long the agents may take to report their log-ins.
 const lookPatience = 30 * time.Second
 
-// loggedIn makes the first agent that can be used the default, and says whether there is one.
+// loggedIn makes the first usable agent the default. It returns false if none is usable.
 func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()

@@ -23,7 +23,7 @@ import (
 
 var updateDocs = flag.Bool("update", false, "write docs/buttons.md")
 
-// pages are the texts of the README and the docs by name.
+// pages returns the texts of the README and the docs by name.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob("../../docs/*.md")
@@ -41,7 +41,7 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
-// catalogueKeys are the keys of a file of the catalogue that begin so.
+// catalogueKeys returns the keys with a prefix in a file of the catalogue.
 func catalogueKeys(t *testing.T, file, prefix string) (keys []string) {
 	t.Helper()
 	raw, err := os.ReadFile("../../lang/en/" + file)
@@ -54,7 +54,7 @@ func catalogueKeys(t *testing.T, file, prefix string) (keys []string) {
 	return keys
 }
 
-// Every command of the bot is in the docs, and every command in the docs exists.
+// The docs name every command of the bot, and no other.
 func TestTheDocsNameTheCommandsOfTheBot(t *testing.T) {
 	menu := catalogueKeys(t, "bot.toml", "menu-")
 	known := append([]string{"start", "stop"}, menu...)
@@ -76,7 +76,7 @@ func TestTheDocsNameTheCommandsOfTheBot(t *testing.T) {
 	}
 }
 
-// Every subcommand and flag of the program is in the docs, and every one in the docs exists.
+// The docs name every subcommand and flag of the program, and no other.
 func TestTheDocsNameTheCommandsOfTheProgram(t *testing.T) {
 	root := command(config.Environment{Getenv: os.Getenv})
 	all := pages(t)
@@ -88,7 +88,8 @@ func TestTheDocsNameTheCommandsOfTheProgram(t *testing.T) {
 		if !strings.Contains(text, "`"+words[len(words)-1]) && !strings.Contains(text, "ductor "+name) {
 			t.Errorf("the docs do not name ductor %s", name)
 		}
-		for _, f := range regexp.MustCompile(`(?m)^ +(?:(-\w), )?(--[a-z-]+)`).FindAllStringSubmatch(c.LocalFlags().FlagUsages(), -1) {
+		for _, f := range regexp.MustCompile(`(?m)^ +(?:(-\w), )?(--[a-z-]+)`).FindAllStringSubmatch(
+			c.LocalFlags().FlagUsages(), -1) {
 			if !strings.Contains(text, f[2]) && (f[1] == "" || !strings.Contains(text, f[1]+" ")) {
 				t.Errorf("the docs do not name %s of ductor %s", f[2], name)
 			}
@@ -105,7 +106,8 @@ func TestTheDocsNameTheCommandsOfTheProgram(t *testing.T) {
 		}
 	}
 	for page, text := range all {
-		for _, m := range regexp.MustCompile(`(?m)^(?:\$ |sudo )?ductor ([a-z]+)((?: [^\n#|]*)?)`).FindAllStringSubmatch(codeOf(text), -1) {
+		for _, m := range regexp.MustCompile(
+			`(?m)^(?:\$ |sudo )?ductor ([a-z]+)((?: [^\n#|]*)?)`).FindAllStringSubmatch(codeOf(text), -1) {
 			if m[1] == runnerArg {
 				continue // users do not start it
 			}
@@ -123,7 +125,7 @@ func TestTheDocsNameTheCommandsOfTheProgram(t *testing.T) {
 	}
 }
 
-// codeOf is the code of a page: each span and each line of a block on a line of its own.
+// codeOf returns the code of a page: each span, and each line of a block, on its own line.
 func codeOf(page string) string {
 	var code []string
 	for i, part := range strings.Split(page, "```") {
@@ -138,7 +140,7 @@ func codeOf(page string) string {
 	return strings.Join(code, "\n")
 }
 
-// Every setting that the docs name is in the reference, which is made of the types.
+// Every setting in the docs is in the reference, which is generated from the types.
 func TestTheDocsNameSettings(t *testing.T) {
 	all := pages(t)
 	known, tables := map[string]bool{}, map[string]bool{}
@@ -159,7 +161,8 @@ func TestTheDocsNameSettings(t *testing.T) {
 		for _, m := range regexp.MustCompile("`([a-z]+(?:\\.[a-z_]+)+)(?: = [^`]*)?`").FindAllStringSubmatch(text, -1) {
 			parts := strings.Split(m[1], ".")
 			last := parts[len(parts)-1]
-			ofNamed := slices.ContainsFunc(slices.Collect(maps.Keys(known)), func(k string) bool { // such as jobs.NAME.prompt
+			// For example jobs.NAME.prompt.
+			ofNamed := slices.ContainsFunc(slices.Collect(maps.Keys(known)), func(k string) bool {
 				return strings.HasPrefix(k, parts[0]+".") && strings.HasSuffix(k, "."+last)
 			})
 			if tables[parts[0]] && !known[m[1]] && !ofNamed {
@@ -169,11 +172,10 @@ func TestTheDocsNameSettings(t *testing.T) {
 	}
 }
 
-// button is the key of a label.
+// buttonKey matches the key of a button's label.
 var buttonKey = regexp.MustCompile(`^[a-z]+\.[a-z-]+$`)
 
-// buttonKeys are the keys of the catalogue that label buttons, by the package whose screen has them: those in a call or a literal
-// that makes a button.
+// buttonKeys returns the keys of button labels by package. It finds them in calls and literals that create buttons.
 func buttonKeys(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -201,7 +203,8 @@ func buttonKeys(t *testing.T) map[string][]string {
 			for _, e := range in {
 				ast.Inspect(e, func(n ast.Node) bool {
 					if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-						if s, err := strconv.Unquote(lit.Value); err == nil && buttonKey.MatchString(s) && !slices.Contains(found[screen], s) {
+						if s, err := strconv.Unquote(lit.Value); err == nil && buttonKey.MatchString(s) &&
+							!slices.Contains(found[screen], s) {
 							found[screen] = append(found[screen], s)
 						}
 					}
@@ -221,20 +224,21 @@ func buttonKeys(t *testing.T) map[string][]string {
 	return found
 }
 
-// chosenLabels are labels that the code chooses before it makes their button.
+// chosenLabels returns labels that the code selects before it creates the button.
 func chosenLabels() map[string][]string {
 	return map[string][]string{
 		"approval": {"approval.send", "approval.next"},
 		"menu":     {"menu.tools-deny", "menu.tools-permit"},
 		"sessions": {
-			"sessions.archived-button", "sessions.others-button", "sessions.pin", "sessions.unpin", "sessions.archive", "sessions.unarchive",
+			"sessions.archived-button", "sessions.others-button", "sessions.pin", "sessions.unpin", "sessions.archive",
+			"sessions.unarchive",
 			"sessions.resume", "sessions.fork", "sessions.rename", "sessions.export",
 		},
 		"transcript": {"transcript.send", "transcript.discard"},
 	}
 }
 
-// makesButtons says whether an expression is the name of a function or a type that makes buttons.
+// makesButtons reports whether an expression names a function or type that creates buttons.
 func makesButtons(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -256,7 +260,7 @@ Every button of the bot, by the screen that has it. %s stands for what the butto
 |---|---|
 `
 
-// docs/buttons.md lists the buttons that the code makes, and no other.
+// docs/buttons.md lists all buttons that the code creates, and no other.
 func TestTheDocsNameEveryButton(t *testing.T) {
 	found := buttonKeys(t)
 	page := strings.Builder{}
@@ -288,7 +292,7 @@ func TestTheDocsNameEveryButton(t *testing.T) {
 	}
 }
 
-// labelOf is the English label of a button.
+// labelOf returns the English label of a button.
 func labelOf(t *testing.T, key string) string {
 	t.Helper()
 	file, name, _ := strings.Cut(key, ".")

@@ -28,16 +28,18 @@ func doctorCommand(env config.Environment) *cobra.Command {
 			return examine(cmd.Context(), from, cmd.OutOrStdout(), write)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write an array of objects with name, state, text and fix, for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false,
+		"write an array of objects with name, state, text and fix, for programs")
 	from = sourceOf(cmd, env)
 	return cmd
 }
 
-// examine writes what the checks find and fails if anything would keep ductor from working.
+// examine runs the checks and writes their findings. It returns an error if one failed.
 func examine(ctx context.Context, from *source, out io.Writer, write func(doctor.Findings, io.Writer) error) error {
 	cfg, err := from.load()
 	if err != nil {
-		return errors.Join(app.OfKind(app.ErrConfig, errors.New("the configuration cannot be used")), write(doctor.Unreadable(from.path, err), out))
+		return errors.Join(app.WithKind(app.ErrConfig, errors.New("the configuration cannot be used")),
+			write(doctor.Unreadable(from.path, err), out))
 	}
 	found := doctor.Examine(ctx, cfg)
 	var verdict error

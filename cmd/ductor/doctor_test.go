@@ -13,7 +13,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Programs get every check of doctor, also of a configuration that cannot be read, and a fix for each that is not ok.
+// doctor --json lists every check, even for an invalid configuration, with a fix for each failed one.
 func TestTheDoctorForPrograms(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.toml")
 	if err := os.WriteFile(path, []byte("[telegram\n"), 0o600); err != nil {
@@ -25,13 +25,14 @@ func TestTheDoctorForPrograms(t *testing.T) {
 		t.Fatalf("exit %d, %v: %s", code, err, stdout)
 	}
 	f := got[0]
-	if f["name"] != "configuration" || f["state"] != "failed" || !strings.Contains(f["text"], path) || f["fix"] == "" || len(f) != 4 {
+	if f["name"] != "configuration" || f["state"] != "failed" || !strings.Contains(f["text"], path) || f["fix"] == "" ||
+		len(f) != 4 {
 		t.Errorf("it says %v", f)
 	}
 }
 
-// TestTheDoctorInTheChat: an owner gets what the checks find in the private chat, in the message that answered at once. Others are
-// refused, and a restart leaves no message that waits for ever.
+// TestTheDoctorInTheChat tests that an owner gets the findings in the private chat, in a message that is sent at
+// once. Other users are rejected, and after a restart no message waits endlessly.
 func TestTheDoctorInTheChat(t *testing.T) {
 	town := surroundings(t, nil)
 	slow := filepath.Join(t.TempDir(), "slow")
@@ -39,7 +40,8 @@ func TestTheDoctorInTheChat(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := town.writeConfig()
-	amend(t, path, fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d, %d]\nallowed_groups = [-5]", owner, neighbour))
+	amend(t, path, fmt.Sprintf("allowed_users = [%d]", owner),
+		fmt.Sprintf("allowed_users = [%d, %d]\nallowed_groups = [-5]", owner, neighbour))
 	amend(t, path, fmt.Sprintf("path = %q", town.cfg.Agents.Codex.Path), `path = "/no/such/codex"`)
 	d := startDaemon(t, "run", "-c", path)
 	if err := town.srv.AwaitPoll(town.soon()); err != nil {
@@ -57,7 +59,8 @@ func TestTheDoctorInTheChat(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, report.Text)
 		}
 	}
-	if n := len(town.chat.View().FromBot()); n != 1 || strings.Contains(report.Text, "❌") || strings.Contains(report.Text, town.srv.Token()) {
+	if n := len(town.chat.View().FromBot()); n != 1 || strings.Contains(report.Text, "❌") ||
+		strings.Contains(report.Text, town.srv.Token()) {
 		t.Errorf("%d messages; the last says\n%s", n, report.Text)
 	}
 	other := town.srv.Private(neighbour, "Neighbour")
@@ -89,8 +92,8 @@ func TestTheDoctorInTheChat(t *testing.T) {
 	}
 }
 
-// TestTheDoctorLeavesTheDatabaseToDuctor: after ductor examined its own database, another process that opens and closes that neither
-// deletes its log nor cuts it off. All that is said afterwards is there after a crash.
+// TestTheDoctorLeavesTheDatabaseToDuctor tests that ductor keeps its locks after it examined its own database:
+// another process that opens and closes the database neither deletes nor truncates its log, so a crash loses nothing.
 func TestTheDoctorLeavesTheDatabaseToDuctor(t *testing.T) {
 	town := surroundings(t, nil)
 	path, database := town.writeConfig(), town.database()
@@ -105,7 +108,8 @@ func TestTheDoctorLeavesTheDatabaseToDuctor(t *testing.T) {
 	}
 	for _, file := range []string{database, database + "-shm"} {
 		var stat syscall.Stat_t
-		if err := syscall.Stat(file, &stat); err != nil || !strings.Contains(string(locks), fmt.Sprintf(":%d ", stat.Ino)) {
+		if err := syscall.Stat(file, &stat); err != nil ||
+			!strings.Contains(string(locks), fmt.Sprintf(":%d ", stat.Ino)) {
 			t.Errorf("nobody has a lock on %s, %v", file, err)
 		}
 	}

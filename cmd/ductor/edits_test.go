@@ -8,7 +8,7 @@ import (
 	"ductor/internal/config"
 )
 
-// An edit that changes no word does nothing. One that puts a command right, or adds the mention of the bot, acts once.
+// An edit that changes no words does nothing. An edit that corrects a command or adds the bot's mention acts once.
 func TestEditsActWhereTheyChangeSomething(t *testing.T) {
 	const id = -100
 	town := newTown(t, func(c *config.Config) { c.Telegram.AllowedGroups, c.Permissions.Mode = []int64{id}, "bypass" })
@@ -34,14 +34,15 @@ func TestEditsActWhereTheyChangeSomething(t *testing.T) {
 	town.awaitButton("🔁 Start over")
 	owner.Edit(mistyped, "/stop")
 	town.await("Aborted")
-	owner.Edit(mistyped, "/stop") // says nothing more
+	owner.Edit(mistyped, "/stop") // has no effect
 	town.say(`[[text "a later answer"]]`)
 	town.await("a later answer")
 	if n := strings.Count(town.chat.Transcript(), "Ductor: Stopped."); n != 1 {
 		t.Errorf("it stopped %d times:\n%s", n, town.chat.Transcript())
 	}
 
-	eventually(t, "a second after the start", func() bool { return time.Now().Unix() > begun.Unix() }) // edits of older messages do nothing
+	// Edits of older messages have no effect.
+	eventually(t, "a second after the start", func() bool { return time.Now().Unix() > begun.Unix() })
 	unmeant := owner.Send(group, `look here [[text "mentioned"]]`)
 	mentioned := owner.Edit(unmeant, `@ductor_bot look here [[text "mentioned"]]`)
 	if _, err := group.AwaitText(town.soon(), "mentioned"); err != nil {

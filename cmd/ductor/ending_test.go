@@ -12,21 +12,22 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// An ordered end leaves a card that waits, and then a tool that runs, as they are: no line says that it did not end, and the running
-// answer has its Stop button again after the start. Once nothing runs, the runner ends with ductor.
+// An ordered shutdown leaves cards unchanged while an approval waits or a tool runs: no line is marked as unfinished.
+// After the start, the running answer has its Stop button again. The runner ends with ductor once nothing runs.
 func TestAnOrderedEndInMidTurn(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
 			town := surroundings(t, nil)
 			town.agent, town.permission = agent, "ask"
 			o := town.ordeal(31)
-			o.say(`[[start]] [[text "Let me see."]] [[ask cmd="until [ -e go ]; do sleep 0.05; done"]] [[text "and that was it"]]`)
+			o.say(
+				`[[start]] [[text "Let me see."]] [[ask cmd="until [ -e go ]; do sleep 0.05; done"]] [[text "and that was it"]]`)
 			asked := o.awaitButton("✅ Allow once")
-			o.endsAndStarts()
+			o.restartInOrder()
 			o.pressOn(asked, "✅ Allow once")
 			o.awaitMessage(func(m telegram.Message) bool { return m.ID == asked.ID && len(m.Keyboard) == 0 })
 			o.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "⏳") && !m.Edited.IsZero() })
-			o.endsAndStarts()
+			o.restartInOrder()
 			o.makeFile("go", nil)
 			o.await("and that was it")
 			o.awaitRecorded()
@@ -43,9 +44,9 @@ func TestAnOrderedEndInMidTurn(t *testing.T) {
 	}
 }
 
-// endsAndStarts ends ductor in order and starts it again, and checks that the running answer has a Stop button once the new process has
-// edited it.
-func (o *ordeal) endsAndStarts() {
+// restartInOrder restarts ductor in order, and checks that the running answer has a Stop button after the new process
+// has edited it.
+func (o *ordeal) restartInOrder() {
 	o.t.Helper()
 	_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
 	if code := o.daemon.exit(o.t); code != exitOK {
@@ -61,12 +62,14 @@ func (o *ordeal) endsAndStarts() {
 		}
 		return false
 	})
-	if m := o.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "Let me see.") }); !m.HasButton("⏹ Stop") {
+	if m := o.awaitMessage(func(m telegram.Message) bool {
+		return strings.Contains(m.Text, "Let me see.")
+	}); !m.HasButton("⏹ Stop") {
 		o.t.Errorf("after the restart %q has the buttons %v", m.Text, m.Keyboard)
 	}
 }
 
-// runners lists the command lines of the processes that own agents of this town.
+// runners returns the command lines of this town's runners.
 func (town *town) runners() (all []string) {
 	town.t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")

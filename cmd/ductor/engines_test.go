@@ -20,28 +20,28 @@ import (
 	"ductor/orchestrator"
 )
 
-// Two engines: the machine's, where one project is, and another, which one project reaches by TLS and one by ssh.
-// What is shown is seen from the chats of their people, two of whom share the second.
+// The test uses two engines: this machine's, and another one that one project reaches by TLS and another by ssh. It
+// observes the chats of the projects' users, two of whom share the second engine.
 func TestTwoEngines(t *testing.T) {
 	realagent.LongOnly(t)
 	e := newEngines(t)
-	e.part("each project runs on its engine", e.eachRunsOnItsOwn)
-	e.part("a file reaches another machine", e.aFileReachesAnotherMachine)
-	e.part("a line that breaks for a moment", e.aLineThatBreaksForAMoment)
-	e.part("a line that breaks for long", e.aLineThatBreaksForLong)
+	e.part("each project runs on its engine", e.checkEachRunsInItsEngine)
+	e.part("a file reaches another machine", e.checkFileReachesOtherMachine)
+	e.part("a line that breaks for a moment", e.checkShortInterruption)
+	e.part("a line that breaks for long", e.checkLongInterruption)
 	e.part("an engine that is lost and comes back", e.theSecondIsLost)
 }
 
-// engines are a ductor over two of them.
+// engines is a ductor that uses two engines.
 type engines struct {
 	*town
 	here, byTLS, bySSH *seat
-	besides            *seat // below byTLS
-	line               *line // that byTLS is reached by
+	besides            *seat // in a directory below byTLS's
+	line               *line // the connection to byTLS
 	second             *dockertest.Engine
 }
 
-// part is a part of the test that later ones need.
+// part runs a part of the test, and stops the test if it fails, since later ones need it.
 func (e *engines) part(name string, do func()) {
 	began := time.Now()
 	do()
@@ -92,13 +92,14 @@ func newEngines(t *testing.T) *engines {
 	return e
 }
 
-// More people.
+// Additional users.
 const (
 	friend    = neighbour + 1
 	colleague = neighbour + 2
 )
 
-// anotherImage is a directory for an image of another name: an engine that is used by two ways builds each once.
+// anotherImage returns a directory for an image with another name. If two addresses lead to the same engine, it
+// builds each image once.
 func anotherImage(t *testing.T, of string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -113,7 +114,7 @@ func anotherImage(t *testing.T, of string) (dir string) {
 	return dir
 }
 
-// canaries is a directory with agents that leave a mark when they are started: none may run on this machine.
+// canaries returns a directory with agents that leave a mark when they start: none may run on this machine.
 func canaries(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -132,7 +133,7 @@ func canaries(t *testing.T) (dir string) {
 	return dir
 }
 
-// wipeSandboxes removes what a ductor leaves in engines for the next one.
+// wipeSandboxes removes everything that a ductor leaves in engines.
 func wipeSandboxes(t *testing.T, cfg config.Config) {
 	t.Helper()
 	boxes, err := environment.OpenSandboxes(cfg, testLog(t))
@@ -143,7 +144,7 @@ func wipeSandboxes(t *testing.T, cfg config.Config) {
 	defer cancel()
 	for _, r := range boxes.Configured() {
 		err := r.Engine.Forget(ctx, environment.Owner(cfg), r.Name)
-		// A container of another engine that starts just now holds this one's file system for a moment.
+		// A starting container of another engine briefly holds the file system of this one.
 		for err != nil && strings.Contains(err.Error(), "device or resource busy") && ctx.Err() == nil {
 			time.Sleep(100 * time.Millisecond)
 			err = r.Engine.Forget(ctx, environment.Owner(cfg), r.Name)
@@ -157,11 +158,11 @@ func wipeSandboxes(t *testing.T, cfg config.Config) {
 	}
 }
 
-// seat is a person with a project.
+// seat is a user with a project.
 type seat struct {
 	*town
 	dir   string
-	asked telegram.Message // what was said last
+	asked telegram.Message // the last prompt
 }
 
 func (e *engines) seat(chat *telegram.Chat, dir string) *seat {
@@ -179,8 +180,8 @@ func (e *engines) far() []*seat { return []*seat{e.byTLS, e.bySSH} }
 // ask sends a prompt.
 func (s *seat) ask(format string, args ...any) { s.asked = s.say(format, args...) }
 
-// answered waits until what was asked last was answered, and the card has a footer.
-func (s *seat) answered() telegram.Message {
+// awaitAnswered waits for the answer to the last prompt, with its footer.
+func (s *seat) awaitAnswered() telegram.Message {
 	s.t.Helper()
 	var m telegram.Message
 	_, err := s.chat.Await(s.soon(), func(v telegram.View) bool {
@@ -197,8 +198,8 @@ func (s *seat) answered() telegram.Message {
 	return m
 }
 
-// refused waits until what was asked last was answered by a reason, which has these words.
-func (s *seat) refused(words ...string) {
+// awaitRefusal waits until the last prompt is answered with a reason that contains these words.
+func (s *seat) awaitRefusal(words ...string) {
 	s.t.Helper()
 	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
 		return m.ID > s.asked.ID && strings.Contains(m.Text, "Nothing runs outside of it")
@@ -214,8 +215,8 @@ func (s *seat) refused(words ...string) {
 	}
 }
 
-// read is what agents left in the project.
-func (s *seat) read(name string) string {
+// readFile returns a file that agents left in the project.
+func (s *seat) readFile(name string) string {
 	s.t.Helper()
 	awaitFile(s.t, filepath.Join(s.dir, name))
 	raw, err := os.ReadFile(filepath.Join(s.dir, name))
@@ -225,23 +226,24 @@ func (s *seat) read(name string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// put makes a file that agents wait for.
-func (s *seat) put(name string) {
+// createFile creates a file for which agents wait.
+func (s *seat) createFile(name string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o644); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// A container's host name is its id: only its engine knows it.
-func (e *engines) eachRunsOnItsOwn() {
+// checkEachRunsInItsEngine checks that each seat runs in its own engine: a container's host name is its id, which only its
+// engine knows.
+func (e *engines) checkEachRunsInItsEngine() {
 	for _, s := range e.all() {
 		s.ask(`my name is %s [[tool cmd="hostname >where"]] [[text "done"]]`, s.chat.Person().Name())
 	}
 	names := map[string]bool{}
 	for _, s := range e.all() {
-		s.answered()
-		engine, name := e.second.Docker, s.read("where")
+		s.awaitAnswered()
+		engine, name := e.second.Docker, s.readFile("where")
 		if s == e.here {
 			engine = func(args ...string) string { return dockertest.Docker(e.t, args...) }
 		}
@@ -250,51 +252,54 @@ func (e *engines) eachRunsOnItsOwn() {
 		}
 		names[name] = true
 	}
-	if len(names) != 3 || e.besides.read("where") != e.byTLS.read("where") {
+	if len(names) != 3 || e.besides.readFile("where") != e.byTLS.readFile("where") {
 		e.t.Errorf("three projects ran in %v", names)
 	}
 }
 
-// What ductor keeps is not seen on another machine, but for the files that a message brings.
-func (e *engines) aFileReachesAnotherMachine() {
+// checkFileReachesOtherMachine checks that ductor's files are not visible on another machine, except files of the
+// user's message.
+func (e *engines) checkFileReachesOtherMachine() {
 	uploads := filepath.Join(e.cfg.Storage.Dir, environment.UploadsDir)
 	if err := os.WriteFile(filepath.Join(uploads, "nobodys"), []byte("not for agents"), 0o644); err != nil {
 		e.t.Fatal(err)
 	}
 	for _, s := range e.far() {
-		s.asked = s.chat.Person().SendDocument(s.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("from " + s.dir)},
-			telegram.WithCaption(fmt.Sprintf(`read it [[tool cmd="find %s -type f -exec cat {} + >read"]] [[text "done"]]`, uploads)))
+		s.asked = s.chat.Person().SendDocument(s.chat,
+			telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("from " + s.dir)},
+			telegram.WithCaption(
+				fmt.Sprintf(`read it [[tool cmd="find %s -type f -exec cat {} + >read"]] [[text "done"]]`, uploads)))
 	}
 	for _, s := range e.far() {
-		s.answered()
-		if got := s.read("read"); got != "from "+s.dir {
+		s.awaitAnswered()
+		if got := s.readFile("read"); got != "from "+s.dir {
 			s.t.Errorf("the files there say %q", got)
 		}
 		s.ask("what was I told? [[history]]")
-		if m := s.answered(); !strings.Contains(m.Text, uploads+"/") {
+		if m := s.awaitAnswered(); !strings.Contains(m.Text, uploads+"/") {
 			s.t.Errorf("the agent is not told where the file is: %q", m.Text)
 		}
 	}
 }
 
-// long is a prompt whose turn is in the middle of a tool until the file go is there, and streams before and after. The
-// tool is deaf: when its container is stopped the agent hears of it before the tool ends, and does not go on.
+// long is a prompt that streams text, runs a tool until the file go exists, and streams again. The tool ignores
+// signals: when its container is stopped, the agent ends before the tool and cannot continue.
 const long = `[[tool cmd="rm -f go; echo $$ >>begun"]] [[text "%s before " delay=5ms chunk=3]] [[tool cmd="trap '' TERM; touch ready; until [ -e go ]; do sleep 0.05; done; rm ready"]] [[text "and after" delay=5ms chunk=3]]`
 
 func (s *seat) begin(words string) {
 	s.t.Helper()
-	if err := os.RemoveAll(filepath.Join(s.dir, "ready")); err != nil { // of a turn that was lost
+	if err := os.RemoveAll(filepath.Join(s.dir, "ready")); err != nil { // of a lost turn
 		s.t.Fatal(err)
 	}
 	s.ask(long, words)
 	awaitFile(s.t, filepath.Join(s.dir, "ready"))
 }
 
-// finish lets a turn go on that began, and sees that it was one turn and that nobody noticed anything.
+// finish lets a turn of long end, and checks that it ran once and that its chat shows no interruption.
 func (s *seat) finish(words string) {
 	s.t.Helper()
-	s.put("go")
-	m := s.answered()
+	s.createFile("go")
+	m := s.awaitAnswered()
 	if strings.Count(m.Text, words) != 1 || strings.Count(m.Text, "and after") != 1 || strings.Contains(m.Text, "✗") {
 		s.t.Errorf("%s sees %q", s.chat.Person().Name(), m.Text)
 	}
@@ -305,43 +310,44 @@ func (s *seat) finish(words string) {
 	}
 }
 
-// Nobody notices: not who is in mid-turn, and not who begins a turn meanwhile, with an agent that was idle.
-func (e *engines) aLineThatBreaksForAMoment() {
+// checkShortInterruption checks that users notice nothing: neither during a turn, nor when they start one with an
+// idle agent.
+func (e *engines) checkShortInterruption() {
 	e.byTLS.begin("a moment")
 	e.line.cut()
 	e.besides.ask(`who is there? [[text "me"]]`)
 	time.Sleep(time.Second)
 	e.line.mend()
 	e.byTLS.finish("a moment")
-	if m := e.besides.answered(); !strings.Contains(m.Text, "me") || strings.Contains(m.Text, "second attempt") {
+	if m := e.besides.awaitAnswered(); !strings.Contains(m.Text, "me") || strings.Contains(m.Text, "second attempt") {
 		e.t.Errorf("who asked while the line was cut was told %q", m.Text)
 	}
 }
 
-// What cannot be ended is not said to be, and does not go on when something else begins. Who has another line, or none,
-// notices nothing.
-func (e *engines) aLineThatBreaksForLong() {
+// checkLongInterruption checks that a turn that cannot be ended is not reported as ended, and does not continue when
+// another turn begins. Users of other connections notice nothing.
+func (e *engines) checkLongInterruption() {
 	for _, s := range e.all() {
 		s.begin("for long")
 	}
 	e.line.cut()
 	e.besides.say("/abort")
-	e.byTLS.refused("sandbox tls of Claude", "cannot be reached")
-	e.besides.refused("sandbox tls of Claude", "goes on there until it can be reached")
+	e.byTLS.awaitRefusal("sandbox tls of Claude", "cannot be reached")
+	e.besides.awaitRefusal("sandbox tls of Claude", "goes on there until it can be reached")
 	e.byTLS.ask("meanwhile")
-	e.byTLS.refused("sandbox tls of Claude", e.line.addr, "cannot be reached", "start it")
+	e.byTLS.awaitRefusal("sandbox tls of Claude", e.line.addr, "cannot be reached", "start it")
 	e.line.mend()
-	e.works(e.byTLS)
-	e.works(e.besides)
-	e.nothingWaits(e.byTLS)
+	e.runTurn(e.byTLS)
+	e.runTurn(e.besides)
+	e.checkNoTurnLeft(e.byTLS)
 	e.here.finish("for long")
 	e.bySSH.finish("for long")
 }
 
-// nothingWaits sees that no turn of long is left in a seat's container on the second engine.
-func (e *engines) nothingWaits(s *seat) {
+// checkNoTurnLeft checks that no turn of long is left in a seat's container on the second engine.
+func (e *engines) checkNoTurnLeft(s *seat) {
 	s.t.Helper()
-	if left := e.second.Docker("top", s.read("where"), "-eo", "pid,args"); strings.Contains(left, "until") {
+	if left := e.second.Docker("top", s.readFile("where"), "-eo", "pid,args"); strings.Contains(left, "until") {
 		s.t.Errorf("the turn that was lost goes on:\n%s", left)
 	}
 }
@@ -352,24 +358,24 @@ func (e *engines) theSecondIsLost() {
 	}
 	e.second.Stop()
 	for _, s := range e.far() {
-		s.refused("sandbox ", "of Claude is not there")
+		s.awaitRefusal("sandbox ", "of Claude is not there")
 		s.ask("meanwhile")
-		s.refused("sandbox ", "cannot be reached", "start it")
+		s.awaitRefusal("sandbox ", "cannot be reached", "start it")
 	}
 	e.here.finish("lost")
-	e.works(e.here)
+	e.runTurn(e.here)
 	e.second.Start()
 	for _, s := range e.far() {
-		e.works(s)
+		e.runTurn(s)
 	}
-	e.works(e.here)
+	e.runTurn(e.here)
 }
 
-// works is a turn that goes well, in the session that was there before.
-func (e *engines) works(s *seat) {
+// runTurn runs a turn successfully, in the earlier session.
+func (e *engines) runTurn(s *seat) {
 	s.t.Helper()
 	s.ask(`and now? [[history]] [[text "fine"]]`)
-	if m := s.answered(); !strings.Contains(m.Text, "my name is "+s.chat.Person().Name()) {
+	if m := s.awaitAnswered(); !strings.Contains(m.Text, "my name is "+s.chat.Person().Name()) {
 		s.t.Errorf("the session was lost: %q", m.Text)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // buttonRow is a row of docs/buttons.md.
 type buttonRow struct{ screen, label string }
 
-// fixed is what of a label does not depend on what it is about.
+// fixed returns the constant part of a label.
 func (r buttonRow) fixed() string {
 	label, _, _ := strings.Cut(r.label, "%")
 	return strings.TrimRight(label, " (")
@@ -34,26 +34,27 @@ func (r buttonRow) is(text string) bool {
 
 func buttonRows(t *testing.T) (rows []buttonRow) {
 	t.Helper()
-	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*) \\|$").FindAllStringSubmatch(pages(t)["buttons.md"], -1) {
-		if m[1] != "tgapi" { // the pages of a list, which any screen may have
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*) \\|$").FindAllStringSubmatch(
+		pages(t)["buttons.md"], -1) {
+		if m[1] != "tgapi" { // except the pages of a list, which any screen may have
 			rows = append(rows, buttonRow{m[1], strings.ReplaceAll(m[2], `\|`, "|")})
 		}
 	}
 	return rows
 }
 
-// presser presses each button of a chat that it did not press before.
+// presser presses each new button of a chat.
 type presser struct {
 	*town
 	rows    []buttonRow
 	pressed map[buttonRow]bool
 }
 
-// last are the buttons after which a message has no others: they are pressed when nothing else is left.
+// last are buttons that end a screen. The presser presses them when no others are left.
 var last = []string{"Close", "✖", "‹", "🗑", "⏹"}
 
-// scene opens screens, as often as that leads to buttons that were not pressed, and presses those.
-func (p *presser) scene(screen string, open func()) {
+// pressScreen opens a screen and presses its new buttons, until no new ones appear.
+func (p *presser) pressScreen(screen string, open func()) {
 	p.t.Helper()
 	for range 8 {
 		after := p.newest()
@@ -71,7 +72,7 @@ func (p *presser) newest() (id telegram.MessageID) {
 	return id
 }
 
-// pressAll presses what messages after one have. It reports whether a button of the page was among them.
+// pressAll presses the buttons of messages after one. It reports whether a button of the page was among them.
 func (p *presser) pressAll(screen string, after telegram.MessageID) (any bool) {
 	p.t.Helper()
 	seen := map[string]bool{}
@@ -81,7 +82,7 @@ func (p *presser) pressAll(screen string, after telegram.MessageID) (any bool) {
 			return any
 		}
 		if !p.pressOne(m, name) {
-			continue // it may be there again
+			continue // the button may have returned
 		}
 		seen[name] = true
 		if row.label != "" {
@@ -91,8 +92,9 @@ func (p *presser) pressAll(screen string, after telegram.MessageID) (any bool) {
 	return any
 }
 
-// next is a button to press: one of the page, then one that leads on.
-func (p *presser) next(screen string, after telegram.MessageID, seen map[string]bool) (on telegram.Message, name string, row buttonRow, found bool) {
+// next returns a button to press: first one of the page, then one that leads to others.
+func (p *presser) next(screen string, after telegram.MessageID, seen map[string]bool) (on telegram.Message, name string,
+	row buttonRow, found bool) {
 	least := 3
 	for _, m := range p.chat.View().FromBot() {
 		if m.ID <= after {
@@ -121,7 +123,7 @@ func (p *presser) next(screen string, after telegram.MessageID, seen map[string]
 	return on, name, row, found
 }
 
-// rowOf is the row of the page for a button: that of the screen, where several have one with the text.
+// rowOf returns the page's row for a button. If several rows match, it prefers the one of the screen.
 func (p *presser) rowOf(screen, text string) (of buttonRow) {
 	for _, r := range p.rows {
 		if r.is(text) && (of.label == "" || r.screen == screen) {
@@ -131,12 +133,12 @@ func (p *presser) rowOf(screen, text string) (of buttonRow) {
 	return of
 }
 
-// pressOne presses a button, which has an effect: it is answered in words, or the chat shows something else. It returns false if the
-// message has other buttons meanwhile.
+// pressOne presses a button and checks that it has an effect: a text as the answer, or a change in the chat. It
+// returns false if the message has other buttons by now.
 func (p *presser) pressOne(m telegram.Message, name string) bool {
 	p.t.Helper()
 	edits := func() int { return len(p.srv.Calls(telegram.Methods("editMessageText"))) }
-	before, edited := p.look(), edits()
+	before, edited := p.chatText(), edits()
 	a, err := p.chat.Person().Press(p.soon(), m, name)
 	if errors.Is(err, telegram.ErrNoButton) {
 		return false
@@ -144,20 +146,20 @@ func (p *presser) pressOne(m telegram.Message, name string) bool {
 	if err != nil {
 		p.fatal(err)
 	}
-	// What is answered in words may change the chat as well, and a button that is there then is pressed next.
-	for until := time.Now().Add(time.Second); a.Text != "" && p.look() == before && time.Now().Before(until); {
+	// A press with a text as its answer may also change the chat, and the next button depends on that.
+	for until := time.Now().Add(time.Second); a.Text != "" && p.chatText() == before && time.Now().Before(until); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if a.Text == "" {
 		eventually(p.t, fmt.Sprintf("an effect of %q on %q", name, m.Text), func() bool {
-			return p.look() != before || strings.HasPrefix(name, "↻") && edits() > edited // nothing may be new
+			return p.chatText() != before || strings.HasPrefix(name, "↻") && edits() > edited // the refreshed content may be the same
 		})
 	}
 	return true
 }
 
-// look is all that the chat shows.
-func (p *presser) look() string {
+// chatText returns the whole content of the chat.
+func (p *presser) chatText() string {
 	var all strings.Builder
 	for _, m := range p.chat.View().FromBot() {
 		fmt.Fprintln(&all, m.ID, m.Text, m.Keyboard, m.Media != nil)
@@ -165,31 +167,34 @@ func (p *presser) look() string {
 	return all.String()
 }
 
-// Every button of docs/buttons.md is pressed by a test, and does something: here those that screens show in any chat, and in the tests
-// that name them those that need a certain moment.
+// A test presses every button of docs/buttons.md and checks that it has an effect. This test presses the buttons that
+// screens show in any chat. The tests that it names press those that need a certain situation.
 func TestEveryButtonIsPressed(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
 	p := &presser{town, buttonRows(t), map[buttonRow]bool{}}
 	if len(p.rows) < 100 {
 		t.Fatalf("the page has %d buttons", len(p.rows))
 	}
-	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; mkdir sub; echo one > sub/a.txt; git add .; git commit -qm one; echo two >> sub/a.txt`)
+	town.sh(
+		`git init -q -b main; git config user.name Ann; git config user.email a@b; mkdir sub; echo one > sub/a.txt; git add .; git commit -qm one; echo two >> sub/a.txt`)
 	town.say("%s", `[[start]] [[usage in=10 out=5 cost=0.1]] `+tableAnswer)
 	town.awaitDone(1)
-	p.scene("tables", func() {
+	p.pressScreen("tables", func() {
 		sent := town.say("%s", `[[start]] `+tableAnswer)
 		town.awaitMessage(func(m telegram.Message) bool { return m.ID > sent.ID && m.HasButton("🖼 Table, dark") })
 	})
-	p.scene("changes", func() {
+	p.pressScreen("changes", func() {
 		town.answer("/checkpoint here", "Remembered")
 		town.answer("/checkpoint list", "Press a checkpoint")
 	})
-	p.scene("files", func() { town.answer("/files sub", "📁") })
-	p.scene("usage", func() { town.answer("/usage", "by day") })
-	commands := []string{"touch a", "mkdir b", "cp a c", "mv c d", "rm d", "ln a e", "truncate -s 0 f", "rmdir b"} // no rule allows the next
-	p.scene("approval", func() {
+	p.pressScreen("files", func() { town.answer("/files sub", "📁") })
+	p.pressScreen("usage", func() { town.answer("/usage", "by day") })
+	// No rule allows the following commands.
+	commands := []string{"touch a", "mkdir b", "cp a c", "mv c d", "rm d", "ln a e", "truncate -s 0 f", "rmdir b"}
+	p.pressScreen("approval", func() {
 		for _, m := range town.chat.View().FromBot() {
-			if rule := "✅ Allow with this rule"; m.HasButton(rule) { // a button that was pressed before, on the card of another rule
+			// This button was pressed before, for another rule.
+			if rule := "✅ Allow with this rule"; m.HasButton(rule) {
 				town.pressOn(m, rule)
 				town.awaitNoButton(rule)
 			}
@@ -200,21 +205,23 @@ func TestEveryButtonIsPressed(t *testing.T) {
 	})
 	town.say("/abort")
 	town.awaitNoButton("✅ Allow once")
-	p.scene("cron", func() {
+	p.pressScreen("cron", func() {
 		town.answer("/cron every weekday at 8:30 look", "8:30")
 	})
-	p.scene("cron", func() { town.say("/cron"); town.await("8:30") })
-	p.scene("sessions", func() {
+	p.pressScreen("cron", func() { town.say("/cron"); town.await("8:30") })
+	p.pressScreen("sessions", func() {
 		town.answer("/new", "New session")
 		town.awaitAfter(town.say(`[[start]] [[text "of a session"]]`), "of a session")
 		town.answer("/sessions", "Sessions of this chat")
 	})
-	p.scene("agent", func() { town.answer("/context", "Context of") })
-	p.scene("agent", func() { town.answer("/cmd", "Commands and skills of") })
-	p.scene("menu", func() { town.answer("/permissions", "Now: ") }) // the last: it denies tools
-	alike := map[string]string{                                      // what does the same with other words, or only differs in where it stands
-		"🌱 Start fresh": "🌱 New session with a summary", "⏰ Show the job": "‹ All jobs", "Keep planning, with a reason…": "Deny with reason…",
-		"▶️ Run it without": "🗜 Shorten it",
+	p.pressScreen("agent", func() { town.answer("/context", "Context of") })
+	p.pressScreen("agent", func() { town.answer("/cmd", "Commands and skills of") })
+	p.pressScreen("menu", func() { town.answer("/permissions", "Now: ") }) // this is the last screen, since it denies tools
+	// Buttons with the same effect as another one, under another label or in another place.
+	alike := map[string]string{
+		"🌱 Start fresh": "🌱 New session with a summary", "⏰ Show the job": "‹ All jobs",
+		"Keep planning, with a reason…": "Deny with reason…",
+		"▶️ Run it without":             "🗜 Shorten it",
 	}
 	tests := sourcesOfTests(t)
 	for _, r := range p.rows {
@@ -228,7 +235,7 @@ func TestEveryButtonIsPressed(t *testing.T) {
 	}
 }
 
-// sourcesOfTests are the tests that press buttons, but for the one above.
+// sourcesOfTests returns the other tests that press buttons.
 func sourcesOfTests(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

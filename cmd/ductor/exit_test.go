@@ -16,7 +16,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// runDuctor runs ductor to its end and gives its exit code and what it said on standard error.
+// runDuctor runs ductor to its end and returns its exit code and output.
 func runDuctor(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return runDuctorIn(t, "", args...)
@@ -39,7 +39,7 @@ func runDuctorIn(t testing.TB, dir string, args ...string) (code int, stdout, st
 	}
 	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
-	_ = cmd.Wait() // the exit code says it
+	_ = cmd.Wait() // the exit code is checked instead
 	return cmd.ProcessState.ExitCode(), out.String(), said.String()
 }
 
@@ -50,15 +50,18 @@ func TestAMistypedKeyIsNamedWithItsLineAndExits2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, bytes.Replace(b, []byte("interval_private"), []byte("intervall_private"), 1), 0o600); err != nil {
+	if err := os.WriteFile(path, bytes.Replace(b, []byte("interval_private"), []byte("intervall_private"), 1),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, _, stderr := runDuctor(t, "run", "-c", path)
-	if code != exitConfig || !strings.Contains(stderr, "config.toml:7:") || !strings.Contains(stderr, "intervall_private") ||
+	if code != exitConfig || !strings.Contains(stderr, "config.toml:7:") ||
+		!strings.Contains(stderr, "intervall_private") ||
 		!strings.Contains(stderr, "interval_private") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	if code, _, stderr := runDuctor(t, "run", "-c", filepath.Join(t.TempDir(), "none.toml")); code != exitConfig || !strings.Contains(stderr, "ductor setup") {
+	if code, _, stderr := runDuctor(t, "run", "-c", filepath.Join(t.TempDir(), "none.toml")); code != exitConfig ||
+		!strings.Contains(stderr, "ductor setup") {
 		t.Errorf("no file: exit %d: %s", code, stderr)
 	}
 }
@@ -99,7 +102,8 @@ func TestTwoInstancesOfOneTokenTheSecondExits4(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(other, bytes.Replace(b, []byte(town.srv.Token()), []byte("777777:AAanother-bot-with-a-token-of-its-own"), 1), 0o600); err != nil {
+	if err := os.WriteFile(other, bytes.Replace(b, []byte(town.srv.Token()),
+		[]byte("777777:AAanother-bot-with-a-token-of-its-own"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, _, stderr = runDuctor(t, "run", "-c", other)
@@ -127,7 +131,7 @@ func TestASecondSignalEndsAtOnceAndAgentsGoOn(t *testing.T) {
 	began := time.Now()
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	d.exit(t)
-	if took := time.Since(began); took > 10*time.Second { // what was given up would have taken longer
+	if took := time.Since(began); took > 10*time.Second { // an ordered end would have taken longer
 		t.Errorf("the second signal took %s", took)
 	}
 	if len(livingIn(t, town.cfg.Projects.DefaultDir)) == 0 {
@@ -137,25 +141,28 @@ func TestASecondSignalEndsAtOnceAndAgentsGoOn(t *testing.T) {
 	if code != exitOK || !strings.Contains(stdout, "ended") {
 		t.Errorf("kill --all: exit %d: %s%s", code, stdout, stderr)
 	}
-	nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+	checkNoProcessIn(t, town.cfg.Projects.DefaultDir)
 }
 
 func TestDoctorSaysWhatIsThereAndWhatIsMissing(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()
 	code, stdout, _ := runDuctor(t, "doctor", "-c", config)
-	if code != exitOK || !strings.Contains(stdout, "ok   Telegram: serves @ductor_bot") || !strings.Contains(stdout, "agent claude") {
+	if code != exitOK || !strings.Contains(stdout, "ok   Telegram: serves @ductor_bot") ||
+		!strings.Contains(stdout, "agent claude") {
 		t.Errorf("exit %d: %s", code, stdout)
 	}
 	town.srv.Inject(telegram.Fault{Method: "getMe", Kind: telegram.ServerError, Times: telegram.Always})
-	if code, stdout, _ := runDuctor(t, "doctor", "-c", config); code != exitFailure || !strings.Contains(stdout, "FAIL Telegram") {
+	if code, stdout, _ := runDuctor(t, "doctor", "-c", config); code != exitFailure ||
+		!strings.Contains(stdout, "FAIL Telegram") {
 		t.Errorf("with Telegram down: exit %d: %s", code, stdout)
 	}
 }
 
 func TestAMistypedSubcommandFails(t *testing.T) {
 	for _, group := range []string{"secret", "service", "terminal", "users"} {
-		if code, _, stderr := runDuctor(t, group, "lisst"); code != exitFailure || !strings.Contains(stderr, "ductor "+group+` has no command "lisst"`) {
+		if code, _, stderr := runDuctor(t, group, "lisst"); code != exitFailure ||
+			!strings.Contains(stderr, "ductor "+group+` has no command "lisst"`) {
 			t.Errorf("%s: exit %d: %s", group, code, stderr)
 		}
 		if code, stdout, _ := runDuctor(t, group); code != exitOK || !strings.Contains(stdout, "Usage:") {

@@ -13,50 +13,64 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// ran is the part of a script that runs a command, and counts in a file how often.
+// ran is a part of a script that runs a command, and counts its runs in a file.
 const ran = `[[tool cmd="echo x >> ran"]]`
 
-// timesRan is how often a script with ran ran.
+// timesRan returns the number of runs of ran.
 func (town *town) timesRan() int {
 	b, _ := os.ReadFile(filepath.Join(town.cfg.Projects.DefaultDir, "ran"))
 	return strings.Count(string(b), "x")
 }
 
-// failure is a row of the table of docs/recovery.md, as it is provoked.
+// failure is a row of the table in docs/recovery.md with its cause.
 type failure struct {
 	change  func(*config.Config)
 	script  string
-	says    []string // on its card
+	says    []string // texts on its card
 	buttons []string
-	runs    int // of the command in the script
+	runs    int // expected runs of the command in the script
 }
 
-// failures are the rows of which nothing can be repeated, or nothing is: something ran.
+// failures returns the rows in which nothing is repeated, since a command ran or a repetition is impossible.
 func failures() map[string]failure {
 	bypass := func(c *config.Config) { c.Permissions.Mode = "bypass" }
 	return map[string]failure{
 		"overloaded": {change: bypass, script: ran + `[[error 529 delay=1ms]]`, runs: 1,
-			says: []string{"The model behind Claude is overloaded", "1 command ran before that."}, buttons: []string{"🔁 Run again", "🤝 Go on with Codex"}},
+			says:    []string{"The model behind Claude is overloaded", "1 command ran before that."},
+			buttons: []string{"🔁 Run again", "🤝 Go on with Codex"}},
 		"crashed": {change: bypass, script: ran + `[[crash code=3]]`, runs: 1,
-			says: []string{"Claude ended unexpectedly (exit code 3)", "1 command ran before that."}, buttons: []string{"🔁 Run again"}},
-		"timeout": {change: func(c *config.Config) { bypass(c); c.Agents.TurnTimeout = 3 * time.Second }, script: ran + `[[text "half"]][[hang]]`, runs: 1,
-			says: []string{"half", "Claude took too long and was stopped. What it wrote so far is kept.", "1 command ran before that."}, buttons: []string{"🔁 Run again"}},
+			says:    []string{"Claude ended unexpectedly (exit code 3)", "1 command ran before that."},
+			buttons: []string{"🔁 Run again"}},
+		"timeout": {change: func(c *config.Config) { bypass(c); c.Agents.TurnTimeout = 3 * time.Second },
+			script: ran + `[[text "half"]][[hang]]`, runs: 1,
+			says: []string{"half", "Claude took too long and was stopped. What it wrote so far is kept.",
+				"1 command ran before that."}, buttons: []string{"🔁 Run again"}},
 		"unreadable": {change: bypass, script: ran + `[[garbage]][[silent]]`, runs: 1,
-			says: []string{"Claude wrote something ductor cannot read: one line", "1 command ran before that."}, buttons: []string{"🔁 Run again"}},
-		"context full": {change: bypass, script: ran + `[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`, runs: 1,
-			says: []string{"This session is longer than the model of Claude can read", "1 command ran before that."}, buttons: []string{"🗜 Compact and continue", "🌱 New session with a summary"}},
+			says:    []string{"Claude wrote something ductor cannot read: one line", "1 command ran before that."},
+			buttons: []string{"🔁 Run again"}},
+		"context full": {change: bypass, script: ran +
+			`[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`, runs: 1,
+			says:    []string{"This session is longer than the model of Claude can read", "1 command ran before that."},
+			buttons: []string{"🗜 Compact and continue", "🌱 New session with a summary"}},
 		"not logged in": {change: bypass, script: ran + `[[error 401]]`, runs: 1,
-			says: []string{"Claude is not logged in", "Log in on the machine.", "1 command ran before that."}, buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
-		"not installed": {change: func(c *config.Config) { bypass(c); c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", nil }, script: ran,
-			says: []string{"Claude is not installed where ductor looks"}, buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
+			says:    []string{"Claude is not logged in", "Log in on the machine.", "1 command ran before that."},
+			buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
+		"not installed": {change: func(c *config.Config) {
+			bypass(c)
+			c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", nil
+		}, script: ran,
+			says:    []string{"Claude is not installed where ductor looks"},
+			buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
 		"refused": {change: bypass, script: ran + `[[error 400 message="this is not allowed"]]`, runs: 1,
 			says: []string{"Claude refused this request"}},
 		"unknown model": {change: bypass, script: ran + `[[error 404]]`, runs: 1,
-			says: []string{"Claude does not know this model", "Choose another with /model."}, buttons: []string{"🔁 Run again"}},
+			says:    []string{"Claude does not know this model", "Choose another with /model."},
+			buttons: []string{"🔁 Run again"}},
 	}
 }
 
-// Each kind of failure says what happened and what ran, has its buttons, and runs nothing once more without a press.
+// The card of each kind of failure says what happened and what ran, and has its buttons. Nothing is repeated without
+// a press.
 func TestEachFailureHasItsButtons(t *testing.T) {
 	for name, f := range failures() {
 		t.Run(name, func(t *testing.T) {
@@ -91,12 +105,13 @@ func TestEachFailureHasItsButtons(t *testing.T) {
 	}
 }
 
-// What each button after a failure does: the prompt runs once more, once, in the session, in a new one, or with another agent.
+// Each button after a failure runs the prompt exactly once: in the session, in a new one, or with another agent.
 func TestEachButtonAfterAFailure(t *testing.T) {
 	overloaded := ran + `[[error 529 delay=1ms]]`
 	full := ran + `[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`
 	for button, script := range map[string]string{
-		"🔁 Run again": ran + `[[crash code=3]]`, "🤝 Go on with Codex": overloaded, "🌱 New session with a summary": full, "🗜 Compact and continue": full,
+		"🔁 Run again": ran + `[[crash code=3]]`, "🤝 Go on with Codex": overloaded, "🌱 New session with a summary": full,
+		"🗜 Compact and continue": full,
 	} {
 		t.Run(button, func(t *testing.T) {
 			town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
@@ -122,12 +137,14 @@ func TestEachButtonAfterAFailure(t *testing.T) {
 	}
 }
 
-// A turn of an overloaded model of which nothing ran is tried again after a pause that the card counts down. Its button ends that.
+// If the model is overloaded and nothing ran, ductor retries after a pause. The card shows a countdown, and its
+// button cancels the retry.
 func TestAnOverloadedModelIsTriedAgain(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Recovery.RetryAfter = 30 * time.Second })
 	town.say(`[[error 529 delay=1ms]]`)
 	town.await("the model is overloaded; it is asked again in ")
-	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "asked again in 25") }) // it counts
+	// The countdown runs.
+	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "asked again in 25") })
 	town.press("✖ Cancel")
 	m := town.awaitButton("🤝 Go on with Codex")
 	if !strings.Contains(m.Text, "The model behind Claude is overloaded") {
@@ -135,14 +152,14 @@ func TestAnOverloadedModelIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A substitute answers for an agent that is not there, and for one that failed too often; the first line of the card says so.
+// A substitute answers for a missing agent, and for one that failed too often. The first line of the card says so.
 func TestASubstituteIsNamedFirst(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", []cli.Agent{"codex"}
 	})
 	town.say(`[[text "here I am"]]`)
 	m := town.await("here I am")
-	if strings.Contains(m.Text, "ductor doctor") { // Claude's own advice is enough
+	if strings.Contains(m.Text, "ductor doctor") { // Claude's own advice suffices
 		t.Errorf("the card says %q", m.Text)
 	}
 	if !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude is not installed where ductor looks") {
@@ -156,8 +173,9 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 		town.say(ran + `[[crash code=3]]`)
 		town.awaitDone(i + 1)
 	}
-	eventually(t, "the status to say that Claude is left alone", func() bool { // it does when the turn's end is stored
-		return strings.Contains(town.answer("/status", "Directory: "), "Claude failed 2 turns in a row and is left alone until")
+	eventually(t, "the status to say that Claude is left alone", func() bool { // this happens when the end of the turn is stored
+		return strings.Contains(town.answer("/status", "Directory: "),
+			"Claude failed 2 turns in a row and is left alone until")
 	})
 	town.say("/model")
 	town.awaitMessage(func(m telegram.Message) bool {
@@ -169,7 +187,7 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 	}
 }
 
-// Each attempt of a turn may cost what is left of the budget, also the one that follows a failure without being asked for.
+// Each attempt of a turn gets the rest of the budget, including an automatic retry.
 func TestEveryAttemptHasABudget(t *testing.T) {
 	var g gatedAgent
 	town := surroundings(t, func(c *config.Config) {
@@ -184,12 +202,14 @@ func TestEveryAttemptHasABudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, capped := strings.Count(string(args), "\n"), strings.Count(string(args), "--max-budget-usd 1.00"); all != 2 || capped != 2 {
+	if all, capped := strings.Count(string(args), "\n"),
+		strings.Count(string(args), "--max-budget-usd 1.00"); all != 2 || capped != 2 {
 		t.Errorf("%d attempts, %d with a budget:\n%s", all, capped, args)
 	}
 }
 
-// A limit and a log-in that an agent tells of in words alone are known, and a reset is of the zone that it names.
+// ductor recognizes limits and log-ins that an agent reports only in words. The time of a reset is in the zone that
+// the agent names.
 func TestLimitsAreKnownByTheirWords(t *testing.T) {
 	var g gatedAgent
 	town := newTown(t, func(c *config.Config) {
@@ -206,7 +226,8 @@ func TestLimitsAreKnownByTheirWords(t *testing.T) {
 		"You're out of extra usage":    "Claude has reached its usage limit: You're out of extra usage",
 		"Credit balance is too low":    "Claude has reached its usage limit: Credit balance is too low",
 		"OAuth token has expired":      "Claude is not logged in: OAuth token has expired",
-		"You've hit your session limit · resets " + reset.In(tokyo).Format("3:04pm") + " (Asia/Tokyo)":        reset.Local().Format(" 15:04") + ": You've hit your session limit",
+		"You've hit your session limit · resets " + reset.In(tokyo).Format("3:04pm") +
+			" (Asia/Tokyo)": reset.Local().Format(" 15:04") + ": You've hit your session limit",
 		`API Error: 401 {"type":"error","error":{"type":"authentication_error","message":"The token ended"}}`: "Claude is not logged in: The token ended",
 	} {
 		g.fail(t, text)
@@ -215,12 +236,14 @@ func TestLimitsAreKnownByTheirWords(t *testing.T) {
 	}
 }
 
-// A session in which something has every prompt refused, such as a picture that the API cannot read, is left by a button: a new one has
-// what was said, without that picture.
+// If something in a session makes every prompt fail, such as a picture that the API cannot read, a button starts a
+// new session with the history but without the picture.
 func TestAPoisonedSessionIsLeftByAButton(t *testing.T) {
 	var g gatedAgent
 	town := newTown(t, func(c *config.Config) { g = putGate(t, &c.Agents.Claude.Path) })
-	g.fail(t, `API Error: 400 {"type":"error","error":{"type":"invalid_request_error","message":"Could not process image"}}`, "api_error_status", 400)
+	g.fail(t,
+		`API Error: 400 {"type":"error","error":{"type":"invalid_request_error","message":"Could not process image"}}`,
+		"api_error_status", 400)
 	town.chat.Person().SendPhoto(town.chat, []byte("\xff\xd8\xff\xe0 broken"), telegram.WithCaption("what is this?"))
 	if m := town.await("Claude refused this request: Could not process image"); len(m.Keyboard) > 0 {
 		t.Errorf("after the first refusal there are %+v", m.Keyboard)
@@ -231,7 +254,8 @@ func TestAPoisonedSessionIsLeftByAButton(t *testing.T) {
 	town.press("🌱 Start fresh")
 	town.awaitAfter(said, "now I understand")
 	read := promptsOf(t, "claude")
-	if len(read) != 1 || !strings.Contains(read[0], "User: what is this?") || !strings.Contains(read[0], "The model refused it, so it is left out.") ||
+	if len(read) != 1 || !strings.Contains(read[0], "User: what is this?") ||
+		!strings.Contains(read[0], "The model refused it, so it is left out.") ||
 		strings.Contains(read[0], "Attached file") || strings.Count(read[0], "only words") != 1 {
 		t.Errorf("in the new session it reads %q", read)
 	}

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// faultyDisk is between programs and the kernel where they bring files to the disk: while an error is set, fsync and
-// fdatasync of the programs it started give that. What they start themselves is let through.
+// faultyDisk intercepts fsync and fdatasync of the programs that it starts, and returns an error while one is set.
+// Calls of their children pass.
 type faultyDisk struct {
 	t     testing.TB
 	errno atomic.Int32
@@ -37,10 +37,10 @@ func newFaultyDisk(t testing.TB) *faultyDisk {
 	return d
 }
 
-// fail sets the error that the disk gives from now on, 0 for none.
+// fail sets the error of the disk, or 0 for none.
 func (d *faultyDisk) fail(no syscall.Errno) { d.errno.Store(int32(no)) }
 
-// start starts a program over the disk.
+// start starts a program with this disk.
 func (d *faultyDisk) start(cmd *exec.Cmd) error {
 	type result struct {
 		listener int
@@ -48,7 +48,7 @@ func (d *faultyDisk) start(cmd *exec.Cmd) error {
 	}
 	started := make(chan result)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the filter goes with the thread, and with what that starts
+		runtime.LockOSThread() // never unlocked: the filter belongs to the thread and its children
 		listener, err := filterFlushes()
 		if err == nil {
 			err = cmd.Start()
@@ -65,11 +65,11 @@ func (d *faultyDisk) start(cmd *exec.Cmd) error {
 	return d.serve(r.listener)
 }
 
-// filterFlushes has the kernel ask before this thread flushes anything, and what it starts from now on.
+// filterFlushes makes the kernel report flushes of this thread and of its future children.
 func filterFlushes() (listener int, err error) {
 	const notify, allow = unix.SECCOMP_RET_USER_NOTIF, unix.SECCOMP_RET_ALLOW
 	program := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the call
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the system call's number
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 2, K: unix.SYS_FDATASYNC},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: unix.SYS_FSYNC},
 		{Code: unix.BPF_RET | unix.BPF_K, K: allow},
@@ -87,7 +87,7 @@ func filterFlushes() (listener int, err error) {
 	return int(fd), nil
 }
 
-// serve answers for the kernel until the test ends.
+// serve answers the kernel's reports until the test ends.
 func (d *faultyDisk) serve(listener int) error {
 	wake, stop, err := os.Pipe()
 	if err != nil {
@@ -108,7 +108,7 @@ func (d *faultyDisk) serve(listener int) error {
 	return nil
 }
 
-// The sizes of struct seccomp_notif and struct seccomp_notif_resp, and what is used of them.
+// The sizes of struct seccomp_notif and struct seccomp_notif_resp, and offsets of the used fields.
 const (
 	askSize, answerSize = 80, 24
 	askPID              = 8
@@ -116,7 +116,7 @@ const (
 	answerFlags         = 20
 )
 
-// answer waits for one call and answers it. False: the test ended, or nobody is left who could call.
+// answer waits for one call and answers it. It returns false if the test ended or no caller is left.
 func (d *faultyDisk) answer(listener, stop int) bool {
 	fds := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}, {Fd: int32(stop), Events: unix.POLLIN}}
 	if _, err := unix.Poll(fds, -1); err != nil {
@@ -126,24 +126,26 @@ func (d *faultyDisk) answer(listener, stop int) bool {
 		return false
 	}
 	var ask [askSize]byte
-	if _, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&ask))); no != 0 {
+	if _, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV,
+		uintptr(unsafe.Pointer(&ask))); no != 0 {
 		return no == unix.EINTR || no == unix.ENOENT
 	}
 	var reply [answerSize]byte
 	copy(reply[:8], ask[:8])
 	tid := int(binary.NativeEndian.Uint32(ask[askPID:]))
-	if no := d.errno.Load(); no != 0 && d.ours(tid) {
+	if no := d.errno.Load(); no != 0 && d.isOwnThread(tid) {
 		binary.NativeEndian.PutUint32(reply[answerError:], uint32(-no))
 	} else {
 		binary.NativeEndian.PutUint32(reply[answerFlags:], unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE)
 	}
-	// Who asked may be gone by now.
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&reply)))
+	// The caller may have ended.
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_SEND,
+		uintptr(unsafe.Pointer(&reply)))
 	return true
 }
 
-// ours says whether a thread is of a program that was started here, and not of one of its children.
-func (d *faultyDisk) ours(tid int) bool {
+// isOwnThread reports whether a thread belongs to a program that start started, and not to one of its children.
+func (d *faultyDisk) isOwnThread(tid int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, pid := range d.pids {

@@ -17,7 +17,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// picture is a small PNG file, larger than the thumbnail that the simulated Telegram makes of it.
+// picture returns a small PNG file that is larger than its thumbnail.
 func picture(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -27,7 +27,7 @@ func picture(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// awaitFile waits for a message of the bot with a file of this kind and name, and gives what the file holds.
+// awaitFile waits for a message of the bot with a file of this kind and name, and returns the file.
 func (town *town) awaitFile(kind, name string) (telegram.Message, []byte) {
 	town.t.Helper()
 	m, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
@@ -57,12 +57,15 @@ func TestAnAnswerBringsFiles(t *testing.T) {
 	town.makeFile("out/chart.png", chart)
 	town.makeFile("out/plan.png", chart)
 	town.makeFile("out/report.txt", []byte("The token is "+town.srv.Token()+"."))
-	town.say(`[[text "Here:\n\n[[file: out/report.txt]]\n\n[[file: out/chart.png | The chart]]\n\n[[file: out/plan.png]]\n\n[[file: .env]]\n\nDone."]]`)
+	town.say(
+		`[[text "Here:\n\n[[file: out/report.txt]]\n\n[[file: out/chart.png | The chart]]\n\n[[file: out/plan.png]]\n\n[[file: .env]]\n\nDone."]]`)
 	m := town.awaitDone(1)
-	if want := "Here:\n\n📎 report.txt\n\n📎 chart.png\n\n📎 plan.png\n\n📎 .env\n\nDone."; !strings.Contains(m.Text, want) {
+	if want := "Here:\n\n📎 report.txt\n\n📎 chart.png\n\n📎 plan.png\n\n📎 .env\n\nDone."; !strings.Contains(m.Text,
+		want) {
 		t.Errorf("the answer is shown as %q", m.Text)
 	}
-	if _, text := town.awaitFile("document", "report.txt"); strings.Contains(string(text), town.srv.Token()) || !strings.HasPrefix(string(text), "The token is ") {
+	if _, text := town.awaitFile("document", "report.txt"); strings.Contains(string(text), town.srv.Token()) ||
+		!strings.HasPrefix(string(text), "The token is ") {
 		t.Errorf("the report is %q", text)
 	}
 	town.awaitFile("photo", "")
@@ -108,7 +111,8 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 	town.makeFile("prod.tfstate", []byte("x"))
 	town.makeFile("cluster.yaml", []byte("kind: Config\ncurrent-context: prod\n"))
 	outside := filepath.Join(town.cfg.Storage.Dir, "outside")
-	if err := errors.Join(os.WriteFile(outside, []byte("x"), 0o600), os.Link(outside, filepath.Join(dir, "hard")), os.Symlink("/etc/hostname", filepath.Join(dir, "link"))); err != nil {
+	if err := errors.Join(os.WriteFile(outside, []byte("x"), 0o600), os.Link(outside, filepath.Join(dir, "hard")),
+		os.Symlink("/etc/hostname", filepath.Join(dir, "link"))); err != nil {
 		t.Fatal(err)
 	}
 	town.say("/get out/report.txt")
@@ -117,17 +121,20 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"none": "no such file", "/etc/hostname": "outside", "link": "symbolic link", "id_rsa": "passwords and keys",
-		"hard": "hard link", "prod.tfstate": "passwords and keys", "cluster.yaml": "it holds a secret", "../x": "outside",
+		"hard": "hard link", "prod.tfstate": "passwords and keys", "cluster.yaml": "it holds a secret",
+		"../x": "outside",
 		filepath.Join(town.cfg.Storage.Dir, "ductor.db"): "outside",
 	} {
 		town.awaitAfter(town.say("/get %s", path), want)
 	}
 
-	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "data.csv", Data: []byte("1,2")}, telegram.WithCaption("/put"))
+	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "data.csv", Data: []byte("1,2")},
+		telegram.WithCaption("/put"))
 	town.awaitAfter(file, "I made "+filepath.Join(dir, "data.csv"))
 	town.chat.Person().Send(town.chat, "/put out/other.csv", telegram.ReplyTo(file.ID))
 	town.await("I made " + filepath.Join(dir, "out/other.csv"))
-	town.awaitAfter(town.chat.Person().Send(town.chat, "/put", telegram.ReplyTo(file.ID)), "there is a file of this name already")
+	town.awaitAfter(town.chat.Person().Send(town.chat, "/put", telegram.ReplyTo(file.ID)),
+		"there is a file of this name already")
 	town.awaitAfter(town.chat.Person().Send(town.chat, "/put link/x", telegram.ReplyTo(file.ID)), "symbolic link")
 	town.awaitAfter(town.say("/put"), "Reply with /put")
 	for name, want := range map[string]string{"data.csv": "1,2", "out/other.csv": "1,2"} {
@@ -153,7 +160,8 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 	}
 }
 
-// awaitKeyboard waits for a message of the bot at or after one with a button, and no link or file of keys among them.
+// awaitKeyboard waits for a message of the bot, at or after another one, with a button. It fails if the chat shows a
+// file of keys.
 func (town *town) awaitKeyboard(after telegram.Message, button string) telegram.Message {
 	town.t.Helper()
 	m, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
@@ -188,7 +196,7 @@ func TestABotWithoutTheRightToSendFilesSaysSo(t *testing.T) {
 	town.awaitAfter(town.say(`[[text "[[file: chart.png]]"]]`), "Telegram did not take chart.png")
 }
 
-// A real agent is told of the line that sends a file, and what it draws arrives as a picture.
+// A real agent knows the line that sends a file, and the picture that it draws arrives.
 func TestTheRealAgentsSendPictures(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"claude", "codex"} {
@@ -196,7 +204,8 @@ func TestTheRealAgentsSendPictures(t *testing.T) {
 			town, api := realTown(t, agent, nil)
 			chart := picture(t)
 			town.makeFile("drawn.png", chart)
-			town.say(`[[tool cmd="mkdir -p out && cp drawn.png out/chart.png"]] [[text "Here it is.\n\n[[file: out/chart.png | Sales]]\n\nDone."]]`)
+			town.say(
+				`[[tool cmd="mkdir -p out && cp drawn.png out/chart.png"]] [[text "Here it is.\n\n[[file: out/chart.png | Sales]]\n\nDone."]]`)
 			if m := town.awaitDone(1); !strings.Contains(m.Text, "Here it is.\n\n📎 chart.png\n\nDone.") {
 				t.Errorf("the answer is shown as %q", m.Text)
 			}
@@ -215,7 +224,8 @@ func TestTheRealAgentsSendPictures(t *testing.T) {
 	}
 }
 
-// What a caption has no room for follows as a message; an album ends there. Words that a message has no room for go on in the next.
+// The part of a caption that does not fit follows as a message, which ends an album. A long text continues in the
+// next message.
 func TestALongCaptionGoesOn(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	chart := picture(t)
@@ -235,7 +245,7 @@ func TestALongCaptionGoesOn(t *testing.T) {
 	}
 }
 
-// A message ends where it has as many entities, or as long addresses, as Telegram keeps: no link of an answer is lost.
+// A message ends at Telegram's limit of entities or of long addresses, so no link of an answer is lost.
 func TestAnAnswerWithManyLinks(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Permissions.Mode, c.Queue.MergeWindow = "bypass", 10*time.Second // the prompt is four messages
@@ -260,8 +270,8 @@ func TestAnAnswerWithManyLinks(t *testing.T) {
 	}
 }
 
-// A Bot API server of one's own that runs with --local names the paths of its files and serves none: ductor reads them in
-// telegram.api_files, also those that are larger than Telegram's limit.
+// A local Bot API server returns the paths of its files and does not serve them. ductor reads them in
+// telegram.api_files, including files above Telegram's limit.
 func TestFilesOfALocalBotAPIServer(t *testing.T) {
 	kept := t.TempDir()
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Telegram.APIFiles = "bypass", kept })
@@ -271,7 +281,8 @@ func TestFilesOfALocalBotAPIServer(t *testing.T) {
 	user.SendPhoto(town.chat, photo, telegram.WithCaption(`[[start]] [[text "seen"]]`))
 	town.await("seen")
 	large := bytes.Repeat([]byte("0"), telegram.MaxDownload+1)
-	user.SendDocument(town.chat, telegram.File{Name: "dump.bin", Data: large}, telegram.WithCaption(`[[start]] [[text "kept"]]`))
+	user.SendDocument(town.chat, telegram.File{Name: "dump.bin", Data: large},
+		telegram.WithCaption(`[[start]] [[text "kept"]]`))
 	town.await("kept")
 	found, err := filepath.Glob(filepath.Join(town.cfg.Storage.Dir, "uploads", "*", "*"))
 	if err != nil || len(found) != 2 {

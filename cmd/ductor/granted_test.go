@@ -12,7 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// A bypass that was chosen in a sandboxed project ends with /project of one that has no sandbox: the next command there waits for a card.
+// A bypass that was chosen in a sandboxed project ends when /project selects one without a sandbox: the next command
+// waits for an approval.
 func TestRightsOfASandboxDoNotFollowToTheMachine(t *testing.T) {
 	realagent.LongOnly(t)
 	host := engineHost(t)
@@ -36,7 +37,8 @@ func TestRightsOfASandboxDoNotFollowToTheMachine(t *testing.T) {
 		t.Errorf("the card does not name the sandbox: %q", m.Text)
 	}
 	town.say("/project api")
-	if m := town.await("From now on the agent works in"); !strings.Contains(m.Text, "on this machine") || !strings.Contains(m.Text, "bypass doesn't count") {
+	if m := town.await("From now on the agent works in"); !strings.Contains(m.Text, "on this machine") ||
+		!strings.Contains(m.Text, "bypass doesn't count") {
 		t.Errorf("the answer: %q", m.Text)
 	}
 	town.say(`[[start]] [[ask cmd="touch outside"]] [[text "that was outside"]]`)
@@ -45,7 +47,8 @@ func TestRightsOfASandboxDoNotFollowToTheMachine(t *testing.T) {
 		t.Error("the command ran unasked")
 	}
 	town.pressOn(card, "⛔ Deny")
-	if m := town.awaitAnswer("that was outside"); !strings.Contains(m.Text, "on this machine") || !strings.Contains(m.Text, "bypass was chosen for another place and ended") {
+	if m := town.awaitAnswer("that was outside"); !strings.Contains(m.Text, "on this machine") ||
+		!strings.Contains(m.Text, "bypass was chosen for another place and ended") {
 		t.Errorf("the card: %q", m.Text)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"ductor/internal/config"
 )
 
-// gatedAgent is a program that is broken while its gate says so.
+// gatedAgent is a program whose failures the test controls with a file.
 type gatedAgent struct{ gate, waits, args string }
 
-// putGate puts a program before an agent's. While the gate says "die" it dies, while it says "hang" it does nothing, and while it
-// has a result of Claude each prompt ends with that.
+// putGate wraps an agent's program. While the gate file contains "die", the program exits; with "hang", it waits. If
+// the file contains a result of Claude, each prompt ends with that.
 func putGate(t *testing.T, program *string) gatedAgent {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,10 +44,11 @@ exec %[3]s "$@"
 	return g
 }
 
-// fail has Claude say that each prompt failed, with fields besides a text.
+// fail makes Claude report that each prompt failed, with a text and other fields.
 func (g gatedAgent) fail(t *testing.T, text string, fields ...any) {
 	t.Helper()
-	result := map[string]any{"type": "result", "subtype": "success", "is_error": true, "result": text, "session_id": "5f0e6f0e-0000-4000-8000-000000000000"}
+	result := map[string]any{"type": "result", "subtype": "success", "is_error": true, "result": text,
+		"session_id": "5f0e6f0e-0000-4000-8000-000000000000"}
 	for i := 0; i < len(fields); i += 2 {
 		result[fields[i].(string)] = fields[i+1]
 	}
@@ -72,31 +73,32 @@ func (g gatedAgent) open(t *testing.T) {
 	}
 }
 
-// promptsOf are the prompts that a scripted agent read, in order.
+// promptsOf returns the prompts that a scripted agent read, in order.
 func promptsOf(t *testing.T, agent cli.Agent) (prompts []string) {
 	t.Helper()
-	err := filepath.WalkDir(filepath.Join(os.Getenv("HOME"), ".ductor-sim", string(agent)), func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		for line := range strings.Lines(string(text)) {
-			var entry struct{ Prompt string }
-			if err := json.Unmarshal([]byte(line), &entry); err != nil {
+	err := filepath.WalkDir(filepath.Join(os.Getenv("HOME"), ".ductor-sim", string(agent)),
+		func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
 				return err
 			}
-			prompts = append(prompts, entry.Prompt)
-		}
-		return err
-	})
+			text, err := os.ReadFile(path)
+			for line := range strings.Lines(string(text)) {
+				var entry struct{ Prompt string }
+				if err := json.Unmarshal([]byte(line), &entry); err != nil {
+					return err
+				}
+				prompts = append(prompts, entry.Prompt)
+			}
+			return err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return prompts
 }
 
-// An agent that fails at its start, or is stopped before it read the prompt, was told nothing: the chat does not say so, and its next
-// prompt has what it missed.
+// If an agent fails at its start, or is stopped before it read the prompt, it received nothing. The chat does not
+// claim a handoff, and its next prompt contains the missing turns.
 func TestAHandOffIsNotLost(t *testing.T) {
 	for agent, other := range map[cli.Agent]string{"claude": "codex", "codex": "claude", "gemini": "claude"} {
 		t.Run(string(agent), func(t *testing.T) {
@@ -123,7 +125,8 @@ func TestAHandOffIsNotLost(t *testing.T) {
 			}
 			again := promptsOf(t, agent)
 			newest := again[len(again)-1]
-			if len(again) != 2 || strings.Count(newest, "User: second") != 1 || strings.Contains(newest, "User: third") {
+			if len(again) != 2 || strings.Count(newest, "User: second") != 1 ||
+				strings.Contains(newest, "User: third") {
 				t.Errorf("it reads %q", again)
 			}
 
@@ -139,27 +142,30 @@ func TestAHandOffIsNotLost(t *testing.T) {
 			town.await("it is shipped")
 			again = promptsOf(t, agent)
 			newest = again[len(again)-1]
-			if len(again) != 3 || strings.Count(newest, "User: fourth") != 1 || !strings.Contains(newest, "The user stopped this turn") || strings.Contains(newest, "User: second") {
+			if len(again) != 3 || strings.Count(newest, "User: fourth") != 1 ||
+				!strings.Contains(newest, "The user stopped this turn") || strings.Contains(newest, "User: second") {
 				t.Errorf("after an abort it reads %q", again)
 			}
 		})
 	}
 }
 
-// A prompt that goes on with another agent after a limit reaches it once, however long it is, and does not push the history out.
+// A prompt that continues with another agent after a limit reaches it once, regardless of its length, and does not
+// displace the history.
 func TestAPromptIsNotHandedOverWithItself(t *testing.T) {
 	var g gatedAgent
 	town := newTown(t, func(c *config.Config) { g = putGate(t, &c.Agents.Claude.Path) })
 	town.say(`@gemini first [[start]][[text "the plan"]]`)
 	town.awaitDone(1)
 	g.fail(t, "You've hit your limit", "api_error_status", 429)
-	pasted := strings.Repeat("a line of the log\n", 200) // a message of Telegram
+	pasted := strings.Repeat("a line of the log\n", 200) // as long as one message of Telegram
 	town.say(`second %s [[start]][[text "it is understood"]]`, pasted)
 	town.await("reached its usage limit")
 	town.press("🤝 Go on with Codex")
 	m := town.await("it is understood")
 	read := strings.Join(promptsOf(t, "codex"), "")
-	if strings.Count(read, pasted) != 1 || strings.Count(read, "User: ") != 1 || !strings.Contains(read, "User: first") {
+	if strings.Count(read, pasted) != 1 || strings.Count(read, "User: ") != 1 ||
+		!strings.Contains(read, "User: first") {
 		t.Errorf("Codex reads %q", read)
 	}
 	if !strings.Contains(m.Text, "handed 1 turn to Codex") || strings.Contains(m.Text, "left out") {
@@ -167,7 +173,7 @@ func TestAPromptIsNotHandedOverWithItself(t *testing.T) {
 	}
 }
 
-// The chat says what of the history had no room.
+// The chat names the part of the history that did not fit.
 func TestTheChatNamesWhatABudgetLeftOut(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Sessions.HandoffTokens = 400 })
 	town.say(`first [[text "the plan"]]`)
@@ -175,12 +181,13 @@ func TestTheChatNamesWhatABudgetLeftOut(t *testing.T) {
 	town.say(`second [[text n=100 size=30]]`)
 	town.awaitDone(2)
 	town.say(`@codex third [[text "by the other"]]`)
-	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to Codex") || !strings.Contains(m.Text, "its middle is missing; 1 older turn left out") {
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to Codex") ||
+		!strings.Contains(m.Text, "its middle is missing; 1 older turn left out") {
 		t.Errorf("the card says %q", m.Text)
 	}
 }
 
-// The role of a file adds to Claude's own system prompt.
+// A role from a file is appended to Claude's own system prompt.
 func TestARoleOfAFileAddsToThePrompt(t *testing.T) {
 	var g gatedAgent
 	town := newTown(t, func(c *config.Config) {
@@ -202,7 +209,8 @@ func TestARoleOfAFileAddsToThePrompt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(args), " --append-system-prompt") || strings.Contains(string(args), " --system-prompt") {
+	if !strings.Contains(string(args), " --append-system-prompt") ||
+		strings.Contains(string(args), " --system-prompt") {
 		t.Errorf("Claude is started with %s", args)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// One session goes from Claude to Codex to Gemini and back. What reaches the model's API has the history of the others once,
-// within the budget, with both ends of the newest answer; and Claude resumes its own session.
+// One session moves from Claude to Codex to Gemini and back. The prompts to the model's API contain the other agents'
+// history once, within the budget, with both ends of the newest answer. Claude resumes its own session.
 func TestRealAgentsHandOver(t *testing.T) {
 	realagent.LongOnly(t)
 	api := realagent.Model(t, realagent.Key)
@@ -23,7 +23,8 @@ func TestRealAgentsHandOver(t *testing.T) {
 		cfg.Permissions.Mode = "bypass"
 		a := &cfg.Agents
 		a.Default, a.Copilot.Enabled = "claude", false
-		claude, codex, gemini := realagent.Claude(t, api.URL()), realagent.Codex(t, api.URL()), realagent.Gemini(t, api.URL())
+		claude, codex, gemini := realagent.Claude(t, api.URL()), realagent.Codex(t, api.URL()),
+			realagent.Gemini(t, api.URL())
 		claude.Setenv(t)
 		codex.Setenv(t)
 		gemini.Setenv(t) // last: the home has its settings
@@ -31,7 +32,7 @@ func TestRealAgentsHandOver(t *testing.T) {
 		cfg.Projects.DefaultDir, cfg.Projects.Roots = gemini.Work, []string{filepath.Dir(gemini.Work)}
 	})
 	town.start()
-	// answered is the text of the user that the model's API got for a prompt.
+	// answered returns the user's text in the request to the model's API for a prompt.
 	done := 0
 	answered := func(prompt string) (asked string, card telegram.Message) {
 		t.Helper()
@@ -60,8 +61,9 @@ func TestRealAgentsHandOver(t *testing.T) {
 	town.say("/model codex")
 	town.await("Codex · its default model")
 	asked, card := answered(`please build [[start]] [[text "it is built"]]`)
-	once(asked, "User: please design", "Assistant (claude): the plan begins", " the plan ends\n", "tokens are left out here")
-	told, _, _ := strings.Cut(asked, "please build [[start]]") // all that was put before the prompt
+	once(asked, "User: please design", "Assistant (claude): the plan begins", " the plan ends\n",
+		"tokens are left out here")
+	told, _, _ := strings.Cut(asked, "please build [[start]]") // the text before the prompt
 	if n := handoff.Tokens(told); n > town.cfg.Sessions.HandoffTokens || n < town.cfg.Sessions.HandoffTokens/2 {
 		t.Errorf("%d tokens are handed over, and %d may be", n, town.cfg.Sessions.HandoffTokens)
 	}
@@ -78,7 +80,8 @@ func TestRealAgentsHandOver(t *testing.T) {
 	town.say("/model claude")
 	town.await("Claude · its default model")
 	asked, card = answered(`please merge [[start]] [[history]]`)
-	once(asked, "User: please build", "Assistant (codex): it is built\n", "User: please review", "Assistant (gemini): looks good\n")
+	once(asked, "User: please build", "Assistant (codex): it is built\n", "User: please review",
+		"Assistant (gemini): looks good\n")
 	if strings.Contains(asked, "User: please design") {
 		t.Errorf("claude is told what it said itself: %s", asked)
 	}
@@ -89,13 +92,14 @@ func TestRealAgentsHandOver(t *testing.T) {
 	}
 }
 
-// A message to another model runs in the session, and the next one goes to the conversation's own.
+// A message to another model runs in the session. The next one goes to the conversation's own model.
 func TestOneMessageToAnotherModel(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]naming.Alias{"other": {Use: "codex"}} })
 	town.say(`first [[text "by the default"]]`)
 	town.awaitDone(1)
 	town.say(`@other second [[text "by the other"]]`)
-	if m := town.awaitDone(2); !strings.Contains(m.Text, "handed 1 turn to Codex") || !strings.Contains(m.Text, "by the other") {
+	if m := town.awaitDone(2); !strings.Contains(m.Text, "handed 1 turn to Codex") ||
+		!strings.Contains(m.Text, "by the other") {
 		t.Errorf("the other says %q", m.Text)
 	}
 	town.say(`third [[text "again by the default"]]`)
@@ -104,7 +108,7 @@ func TestOneMessageToAnotherModel(t *testing.T) {
 	}
 }
 
-// A session is found by what was said in it, forked at a message and continued: the agent of the fork is told what was said.
+// A session is found by its text, forked at a message and continued. The fork's agent receives the history.
 func TestASessionIsFoundAndForked(t *testing.T) {
 	town := newTown(t, nil)
 	town.say(`remember the zebra [[text "A zebra, noted."]]`)
@@ -136,7 +140,8 @@ func TestASessionIsFoundAndForked(t *testing.T) {
 	}
 }
 
-// What does not fit is summarized by the configured model, once; and where that fails, the turn runs with both ends of it.
+// The configured model summarizes history that does not fit, once. If that fails, the turn runs with both ends of the
+// history.
 func TestHistoryIsSummarized(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) {
 		cfg.Sessions.HandoffTokens, cfg.Sessions.SummaryModel = 400, "gemini"
@@ -146,7 +151,8 @@ func TestHistoryIsSummarized(t *testing.T) {
 	town.say(`second [[text "short"]]`)
 	town.awaitDone(2)
 	town.say(`@codex third [[text "by the other"]]`)
-	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 2 turns to Codex") || !strings.Contains(m.Text, "by the other") {
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 2 turns to Codex") ||
+		!strings.Contains(m.Text, "by the other") {
 		t.Errorf("the other says %q", m.Text)
 	}
 	town.stop()

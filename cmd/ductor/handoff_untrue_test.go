@@ -7,8 +7,8 @@ import (
 	"ductor/internal/config"
 )
 
-// A prompt that fails before its agent did anything was not handed turns over, as far as the chat is concerned, and an agent that had said
-// nothing yet has lost no session. An agent that comes back is not told that it joins.
+// If a prompt fails before its agent did anything, the chat does not claim a handoff. An agent without an answer so
+// far has lost no session. An agent that returns is not introduced as new.
 func TestAFailedPromptHandsNothingOver(t *testing.T) {
 	var g gatedAgent
 	town := newTown(t, func(c *config.Config) { g = putGate(t, &c.Agents.Claude.Path) })
@@ -19,7 +19,7 @@ func TestAFailedPromptHandsNothingOver(t *testing.T) {
 	if m := town.await("reached its usage limit"); strings.Contains(m.Text, "handed") {
 		t.Errorf("the prompt that failed: %s", m.Text)
 	}
-	town.stop() // and the agent, which would fail on
+	town.stop() // stops the agent too, which would fail again
 	g.open(t)
 	town.start()
 	town.say(`third [[start]][[text "it is built"]]`)

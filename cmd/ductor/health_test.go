@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// notifySocket is the end of systemd's socket. It gives each message that ductor sends.
+// notifySocket returns the path of systemd's socket, and a channel of the messages that ductor sends.
 func notifySocket(t *testing.T) (path string, told <-chan string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "notify") // the path of a socket is short
@@ -41,7 +41,7 @@ func notifySocket(t *testing.T) (path string, told <-chan string) {
 	return path, messages
 }
 
-// awaitTold waits until systemd is told something.
+// awaitTold waits for a message to systemd.
 func awaitTold(t *testing.T, told <-chan string, what string) string {
 	t.Helper()
 	for deadline := time.After(patience); ; {
@@ -56,7 +56,7 @@ func awaitTold(t *testing.T, told <-chan string, what string) string {
 	}
 }
 
-// healthz asks a monitor's question.
+// healthz requests /healthz as a monitor does.
 func healthz(addr string) (code int, body string) {
 	r, err := http.Get("http://" + addr + "/healthz")
 	if err != nil {
@@ -67,7 +67,7 @@ func healthz(addr string) (code int, body string) {
 	return r.StatusCode, string(raw)
 }
 
-// A daemon tells systemd when it serves, that it lives and that it ends, and answers monitors.
+// A daemon notifies systemd when it is ready, while it is alive and when it stops, and answers monitors.
 func TestSystemdAndMonitorsLearnHowDuctorIs(t *testing.T) {
 	socket, told := notifySocket(t)
 	addr := unusedAddr(t)

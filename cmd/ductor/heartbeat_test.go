@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// job is one that the configuration of a test has.
+// job returns a configured job.
 func job(schedule, prompt string) heartbeat.JobSettings {
 	return heartbeat.JobSettings{
 		Enabled: true, Prompt: prompt, JobTiming: orchestrator.JobTiming{Schedule: schedule},
@@ -85,7 +85,8 @@ func TestAJobThatCannotRunSaysWhy(t *testing.T) {
 
 func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
 	for schedule, want := range map[string]string{
-		"now and then": "jobs.odd.schedule", "tomorrow at 9": "another day each time", "*/1 * * * * *": "leave at least",
+		"now and then": "jobs.odd.schedule", "tomorrow at 9": "another day at each start",
+		"*/1 * * * * *": "leave at least",
 	} {
 		c := config.Default()
 		c.Jobs = map[string]heartbeat.JobSettings{"odd": job(schedule, "x")}
@@ -117,7 +118,8 @@ func TestAWebhookStartsATurn(t *testing.T) {
 	call := func(secret string) int {
 		mac := hmac.New(sha256.New, []byte(secret))
 		mac.Write([]byte(body))
-		req, err := http.NewRequestWithContext(town.soon(), http.MethodPost, "http://"+addr+"/hooks/deploy", strings.NewReader(body))
+		req, err := http.NewRequestWithContext(town.soon(), http.MethodPost, "http://"+addr+"/hooks/deploy",
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +134,8 @@ func TestAWebhookStartsATurn(t *testing.T) {
 	for _, c := range []struct {
 		secret string
 		want   int
-	}{{"another secret of them", http.StatusUnauthorized}, {hookSecret, http.StatusAccepted}, {hookSecret, http.StatusConflict}} {
+	}{{"another secret of them", http.StatusUnauthorized}, {hookSecret, http.StatusAccepted},
+		{hookSecret, http.StatusConflict}} {
 		if got := call(c.secret); got != c.want {
 			t.Errorf("with %q it is answered %d, not %d", c.secret, got, c.want)
 		}
@@ -144,13 +147,16 @@ func TestAWebhookStartsATurn(t *testing.T) {
 	}
 }
 
-// TestARunThatIsFarTooOldIsEndedAndToldOnce: on this host, of a person and of a job, with a button that has it run again.
+// TestARunThatIsFarTooOldIsEndedAndToldOnce tests runs of a user and of a job on this host. A button repeats them.
 func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
-	// The first time it hangs, and goes on hanging if only what it runs is ended.
+	// The first run hangs, and continues to hang if only its child processes end.
 	const hang = `[[tool cmd="test -e again || { touch again hangs; sleep 600 || exit; }; rm hangs"]][[tool cmd="test ! -e hangs || sleep 600"]][[text "it came to its end"]]`
 	for name, job := range map[string]bool{"of a person": false, "of a job": true} {
 		t.Run(name, func(t *testing.T) {
-			town := newTown(t, func(c *config.Config) { c.Agents.StaleAfter = 4 * time.Second; c.Permissions.Mode = "bypass" })
+			town := newTown(t, func(c *config.Config) {
+				c.Agents.StaleAfter = 4 * time.Second
+				c.Permissions.Mode = "bypass"
+			})
 			if job {
 				town.say("/cron every day at 9 %s", hang)
 				town.press("✅ Add")
@@ -162,7 +168,7 @@ func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
 			if !m.HasButton("🔁 Run again") {
 				t.Errorf("it offers %v", m.Keyboard)
 			}
-			nothingLivesIn(t, town.cfg.Projects.DefaultDir)
+			checkNoProcessIn(t, town.cfg.Projects.DefaultDir)
 			town.press("🔁 Run again")
 			town.await("it came to its end")
 			if n := town.shown("took too long and was stopped"); n != 1 {
@@ -172,11 +178,12 @@ func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
 	}
 }
 
-// The chat shows a long result of a job in short, and a file has all of it: the block that the agent wrote for that, else what the model
-// for summaries makes of it, else its end.
+// The chat shows a short form of a long result of a job, with a complete file: the agent's own summary, otherwise one
+// by the summary model, otherwise the end.
 func TestALongResultOfAJobIsShortened(t *testing.T) {
 	for name, c := range map[string]struct{ prompt, model, want string }{
-		"block": {`[[text n=21 size=1000]] [[text "<SUMMARY>the short of it</SUMMARY>"]]`, "codex", "\n\nthe short of it\n\n⋯"},
+		"block": {`[[text n=21 size=1000]] [[text "<SUMMARY>the short of it</SUMMARY>"]]`, "codex",
+			"\n\nthe short of it\n\n⋯"},
 		"model": {`[[text n=21 size=1000]]`, "codex", "Summarize this result of another agent"},
 		"end":   {`[[text n=21 size=1000]] [[text "and its end"]]`, "", "and its end\n\n⋯"},
 	} {

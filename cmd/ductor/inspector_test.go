@@ -17,14 +17,14 @@ import (
 	"ductor/lang"
 )
 
-// foreign is a client of the protocol that knows nothing of ductor.
+// foreign is an MCP client that knows nothing of ductor.
 type foreign struct {
 	*town
 	program string
 	env     []string // -e NAME=value
 }
 
-// run has the client do something in the environment of an agent.
+// run runs the client with the environment of an agent.
 func (f foreign) run(token string, args ...string) (string, error) {
 	f.t.Helper()
 	ductor, err := os.Executable()
@@ -49,7 +49,8 @@ func TestTheInspectorCallsEveryTool(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(work, "report.txt"), []byte("a report"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	town.say(`[[tool cmd="printenv DUCTOR_MCP_TOKEN > token.new; mv token.new token; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all"]]`)
+	town.say(
+		`[[tool cmd="printenv DUCTOR_MCP_TOKEN > token.new; mv token.new token; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all"]]`)
 	awaitFile(t, filepath.Join(work, "token"))
 	raw, err := os.ReadFile(filepath.Join(work, "token"))
 	if err != nil {
@@ -58,7 +59,8 @@ func TestTheInspectorCallsEveryTool(t *testing.T) {
 	token := strings.TrimSpace(string(raw))
 	f := foreign{town, program, []string{"-e", "DUCTOR_MCP_DIR=" + town.cfg.Storage.Dir}}
 	f.listsAndCalls(token)
-	if out, err := f.run(token[:len(token)-6]+"AAAAAA", "--method", "tools/list"); err == nil || !strings.Contains(out, "not valid") || strings.Contains(out, "send_message") {
+	if out, err := f.run(token[:len(token)-6]+"AAAAAA", "--method", "tools/list"); err == nil ||
+		!strings.Contains(out, "not valid") || strings.Contains(out, "send_message") {
 		t.Errorf("with a forged token: %v\n%s", err, out)
 	}
 	if err := os.WriteFile(filepath.Join(work, "go"), nil, 0o600); err != nil {
@@ -67,19 +69,21 @@ func TestTheInspectorCallsEveryTool(t *testing.T) {
 	if m := town.awaitDone(1); strings.Contains(m.Text, token) {
 		t.Error("the chat shows the token")
 	}
-	if out, _ := f.run(token, "--method", "tools/call", "--tool-name", "send_message", "--tool-arg", "text=too late"); !strings.Contains(out, "only while a turn") {
+	if out, _ := f.run(token, "--method", "tools/call", "--tool-name", "send_message", "--tool-arg",
+		"text=too late"); !strings.Contains(out, "only while a turn") {
 		t.Errorf("after the turn:\n%s", out)
 	}
 }
 
-// listsAndCalls calls every tool that is listed, or two of them if the run is not long. Each has a name for users.
+// listsAndCalls calls every listed tool, or two of them in short runs. Each tool has a name for users.
 func (f foreign) listsAndCalls(token string) {
 	f.t.Helper()
 	out, err := f.run(token, "--method", "tools/list")
 	var listed struct {
 		Tools []struct{ Name string }
 	}
-	if err != nil || json.NewDecoder(strings.NewReader(out[max(strings.Index(out, "{"), 0):])).Decode(&listed) != nil { // complaints may follow
+	// Complaints may follow the JSON.
+	if err != nil || json.NewDecoder(strings.NewReader(out[max(strings.Index(out, "{"), 0):])).Decode(&listed) != nil {
 		f.t.Fatalf("list: %v\n%s", err, out)
 	}
 	calls := map[string]struct{ args, press, want string }{
@@ -92,8 +96,9 @@ func (f foreign) listsAndCalls(token string) {
 		"search_project_history": {args: "words=nothing", want: "none"},
 		"count_project_tokens":   {want: "tokens in"},
 		"consult_with":           {args: "model=claude|question=Why?", want: "session_id"},
-		"work_with":              {args: "agent=codex|task=[[text \"all done\"]]", press: "✅ Allow once", want: "all done"},
-		"group_think":            {args: "models=[\"claude\",\"codex\"]|question=Why?", want: "Conclusion"},
+		"work_with": {args: "agent=codex|task=[[text \"all done\"]]", press: "✅ Allow once",
+			want: "all done"},
+		"group_think": {args: "models=[\"claude\",\"codex\"]|question=Why?", want: "Conclusion"},
 	}
 	for _, tool := range listed.Tools {
 		c, known := calls[tool.Name]
@@ -106,7 +111,7 @@ func (f foreign) listsAndCalls(token string) {
 			f.t.Errorf("users read %q", name)
 		}
 		if !testprogram.Long() && tool.Name != "send_file" && tool.Name != "ask_user" {
-			continue // each call starts the client anew, which takes seconds of a processor
+			continue // each call starts the client, which takes seconds of CPU time
 		}
 		args := []string{"--method", "tools/call", "--tool-name", tool.Name}
 		for arg := range strings.SplitSeq(c.args, "|") {
@@ -128,7 +133,7 @@ func (f foreign) listsAndCalls(token string) {
 	}
 }
 
-// A shell of an agent sends a message and a file, and is told why something cannot be sent.
+// An agent's shell sends a message and a file. If something cannot be sent, it gets the reason.
 func TestAShellOfAnAgentSends(t *testing.T) {
 	town := surroundings(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.start()
@@ -140,11 +145,13 @@ func TestAShellOfAnAgentSends(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(work, "report.txt"), []byte("a report"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	town.say(`[[tool cmd="%[1]s send out of the shell && %[1]s send --file report.txt the report; %[1]s send --file /etc/shadow 2> refused"]] [[text "that was all"]]`, ductor)
+	town.say(
+		`[[tool cmd="%[1]s send out of the shell && %[1]s send --file report.txt the report; %[1]s send --file /etc/shadow 2> refused"]] [[text "that was all"]]`, ductor)
 	town.await("out of the shell")
 	town.awaitDone(1)
 	town.await("the report")
-	if why, err := os.ReadFile(filepath.Join(work, "refused")); err != nil || !strings.Contains(string(why), "/etc/shadow") {
+	if why, err := os.ReadFile(filepath.Join(work, "refused")); err != nil ||
+		!strings.Contains(string(why), "/etc/shadow") {
 		t.Errorf("a file outside of the roots: %q, %v", why, err)
 	}
 }

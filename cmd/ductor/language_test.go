@@ -9,7 +9,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// The language of a user's Telegram decides what the chat says; /language changes it for good, and a group has its own.
+// The language of a user's Telegram selects the language of the chat. /language changes it permanently, and a group
+// has its own.
 func TestTheChatSpeaksTheLanguageOfItsUser(t *testing.T) {
 	const id = -1000000000042
 	town := newTown(t, func(cfg *config.Config) {
@@ -47,9 +48,11 @@ func TestTheChatSpeaksTheLanguageOfItsUser(t *testing.T) {
 	town.await("Ich schreibe ab jetzt Deutsch.")
 	town.say("/language klingonisch")
 	town.await(`Die Sprache "klingonisch" kenne ich nicht.`)
-	if calls := town.srv.Calls(telegram.Methods("setMyCommands")); !slices.ContainsFunc(calls, func(c telegram.Call) bool {
-		return c.OK && c.Params["language_code"] == "de" && strings.Contains(c.Params["commands"], "eine neue Sitzung beginnen")
-	}) {
+	if calls := town.srv.Calls(telegram.Methods("setMyCommands")); !slices.ContainsFunc(calls,
+		func(c telegram.Call) bool {
+			return c.OK && c.Params["language_code"] == "de" &&
+				strings.Contains(c.Params["commands"], "eine neue Sitzung beginnen")
+		}) {
 		t.Errorf("the menus are %v", calls)
 	}
 }

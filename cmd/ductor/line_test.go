@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// line is a line to a server that can be cut: what it carries breaks, and nobody answers until it is mended.
+// line is a connection to a server that the test can interrupt: its streams break, and it accepts no others until it
+// is restored.
 type line struct {
 	t        testing.TB
 	addr, to string
@@ -47,7 +48,7 @@ func (l *line) mend() {
 	})
 }
 
-// cut breaks the line, and returns when nothing is carried any more.
+// cut interrupts the line, and returns when no stream is left.
 func (l *line) cut() {
 	l.mu.Lock()
 	if l.listener != nil {
@@ -61,7 +62,7 @@ func (l *line) cut() {
 	l.carrying.Wait()
 }
 
-// carry joins two ends until one of them is closed.
+// carry joins two connections until one of them is closed.
 func (l *line) carry(from net.Conn) {
 	to, err := net.Dial("tcp", l.to)
 	if err != nil {
@@ -74,7 +75,7 @@ func (l *line) carry(from net.Conn) {
 	var both sync.WaitGroup
 	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
 		both.Go(func() {
-			_, _ = io.Copy(way[0], way[1]) // it ends when the line does
+			_, _ = io.Copy(way[0], way[1]) // ends with the line
 			_ = from.Close()
 			_ = to.Close()
 		})
@@ -86,7 +87,7 @@ func (l *line) carry(from net.Conn) {
 	delete(l.conns, to)
 }
 
-// hold notes two ends, and closes them if the line is cut.
+// hold records connections, and closes them if the line is cut.
 func (l *line) hold(ends ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// holdGit puts a git first in the PATH that takes no snapshot while it is held.
+// holdGit puts a git first in PATH that takes no snapshots while held.
 func holdGit(t *testing.T) (hold, release func()) {
 	t.Helper()
 	git, err := exec.LookPath("git")
@@ -42,8 +42,8 @@ func holdGit(t *testing.T) (hold, release func()) {
 
 const newRepository = `git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore; git add .; git commit -qm one; find . -exec touch -h -d '1 hour ago' {} +`
 
-// While a turn waits for its user in another chat, answers have their undo, older ones too. A turn that writes at the same time takes it,
-// and the chat is named.
+// While a turn waits for its user in another chat, answers have Undo, also for earlier turns. A turn that writes at
+// the same time removes it, and names the other chat.
 func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 	const id = -1000000000001
 	town := newTown(t, func(cfg *config.Config) {
@@ -55,14 +55,17 @@ func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 	change := func(name string) telegram.Message {
 		t.Helper()
 		asked := town.say(`Make %[1]s. [[start]] [[ask cmd="echo %[1]s > %[1]s.txt"]] [[text "made %[1]s"]]`, name)
-		card := town.awaitMessage(func(m telegram.Message) bool { return m.ID > asked.ID && m.HasButton("✅ Allow once") })
+		card := town.awaitMessage(func(m telegram.Message) bool {
+			return m.ID > asked.ID && m.HasButton("✅ Allow once")
+		})
 		town.pressOn(card, "✅ Allow once")
 		return town.awaitMessage(func(m telegram.Message) bool {
 			return m.ID > asked.ID && strings.Contains(m.Text, "made "+name) && strings.Contains(m.Text, "1 file +1 -0")
 		})
 	}
 	older := change("older")
-	town.chat.Person().Send(group, `Help the team. [[start]] [[ask cmd="touch writes.log; echo team > team.txt; until [ -e go.log ]; do sleep 0.05; done"]] [[text "helped"]]`)
+	town.chat.Person().Send(group,
+		`Help the team. [[start]] [[ask cmd="touch writes.log; echo team > team.txt; until [ -e go.log ]; do sleep 0.05; done"]] [[text "helped"]]`)
 	card, err := group.AwaitMessage(town.soon(), func(m telegram.Message) bool { return m.HasButton("✅ Allow once") })
 	if err != nil {
 		town.fatal(err)
@@ -80,18 +83,20 @@ func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 	if a := town.pressOn(older, "↪️ Redo"); a.Text != "A turn in the group Team is changing these files now. Try again when it has ended." {
 		t.Errorf("while it writes: %q", a.Text)
 	}
-	if m := change("third"); !strings.Contains(m.Text, "no undo: another turn wrote here at the same time, in the group Team") {
+	if m := change("third"); !strings.Contains(m.Text,
+		"no undo: another turn wrote here at the same time, in the group Team") {
 		t.Errorf("beside a turn that wrote: %q", m.Text)
 	}
 	town.sh("touch go.log")
 	if _, err := group.AwaitMessage(town.soon(), func(m telegram.Message) bool {
-		return strings.Contains(m.Text, "2 files +2 -0") && strings.Contains(m.Text, "no undo: another turn wrote here at the same time, in a private chat")
+		return strings.Contains(m.Text, "2 files +2 -0") &&
+			strings.Contains(m.Text, "no undo: another turn wrote here at the same time, in a private chat")
 	}); err != nil {
 		town.fatal(err)
 	}
 }
 
-// A turn whose tools only looked says nothing of an undo, although a snapshot took longer than the first of them.
+// A turn with only reading tools says nothing about Undo, even if a snapshot took longer than the first of them.
 func TestATurnThatChangedNothingNeedsNoUndo(t *testing.T) {
 	hold, release := holdGit(t)
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "bypass" })
@@ -118,13 +123,14 @@ func TestATurnThatChangedNothingNeedsNoUndo(t *testing.T) {
 	}
 }
 
-// An answer is complete when the agent has ended: neither its card nor the next prompt waits for the look at the files. What changed
-// is added to the card.
+// An answer is complete when the agent has ended: neither its card nor the next prompt waits for the comparison of
+// files. Its result is added to the card later.
 func TestTheFilesOfATurnKeepNobodyWaiting(t *testing.T) {
 	hold, release := holdGit(t)
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
 	town.sh(newRepository)
-	town.say(`[[start]] [[ask cmd="until [ -e go.log ]; do sleep 0.02; done; echo two >> a.txt"]] [[text "the first answer"]]`)
+	town.say(
+		`[[start]] [[ask cmd="until [ -e go.log ]; do sleep 0.02; done; echo two >> a.txt"]] [[text "the first answer"]]`)
 	asked := town.awaitButton("✅ Allow once")
 	town.awaitLook(1)
 	town.pressOn(asked, "✅ Allow once")
@@ -139,12 +145,13 @@ func TestTheFilesOfATurnKeepNobodyWaiting(t *testing.T) {
 	}
 	release()
 	town.awaitMessage(func(m telegram.Message) bool {
-		return m.ID == first.ID && strings.Contains(m.Text, "1 file +1 -0") && m.HasButton("↩️ Undo") && strings.HasPrefix(m.Text, strings.Split(first.Text, "\n\n")[0])
+		return m.ID == first.ID && strings.Contains(m.Text, "1 file +1 -0") && m.HasButton("↩️ Undo") &&
+			strings.HasPrefix(m.Text, strings.Split(first.Text, "\n\n")[0])
 	})
 }
 
-// The lines of Gemini, which asks before it speaks of a tool, and does not say how a command ended that printed something: one that
-// waits has a lock, one that was denied stays, one whose end is not known has no ✓, and one that runs is there after a restart.
+// Gemini asks before it announces a tool, and does not report how a command with output ended. A waiting command has
+// a lock, a denied one stays, one with an unknown end has no ✓, and a running one is shown after a restart.
 func TestTheLinesOfAnAgentThatSaysLittle(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Agents.Default, cfg.Permissions.Mode = "gemini", "ask" })
 	line := func(after telegram.Message, sign, of string) telegram.Message {
@@ -164,7 +171,8 @@ func TestTheLinesOfAnAgentThatSaysLittle(t *testing.T) {
 	if m := line(said, "⛔ ", "echo denied"); strings.Contains(m.Text, "✓") {
 		t.Errorf("nothing ran, and the card says %q", m.Text)
 	}
-	said = town.say(`[[start]] [[ask cmd="touch runs; until [ -e go ]; do sleep 0.05; done; sleep 0.3; echo out"]] [[text "the second end"]]`)
+	said = town.say(
+		`[[start]] [[ask cmd="touch runs; until [ -e go ]; do sleep 0.05; done; sleep 0.3; echo out"]] [[text "the second end"]]`)
 	line(said, "🔐 ", "touch runs")
 	town.press("✅ Allow once")
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "runs"))
@@ -173,13 +181,13 @@ func TestTheLinesOfAnAgentThatSaysLittle(t *testing.T) {
 	town.start()
 	town.sh("touch go")
 	m := line(said, "• ", "touch runs")
-	if m = town.await("the second end"); strings.Contains(m.Text, "✓") || !strings.Contains(strings.Split(m.Text, "\n")[0], " s") {
+	if m = town.await("the second end"); strings.Contains(m.Text, "✓") ||
+		!strings.Contains(strings.Split(m.Text, "\n")[0], " s") {
 		t.Errorf("how a command ended is not known, and how long it took is: %q", m.Text)
 	}
 }
 
-// What an answer and its steps say once the turn is over: no bypass, and of a command how long it ran, without the wait for its
-// user.
+// After a turn, its answer and steps do not mention bypass. The duration of a command excludes the wait for its user.
 func TestWhatAnAnswerSaysOfItsTools(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
 	town.say(`[[start]] [[ask cmd="true"]] [[text "the answer"]]`)
@@ -207,10 +215,11 @@ func TestWhatAnAnswerSaysOfItsTools(t *testing.T) {
 	}
 }
 
-// What a sub-agent of the real Codex runs is counted in the line of the tool that started it.
+// A command of a sub-agent of the real Codex is counted in the line of the tool that started the sub-agent.
 func TestASubAgentOfCodexLeavesATrace(t *testing.T) {
 	realagent.LongOnly(t)
 	town, _ := realTown(t, "codex", nil)
-	town.say(`[[start]] [[call spawn_agent args="{\"message\":\"hi sub [[tool cmd=\\\"echo sub\\\"]]\"}"]] [[tool cmd="sleep 2"]] [[text "that was all"]]`)
+	town.say(
+		`[[start]] [[call spawn_agent args="{\"message\":\"hi sub [[tool cmd=\\\"echo sub\\\"]]\"}"]] [[tool cmd="sleep 2"]] [[text "that was all"]]`)
 	town.await("hi sub [[tool cmd=\"echo sub\"]] · 1 tool")
 }

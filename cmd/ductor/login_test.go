@@ -17,7 +17,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// accounts logs real agents in by a code, once it was entered.
+// accounts is a log-in server that accepts a real agent after the code was entered.
 type accounts struct {
 	*httptest.Server
 	entered atomic.Bool
@@ -40,15 +40,17 @@ func newAccounts(t *testing.T) *accounts {
 	})
 	mux.HandleFunc("/oauth/token", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"id_token":%q,"access_token":%q,"refresh_token":"refresh","token_type":"Bearer","expires_in":3600}`, token, token)
+		fmt.Fprintf(w,
+			`{"id_token":%q,"access_token":%q,"refresh_token":"refresh","token_type":"Bearer","expires_in":3600}`,
+			token, token)
 	})
 	a.Server = httptest.NewServer(mux)
 	t.Cleanup(a.Close)
 	return a
 }
 
-// A real Codex that is not logged in offers to log in. The code reaches the owner's chat only, and after it was entered the
-// agent can be used; the prompt runs when that is asked for.
+// A real Codex without a log-in offers to log in. Only the owner's chat gets the code. After it was entered, the
+// agent works, and a press runs the prompt.
 func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 	accounts := newAccounts(t)
 	town, _ := realSurroundings(t, "codex", func(c *config.Config) {
@@ -63,7 +65,8 @@ func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 	for _, key := range []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_SIM_KEY"} {
 		t.Setenv(key, "")
 	}
-	if err := os.WriteFile(filepath.Join(os.Getenv("CODEX_HOME"), "config.toml"), []byte("check_for_update_on_startup = false\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(os.Getenv("CODEX_HOME"), "config.toml"),
+		[]byte("check_for_update_on_startup = false\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	town.start()
@@ -72,7 +75,7 @@ func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 	if !strings.Contains(card.Text, "Codex is not logged in") {
 		t.Errorf("the card says %q", card.Text)
 	}
-	for range 2 { // the second press begins nothing
+	for range 2 { // the second press has no effect
 		if a := town.pressOn(card, "🔑 Log in"); !strings.Contains(a.Text, "private chat of the owner") {
 			t.Errorf("the press is answered with %q", a.Text)
 		}
@@ -91,7 +94,8 @@ func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("the code came %d times", asked)
 	}
-	if b, err := os.ReadFile(filepath.Join(os.Getenv("CODEX_HOME"), "auth.json")); err != nil || !strings.Contains(string(b), "refresh") {
+	if b, err := os.ReadFile(filepath.Join(os.Getenv("CODEX_HOME"), "auth.json")); err != nil ||
+		!strings.Contains(string(b), "refresh") {
 		t.Errorf("what Codex keeps of the log-in: %v", err)
 	}
 	town.say("/model")

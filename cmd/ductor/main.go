@@ -1,7 +1,7 @@
 // Command ductor talks to coding agents from Telegram.
 //
-// This package holds flags, signals and exit codes, with one file per subcommand. Package internal/app connects what
-// ductor consists of.
+// Package main contains flags, signals and exit codes, with one file for each subcommand. Package internal/app
+// constructs ductor.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 )
 
 func main() {
-	runIfAsked()       // before anything of the bot is made
+	runIfAsked()       // before any set-up of the bot
 	agent.RunIfChild() // the scripted agent of the demo is this program under another name
 	env, err := ownEnvironment()
 	if err != nil {
@@ -49,21 +49,26 @@ func command(env config.Environment) *cobra.Command {
 		Use:   "ductor",
 		Short: "Talk to your coding agents from Telegram",
 		Long: "ductor is a self-hosted Telegram bot that drives the agent CLIs installed on this machine.\n" +
-			"ductor demo shows it without an account. To use it: ductor setup, then ductor run. ductor doctor says what is missing.",
+			"ductor demo shows it without an account. To use it: ductor setup, then ductor run. ductor doctor says " +
+			"what is missing.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	version := root.Flags().Bool("version", false, "print the version") // cobra's own needs text/template, and 6 MB with it
+	// cobra's own flag links text/template, which adds 6 MB
+	version := root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(suggestFlag)
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
-	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), dashboardCommand(env), mcpCommand(), sendCommand())
+	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), dashboardCommand(env),
+		mcpCommand(), sendCommand())
 	from := func(cmd *cobra.Command) func() (config.Config, error) { return sourceOf(cmd, env).read }
-	root.AddCommand(sub.Secret(env, from), sub.Backup(from, describe()), sub.Restore(from), sub.Service(from), sub.Terminal(env, from), sub.Users(from), sub.Upgrade(from, describe()))
+	root.AddCommand(sub.Secret(env, from), sub.Backup(from, describe()), sub.Restore(from), sub.Service(from),
+		sub.Terminal(env, from), sub.Users(from), sub.Upgrade(from, describe()))
 	root.AddCommand(sub.Setup(env, func(ctx context.Context, path string, out io.Writer) error {
 		return examine(ctx, &source{env: env, path: path}, out, doctor.Findings.WriteText)
 	}))
-	sayWhatIsMissing(root)
-	for _, group := range append(root.Commands(), root) { // cobra takes a mistyped subcommand of a group for a wish for help, and succeeds
+	showUsageOnWrongArgs(root)
+	// without this, cobra prints help for a mistyped subcommand and succeeds
+	for _, group := range append(root.Commands(), root) {
 		if group.HasSubCommands() && !group.Runnable() {
 			group.Args, group.RunE = suggestCommand, func(cmd *cobra.Command, _ []string) error {
 				if cmd == root && *version {
@@ -77,74 +82,76 @@ func command(env config.Environment) *cobra.Command {
 	return root
 }
 
-// sayWhatIsMissing has a command that is given too few or too many arguments say which it takes.
-func sayWhatIsMissing(cmd *cobra.Command) {
+// showUsageOnWrongArgs adds the usage line to errors about too few or too many arguments, in cmd and all its
+// subcommands.
+func showUsageOnWrongArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil && cmd.Runnable() {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			err := check(cmd, args)
 			if err != nil && strings.Contains(cmd.Use, " ") {
-				return fmt.Errorf("%w; it is used as: %s", err, cmd.UseLine())
+				return fmt.Errorf("%w; usage: %s", err, cmd.UseLine())
 			}
 			return err
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		sayWhatIsMissing(sub)
+		showUsageOnWrongArgs(sub)
 	}
 }
 
-// source is where a command takes its configuration from.
+// source loads the configuration for a command.
 type source struct {
 	env  config.Environment
-	path string // as the flag says; the default where it says nothing
-	err  error  // why there is no default
+	path string // from the flag, or the default path
+	err  error  // why the default path is unknown
 }
 
-// sourceOf is the source of cmd, with the flag that names a file.
+// sourceOf adds the flag --config to cmd and returns the source that it selects.
 func sourceOf(cmd *cobra.Command, env config.Environment) *source {
 	s := &source{env: env}
 	s.path, s.err = config.DefaultPath(env)
-	cmd.Flags().StringVarP(&s.path, "config", "c", s.path, "the configuration file; $"+config.PathVariable+" names another default")
+	cmd.Flags().StringVarP(&s.path, "config", "c", s.path,
+		"the configuration file; $"+config.PathVariable+" names another default")
 	return s
 }
 
-// load reads the configuration and the keys of agents.
+// load reads the configuration and the stored keys of agents.
 func (s *source) load() (config.Config, error) {
 	cfg, err := s.read()
 	if err != nil {
 		return cfg, err
 	}
 	if cfg.Keys, err = keys.Read(cfg.Storage.Dir, s.env.Getenv(keys.CredentialsVariable)); err != nil {
-		return cfg, app.OfKind(app.ErrConfig, err)
+		return cfg, app.WithKind(app.ErrConfig, err)
 	}
 	return cfg, nil
 }
 
-// read reads the configuration alone.
+// read reads only the configuration.
 func (s *source) read() (config.Config, error) {
 	if s.path == "" && s.err != nil {
-		return config.Config{}, app.OfKind(app.ErrConfig, s.err)
+		return config.Config{}, app.WithKind(app.ErrConfig, s.err)
 	}
 	cfg, err := config.LoadFrom(s.path, s.env)
 	if err != nil {
-		return cfg, app.OfKind(app.ErrConfig, err)
+		return cfg, app.WithKind(app.ErrConfig, err)
 	}
 	cfg.Warnings = append(cfg.Warnings, app.DoubtsOfRoots(cfg)...)
 	return cfg, nil
 }
 
-// The exit codes, for service managers and scripts.
+// Exit codes, for service managers and scripts.
 const (
 	exitOK       = 0
 	exitFailure  = 1
-	exitConfig   = 2 // the configuration is wrong: restarting will not help
-	exitToken    = 3 // Telegram refuses the token: restarting will not help
+	exitConfig   = 2 // wrong configuration; a restart does not help
+	exitToken    = 3 // Telegram rejects the token; a restart does not help
 	exitInstance = 4 // another ductor serves this token
-	exitDisk     = 5 // the disk under the database reports an error: a restart reads what is on it
-	exitNewer    = 6 // a newer release is there
+	exitDisk     = 5 // the database's disk reports an error; a restart reads its contents again
+	exitNewer    = 6 // a newer release is available
 )
 
-// exitCode is the one place where an error becomes an exit code.
+// exitCode maps an error to an exit code.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
@@ -164,7 +171,7 @@ func exitCode(err error) int {
 	}
 }
 
-// version is set by the linker at a release; a build from source says which commit it is.
+// version is set by the linker for releases. For other builds, describe adds the commit.
 var version = "dev"
 
 func versionCommand() *cobra.Command {

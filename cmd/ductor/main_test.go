@@ -30,12 +30,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// The test binary is also the scripted agent, its runner, and ductor itself where a test needs a process
-// to kill.
+// TestMain also makes the test binary the scripted agent, its runner, and ductor itself for tests that kill a
+// process.
 func TestMain(m *testing.M) {
 	runIfAsked()
 	agent.RunIfChild()
-	if os.Getenv(beDuctor) != "" || len(os.Args) > 1 && (os.Args[1] == "mcp" || os.Args[1] == "send") { // an agent starts it for the tools
+	// An agent starts this program for the tools.
+	if os.Getenv(beDuctor) != "" || len(os.Args) > 1 && (os.Args[1] == "mcp" || os.Args[1] == "send") {
 		main()
 	}
 	testprogram.Split(4)
@@ -47,14 +48,14 @@ func TestMain(m *testing.M) {
 
 const beDuctor = "TEST_BE_DUCTOR"
 
-// The people and places of the tests.
+// Users, groups and topics of the tests.
 const (
 	owner     = 1
 	neighbour = 2
 	stranger  = 66
 )
 
-// patience is how long anything in a test may take before it counts as never.
+// patience is the time after which a test gives up waiting.
 const patience = 3 * time.Minute
 
 // town is an app with a simulated Telegram.
@@ -62,15 +63,15 @@ type town struct {
 	t     testing.TB
 	srv   *telegram.Server
 	cfg   config.Config
-	chat  *telegram.Chat // the owner's private one
-	stop  func()         // agents and all
-	leave func()         // for the next start to go on
+	chat  *telegram.Chat // the owner's private chat
+	stop  func()         // ends agents too
+	leave func()         // leaves agents running for the next start
 
-	// Of a daemon's configuration: the default agent, Codex's mode, the permission mode, more lines on agents.
+	// Parts of a daemon's configuration: the default agent, Codex's mode, the permission mode, and more lines about agents.
 	agent, mode, permission, extra string
 }
 
-// newTown makes the surroundings and starts an app in them. Change may alter the configuration.
+// newTown creates the environment of a test and starts an app in it. change may alter the configuration.
 func newTown(t testing.TB, change func(*config.Config)) *town {
 	t.Helper()
 	town := surroundings(t, change)
@@ -97,10 +98,11 @@ func surroundings(t testing.TB, change func(*config.Config)) *town {
 	cfg.Storage.Dir = filepath.Join(t.TempDir(), "state")
 	cfg.Projects.DefaultDir, cfg.Projects.Roots = project, []string{project}
 	a := &cfg.Agents
-	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini, programs.Copilot
+	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini,
+		programs.Copilot
 	cfg.Rate.PrivatePerSecond, cfg.Rate.PrivateBurst, cfg.Rate.OverallPerSecond = 100, 100, 1000
 	cfg.Stream.IntervalPrivate = 20 * time.Millisecond
-	cfg.Stream.MaxMessages = 0 // tests look for whole answers in messages
+	cfg.Stream.MaxMessages = 0 // tests expect whole answers in messages
 	cfg.Stream.Display = "plain"
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("DUCTOR_SIM_HOME", t.TempDir())
@@ -117,14 +119,15 @@ func surroundings(t testing.TB, change func(*config.Config)) *town {
 // start runs an app until stop or the end of the test.
 func (town *town) start() { town.startOver(runner.Options{}) }
 
-// startOver is start with a say in how the runner is started.
+// startOver is start with options for the runner.
 func (town *town) startOver(start runner.Options) {
 	t := town.t
 	t.Helper()
 	if len(start.Command) == 0 {
 		start = clitest.Runner(t)
 	}
-	h, err := app.Build(t.Context(), town.cfg, app.Options{Log: testLog(t), Scrub: tgapi.NewScrubber(town.srv.Token()), Runner: start, Examine: doctor.Report})
+	h, err := app.Build(t.Context(), town.cfg,
+		app.Options{Log: testLog(t), Scrub: tgapi.NewScrubber(town.srv.Token()), Runner: start, Examine: doctor.Report})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +175,7 @@ func (town *town) say(format string, args ...any) telegram.Message {
 	return town.chat.Person().Send(town.chat, fmt.Sprintf(format, args...))
 }
 
-// await waits until a message of the bot contains part and is no longer being written.
+// await waits until a message of the bot contains part and has stopped growing.
 func (town *town) await(part string) telegram.Message {
 	town.t.Helper()
 	m, err := town.chat.AwaitText(town.soon(), part)
@@ -182,7 +185,8 @@ func (town *town) await(part string) telegram.Message {
 	return m
 }
 
-// awaitIdle asks for the status until nothing runs, and returns it: a turn ends after its answer, once its files are compared.
+// awaitIdle sends /status until nothing runs, and returns the status. A turn ends after its answer, when its files
+// are compared.
 func (town *town) awaitIdle() telegram.Message {
 	town.t.Helper()
 	for {
@@ -199,8 +203,8 @@ func (town *town) awaitIdle() telegram.Message {
 	}
 }
 
-// fatal ends a test that waited in vain, and says what everybody was doing meanwhile. What the chat shows comes last: of a long
-// output, people are often shown the end.
+// fatal ends a test that waited without success. It prints the state of all processes, and then the chat, since logs
+// are often truncated at the front.
 func (town *town) fatal(err error) {
 	town.t.Helper()
 	var stacks strings.Builder
@@ -210,7 +214,7 @@ func (town *town) fatal(err error) {
 	town.t.Fatal(err)
 }
 
-// awaitDone waits until the chat shows n answers that have ended, and returns the newest.
+// awaitDone waits for n complete answers, and returns the newest.
 func (town *town) awaitDone(n int) telegram.Message {
 	town.t.Helper()
 	v, err := town.chat.Await(town.soon(), func(v telegram.View) bool { return len(ended(v)) >= n })
@@ -221,11 +225,11 @@ func (town *town) awaitDone(n int) telegram.Message {
 	return all[len(all)-1]
 }
 
-// ended are the bot's messages with a footer: what the model said is whole.
+// ended returns the bot's messages with a footer, which are complete.
 func ended(v telegram.View) (out []telegram.Message) {
 	for _, m := range v.FromBot() {
 		lines := strings.Split(strings.TrimSpace(m.Text), "\n")
-		if slices.ContainsFunc(lines[max(0, len(lines)-2):], isFooter) { // a receipt may have a line below
+		if slices.ContainsFunc(lines[max(0, len(lines)-2):], isFooter) { // a receipt may follow the footer
 			out = append(out, m)
 		}
 	}
@@ -233,7 +237,8 @@ func ended(v telegram.View) (out []telegram.Message) {
 }
 
 func isFooter(line string) bool {
-	return strings.Contains(line, " · ") && (strings.HasSuffix(line, "s") || strings.Contains(line, "s · ")) && !strings.ContainsAny(line, "✓✗⏳•🔐⛔")
+	return strings.Contains(line, " · ") && (strings.HasSuffix(line, "s") || strings.Contains(line, "s · ")) &&
+		!strings.ContainsAny(line, "✓✗⏳•🔐⛔")
 }
 
 // press presses a button of the newest message that has it.
@@ -246,7 +251,7 @@ func (town *town) press(name string) telegram.Answer {
 	return answer
 }
 
-// runs is what the runner of this town says.
+// runs returns the runs of this town's runner.
 func (town *town) runs() []runner.Info {
 	town.t.Helper()
 	root, err := runner.Open(app.RunsPath(town.cfg), clitest.Runner(town.t))
@@ -261,7 +266,7 @@ func (town *town) runs() []runner.Info {
 	return infos
 }
 
-// endRuns ends what a daemon left to go on, as `ductor kill --all` does.
+// endRuns ends the agents that a daemon left running, as `ductor kill --all` does.
 func (town *town) endRuns() {
 	town.t.Helper()
 	root, err := runner.Open(app.RunsPath(town.cfg), clitest.Runner(town.t))
@@ -280,9 +285,9 @@ func (town *town) endRuns() {
 	}
 }
 
-// nothingOfTurnsLives fails if a process still has the directory of the agents as its own, except agents that were opened
-// ahead of a turn.
-func (town *town) nothingOfTurnsLives() {
+// checkNoTurnProcesses fails if a process still works in the agents' directory, except agents that were opened ahead
+// of a turn.
+func (town *town) checkNoTurnProcesses() {
 	town.t.Helper()
 	var left []string
 	for deadline := time.Now().Add(patience / 2); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -293,7 +298,7 @@ func (town *town) nothingOfTurnsLives() {
 	town.t.Errorf("still alive: %q", left)
 }
 
-// turnOf is the turn that began last in a run; empty if none did.
+// turnOf returns the last turn that began in a run, or "".
 func (town *town) turnOf(run runner.Info) cli.TurnID {
 	town.t.Helper()
 	db, err := store.OpenReadOnly(town.t.Context(), town.database(), store.Options{})
@@ -328,7 +333,7 @@ func (town *town) livingOfTurns() (living []string) {
 	return living
 }
 
-// parentOf is 0 for a process that is gone.
+// parentOf returns the parent of a process, or 0 if the process has ended.
 func parentOf(pid int) int {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -340,8 +345,8 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// nothingLivesIn fails if a process still has its working directory in dir.
-func nothingLivesIn(t testing.TB, dir string) {
+// checkNoProcessIn fails if a process still has its working directory in dir.
+func checkNoProcessIn(t testing.TB, dir string) {
 	t.Helper()
 	var left []string
 	for deadline := time.Now().Add(patience / 2); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -360,7 +365,7 @@ func livingIn(t testing.TB, dir string) (living []string) {
 	return living
 }
 
-// processesIn are the command lines of the processes that have their working directory in dir.
+// processesIn returns the command lines of the processes that have their working directory in dir.
 func processesIn(t testing.TB, dir string) map[int]string {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")

@@ -11,12 +11,13 @@ import (
 	"ductor/mcp/relay"
 )
 
-// mcpCommand is the program that agents start to get the tools of ductor.
+// mcpCommand is the program that agents start to reach ductor's tools.
 func mcpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   relay.Verb,
 		Short: "Give an agent that ductor runs the tools of ductor, by the Model Context Protocol",
-		Long: "An agent that ductor runs starts this command, and speaks the Model Context Protocol with it on standard input and output. " +
+		Long: "An agent that ductor runs starts this command, and speaks the Model Context Protocol with it on " +
+			"standard input and output. " +
 			"The environment of the agent says for which chat.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -25,7 +26,8 @@ func mcpCommand() *cobra.Command {
 				return err
 			}
 			ended := make(chan error, 1)
-			go func() { ended <- r.Run(cmd.Context(), os.Stdin, os.Stdout) }() // it ends with its input, or with this process
+			// Run returns at the end of its input; otherwise it ends with this process
+			go func() { ended <- r.Run(cmd.Context(), os.Stdin, os.Stdout) }()
 			select {
 			case err := <-ended:
 				return err
@@ -36,11 +38,14 @@ func mcpCommand() *cobra.Command {
 	}
 }
 
-// relayFromEnvironment is the way to the ductor that runs the agent around this process.
+// relayFromEnvironment returns a relay to the ductor that started the agent around this process.
 func relayFromEnvironment() (*relay.Relay, error) {
 	token, dir := os.Getenv(relay.TokenVar), os.Getenv(relay.DirVar)
 	if token == "" || dir == "" {
-		return nil, fmt.Errorf("$%s and $%s are not set: agents that ductor runs have them", relay.TokenVar, relay.DirVar)
+		return nil, fmt.Errorf("$%s and $%s are not set: agents that ductor runs have them", relay.TokenVar,
+			relay.DirVar)
 	}
-	return &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) { return relay.Dial(ctx, dir) }}, nil
+	return &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) {
+		return relay.Dial(ctx, dir)
+	}}, nil
 }

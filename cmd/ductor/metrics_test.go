@@ -13,7 +13,7 @@ import (
 	"ductor/internal/config"
 )
 
-// metricsOf asks ductor for its metrics. It gives the labels of each, sorted, and the whole text.
+// metricsOf fetches ductor's metrics. It returns the labels of each, sorted, and the whole text.
 func metricsOf(t *testing.T, addr string) (labels map[string][]string, text string) {
 	t.Helper()
 	r, err := http.Get("http://" + addr + "/metrics")
@@ -47,7 +47,7 @@ func metricsOf(t *testing.T, addr string) (labels map[string][]string, text stri
 	return labels, string(raw)
 }
 
-// A ductor that had a turn shows exactly the metrics that docs/metrics.md lists, with their labels, and no content.
+// After a turn, ductor serves exactly the metrics of docs/metrics.md with their labels, and no content.
 func TestTheMetricsAreThoseOfTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {

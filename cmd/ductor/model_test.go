@@ -9,8 +9,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A model of an agent that is slow to list its models is chosen in two steps: the command is answered at once, what is sent right behind it
-// is acknowledged and answered by that model, and an agent that has nothing to do with it is not waited for.
+// The user chooses a model of a slow agent in two steps. ductor answers the command at once, acknowledges prompts
+// sent directly after it, and runs them with that model. It does not wait for other agents.
 func TestAModelOfASlowAgent(t *testing.T) {
 	var codex, copilot gatedAgent
 	town := surroundings(t, func(c *config.Config) {

@@ -11,15 +11,16 @@ import (
 	"ductor/internal/store"
 )
 
-// A group that becomes a supergroup, as one does that gets topics, goes on under its new id once the owner allowed that: in its
-// session, with its agent's memory, its language and its schedules.
+// A group may become a supergroup, for example to get topics. Once the owner allows it, the chat continues under its
+// new id with its session, its agent's memory, its language and its schedules.
 func TestAGroupThatBecomesASupergroupGoesOn(t *testing.T) {
 	const was, is = -42, -1000000000042
 	town := surroundings(t, nil)
 	user := town.chat.Person()
 	private, group := town.chat, town.srv.Group(was, "Team")
 	path := town.writeConfig()
-	town.edit(path, fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d]\nallowed_groups = [%d]\ngroup_trigger = \"all\"", owner, was))
+	town.edit(path, fmt.Sprintf("allowed_users = [%d]", owner),
+		fmt.Sprintf("allowed_users = [%d]\nallowed_groups = [%d]\ngroup_trigger = \"all\"", owner, was))
 	startDaemon(t, "run", "-c", path)
 	in := func(c *telegram.Chat, text, want string) {
 		t.Helper()
@@ -47,10 +48,10 @@ func TestAGroupThatBecomesASupergroupGoesOn(t *testing.T) {
 	in(now, "/cron", "werktags um 8:30")
 }
 
-// waiting is a prompt whose turn answers "one", waits for the file go, and answers "two", which the file out.txt follows.
+// waiting is a prompt whose turn answers "one", waits for the file go, answers "two", and names the file out.txt.
 const waiting = `[[start]] [[text "one"]] [[tool cmd="echo 12 > out.txt; touch began; until test -e go; do sleep 0.02; done"]] [[text "two\n\n[[file: out.txt]]\n"]]`
 
-// awaitDelivered waits until no turn is open: each has ended, and its outcome was shown as far as its chat takes it.
+// awaitDelivered waits until all turns have ended and their outcomes were shown, as far as their chats accept them.
 func (town *town) awaitDelivered() {
 	town.t.Helper()
 	db, err := store.OpenReadOnly(town.t.Context(), town.database(), store.Options{})
@@ -64,7 +65,7 @@ func (town *town) awaitDelivered() {
 	})
 }
 
-// A group becomes a supergroup while a turn runs: its whole answer and the file that it names arrive under the new id.
+// If a group becomes a supergroup during a turn, the whole answer and its file arrive under the new id.
 func TestAnAnswerFollowsItsGroup(t *testing.T) {
 	const was, is = -42, -1000000000042
 	town := newTown(t, func(c *config.Config) {
@@ -84,7 +85,7 @@ func TestAnAnswerFollowsItsGroup(t *testing.T) {
 	town.awaitFile("document", "out.txt")
 }
 
-// A card that is open while its group becomes a supergroup is there under the new id, and Allow works there.
+// If a group becomes a supergroup while a card is open, the card appears under the new id, and Allow works there.
 func TestAnOpenCardFollowsItsGroup(t *testing.T) {
 	const was, is = -42, -1000000000042
 	town := newTown(t, func(c *config.Config) {
@@ -101,11 +102,16 @@ func TestAnOpenCardFollowsItsGroup(t *testing.T) {
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "made"))
 }
 
-// The same over a restart, before or after which the group moves.
+// TestAnOpenCardFollowsItsGroupOverARestart tests the same when the group moves before or after a restart.
 func TestAnOpenCardFollowsItsGroupOverARestart(t *testing.T) {
 	const was, is = -42, -1000000000042
 	for name, restart := range map[string]func(town *town, move func()){
-		"moved before":     func(town *town, move func()) { move(); town.awaitButton("✅ Allow once"); town.leave(); town.start() },
+		"moved before": func(town *town, move func()) {
+			move()
+			town.awaitButton("✅ Allow once")
+			town.leave()
+			town.start()
+		},
 		"moved in between": func(town *town, move func()) { town.leave(); move(); town.start() },
 		"moved after":      func(town *town, move func()) { town.leave(); town.start(); move() },
 		"restarted again": func(town *town, move func()) {
@@ -136,8 +142,8 @@ func TestAnOpenCardFollowsItsGroupOverARestart(t *testing.T) {
 	}
 }
 
-// A user blocks the bot while a turn runs. Once the bot may write again, it offers the answer, and Show again shows all of it, also
-// after a restart.
+// A user blocks the bot during a turn. When the bot may write again, it offers the answer, and Show again shows all
+// of it, also after a restart.
 func TestAnAnswerIsKeptWhileTheBotIsBlocked(t *testing.T) {
 	for name, before := range map[string]string{"before the first word": "", "after it": "one"} {
 		t.Run(name, func(t *testing.T) {
@@ -169,8 +175,8 @@ func TestAnAnswerIsKeptWhileTheBotIsBlocked(t *testing.T) {
 	}
 }
 
-// In a group that does not let the bot write, the user who asked and the owner learn that in private. The answer comes by Show again
-// once the bot may write.
+// If the bot may not write in a group, the user of the turn and the owner learn that in private. When it may write
+// again, Show again shows the answer.
 func TestAGroupThatDoesNotLetTheBotWrite(t *testing.T) {
 	const team = -42
 	town := newTown(t, func(c *config.Config) {

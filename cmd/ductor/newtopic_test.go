@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// /newtopic opens a topic with the project's name, in which the named agent works in the project, while the chat around it works on
-// where it did. Where no topic can be opened the chat says why.
+// /newtopic opens a topic with the project's name, in which the named agent works in the project. The original chat
+// keeps its project. If no topic can be opened, the chat says why.
 func TestATopicIsOpenedForAProject(t *testing.T) {
 	const id = -1000000000042
 	town := newTown(t, func(cfg *config.Config) {
@@ -71,12 +71,13 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 	town.await(`There is no agent and no model "nonsense".`)
 	town.say("/newtopic shop")
 	town.await("The topic shop is open.")
-	if first := town.await("The agent works in " + dir + " here."); first.Topic != opened(private) || len(private.Topics()) != 1 {
+	if first := town.await("The agent works in " + dir + " here."); first.Topic != opened(private) ||
+		len(private.Topics()) != 1 {
 		t.Errorf("the topics are %v, and %d begins", private.Topics(), first.Topic)
 	}
 }
 
-// The icon of a topic that ductor opened says what its agent does; that of a user's topic stays.
+// The icon of a topic that ductor opened shows its agent's state. The icon of a user's topic does not change.
 func TestATopicsIconSaysWhatItsAgentDoes(t *testing.T) {
 	const id = -1000000000042
 	town := newTown(t, func(cfg *config.Config) {
@@ -100,7 +101,9 @@ func TestATopicsIconSaysWhatItsAgentDoes(t *testing.T) {
 	ask(theirs)
 	ask(topic)
 	for _, want := range []string{"❓", "💬"} {
-		eventually(t, "the icon "+want, func() bool { return telegram.TopicEmoji(town.chat.Topics()[topic].Icon) == want })
+		eventually(t, "the icon "+want, func() bool {
+			return telegram.TopicEmoji(town.chat.Topics()[topic].Icon) == want
+		})
 		if want == "❓" {
 			user.Send(town.chat, "/abort", telegram.InTopic(topic))
 		}

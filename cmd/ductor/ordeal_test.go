@@ -15,20 +15,21 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// ordeal is a daemon that is killed and started again while turns run.
+// ordeal is a daemon that is killed and restarted while turns run.
 type ordeal struct {
 	*town
 	config string
 	daemon *daemon
 	random *rand.Rand
-	// again is the notes by which an answer was asked for once more, since a message may have been lost on its way.
+	// again contains the notes whose answers the test requested again, since a message may have been lost.
 	again map[telegram.MessageID]bool
 }
 
 func (town *town) ordeal(seed uint64) *ordeal {
 	town.t.Helper()
-	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, seed)), again: map[telegram.MessageID]bool{}}
-	town.tellsWhenItFails()
+	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, seed)),
+		again: map[telegram.MessageID]bool{}}
+	town.dumpStateOnFailure()
 	o.rise()
 	return o
 }
@@ -44,8 +45,8 @@ func (o *ordeal) rise() {
 	}
 }
 
-// strike kills ductor at a random moment of the next half second, or right after one of its calls to Telegram
-// in that time, and starts it again after a while.
+// strike kills ductor at a random moment of the next half second, or right after one of its calls to Telegram in that
+// time. It starts ductor again after a while.
 func (o *ordeal) strike(dead time.Duration) {
 	o.t.Helper()
 	struck := make(chan struct{}, 1)
@@ -61,13 +62,13 @@ func (o *ordeal) strike(dead time.Duration) {
 	o.rise()
 }
 
-// awaitWord waits until a message has a word, also one that still grows.
+// awaitWord waits until a message contains a word, even if the message is still growing.
 func (town *town) awaitWord(word string) {
 	town.t.Helper()
 	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, word) })
 }
 
-// awaitMessage waits for a message, and ends the test if none comes.
+// awaitMessage waits for a message, and fails the test if none arrives.
 func (town *town) awaitMessage(is func(telegram.Message) bool) telegram.Message {
 	town.t.Helper()
 	m, err := town.chat.AwaitMessage(town.soon(), is)
@@ -77,7 +78,7 @@ func (town *town) awaitMessage(is func(telegram.Message) bool) telegram.Message 
 	return m
 }
 
-// trial is a turn that shows where it was at any moment: two tools and two texts.
+// trial is a turn whose output shows its progress: two tools and two texts.
 type trial struct {
 	name, first, last string
 }
@@ -92,15 +93,16 @@ func newTrial(i int) trial {
 	return t
 }
 
-// prompt has the scripted agent, or a simulated model, go through the trial.
-func (t trial) prompt() string {
-	return fmt.Sprintf(`%[1]s [[start]] [[tool cmd="echo $PPID >> %[1]s-a"]] [[text "%[2]s " delay=6ms chunk=5]] [[tool cmd="sleep 0.2; echo $PPID >> %[1]s-b"]] [[text "%[3]s" delay=6ms chunk=3]]`,
+// script returns the trial as a script for the scripted agent or a simulated model.
+func (t trial) script() string {
+	return fmt.Sprintf(
+		`%[1]s [[start]] [[tool cmd="echo $PPID >> %[1]s-a"]] [[text "%[2]s " delay=6ms chunk=5]] [[tool cmd="sleep 0.2; echo $PPID >> %[1]s-b"]] [[text "%[3]s" delay=6ms chunk=3]]`,
 		t.name, t.first, t.last)
 }
 
 const showAgain = "👁 Show again"
 
-// awaitWhole waits until the chat shows the whole answer, and checks that it shows it once.
+// awaitWhole waits until the chat shows the whole answer, and checks that it is shown once.
 func (o *ordeal) awaitWhole(t trial) {
 	o.t.Helper()
 	pressed := false
@@ -119,7 +121,7 @@ func (o *ordeal) awaitWhole(t trial) {
 			if err != nil {
 				o.t.Fatal(err)
 			}
-			if a.Text == "" { // else the turn has not ended yet: its user presses once more
+			if a.Text == "" { // otherwise the turn has not ended yet, and the user presses again
 				o.again[m.ID], pressed = true, true
 			}
 		}
@@ -129,7 +131,7 @@ func (o *ordeal) awaitWhole(t trial) {
 	}
 }
 
-// wholes counts the answers in the chat that are whole: every word once and in order, and ended.
+// wholes counts the complete answers in the chat: every word once and in order, with a footer.
 func wholes(v telegram.View, t trial) (n int) {
 	text := joined(v)
 	end := strings.Index(text, t.last)
@@ -142,7 +144,7 @@ func wholes(v telegram.View, t trial) (n int) {
 	return n
 }
 
-// joined is all that the bot said, with one space for what is between words: a message may end at any of them.
+// joined returns all text of the bot, with single spaces between words, since a message may end at any word.
 func joined(v telegram.View) string {
 	var words []string
 	for _, m := range v.FromBot() {
@@ -159,7 +161,7 @@ func said(v telegram.View) string {
 	return b.String()
 }
 
-// ranOnce fails unless each tool of the trial ran once, both by one agent.
+// ranOnce checks that each tool of the trial ran once, both with the same agent.
 func (o *ordeal) ranOnce(t trial) {
 	o.t.Helper()
 	var pids []string
@@ -175,7 +177,7 @@ func (o *ordeal) ranOnce(t trial) {
 	}
 }
 
-// runner is the process that owns the agents of this town.
+// runner returns the process of this town's runner.
 func (o *ordeal) runner() int {
 	o.t.Helper()
 	infos := o.runs()
@@ -185,7 +187,7 @@ func (o *ordeal) runner() int {
 	return infos[0].Runner
 }
 
-// anotherBuild starts runners of a program that is not this one.
+// anotherBuild returns options that start runners from another program.
 func anotherBuild(t testing.TB) runner.Options {
 	t.Helper()
 	start := clitest.Runner(t)

@@ -16,11 +16,11 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// trials is few in the gate; the promise was watched with 16, which is 160 deaths.
+// trials is small in the gate. The promise was tested with 16, which is 160 kills.
 var trials = flag.Int("trials", 2, "how many turns outlive five deaths of ductor each, with Claude's protocol; Codex's get half in each of its two")
 
-// kill -9 of ductor at any moment: the turn goes on in its card, each word of it is there once, the agent is
-// started once and its tools run once; what waits in the queue runs after it.
+// ductor is killed at random moments. The turn continues in its card, which shows each word once. The agent starts
+// once, its tools run once, and the queue runs after it.
 func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
 	for seed, c := range []struct {
 		agent, mode string
@@ -35,10 +35,10 @@ func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
 			var queue []trial
 			for i := range turns {
 				trial := newTrial(i)
-				if c.mode == "one-shot" { // what exec says between two tools is no answer
+				if c.mode == "one-shot" { // text of exec between two tools is not part of the answer
 					trial.first = ""
 				}
-				o.say("%s", trial.prompt())
+				o.say("%s", trial.script())
 				queue = append(queue, trial)
 				for range kills {
 					o.strike(time.Duration(o.random.IntN(300)) * time.Millisecond)
@@ -61,18 +61,18 @@ func TestATurnOutlivesDuctorKilledAtAnyMoment(t *testing.T) {
 				t.Errorf("exit code %d after SIGTERM", code)
 			}
 			o.endRuns()
-			nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+			checkNoProcessIn(t, o.cfg.Projects.DefaultDir)
 		})
 	}
 }
 
-// An agent that ends its turn while nobody is there is shown in one go by the next ductor.
+// If an agent ends its turn while ductor is down, the next process shows the rest in one edit.
 func TestWhatWasSaidWhileDuctorWasDownIsCaughtUpInOneEdit(t *testing.T) {
 	o := surroundings(t, nil).ordeal(3)
 	trial := newTrial(0)
-	o.say("%s", trial.prompt())
+	o.say("%s", trial.script())
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, trial.name+"-a"))
-	o.awaitMessage(func(m telegram.Message) bool { // an edit is made again; of what was being sent nobody would know
+	o.awaitMessage(func(m telegram.Message) bool { // an edit is repeated, but the outcome of a send would be unknown
 		return strings.Contains(m.Text, "w0-3") && !m.Edited.IsZero()
 	})
 	o.daemon.kill()
@@ -85,18 +85,18 @@ func TestWhatWasSaidWhileDuctorWasDownIsCaughtUpInOneEdit(t *testing.T) {
 	shows := slices.DeleteFunc(o.srv.Calls()[before:], func(c telegram.Call) bool {
 		return c.Method != "sendMessage" && c.Method != "editMessageText"
 	})
-	if len(shows) > 2 && len(o.again) == 0 { // what was missed, and the end
+	if len(shows) > 2 && len(o.again) == 0 { // the missed text, and the end
 		t.Errorf("caught up with in %d calls", len(shows))
 	}
 }
 
-// SIGTERM, as of an upgrade or a restart of the service: the turn goes on in its agent.
+// After SIGTERM, as in an upgrade or a restart of the service, the turn continues in its agent.
 func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 	o := surroundings(t, nil).ordeal(4)
 	for i := range 3 {
 		trial := newTrial(i)
 		gate := trial.name + "-go" // the turn does not end before ductor is back
-		o.say("%s", strings.Replace(trial.prompt(), "sleep 0.2", "until [ -e "+gate+" ]; do sleep 0.05; done", 1))
+		o.say("%s", strings.Replace(trial.script(), "sleep 0.2", "until [ -e "+gate+" ]; do sleep 0.05; done", 1))
 		o.awaitWord(fmt.Sprintf("w%d-3", i))
 		_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
 		began := time.Now()
@@ -121,7 +121,7 @@ func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 	}
 }
 
-// awaitRecorded waits until the store says of each turn that the chat shows its outcome.
+// awaitRecorded waits until the store marks the outcome of each turn as shown.
 func (town *town) awaitRecorded() {
 	town.t.Helper()
 	db := openDatabase(town.t, town.database())
@@ -133,7 +133,8 @@ func (town *town) awaitRecorded() {
 	})
 }
 
-// An idle agent ends with ductor, or at the next start if ductor was killed, and its session goes on in another.
+// An idle agent ends with ductor, or at the next start if ductor was killed. Its session continues in another
+// process.
 func TestAnIdleAgentEndsWithDuctor(t *testing.T) {
 	for _, agent := range []string{"claude", "codex"} {
 		t.Run(agent, func(t *testing.T) {
@@ -143,7 +144,7 @@ func TestAnIdleAgentEndsWithDuctor(t *testing.T) {
 			o.say(`[[start]] [[text "answer 1"]]`)
 			o.awaitWord("answer 1")
 			first := o.idleAgent()
-			o.awaitRecorded() // else the next process continues the turn, and with it the agent
+			o.awaitRecorded() // otherwise the next process continues the turn and the agent
 			o.daemon.kill()
 			o.rise()
 			o.say(`[[start]] [[history]] [[text "and on it goes"]]`)
@@ -161,7 +162,7 @@ func TestAnIdleAgentEndsWithDuctor(t *testing.T) {
 	}
 }
 
-// idleAgent is the one agent there is.
+// idleAgent returns the only agent.
 func (town *town) idleAgent() runner.Info {
 	town.t.Helper()
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
@@ -173,28 +174,29 @@ func (town *town) idleAgent() runner.Info {
 	return runner.Info{}
 }
 
-// agentRuns are the runs that are no probes.
+// agentRuns returns the runs that are not probes.
 func (town *town) agentRuns() []runner.Info {
 	return slices.DeleteFunc(town.runs(), func(i runner.Info) bool {
 		return purposeOf(i).Mode == ""
 	})
 }
 
-// An abort reaches a turn that outlived ductor, and everything it started.
+// An abort ends a turn that outlived ductor, with everything that it started.
 func TestAnAbortReachesATurnThatOutlivedDuctor(t *testing.T) {
 	o := surroundings(t, nil).ordeal(5)
-	o.say(`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & touch started; sleep 600"]]`)
+	o.say(
+		`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & touch started; sleep 600"]]`)
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "deaf"))
 	o.daemon.kill()
 	o.rise()
 	o.say("/abort")
 	o.await("Aborted")
-	o.nothingOfTurnsLives()
+	o.checkNoTurnProcesses()
 	o.say(`and on it goes [[start]] [[text "still here"]]`)
 	o.await("still here")
 }
 
-// An abort that ductor died of is an abort all the same.
+// An abort takes effect even if ductor was killed during it.
 func TestAnAbortIsNotForgottenWhenDuctorDies(t *testing.T) {
 	o := surroundings(t, nil).ordeal(6)
 	o.say(`[[start]] [[ignore-term]] [[tool cmd="trap '' TERM; touch started; sleep 600"]] [[text "went on"]]`)
@@ -206,16 +208,17 @@ func TestAnAbortIsNotForgottenWhenDuctorDies(t *testing.T) {
 	o.daemon.kill()
 	o.rise()
 	o.await("Aborted")
-	o.nothingOfTurnsLives()
+	o.checkNoTurnProcesses()
 }
 
-// A runner that is killed costs nothing that a user sees: the turn goes on, and an abort ends it with all it started.
+// If a runner is killed, users notice nothing: the turn continues, and an abort ends it with everything that it
+// started.
 func TestARunnerThatIsKilledLosesNoTurn(t *testing.T) {
 	for _, down := range []string{"ductor is up", "ductor is down"} {
 		t.Run(down, func(t *testing.T) {
 			o := surroundings(t, nil).ordeal(7)
 			trial := newTrial(0)
-			o.say("%s", trial.prompt())
+			o.say("%s", trial.script())
 			o.awaitWord("w0-3")
 			if down == "ductor is down" {
 				o.daemon.kill()
@@ -226,17 +229,18 @@ func TestARunnerThatIsKilledLosesNoTurn(t *testing.T) {
 			}
 			o.awaitWhole(trial)
 			o.ranOnce(trial)
-			o.say(`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & sleep 600"]]`)
+			o.say(
+				`[[start]] [[tool cmd="setsid sh -c 'trap \"\" TERM; touch deaf; sleep 600; sleep 600' & sleep 600"]]`)
 			awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "deaf"))
 			_ = syscall.Kill(o.runner(), syscall.SIGKILL)
 			o.say("/abort")
 			o.await("Aborted")
-			o.nothingOfTurnsLives()
+			o.checkNoTurnProcesses()
 		})
 	}
 }
 
-// An agent that nobody comes back to is ended by its runner, and what it said is kept and shown.
+// If ductor does not return, the runner ends the agent. Its output is kept and shown.
 func TestAnAgentThatNobodyComesBackToIsEnded(t *testing.T) {
 	town := surroundings(t, nil)
 	town.extra = "orphan_after = \"1s\""
@@ -245,7 +249,7 @@ func TestAnAgentThatNobodyComesBackToIsEnded(t *testing.T) {
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
 	o.awaitWord("left alone")
 	o.daemon.kill()
-	nothingLivesIn(t, o.cfg.Projects.DefaultDir)
+	checkNoProcessIn(t, o.cfg.Projects.DefaultDir)
 	o.rise()
 	o.awaitButton("🔁 Run again")
 	if text := joined(o.chat.View()); !strings.Contains(text, "before it was left alone") {
@@ -253,13 +257,13 @@ func TestAnAgentThatNobodyComesBackToIsEnded(t *testing.T) {
 	}
 }
 
-// A ductor of another build replaces the program of the runner, and turns go on.
+// A new build of ductor replaces the program of the runner, and turns continue.
 func TestAnUpgradeGoesOn(t *testing.T) {
 	town := surroundings(t, nil)
 	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, 9))}
 	town.startOver(anotherBuild(t))
 	trial := newTrial(0)
-	o.say("%s", trial.prompt())
+	o.say("%s", trial.script())
 	o.awaitWord("w0-3")
 	before := o.runner()
 	town.leave()

@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// asked ends the app and returns what the agents of a conversation were asked.
+// asked stops the app and returns the prompts of a conversation.
 func (town *town) asked(in orchestrator.ConversationID) (prompts []orchestrator.Prompt) {
 	t := town.t
 	t.Helper()
@@ -42,7 +42,7 @@ func csvFile(name string) telegram.File {
 	return telegram.File{Name: name, MIME: "text/csv", Data: []byte("a,b\n")}
 }
 
-// What a user sends in one go is one prompt, also where Telegram delivers it as several messages.
+// A text that a user sends at once is one prompt, even if Telegram delivers it as several messages.
 func TestWhatIsSentInOneGoIsOnePrompt(t *testing.T) {
 	town := newTown(t, nil)
 	owner, joined := town.chat.Person(), telegram.InOneGo()
@@ -92,7 +92,7 @@ func TestWhatIsSentInOneGoIsOnePrompt(t *testing.T) {
 	}
 }
 
-// The rest of a command that a client split is a part of it, and no prompt.
+// If a client splits a long command, the rest belongs to the command.
 func TestTheRestOfASplitCommand(t *testing.T) {
 	town := newTown(t, nil)
 	release := town.srv.Hold()
@@ -110,18 +110,20 @@ func TestTheRestOfASplitCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if jobs, err := db.Jobs(t.Context()); err != nil || len(jobs) != 1 || !strings.HasSuffix(jobs[0].Job.Prompt, "look at the log\nand END OF COMMAND") {
+	if jobs, err := db.Jobs(t.Context()); err != nil || len(jobs) != 1 ||
+		!strings.HasSuffix(jobs[0].Job.Prompt, "look at the log\nand END OF COMMAND") {
 		t.Errorf("the jobs are %+v, %v", jobs, err)
 	}
 }
 
-// The files of an album are for the bot if any of their captions names it, whichever comes first.
+// The bot gets the files of an album if one of their captions mentions it.
 func TestAnAlbumWhoseLastCaptionNamesTheBot(t *testing.T) {
 	const id = -100
 	town := newTown(t, func(c *config.Config) { c.Telegram.AllowedGroups = []int64{id} })
 	group, owner := town.srv.Supergroup(id, "Team"), town.chat.Person()
 	owner.SendAlbum(group, []telegram.File{csvFile("not.csv"), csvFile("for.csv"), csvFile("us.csv")})
-	owner.SendAlbum(group, []telegram.File{csvFile("1.csv"), csvFile("2.csv"), csvFile("3.csv")}, telegram.WithLastCaption(`@ductor_bot compare them [[text "compared"]]`))
+	owner.SendAlbum(group, []telegram.File{csvFile("1.csv"), csvFile("2.csv"), csvFile("3.csv")},
+		telegram.WithLastCaption(`@ductor_bot compare them [[text "compared"]]`))
 	if _, err := group.AwaitText(town.soon(), "compared"); err != nil {
 		town.fatal(err)
 	}
@@ -131,19 +133,20 @@ func TestAnAlbumWhoseLastCaptionNamesTheBot(t *testing.T) {
 	}
 }
 
-// A forward that comes when the turn of its comment has begun goes into that turn.
+// A forward that arrives after the turn of its comment began is added to that turn.
 func TestALateForwardSteersItsTurn(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.chat.Person().Send(town.chat, `[[text "ready"]]`)
 	town.awaitDone(1)
 	release := town.srv.Hold()
 	town.chat.Person().Send(town.chat, `[[start]] [[tool cmd="touch begun; until [ -e go ]; do sleep 0.05; done"]]`)
-	town.chat.Person().Send(town.chat, `[[text "I saw what was forwarded"]]`, telegram.Forwarding(town.srv.Person(555, "Bob")), telegram.InOneGo())
+	town.chat.Person().Send(town.chat, `[[text "I saw what was forwarded"]]`,
+		telegram.Forwarding(town.srv.Person(555, "Bob")), telegram.InOneGo())
 	release(1)
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "begun"))
 	release(0)
 	town.say(`[[text "the next prompt"]]`)
-	town.await("next in line") // so what came before it is where it belongs
+	town.await("next in line") // so the earlier messages are in place
 	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +156,7 @@ func TestALateForwardSteersItsTurn(t *testing.T) {
 	}
 }
 
-// With an agent that takes nothing while it works, a button starts over with both messages.
+// If an agent accepts no input while it works, a button restarts the turn with both messages.
 func TestStartingOverWithALateForward(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Agents.Default = "bypass", "gemini" })
 	release := town.srv.Hold()
@@ -169,17 +172,19 @@ func TestStartingOverWithALateForward(t *testing.T) {
 	town.pressOn(queued, "🔁 Start over with both")
 	town.awaitDone(2)
 	asked := town.asked(private)
-	if last := asked[len(asked)-1]; len(asked) != 2 || !strings.HasPrefix(last.Text, "What is this?") || len(last.Attachments) != 1 {
+	if last := asked[len(asked)-1]; len(asked) != 2 || !strings.HasPrefix(last.Text, "What is this?") ||
+		len(last.Attachments) != 1 {
 		t.Errorf("the agent was asked %+v", asked)
 	}
 }
 
-// What a user formatted reaches the agent as Markdown, wherever it stands.
+// The agent receives a user's formatting as Markdown, in all parts of a prompt.
 func TestFormattingReachesTheAgent(t *testing.T) {
 	town := newTown(t, nil)
 	owner, bob := town.chat.Person(), town.srv.Person(555, "Bob")
 	link := func(offset int) telegram.SendOption {
-		return telegram.WithEntities(telegram.Entity{Type: "text_link", Offset: offset, Length: 4, URL: "https://example.org/?id=42"})
+		return telegram.WithEntities(telegram.Entity{Type: "text_link", Offset: offset, Length: 4,
+			URL: "https://example.org/?id=42"})
 	}
 	owner.Send(town.chat, `🎉 Read this [[text "read"]]`, link(8))
 	town.awaitDone(1)
@@ -187,18 +192,20 @@ func TestFormattingReachesTheAgent(t *testing.T) {
 	town.awaitDone(2)
 	owner.Send(town.chat, `big news [[text "new"]]`, telegram.Forwarding(bob), link(4))
 	town.awaitDone(3)
-	owner.Send(town.chat, "why?\nx := 1\nfails [[text \"so\"]]", telegram.WithEntities(telegram.Entity{Type: "pre", Offset: 5, Length: 6, Language: "go"}))
+	owner.Send(town.chat, "why?\nx := 1\nfails [[text \"so\"]]",
+		telegram.WithEntities(telegram.Entity{Type: "pre", Offset: 5, Length: 6, Language: "go"}))
 	town.awaitDone(4)
 	for i, p := range town.asked(private) {
 		if want := []string{
-			"🎉 Read [this](https://example.org/?id=42)", "see [this](https://example.org/?id=42)", "> big [news](https://example.org/?id=42)", "why?\n```go\nx := 1\n```\nfails",
+			"🎉 Read [this](https://example.org/?id=42)", "see [this](https://example.org/?id=42)",
+			"> big [news](https://example.org/?id=42)", "why?\n```go\nx := 1\n```\nfails",
 		}[i]; !strings.Contains(p.Text, want) {
 			t.Errorf("the agent was asked %q, want %q", p.Text, want)
 		}
 	}
 }
 
-// What belongs to a prompt that still waits becomes a part of it.
+// Later parts of a waiting prompt are added to it.
 func TestALatePartOfAPromptThatWaits(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.say(`[[start]] [[tool cmd="touch begun; until [ -e go ]; do sleep 0.05; done"]]`)
@@ -211,13 +218,14 @@ func TestALatePartOfAPromptThatWaits(t *testing.T) {
 	town.await("next in line")
 	release(0)
 	town.say(`[[text "the last"]]`)
-	town.await("2 ahead") // the comment and what runs: the file is no prompt of its own
+	town.await("2 ahead") // the comment and the running turn: the file is not a separate prompt
 	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	town.await("the last")
 	town.awaitDone(3)
-	if asked := town.asked(private); len(asked) != 3 || !strings.HasPrefix(asked[1].Text, "Sum this up") || len(asked[1].Attachments) != 1 {
+	if asked := town.asked(private); len(asked) != 3 || !strings.HasPrefix(asked[1].Text, "Sum this up") ||
+		len(asked[1].Attachments) != 1 {
 		t.Errorf("the agent was asked %+v", asked)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// An approval that waits is pinned, and the message that says so is deleted. The pin goes with the decision.
+// A waiting approval is pinned, and Telegram's note about the pin is deleted. The decision unpins it.
 func TestAnApprovalThatWaitsIsPinned(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
 	town.say(`[[ask cmd="touch allowed"]] [[text "it ran"]]`)

@@ -19,11 +19,11 @@ import (
 	"ductor/internal/store"
 )
 
-// What a test that failed tells of the ductors it started, for those who were not there: each one's log is the test's
-// own, and the last one ends with where its goroutines were.
+// When a test fails, this file prints the state of its ductors: each one's log is in the test's log, and the last one
+// ends with its goroutines.
 
-// testify has a daemon that still runs say where its goroutines are, and ends it.
-func (d *daemon) testify() {
+// dumpGoroutines makes a running daemon print its goroutines, and ends it.
+func (d *daemon) dumpGoroutines() {
 	if d.cmd.Process.Signal(syscall.SIGQUIT) != nil {
 		return
 	}
@@ -33,8 +33,8 @@ func (d *daemon) testify() {
 	}
 }
 
-// postMortem tells what the journal and the runs of a town say, and what agents printed last.
-func (town *town) postMortem() {
+// dumpState prints the journal and the runs of a town, and the agents' last output.
+func (town *town) dumpState() {
 	t := town.t
 	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
 	defer cancel()
@@ -49,7 +49,7 @@ func (town *town) postMortem() {
 	infos, err := root.List(ctx)
 	t.Logf("the runs: %d, %v", len(infos), err)
 	for _, info := range infos {
-		t.Logf("run %s\nits last words: %q", asJSON(info), lastWords(ctx, root, info))
+		t.Logf("run %s\nits last words: %q", asJSON(info), lastOutput(ctx, root, info))
 	}
 }
 
@@ -72,7 +72,7 @@ func (town *town) tellJournal(ctx context.Context) {
 	}
 }
 
-// awaitPrinted waits until what an agent printed last contains part. No ductor may run.
+// awaitPrinted waits until an agent's last output contains part. No ductor may run.
 func (town *town) awaitPrinted(part string) {
 	t := town.t
 	t.Helper()
@@ -84,12 +84,14 @@ func (town *town) awaitPrinted(part string) {
 	ctx := town.soon()
 	eventually(t, "an agent prints "+part, func() bool {
 		infos, err := root.List(ctx)
-		return err == nil && slices.ContainsFunc(infos, func(i runner.Info) bool { return strings.Contains(lastWords(ctx, root, i), part) })
+		return err == nil && slices.ContainsFunc(infos, func(i runner.Info) bool {
+			return strings.Contains(lastOutput(ctx, root, i), part)
+		})
 	})
 }
 
-// lastWords is the end of what a run's agent printed.
-func lastWords(ctx context.Context, root *runner.Client, info runner.Info) string {
+// lastOutput returns the end of an agent's output.
+func lastOutput(ctx context.Context, root *runner.Client, info runner.Info) string {
 	const most = 4 << 10
 	run, err := root.Follow(ctx, info.ID, max(info.OutputEnd-most, 0))
 	if err != nil {
@@ -113,39 +115,40 @@ func asJSON(v any) string {
 	return string(raw) + errorText(err)
 }
 
-// tellsWhenItFails has postMortem done when the test has failed and its daemons are dead, before their runs are ended.
-func (town *town) tellsWhenItFails() {
+// dumpStateOnFailure runs dumpState if the test fails, after its daemons ended and before their runs are ended.
+func (town *town) dumpStateOnFailure() {
 	town.t.Cleanup(func() {
 		if town.t.Failed() {
-			town.postMortem()
+			town.dumpState()
 		}
 	})
 }
 
-// The post-mortem itself: of a town with a turn that runs, one that waits and a daemon at work.
+// The test runs dumpState for a town with a running turn, a waiting one and a daemon.
 func TestAPostMortemTellsWhatThereIsToKnow(t *testing.T) {
-	told := &notedLog{TB: t}
+	told := &recordingLog{TB: t}
 	town := surroundings(t, nil)
 	o := town.ordeal(10)
 	o.say(`[[start]] [[text "before the end"]] [[tool cmd="touch started; sleep 600"]]`)
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
 	o.say("this waits")
 	o.await("next in line")
-	o.daemon.testify()
+	o.daemon.dumpGoroutines()
 	town.t = told
-	town.postMortem()
+	town.dumpState()
 	town.t = t
-	for _, want := range []string{"before the end", "this waits", `"State":"running"`, `"State":"queued"`, `"alive":true`, "its last words"} {
+	for _, want := range []string{"before the end", "this waits", `"State":"running"`, `"State":"queued"`,
+		`"alive":true`, "its last words"} {
 		if !strings.Contains(told.text.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, told.text.String())
 		}
 	}
 }
 
-// notedLog is a test whose log is kept.
-type notedLog struct {
+// recordingLog is a test that records its log.
+type recordingLog struct {
 	testing.TB
 	text strings.Builder
 }
 
-func (l *notedLog) Logf(format string, args ...any) { fmt.Fprintf(&l.text, format+"\n", args...) }
+func (l *recordingLog) Logf(format string, args ...any) { fmt.Fprintf(&l.text, format+"\n", args...) }

@@ -11,18 +11,18 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// pressed is a chat with all that has buttons, and the chats of users who press them too.
-type pressed struct {
+// buttonChat is a chat with all kinds of buttons, and the chats of other users who press them too.
+type buttonChat struct {
 	*town
 	card      telegram.Message // the answer
 	neighbour *telegram.Chat   // of a listed user
 	theirs    telegram.Message // in that chat
 	stranger  *telegram.Chat   // of a user who is not listed
-	plots     int              // presses that send one
+	plots     int              // presses that send a picture
 }
 
-// Any sequence of presses on the buttons below answers and on screens, by any user, at any age and over restarts, runs no
-// prompt, changes and sends nothing twice, and shows nothing of another chat.
+// No sequence of presses on the buttons of answers and screens, by any user, at any time and across restarts, runs a
+// prompt, changes or sends anything twice, or shows anything of another chat.
 func TestAnySequenceOfPressesOnButtons(t *testing.T) {
 	p := pressedTown(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -33,7 +33,7 @@ func TestAnySequenceOfPressesOnButtons(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "presses") {
 			p.press(t)
 		}
-		if left := p.wrong(); left != "" {
+		if left := p.violation(); left != "" {
 			t.Fatal(left)
 		}
 	})
@@ -41,14 +41,16 @@ func TestAnySequenceOfPressesOnButtons(t *testing.T) {
 	p.await("Nothing is running")
 }
 
-func pressedTown(t *testing.T) *pressed {
+func pressedTown(t *testing.T) *buttonChat {
 	t.Helper()
 	town := newTown(t, func(c *config.Config) {
 		c.Permissions.Mode, c.Stream.Display = "ask", "ask"
 		c.Telegram.AllowedUsers = []int64{owner, neighbour}
 	})
-	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one`)
-	p := &pressed{town: town, neighbour: town.srv.Private(neighbour, "Neighbour"), stranger: town.srv.Private(stranger, "Eve")}
+	town.sh(
+		`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one`)
+	p := &buttonChat{town: town, neighbour: town.srv.Private(neighbour, "Neighbour"),
+		stranger: town.srv.Private(stranger, "Eve")}
 	town.say(`[[start]] [[ask cmd="echo Zebra42 > zebra.txt; cat zebra.txt"]] ` + tableAnswer)
 	asked := town.awaitButton("✅ Allow once")
 	town.awaitLook(1)
@@ -57,7 +59,8 @@ func pressedTown(t *testing.T) *pressed {
 	town.awaitNoButton("⏹ Stop")
 	p.card = town.awaitButton("↩️ Undo")
 	town.awaitButton("I see a table")
-	for command, part := range map[string]string{"/sessions": "Sessions of this chat", "/files": "📁", "/usage": "Usage:", "/diff": "zebra.txt", "/checkpoint here": "Remembered"} {
+	for command, part := range map[string]string{"/sessions": "Sessions of this chat", "/files": "📁",
+		"/usage": "Usage:", "/diff": "zebra.txt", "/checkpoint here": "Remembered"} {
 		town.say("%s", command)
 		town.await(part)
 	}
@@ -69,8 +72,8 @@ func pressedTown(t *testing.T) *pressed {
 	return p
 }
 
-// press presses a button that the chat shows: the owner there, a listed user in another chat, or a stranger.
-func (p *pressed) press(t *rapid.T) {
+// press presses a visible button: the owner does so in the chat, a listed user in another chat, or a stranger.
+func (p *buttonChat) press(t *rapid.T) {
 	type button struct {
 		on   telegram.Message
 		data string
@@ -79,17 +82,19 @@ func (p *pressed) press(t *rapid.T) {
 	for _, m := range p.chat.View().FromBot() {
 		for _, row := range m.Keyboard {
 			for _, b := range row {
-				if !strings.HasPrefix(b.Data, "S:") { // those of sessions delete and move what this test looks at, as they should
+				// Buttons of sessions delete and move the state that this test checks.
+				if !strings.HasPrefix(b.Data, "S:") {
 					all = append(all, button{m, b.Data})
 				}
 			}
 		}
 	}
 	b := rapid.SampledFrom(all).Draw(t, "button")
-	switch rapid.SampledFrom([]string{"owner", "owner", "owner", "neighbour", "stranger", "stranger here"}).Draw(t, "by") {
+	switch rapid.SampledFrom([]string{"owner", "owner", "owner", "neighbour", "stranger", "stranger here"}).Draw(t,
+		"by") {
 	case "neighbour":
 		if strings.HasPrefix(b.data, "U:s:") {
-			return // names nothing of this chat: it is /diff in the neighbour's own, whose directory is the same
+			return // acts as /diff in the neighbour's own chat, which has the same directory
 		}
 		p.answered(t, p.neighbour.Person().TapData(p.theirs, b.data))
 	case "stranger":
@@ -104,14 +109,14 @@ func (p *pressed) press(t *rapid.T) {
 	}
 }
 
-func (p *pressed) answered(t *rapid.T, tap *telegram.Tap) {
+func (p *buttonChat) answered(t *rapid.T, tap *telegram.Tap) {
 	if _, err := tap.Answer(p.soon()); err != nil {
 		t.Fatalf("a press is not answered: %v", err)
 	}
 }
 
-// wrong says what presses must not have done; empty for nothing.
-func (p *pressed) wrong() string {
+// violation returns a forbidden effect of presses, or "".
+func (p *buttonChat) violation() string {
 	for _, chat := range []*telegram.Chat{p.neighbour, p.stranger} {
 		for _, m := range chat.View().FromBot() {
 			if strings.Contains(fmt.Sprint(m.Text, m.Media), "Zebra42") || m.Media != nil || chat == p.stranger {
@@ -136,9 +141,10 @@ func (p *pressed) wrong() string {
 	if answers != 1 {
 		return fmt.Sprintf("%d messages have the answer", answers)
 	}
-	// Undone, done again or committed, the one file that the turn wrote is whole or not there, and no commit comes twice.
+	// After undo, redo or commit, the turn's only file is complete or missing, and no commit exists twice.
 	state := p.sh(`cat zebra.txt 2>/dev/null || echo none; cat a.txt; git log --format=%s | grep -vc '^one$' || true`)
-	if f := strings.Fields(state); len(f) != 3 || f[0] != "Zebra42" && f[0] != "none" || f[1] != "one" || f[2] != "0" && f[2] != "1" {
+	if f := strings.Fields(state); len(f) != 3 || f[0] != "Zebra42" && f[0] != "none" || f[1] != "one" || f[2] != "0" &&
+		f[2] != "1" {
 		return fmt.Sprintf("the project has %q", state)
 	}
 	return ""

@@ -11,11 +11,13 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A chat chooses a repository and a branch by /project: the agent works in a worktree, which is removed with its changes only after a
-// question; and it may use the configured further directories.
+// A chat selects a repository and a branch with /project. The agent works in a worktree, and may use the additional
+// configured directories. The worktree and its changes are only removed after a question.
 func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 	shared := t.TempDir()
-	town := newTown(t, func(cfg *config.Config) { cfg.Projects.AddDirs, cfg.Permissions.Mode = []string{shared}, "bypass" })
+	town := newTown(t, func(cfg *config.Config) {
+		cfg.Projects.AddDirs, cfg.Permissions.Mode = []string{shared}, "bypass"
+	})
 	root := town.cfg.Projects.Roots[0]
 	sh := func(script string) {
 		t.Helper()
@@ -25,7 +27,8 @@ func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", script, err, out)
 		}
 	}
-	sh(`git init -q -b main shop; cd shop; git config user.name A; git config user.email a@b; echo one > a; git add .; git commit -qm one
+	sh(
+		`git init -q -b main shop; cd shop; git config user.name A; git config user.email a@b; echo one > a; git add .; git commit -qm one
 		printf '#!/bin/sh\ntouch ` + shared + `/hooked\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout
 		echo 'a filter=later' > .gitattributes; git add .; git commit -qm attributes; git config includeIf.gitdir:**/worktrees/**.path later
 		git config --file .git/later filter.later.smudge 'touch ` + shared + `/hooked; cat'`)
@@ -65,13 +68,13 @@ func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 	town.await(`There is no project "none"`)
 }
 
-// Of a repository that belongs to another user of the machine the chat says so, and how to trust it.
+// If a repository belongs to another user of the machine, the chat says so and how to trust it.
 func TestARepositoryOfAnotherUser(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := t.TempDir() // as if it was not this user's
+	other := t.TempDir() // stands for a directory of another user
 	script := "#!/bin/sh\nGIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec " + git + ` "$@"` + "\n"
 	if err := os.WriteFile(filepath.Join(other, "git"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
@@ -89,7 +92,8 @@ func TestARepositoryOfAnotherUser(t *testing.T) {
 		m := town.awaitMessage(func(m telegram.Message) bool {
 			return m.ID > said.ID && strings.Contains(m.Text, "belongs to another user")
 		})
-		if !strings.Contains(m.Text, "git config --global --add safe.directory '"+strings.ReplaceAll(dir, "'", `'\''`)+"'") || strings.Contains(m.Text, "fatal") {
+		if !strings.Contains(m.Text, "git config --global --add safe.directory '"+strings.ReplaceAll(dir, "'", `'\''`)+
+			"'") || strings.Contains(m.Text, "fatal") {
 			t.Errorf("%s answers %q", command, m.Text)
 		}
 	}

@@ -42,13 +42,15 @@ func psCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// writeRuns writes a table of runs, the oldest first.
+// writeRuns writes runs as a table, the oldest first.
 func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 	if len(runs) == 0 {
 		_, err := fmt.Fprintln(out, "no agent runs")
 		return err
 	}
-	slices.SortFunc(runs, func(a, b listedRun) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(runs, func(a, b listedRun) int {
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))
+	})
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tCHAT\tAGENT\tWHERE\tPID\tAGE\tMEMORY\tSTATE")
 	for _, run := range runs {
@@ -56,16 +58,17 @@ func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 		if !i.Started.IsZero() {
 			age = now.Sub(i.Started).Round(time.Second).String()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", i.ID, cmp.Or(string(purposeOf(i).Conversation), "-"), agentOf(i),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", i.ID, cmp.Or(string(purposeOf(i).Conversation), "-"),
+			agentOf(i),
 			cmp.Or(run.at.Name, "host"), i.PID, age, memory(i.Memory), stateOf(run))
 	}
 	return w.Flush()
 }
 
-// purposeOf reads what a run is for from its labels.
+// purposeOf reads the purpose of a run from its labels.
 func purposeOf(i runner.Info) cli.Purpose { return host.PurposeOf(i.Labels) }
 
-// agentOf names the agent of a run, or its program if the labels name none.
+// agentOf returns the agent of a run, or its program if the labels name no agent.
 func agentOf(i runner.Info) string {
 	p := purposeOf(i)
 	switch {
@@ -86,13 +89,13 @@ func memory(bytes int64) string {
 	return fmt.Sprintf("%.0f MB", float64(bytes)/1e6)
 }
 
-// stateOf says whether a ductor is attached to a run, or how it ended.
+// stateOf describes whether a ductor is attached to a run, or how the run ended.
 func stateOf(run listedRun) string {
 	i := run.Info
 	switch {
 	case i.Problem != "":
 		return "cannot be resumed: " + strings.TrimSpace(i.Problem)
-	case i.Alive && i.Attached && run.at.Name != "": // its pid is that of a helper in the container
+	case i.Alive && i.Attached && run.at.Name != "": // AttachedBy is the pid of a helper in the container
 		return "attached by ductor"
 	case i.Alive && i.Attached:
 		return fmt.Sprintf("attached by ductor (pid %d)", i.AttachedBy)

@@ -9,11 +9,11 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A failure counts the commands that ran: one that waits for its user when the agent dies did not, nor one that was denied.
+// A failure counts the commands that ran. Commands that were waiting or denied when the agent died do not count.
 func TestAFailureCountsWhatRan(t *testing.T) {
 	const counted = "1 command ran before that."
 	for name, c := range map[string]struct {
-		press  string // on the card of the command; empty for nothing: then the agent is killed
+		press  string // button on the command's card; if empty, the agent is killed instead
 		counts bool
 	}{
 		"waits": {}, "denied": {press: "⛔ Deny"}, "allowed": {press: "✅ Allow once", counts: true},

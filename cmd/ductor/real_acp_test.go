@@ -10,11 +10,12 @@ import (
 	"ductor/internal/realagent"
 )
 
-// Real agents that the configuration names as agents of the Agent Client Protocol: after a restart they do not answer with their past, they know of
-// a turn that was stopped, once, and an answer that breaks off again and again is shown once, as a failure.
+// Real agents are configured as agents of the Agent Client Protocol. After a restart they do not repeat earlier
+// answers. They learn of a stopped turn once. An answer that breaks repeatedly is shown once, as a failure.
 func TestRealAgentsOfTheAgentClientProtocol(t *testing.T) {
 	realagent.LongOnly(t)
-	for name, install := range map[string]func(testing.TB, string) realagent.CLI{"gem": realagent.Gemini, "qwen": realagent.Qwen} {
+	for name, install := range map[string]func(testing.TB, string) realagent.CLI{"gem": realagent.Gemini,
+		"qwen": realagent.Qwen} {
 		t.Run(name, func(t *testing.T) {
 			api := realagent.Model(t, realagent.Key)
 			agent := install(t, api.URL())
@@ -54,7 +55,8 @@ func TestRealAgentsOfTheAgentClientProtocol(t *testing.T) {
 				}
 			}
 			said = town.say(`[[start]][[text "half of a broken answer"]][[end unsaid]]`)
-			if m := town.awaitButton("🔁 Run again"); m.ID < said.ID || strings.Count(m.Text, "half of a broken answer") != 1 {
+			if m := town.awaitButton("🔁 Run again"); m.ID < said.ID ||
+				strings.Count(m.Text, "half of a broken answer") != 1 {
 				t.Errorf("the broken answer is shown as %q", m.Text)
 			}
 		})

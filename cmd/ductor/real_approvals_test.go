@@ -12,8 +12,8 @@ import (
 	"ductor/internal/realagent"
 )
 
-// The real Codex asks for a command in another directory, and the card begins with that directory. What it asks for in its
-// own directory, which differs in nothing else, has no such line.
+// The real Codex asks for a command in another directory, and the card begins with that directory. The card of the
+// same command in its own directory has no such line.
 func TestTheRealCodexInAnotherDirectory(t *testing.T) {
 	town, _ := realTown(t, "codex", func(c *config.Config) { c.Permissions.Mode = "ask" })
 	other := t.TempDir()
@@ -42,7 +42,7 @@ func TestTheRealCodexInAnotherDirectory(t *testing.T) {
 	town.awaitDone(2)
 }
 
-// With each real agent a press on a card allows a kind of command, and the next one of it runs unasked.
+// With each real agent, one press allows a kind of command, and the next command of that kind runs without asking.
 func TestTheRealAgentsAllowAPattern(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range realagent.Some("claude", "codex", "copilot", "gemini") {
@@ -67,8 +67,8 @@ func TestTheRealAgentsAllowAPattern(t *testing.T) {
 	}
 }
 
-// A press on a plan's card has the agent begin, and its edits go through from then on, in this turn and in the next one. Its model reads
-// that the plan is approved as it is.
+// A press on a plan's card starts the work, and edits are accepted from then on, in this turn and the next. The model
+// is told that the plan was approved unchanged.
 func TestTheRealAgentsBeginAPlan(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, call := range realagent.SomeOf(map[string]string{
@@ -81,9 +81,11 @@ func TestTheRealAgentsBeginAPlan(t *testing.T) {
 			if agent == "claude" {
 				realagent.WritePlan(t, api, "the whole plan")
 			}
-			town.say(`[[start]] %s [[write path=one.txt text=x]] [[write path=two.txt text=x]] [[text "the first"]]`, call)
+			town.say(`[[start]] %s [[write path=one.txt text=x]] [[write path=two.txt text=x]] [[text "the first"]]`,
+				call)
 			card := town.awaitButton("▶️ Begin and accept edits")
-			if !card.HasButton("▶️ Begin") || !card.HasButton("📝 Keep planning") || !strings.Contains(card.Text, "the whole plan") {
+			if !card.HasButton("▶️ Begin") || !card.HasButton("📝 Keep planning") ||
+				!strings.Contains(card.Text, "the whole plan") {
 				t.Errorf("the card is %q with %v", card.Text, card.Keyboard)
 			}
 			town.pressOn(card, "▶️ Begin and accept edits")
@@ -106,10 +108,10 @@ func TestTheRealAgentsBeginAPlan(t *testing.T) {
 	}
 }
 
-// geminiPlans has Gemini write its plan and ask to begin.
+// geminiPlans makes Gemini write its plan and ask to begin.
 const geminiPlans = `[[write path=plan.md text="the whole plan"]] [[call exit_plan_mode args="{\"plan_filename\":\"plan.md\"}"]]`
 
-// After a plan began, the real Gemini asks for what it writes, also as any ACP agent.
+// After the user approved a plan, the real Gemini asks before it writes, also as an ACP agent.
 func TestTheRealGeminiAsksAfterAPlan(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"gemini", "gem"} {
@@ -122,7 +124,8 @@ func TestTheRealGeminiAsksAfterAPlan(t *testing.T) {
 			}
 			town.pressOn(card, "▶️ Begin")
 			town.press("✅ Allow once")
-			if m := town.await("the first"); strings.Contains(m.Text, "MODE_UPDATE") || strings.Contains(m.Text, "Requesting plan") {
+			if m := town.await("the first"); strings.Contains(m.Text, "MODE_UPDATE") ||
+				strings.Contains(m.Text, "Requesting plan") {
 				t.Errorf("the answer is %q", m.Text)
 			}
 			awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "one.txt"))
@@ -132,7 +135,7 @@ func TestTheRealGeminiAsksAfterAPlan(t *testing.T) {
 	}
 }
 
-// A press on an edit's card lets it through and all that follow.
+// A press on an edit's card allows it and all following edits.
 func TestTheRealAgentsEditsAreAcceptedFromNowOn(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"claude", "codex", "copilot", "gemini", "opencode", "qwen", "gem", "cop"} {
@@ -145,7 +148,8 @@ func TestTheRealAgentsEditsAreAcceptedFromNowOn(t *testing.T) {
 				}
 				return filepath.Join(work, name)
 			}
-			town.say(`[[start]] [[write path=%s text=x]] [[write path=%s text=x]] [[text "the first"]]`, path("one.txt"), path("two.txt"))
+			town.say(`[[start]] [[write path=%s text=x]] [[write path=%s text=x]] [[text "the first"]]`,
+				path("one.txt"), path("two.txt"))
 			town.press("✅ Accept edits from now on")
 			town.await("Edits in the working directory go through from now on")
 			town.await("the first")

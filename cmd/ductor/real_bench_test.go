@@ -10,8 +10,8 @@ import (
 	"ductor/internal/config"
 )
 
-// What a message costs that is not the first one: from the moment it is sent to the first word of the answer in
-// the chat, with the real agents, live and one-shot. The model answers at once.
+// BenchmarkRealSecondTurn measures the cost of a later message: the time until the first word of the answer is in the
+// chat, with the real agents, live and one-shot. The model answers at once.
 //
 //	go test -run xxx -bench RealSecondTurn -benchtime 10x ./cmd/ductor
 func BenchmarkRealSecondTurn(b *testing.B) {
@@ -44,7 +44,7 @@ func BenchmarkRealSecondTurn(b *testing.B) {
 	}
 }
 
-// betweenTurns is longer than an agent works on a turn after its end: the next one is not to wait for that.
+// betweenTurns is longer than an agent's work after a turn, so that the next one does not wait for it.
 const betweenTurns = 500 * time.Millisecond
 
 // reportMedian reports the median of times in milliseconds.

@@ -18,12 +18,14 @@ import (
 )
 
 var (
-	updateChat = flag.Bool("update-chat", false, "write the table of what the chat shows of each agent into docs/agents.md")
-	someCells  = flag.String("cells", "", "a regular expression: play only these cells, and leave the table")
+	updateChat = flag.Bool("update-chat", false,
+		"write the table of what the chat shows of each agent into docs/agents.md")
+	someCells = flag.String("cells", "", "a regular expression: play only these cells, and leave the table")
 )
 
-// TestTheChatShowsWhatRealAgentsDo plays each situation with each real agent, and compares what the chat shows with what the agent
-// did. The table is in docs/agents.md: a cell is a check mark, a dash if the agent has no such thing, or says what is not so.
+// TestTheChatShowsWhatRealAgentsDo plays each situation with each real agent, and compares the chat with the agent's
+// actions. The table is in docs/agents.md. A cell is a check mark, a dash if the agent lacks the feature, or a
+// description of the difference.
 func TestTheChatShowsWhatRealAgentsDo(t *testing.T) {
 	realagent.LongOnly(t)
 	agents := []string{"claude", "codex", "gemini", "copilot", "opencode", "qwen"}
@@ -43,7 +45,7 @@ func TestTheChatShowsWhatRealAgentsDo(t *testing.T) {
 				}
 				table[agent][cell.name] = s.play(cell)
 				t.Logf("%s: %s", cell.name, table[agent][cell.name])
-				if s.reason != "" { // the next situation is not to suffer from this one
+				if s.reason != "" { // the next situation should start from a clean state
 					s.stop()
 					s = nil
 				}
@@ -53,7 +55,7 @@ func TestTheChatShowsWhatRealAgentsDo(t *testing.T) {
 	chatTable().check(t, agents, table)
 }
 
-// situation is one row of the table. Its reason is what is not shown as it is; empty if all is.
+// situation is one row of the table. reason describes a difference, or is empty.
 type situation struct {
 	name string
 	show func(*scene)
@@ -80,25 +82,25 @@ func situations() []situation {
 	}, troubles()...)
 }
 
-// scene is a town in which one real agent plays the cells.
+// scene is a town in which one real agent plays the situations.
 type scene struct {
 	*town
 	api    *modelapi.Server
 	agent  string
 	mark   telegram.MessageID // the user's newest message
 	reason string
-	lacks  bool // the agent has no such thing
+	lacks  bool // the agent lacks the feature
 }
 
 func newScene(t *testing.T, agent, temporary string) *scene {
 	t.Helper()
-	t.Setenv("TMPDIR", temporary) // not below that of the scene before
+	t.Setenv("TMPDIR", temporary) // outside of the previous scene's directory
 	town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 	town.agent = agent
 	return &scene{town: town, api: api, agent: agent}
 }
 
-// play begins a new session, plays a cell and returns what the table says of it.
+// play starts a new session, plays a situation and returns its cell.
 func (s *scene) play(c situation) string {
 	s.t.Helper()
 	s.reason, s.lacks = "", false
@@ -106,7 +108,7 @@ func (s *scene) play(c situation) string {
 	s.prompt("/permissions ask")
 	before := s.mark
 	c.show(s)
-	s.speaksPlainly(before)
+	s.checkNoProtocolTerms(before)
 	if s.lacks {
 		return "–"
 	}
@@ -117,14 +119,14 @@ func (s *scene) play(c situation) string {
 	return "✓"
 }
 
-// wrong notes what is not shown as it is. The first reason counts.
-func (s *scene) wrong(format string, args ...any) {
+// recordDifference records a difference. Only the first one is kept.
+func (s *scene) recordDifference(format string, args ...any) {
 	if s.reason == "" {
 		s.reason = fmt.Sprintf(format, args...)
 	}
 }
 
-// screen is what the bot shows below a message.
+// screen returns the bot's messages below a message.
 func (s *scene) screen(after telegram.MessageID) string {
 	var b strings.Builder
 	for _, m := range s.chat.View().FromBot() {
@@ -135,53 +137,59 @@ func (s *scene) screen(after telegram.MessageID) string {
 	return b.String()
 }
 
-// neverShown are words of protocols, and marks of what was not understood.
+// neverShown are protocol terms and marks of unknown events, which users should never see.
 var neverShown = []string{
-	"threadId", "availableDecisions", "rawInput", "_meta", "toolCall.", "$runtime", "[MODE_UPDATE]", "ductor MCP Server", "mcp__ductor",
-	"mcp_ductor", "planFilePath", "completed with no output", "+0 -0", "It says: run a command", "[current working directory", "doesn't want to", "Internal error", "auto ·",
+	"threadId", "availableDecisions", "rawInput", "_meta", "toolCall.", "$runtime", "[MODE_UPDATE]",
+	"ductor MCP Server", "mcp__ductor",
+	"mcp_ductor", "planFilePath", "completed with no output", "+0 -0", "It says: run a command",
+	"[current working directory", "doesn't want to", "Internal error", "auto ·",
 }
 
-// speaksPlainly looks for words that tell a user nothing, in all that was shown below a message.
-func (s *scene) speaksPlainly(after telegram.MessageID) {
+// checkNoProtocolTerms searches the messages below one for terms that users do not understand.
+func (s *scene) checkNoProtocolTerms(after telegram.MessageID) {
 	for _, m := range s.chat.History() {
 		for _, v := range m.Versions {
 			for _, never := range neverShown {
 				if m.From.Bot && m.ID > after && strings.Contains(v.Text, never) {
-					s.wrong("the chat says “%s”", never)
+					s.recordDifference("the chat says “%s”", never)
 				}
 			}
 		}
 	}
 }
 
-// prompt sends a text. What the scene looks at from then on is below it.
+// prompt sends a text. From then on, the scene only checks messages below it.
 func (s *scene) prompt(format string, args ...any) {
 	s.mark = s.say(format, args...).ID
 }
 
-// sees waits until the bot shows a message that is so below the user's newest one. Where it does not come, what is missing is noted.
-func (s *scene) sees(what string, is func(telegram.Message) bool) (telegram.Message, bool) {
+// awaitShown waits for a message that is accepts, below the user's newest one. If none arrives, it records that.
+func (s *scene) awaitShown(what string, is func(telegram.Message) bool) (telegram.Message, bool) {
 	s.t.Helper()
-	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool { return m.From.Bot && m.ID > s.mark && is(m) })
+	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
+		return m.From.Bot && m.ID > s.mark && is(m)
+	})
 	if err != nil {
-		s.wrong("no %s", what)
+		s.recordDifference("no %s", what)
 	}
 	return m, err == nil
 }
 
-// text waits for words of the bot.
-func (s *scene) text(part string) (telegram.Message, bool) {
+// awaitText waits for a text of the bot.
+func (s *scene) awaitText(part string) (telegram.Message, bool) {
 	s.t.Helper()
-	return s.sees("“"+part+"”", func(m telegram.Message) bool { return strings.Contains(m.Text, part) })
+	return s.awaitShown("“"+part+"”", func(m telegram.Message) bool { return strings.Contains(m.Text, part) })
 }
 
-// done waits for the end of the answer to the newest prompt, which has each part once.
-func (s *scene) done(parts ...string) telegram.Message {
+// awaitDone waits for the end of the answer to the newest prompt, which must contain each part once.
+func (s *scene) awaitDone(parts ...string) telegram.Message {
 	s.t.Helper()
-	m, ok := s.sees("end of the answer", func(m telegram.Message) bool { return hasFooter(m) && !m.HasButton("⏹ Stop") })
+	m, ok := s.awaitShown("end of the answer", func(m telegram.Message) bool {
+		return hasFooter(m) && !m.HasButton("⏹ Stop")
+	})
 	for _, part := range parts {
 		if ok && strings.Count(m.Text, part) != 1 {
-			s.wrong("%d times “%s” in the answer", strings.Count(m.Text, part), part)
+			s.recordDifference("%d times “%s” in the answer", strings.Count(m.Text, part), part)
 		}
 	}
 	return m
@@ -191,144 +199,149 @@ func hasFooter(m telegram.Message) bool {
 	return len(ended(telegram.View{Messages: []telegram.Message{m}})) > 0
 }
 
-// card waits for an approval that shows each part.
-func (s *scene) card(parts ...string) (telegram.Message, bool) {
+// awaitCard waits for an approval that shows each part.
+func (s *scene) awaitCard(parts ...string) (telegram.Message, bool) {
 	s.t.Helper()
-	m, ok := s.sees("card", func(m telegram.Message) bool { return m.HasButton("⛔ Deny") })
+	m, ok := s.awaitShown("card", func(m telegram.Message) bool { return m.HasButton("⛔ Deny") })
 	for _, part := range parts {
 		if ok && !strings.Contains(m.Text, part) {
-			s.wrong("the card lacks “%s”", part)
+			s.recordDifference("the card lacks “%s”", part)
 		}
 	}
 	return m, ok
 }
 
-// decide waits for an approval that shows each part, presses a button of it, and waits until it has no buttons.
+// decide waits for an approval that shows each part, presses a button on it, and waits until its buttons are gone.
 func (s *scene) decide(button string, parts ...string) bool {
 	s.t.Helper()
-	m, ok := s.card(parts...)
+	m, ok := s.awaitCard(parts...)
 	if !ok {
 		return false
 	}
 	if !m.HasButton(button) {
-		s.wrong("the card has no %s", button)
+		s.recordDifference("the card has no %s", button)
 		return false
 	}
 	if _, err := s.chat.Person().Press(s.soon(), m, button); err != nil {
-		s.wrong("%s does nothing", button)
+		s.recordDifference("%s does nothing", button)
 		return false
 	}
 	_, err := s.chat.Await(s.soon(), func(v telegram.View) bool {
-		return !slices.ContainsFunc(v.FromBot(), func(now telegram.Message) bool { return now.ID == m.ID && now.HasButton(button) })
+		return !slices.ContainsFunc(v.FromBot(), func(now telegram.Message) bool {
+			return now.ID == m.ID && now.HasButton(button)
+		})
 	})
 	if err != nil {
-		s.wrong("the card stays open")
+		s.recordDifference("the card stays open")
 	}
 	return err == nil
 }
 
 func (s *scene) path(name string) string { return filepath.Join(s.cfg.Projects.DefaultDir, name) }
 
-// exists checks whether a file is there.
-func (s *scene) exists(name string, want bool) {
+// checkFile checks whether a file is there.
+func (s *scene) checkFile(name string, want bool) {
 	_, err := os.Stat(s.path(name))
 	switch {
 	case want && err != nil:
-		s.wrong("the agent did not make the file")
+		s.recordDifference("the agent did not make the file")
 	case !want && err == nil:
-		s.wrong("the agent made the file all the same")
+		s.recordDifference("the agent made the file all the same")
 	}
 }
 
-// line checks that the answer has a line of a tool.
-func (s *scene) line(m telegram.Message, mark string, parts ...string) {
+// checkToolLine checks that the answer contains the line of a tool.
+func (s *scene) checkToolLine(m telegram.Message, mark string, parts ...string) {
 	for line := range strings.Lines(m.Text) {
-		if strings.Contains(line, mark) && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) }) {
+		if strings.Contains(line, mark) && !slices.ContainsFunc(parts, func(p string) bool {
+			return !strings.Contains(line, p)
+		}) {
 			return
 		}
 	}
-	s.wrong("no line “%s %s”", mark, strings.Join(parts, " … "))
+	s.recordDifference("no line “%s %s”", mark, strings.Join(parts, " … "))
 }
 
-// writes is the directive by which the agent's model writes a file.
+// writes returns the directive with which the agent's model writes a file.
 func (s *scene) writes(name, text string) string {
 	return realagent.Writes(s.agent, s.cfg.Projects.DefaultDir, name, text)
 }
 
 func (s *scene) answers() {
 	s.prompt(`[[start]] [[text "The whole answer."]]`)
-	m := s.done("The whole answer.")
-	if body, footer, _ := strings.Cut(m.Text, "\n\n"); body != "The whole answer." || strings.ContainsAny(footer, "$|") {
-		s.wrong("more than the answer: “%s”", strings.ReplaceAll(m.Text, "\n", " "))
+	m := s.awaitDone("The whole answer.")
+	if body, footer, _ := strings.Cut(m.Text, "\n\n"); body != "The whole answer." ||
+		strings.ContainsAny(footer, "$|") {
+		s.recordDifference("more than the answer: “%s”", strings.ReplaceAll(m.Text, "\n", " "))
 	}
 }
 
 func (s *scene) allows() {
 	s.prompt(`[[start]] [[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`)
 	if s.decide("✅ Allow once", "touch allowed.txt") {
-		s.line(s.done("It is allowed."), "✓", "touch allowed.txt")
-		s.exists("allowed.txt", true)
+		s.checkToolLine(s.awaitDone("It is allowed."), "✓", "touch allowed.txt")
+		s.checkFile("allowed.txt", true)
 	}
 }
 
 func (s *scene) denies() {
 	s.prompt(`[[start]] %s [[text "It is denied."]]`, s.writes("denied.txt", "a line"))
 	if s.decide("⛔ Deny", "denied.txt", "a line") {
-		s.line(s.done(), "denied.txt", "denied")
-		s.exists("denied.txt", false)
+		s.checkToolLine(s.awaitDone(), "denied.txt", "denied")
+		s.checkFile("denied.txt", false)
 	}
 }
 
 func (s *scene) deniesACommand() {
 	s.prompt(`[[start]] [[tool cmd="touch refused.txt"]] [[text "It is refused."]]`)
 	if s.decide("⛔ Deny", "touch refused.txt") {
-		s.line(s.done(), "touch refused.txt", "denied")
-		s.exists("refused.txt", false)
+		s.checkToolLine(s.awaitDone(), "touch refused.txt", "denied")
+		s.checkFile("refused.txt", false)
 	}
 }
 
 func (s *scene) allowsAPattern() {
 	s.prompt(`[[start]] [[tool cmd="mkdir one"]] [[text "The first."]]`)
-	m, ok := s.card("mkdir one")
+	m, ok := s.awaitCard("mkdir one")
 	if !ok {
 		return
 	}
 	if !m.HasButton("Allow pattern…") {
-		s.wrong("the card has no pattern")
+		s.recordDifference("the card has no pattern")
 		return
 	}
 	s.pressOn(m, "Allow pattern…")
-	if m, ok = s.text("mkdir *"); !ok {
+	if m, ok = s.awaitText("mkdir *"); !ok {
 		return
 	}
 	for _, row := range m.Keyboard {
 		for _, button := range row {
 			if strings.HasPrefix(button.Text, "✅ Allow") && !strings.Contains(button.Text, "once") {
 				s.pressOn(m, button.Text)
-				s.done("The first.")
+				s.awaitDone("The first.")
 				s.prompt(`[[start]] [[tool cmd="mkdir two"]] [[text "The second."]]`)
-				s.line(s.done("The second."), "✓", "mkdir two")
-				s.exists("two", true)
+				s.checkToolLine(s.awaitDone("The second."), "✓", "mkdir two")
+				s.checkFile("two", true)
 				s.prompt("/permissions")
 				return
 			}
 		}
 	}
-	s.wrong("the pattern has no Allow")
+	s.recordDifference("the pattern has no Allow")
 }
 
 func (s *scene) acceptsEdits() {
 	s.prompt("/permissions accept-edits")
 	s.prompt(`[[start]] %s [[text "It is written."]]`, s.writes("accepted.txt", "a line"))
-	s.done("It is written.")
-	s.exists("accepted.txt", true)
+	s.awaitDone("It is written.")
+	s.checkFile("accepted.txt", true)
 }
 
 func (s *scene) makesAFile() {
 	s.prompt(`[[start]] %s [[text "It is made."]]`, s.writes("fresh.txt", "a line"))
 	if s.decide("✅ Allow once", "fresh.txt", "a line", "➕") {
-		s.line(s.done("It is made."), "✓", "fresh.txt")
-		s.exists("fresh.txt", true)
+		s.checkToolLine(s.awaitDone("It is made."), "✓", "fresh.txt")
+		s.checkFile("fresh.txt", true)
 	}
 }
 
@@ -336,11 +349,12 @@ func (s *scene) edits() {
 	if err := os.WriteFile(s.path("old.txt"), []byte("first\nsecond\nthird\n"), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	s.prompt(`[[start]] %s [[text "It is changed."]]`, realagent.Replaces(s.agent, s.cfg.Projects.DefaultDir, "old.txt", "second", "changed"))
+	s.prompt(`[[start]] %s [[text "It is changed."]]`,
+		realagent.Replaces(s.agent, s.cfg.Projects.DefaultDir, "old.txt", "second", "changed"))
 	if s.decide("✅ Allow once", "old.txt", "second", "changed", "✎") {
-		s.line(s.done("It is changed."), "✓", "old.txt")
+		s.checkToolLine(s.awaitDone("It is changed."), "✓", "old.txt")
 		if b, err := os.ReadFile(s.path("old.txt")); err != nil || string(b) != "first\nchanged\nthird\n" {
-			s.wrong("the file is %q", b)
+			s.recordDifference("the file is %q", b)
 		}
 	}
 }
@@ -348,43 +362,46 @@ func (s *scene) edits() {
 func (s *scene) failsACommand() {
 	s.prompt(`[[start]] [[tool cmd="mkdir -p failed; exit 3"]] [[text "It has failed."]]`)
 	if s.decide("✅ Allow once", "exit 3") {
-		s.line(s.done("It has failed."), "✗", "exit 3")
+		s.checkToolLine(s.awaitDone("It has failed."), "✗", "exit 3")
 	}
 }
 
-// aborted presses what ends a turn, and checks that it ended, nothing of it lives, and the agent still knows what was said.
+// aborted presses a button that ends the turn. It checks that the turn ended, no process is left, and the agent still
+// knows the conversation.
 func (s *scene) aborted(prompt string) {
 	running := s.mark
 	s.prompt("/abort")
 	if m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
 		return m.From.Bot && m.ID > running && hasFooter(m) && !m.HasButton("⏹ Stop")
 	}); err != nil {
-		s.wrong("the answer does not end")
+		s.recordDifference("the answer does not end")
 	} else if strings.Contains(m.Text, "denied") {
-		s.wrong("the chat says that it was denied")
+		s.recordDifference("the chat says that it was denied")
 	}
 	for began := time.Now(); len(s.livingOfTurns()) > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Since(began) > patience {
-			s.wrong("processes live on")
+			s.recordDifference("processes live on")
 			return
 		}
 	}
-	s.knows(prompt)
+	s.checkRemembers(prompt)
 }
 
-// knows checks that the agent's model reads what was said: as the session's own words, or as what ductor hands over.
-func (s *scene) knows(said string) {
+// checkRemembers checks that the model receives an earlier text, from the session itself or from ductor's handoff.
+func (s *scene) checkRemembers(said string) {
 	asked := len(s.api.Prompts())
 	s.prompt(`what was said? [[start]] [[text "That was said."]]`)
-	s.done("That was said.")
-	if !slices.ContainsFunc(s.api.Prompts()[asked:], func(r modelapi.Request) bool { return strings.Contains(string(r.Body), said) }) {
-		s.wrong("the agent does not know what was said")
+	s.awaitDone("That was said.")
+	if !slices.ContainsFunc(s.api.Prompts()[asked:], func(r modelapi.Request) bool {
+		return strings.Contains(string(r.Body), said)
+	}) {
+		s.recordDifference("the agent does not know what was said")
 	}
 }
 
 func (s *scene) abortsText() {
 	s.prompt(`the prompt of text [[start]] [[text "On and on " ]] [[text n=2000 delay=20ms]]`)
-	if _, ok := s.text("On and on"); ok {
+	if _, ok := s.awaitText("On and on"); ok {
 		s.aborted("the prompt of text")
 	}
 }
@@ -399,18 +416,18 @@ func (s *scene) abortsATool() {
 
 func (s *scene) abortsACard() {
 	s.prompt(`the prompt of a card [[start]] [[tool cmd="touch waits.txt"]]`)
-	if m, ok := s.card("touch waits.txt"); ok {
+	if m, ok := s.awaitCard("touch waits.txt"); ok {
 		s.aborted("the prompt of a card")
-		s.exists("waits.txt", false)
+		s.checkFile("waits.txt", false)
 		for _, now := range s.chat.View().FromBot() {
 			if now.ID == m.ID && now.HasButton("⛔ Deny") {
-				s.wrong("the card stays open")
+				s.recordDifference("the card stays open")
 			}
 		}
 	}
 }
 
-// runsInTheBackground has the model start a command that it does not wait for.
+// runsInTheBackground makes the model start a background command.
 func (s *scene) runsInTheBackground() {
 	begins := realagent.Background(s.agent, "touch bg.txt; sleep 3")
 	if begins == "" {
@@ -419,12 +436,12 @@ func (s *scene) runsInTheBackground() {
 	}
 	s.prompt(`[[start]] %s [[text "It runs beside."]]`, begins)
 	if s.decide("✅ Allow once", "touch bg.txt") {
-		s.done("It runs beside.")
+		s.awaitDone("It runs beside.")
 		awaitFile(s.t, s.path("bg.txt"))
 	}
 }
 
-// asksInWords has the agent ask a question of its own, which the user answers in words.
+// asksInWords makes the agent ask its own question, which the user answers with a text.
 func (s *scene) asksInWords() {
 	asks := realagent.Asks(s.agent)
 	if asks == "" {
@@ -432,23 +449,25 @@ func (s *scene) asksInWords() {
 		return
 	}
 	s.prompt(`[[start]] %s [[text "It was answered."]]`, asks)
-	if m, ok := s.sees("question", func(m telegram.Message) bool { return m.HasButton("Red") && strings.Contains(m.Text, "Which colour?") }); ok {
+	if m, ok := s.awaitShown("question", func(m telegram.Message) bool {
+		return m.HasButton("Red") && strings.Contains(m.Text, "Which colour?")
+	}); ok {
 		if !m.HasButton("Blue") {
-			s.wrong("the question lacks a choice")
+			s.recordDifference("the question lacks a choice")
 		}
 		s.chat.Person().Send(s.chat, "a shade of green", telegram.ReplyTo(m.ID))
-		s.done("It was answered.")
+		s.awaitDone("It was answered.")
 		if !strings.Contains(s.api.Asked(), "a shade of green") {
-			s.wrong("the answer does not reach the agent")
+			s.recordDifference("the answer does not reach the agent")
 		}
 	}
 }
 
-// plans has the agent plan, and begin after the user's press.
+// plans makes the agent plan, and begin after the user's approval.
 func (s *scene) plans() {
 	s.prompt("/permissions plan")
 	s.prompt(`[[start]] [[text "Before the plan."]]`)
-	s.done("Before the plan.")
+	s.awaitDone("Before the plan.")
 	begin := ""
 	switch s.agent {
 	case "claude":
@@ -463,42 +482,43 @@ func (s *scene) plans() {
 		}
 	}
 	s.prompt(`[[start]] %s [[text "It begins."]]`, begin)
-	m, ok := s.sees("plan to begin", func(m telegram.Message) bool { return m.HasButton("▶️ Begin") })
+	m, ok := s.awaitShown("plan to begin", func(m telegram.Message) bool { return m.HasButton("▶️ Begin") })
 	if !ok {
 		return
 	}
 	if !strings.Contains(m.Text, "the whole plan") {
-		s.wrong("the card lacks the plan")
+		s.recordDifference("the card lacks the plan")
 	}
 	s.pressOn(m, "▶️ Begin")
-	s.done("It begins.")
+	s.awaitDone("It begins.")
 	s.prompt("/permissions")
-	s.text("Now: ask")
+	s.awaitText("Now: ask")
 	s.prompt(`[[start]] %s [[text "It is begun."]]`, s.writes("planned.txt", "a line"))
 	if s.decide("✅ Allow once", "planned.txt") {
-		s.done("It is begun.")
-		s.exists("planned.txt", true)
+		s.awaitDone("It is begun.")
+		s.checkFile("planned.txt", true)
 	}
 }
 
 func (s *scene) seesAPicture() {
-	s.mark = s.chat.Person().SendPhoto(s.chat, picture(s.t), telegram.WithCaption(`[[start]] [[text "It is seen."]]`)).ID
-	m := s.done("It is seen.")
+	s.mark = s.chat.Person().SendPhoto(s.chat, picture(s.t),
+		telegram.WithCaption(`[[start]] [[text "It is seen."]]`)).ID
+	m := s.awaitDone("It is seen.")
 	for _, r := range slices.Backward(s.api.Prompts()) {
 		if strings.Contains(r.Prompt, "It is seen.") {
 			switch said := strings.Contains(m.Text, "gets only the path of the file"); {
 			case len(r.Images) == 0 && !said:
-				s.wrong("the picture does not reach the model")
+				s.recordDifference("the picture does not reach the model")
 			case said && !strings.Contains(r.Prompt, "[Attached file"):
-				s.wrong("the path of the picture does not reach the model")
+				s.recordDifference("the path of the picture does not reach the model")
 			}
 			return
 		}
 	}
-	s.wrong("the words do not reach the model")
+	s.recordDifference("the words do not reach the model")
 }
 
-// chatTable is the table of what the chat shows of each agent.
+// chatTable returns the table of what the chat shows of each agent.
 func chatTable() agentTable {
 	table := agentTable{
 		begin:  "<!-- what the chat shows: written by cmd/ductor TestTheChatShowsWhatRealAgentsDo -update-chat -->\n",

@@ -14,24 +14,28 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// What real agents did to the chat when their model broke off, refused or was not allowed something: each of these was seen.
+// Real agents in situations that once broke the chat: their model broke off, refused, or had a tool denied.
 func TestRealAgentsInTrouble(t *testing.T) {
 	realagent.LongOnly(t)
-	for agent, play := range map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble, "gemini": geminiInTrouble, "copilot": copilotInTrouble} {
+	for agent, play := range map[string]func(*failingTown){"claude": claudeInTrouble, "codex": codexInTrouble,
+		"gemini": geminiInTrouble, "copilot": copilotInTrouble} {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
-			in := &troubled{town: town, api: api}
+			in := &failingTown{town: town, api: api}
 			play(in)
 			for _, m := range town.chat.History() {
 				for _, v := range m.Versions {
 					for _, never := range []string{
-						"doesn't want to", "the turn ended before", "Run --model", "exceeded retry limit", "did not allow this", "[1m]", "request id", "said no", "auto ·", "not allow tool", "[Operation Cancelled",
+						"doesn't want to", "the turn ended before", "Run --model", "exceeded retry limit",
+						"did not allow this", "[1m]", "request id", "said no", "auto ·", "not allow tool",
+						"[Operation Cancelled",
 					} {
 						if m.From.Bot && strings.Contains(v.Text, never) {
 							t.Errorf("the chat showed %q: %q", never, v.Text)
 						}
 					}
-					if advice := adviceIn(v.Text); m.From.Bot && (len(advice) > 1 || len(advice) > 0 && m.HasButton("🔁 Run again") && advice[0] == "send") {
+					if advice := adviceIn(v.Text); m.From.Bot &&
+						(len(advice) > 1 || len(advice) > 0 && m.HasButton("🔁 Run again") && advice[0] == "send") {
 						t.Errorf("the chat gave the advice %q: %q", advice, v.Text)
 					}
 				}
@@ -40,9 +44,10 @@ func TestRealAgentsInTrouble(t *testing.T) {
 	}
 }
 
-// adviceIn is what a text tells its reader to do after a failure.
+// adviceIn returns the advice that a text contains after a failure.
 func adviceIn(text string) (found []string) {
-	for _, advice := range []string{"send", "/model", "--model", "log in", "ductor doctor", "try again", "Try again", "/new"} {
+	for _, advice := range []string{"send", "/model", "--model", "log in", "ductor doctor", "try again", "Try again",
+		"/new"} {
 		if _, failure, failed := strings.Cut(text, "⚠️"); failed && strings.Contains(failure, advice) {
 			found = append(found, advice)
 		}
@@ -50,7 +55,7 @@ func adviceIn(text string) (found []string) {
 	return found
 }
 
-// Doctor looks at the real agents without a line that says nothing.
+// doctor's checks of the real agents contain no meaningless line.
 func TestTheDoctorOfRealAgents(t *testing.T) {
 	realagent.LongOnly(t)
 	town, _ := realSurroundings(t, "gemini", func(c *config.Config) {
@@ -73,21 +78,21 @@ func TestTheDoctorOfRealAgents(t *testing.T) {
 	}
 }
 
-// troubled is a town whose agent gets into trouble.
-type troubled struct {
+// failingTown is a town whose agent fails.
+type failingTown struct {
 	*town
 	api   *modelapi.Server
 	turns int
 }
 
-// ends says something and checks the answer: its text has each of the parts once.
-func (in *troubled) ends(prompt string, parts ...string) telegram.Message {
+// checkAnswer sends a prompt and checks the answer: it contains each part once.
+func (in *failingTown) checkAnswer(prompt string, parts ...string) telegram.Message {
 	in.t.Helper()
 	in.say("%s", "[[start]]"+prompt)
 	return in.next(parts...)
 }
 
-func (in *troubled) next(parts ...string) telegram.Message {
+func (in *failingTown) next(parts ...string) telegram.Message {
 	in.t.Helper()
 	in.turns++
 	m := in.awaitDone(in.turns)
@@ -101,10 +106,11 @@ func (in *troubled) next(parts ...string) telegram.Message {
 
 const half = `[[text "This is the first half of an answer. " chunk=6 delay=10ms]]`
 
-// breaks has the model's stream break: the words stay, and are not repeated.
-func (in *troubled) breaks(times int) {
+// breakStream interrupts the model's stream. The text so far stays and is not repeated.
+func (in *failingTown) breakStream(times int) {
 	in.t.Helper()
-	m := in.ends(fmt.Sprintf(`%s[[drop times=%d]][[text "This is the rest."]]`, half, times), "This is the first half of an answer. This is the rest.")
+	m := in.checkAnswer(fmt.Sprintf(`%s[[drop times=%d]][[text "This is the rest."]]`, half, times),
+		"This is the first half of an answer. This is the rest.")
 	shown := 0
 	for _, v := range m.Versions {
 		if have := strings.Count(v.Text, "half"); have < shown {
@@ -115,8 +121,8 @@ func (in *troubled) breaks(times int) {
 	}
 }
 
-// denies has a user deny a tool, which the card shows in its words, and then abort while another waits for permission.
-func (in *troubled) denies(shown string) {
+// denyTool denies a tool, which the card reports, and then aborts while another tool waits for permission.
+func (in *failingTown) denyTool(shown string) {
 	in.t.Helper()
 	in.say(`[[start]][[text "It is about to."]][[tool cmd="touch a.txt"]][[text "after the denial"]]`)
 	in.press("⛔ Deny")
@@ -132,8 +138,8 @@ func (in *troubled) denies(shown string) {
 	}
 }
 
-// fails has a tool fail, which the card shows with a sign of its own.
-func (in *troubled) fails(command, shown string) {
+// failTool makes a tool fail, which the card marks.
+func (in *failingTown) failTool(command, shown string) {
 	in.t.Helper()
 	in.say(`[[start]][[tool cmd=%q]][[text "after the failure"]]`, command)
 	in.press("✅ Allow once")
@@ -142,8 +148,9 @@ func (in *troubled) fails(command, shown string) {
 	}
 }
 
-// loses interrupts a turn that waits for permission and was handed a message: it is answered after the one that interrupts.
-func (in *troubled) loses() {
+// interruptWaiting interrupts a turn that waits for permission and has received another message. That message is answered after
+// the interrupting one.
+func (in *failingTown) interruptWaiting() {
 	in.t.Helper()
 	in.say(`[[start]][[tool cmd="touch c.txt"]]`)
 	in.awaitButton("⛔ Deny")
@@ -157,42 +164,45 @@ func (in *troubled) loses() {
 	in.next("the answer to what was handed over")
 }
 
-func claudeInTrouble(in *troubled) {
-	in.loses()
-	in.breaks(1) // after the second time Claude asks for the answer in one piece
-	in.denies("touch a.txt · denied")
-	in.ends(`[[error 404]]`, "does not know this model", "It may not exist")
-	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused: ")
+func claudeInTrouble(in *failingTown) {
+	in.interruptWaiting()
+	in.breakStream(1) // after the second break, Claude requests the answer without streaming
+	in.denyTool("touch a.txt · denied")
+	in.checkAnswer(`[[error 404]]`, "does not know this model", "It may not exist")
+	in.checkAnswer(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused: ")
 }
 
-func codexInTrouble(in *troubled) {
-	in.loses()
-	in.breaks(2)
-	in.denies("touch a.txt · denied")
-	in.ends(`[[error 429]]`, "429 Too Many Requests")
-	in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`, "An answer that is cut.", "The answer was cut at the model's limit.")
-	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused: a content filter stopped the answer")
+func codexInTrouble(in *failingTown) {
+	in.interruptWaiting()
+	in.breakStream(2)
+	in.denyTool("touch a.txt · denied")
+	in.checkAnswer(`[[error 429]]`, "429 Too Many Requests")
+	in.checkAnswer(`[[text "An answer that is cut."]][[end max-tokens]]`, "An answer that is cut.",
+		"The answer was cut at the model's limit.")
+	in.checkAnswer(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.",
+		"The model refused: a content filter stopped the answer")
 	in.say(`[[start]][[text "It begins."]][[hang]]`)
 	in.await("It begins.")
 	in.killAgents()
 	in.next("signal 9)")
 }
 
-func copilotInTrouble(in *troubled) {
-	in.breaks(2)
-	in.gone()
-	in.denies("touch a.txt · denied")
-	// Copilot has the model go on with an answer that was cut, and gives up after a while.
-	if m := in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`, "The answer was cut at the model's limit."); !strings.Contains(m.Text, "An answer that is cut.") {
+func copilotInTrouble(in *failingTown) {
+	in.breakStream(2)
+	in.breakAllStreams()
+	in.denyTool("touch a.txt · denied")
+	// Copilot asks the model to continue a truncated answer, and gives up after some attempts.
+	if m := in.checkAnswer(`[[text "An answer that is cut."]][[end max-tokens]]`,
+		"The answer was cut at the model's limit."); !strings.Contains(m.Text, "An answer that is cut.") {
 		in.t.Errorf("the answer is %q", m.Text)
 	}
-	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused.")
+	in.checkAnswer(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused.")
 }
 
-// gone has every stream of the model break: the words stay, and so does the line that says what the agent does about it.
-func (in *troubled) gone() {
+// breakAllStreams breaks every stream of the model. The text so far stays, and so does the line about the agent's retries.
+func (in *failingTown) breakAllStreams() {
 	in.t.Helper()
-	m := in.ends(half+`[[drop]]`, "This is the first half of an answer.", "cannot reach its model over the network")
+	m := in.checkAnswer(half+`[[drop]]`, "This is the first half of an answer.", "cannot reach its model over the network")
 	began := false
 	for i, v := range m.Versions {
 		retries := strings.Contains(v.Text, "asking the model's API again")
@@ -206,27 +216,30 @@ func (in *troubled) gone() {
 	}
 }
 
-func geminiInTrouble(in *troubled) {
-	in.say("/model gemini high") // it has no efforts, and the model is what the user wants most
+func geminiInTrouble(in *failingTown) {
+	in.say("/model gemini high") // Gemini has no efforts; the model is chosen anyway
 	in.await("Gemini · its default model")
-	in.ends(half+`[[error 503 times=1]][[text "This is the rest."]]`, "This is the first half of an answer. This is the rest.", "\ngemini-")
-	in.ends(half+`[[end unsaid times=1]]`, "This is the first half of an answer.")
-	in.ends(`[[end refusal]]`, "its model gave no answer")
-	in.ends(half+`[[end unsaid]]`, "This is the first half of an answer.", "the answer broke off")
+	in.checkAnswer(half+`[[error 503 times=1]][[text "This is the rest."]]`,
+		"This is the first half of an answer. This is the rest.", "\ngemini-")
+	in.checkAnswer(half+`[[end unsaid times=1]]`, "This is the first half of an answer.")
+	in.checkAnswer(`[[end refusal]]`, "its model gave no answer")
+	in.checkAnswer(half+`[[end unsaid]]`, "This is the first half of an answer.", "the answer broke off")
 	const line = "- this is one of five equal lines\\n"
-	if m := in.ends(fmt.Sprintf(`[[text "%s" chunk=%d]]`, strings.Repeat(line, 5), len(line)-1)); strings.Count(m.Text, "five equal lines") != 5 {
+	if m := in.checkAnswer(fmt.Sprintf(`[[text "%s" chunk=%d]]`, strings.Repeat(line, 5), len(line)-1)); strings.Count(m.Text,
+		"five equal lines") != 5 {
 		in.t.Errorf("it shows %q", m.Text)
 	}
-	in.forgets()
-	in.fails(`exit 3`, "✗ Run exit 3 · exit 3")
-	in.fails(`echo $(id)`, "✗ Run echo $(id)") // which Gemini refuses to run
-	// The agent forgets that a tool waited when its process ended, and its model takes such a session no more.
-	in.denies("touch a.txt · denied")
-	in.ends(`[[text "The session goes on."]]`, "The session goes on.")
+	in.abortAnswering()
+	in.failTool(`exit 3`, "✗ Run exit 3 · exit 3")
+	in.failTool(`echo $(id)`, "✗ Run echo $(id)") // Gemini rejects this command
+	// Gemini forgets a waiting tool when its process ends, and its model then rejects the session.
+	in.denyTool("touch a.txt · denied")
+	in.checkAnswer(`[[text "The session goes on."]]`, "The session goes on.")
 }
 
-// forgets aborts Gemini while its model answers, and then while a tool runs. Gemini forgets the first turn, which is handed over.
-func (in *troubled) forgets() {
+// abortAnswering aborts Gemini during an answer, and then during a tool. Gemini forgets the first turn, so ductor hands it
+// over.
+func (in *failingTown) abortAnswering() {
 	in.t.Helper()
 	for _, c := range []struct {
 		word, script string
@@ -241,7 +254,8 @@ func (in *troubled) forgets() {
 		}
 		in.say("/abort")
 		in.next("Aborted")
-		if m := in.ends(`[[text "It goes on."]]`, "It goes on."); strings.Contains(m.Text, "handed 1 turn") != c.forgets {
+		if m := in.checkAnswer(`[[text "It goes on."]]`, "It goes on."); strings.Contains(m.Text,
+			"handed 1 turn") != c.forgets {
 			in.t.Errorf("after %s it shows %q", c.script, m.Text)
 		}
 		prompts := in.api.Prompts()
@@ -251,27 +265,29 @@ func (in *troubled) forgets() {
 	}
 }
 
-// A turn of a real agent that runs for far too long is ended and says so, and the session goes on.
+// If a turn of a real agent runs much too long, ductor ends it, the chat says so, and the session continues.
 func TestARealAgentThatRunsForFarTooLong(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Agents.StaleAfter = 12 * time.Second })
-			in := &troubled{town: town}
-			in.ends(`[[text "It begins."]][[hang]]`, "It begins.", "took too long and was stopped: it had been running for ")
-			in.ends(`[[text "It goes on."]]`, "It goes on.")
+			in := &failingTown{town: town}
+			in.checkAnswer(`[[text "It begins."]][[hang]]`, "It begins.",
+				"took too long and was stopped: it had been running for ")
+			in.checkAnswer(`[[text "It goes on."]]`, "It goes on.")
 		})
 	}
 }
 
-// A restart of ductor edits no message to what it shows already, while a real agent works and after its answer.
+// A restart of ductor repeats no edit, neither while a real agent works nor after its answer.
 func TestARestartEditsNothingInVain(t *testing.T) {
 	realagent.LongOnly(t)
 	town, _ := realTown(t, "claude", nil)
 	gate := filepath.Join(town.cfg.Projects.DefaultDir, "gate")
 	town.say(`[[text "An answer."]]`)
 	town.awaitDone(1)
-	town.say(`[[start]][[text "It begins."]][[tool cmd="until test -e %s; do sleep 0.1; done"]][[text "It ends."]]`, gate)
+	town.say(`[[start]][[text "It begins."]][[tool cmd="until test -e %s; do sleep 0.1; done"]][[text "It ends."]]`,
+		gate)
 	town.await("It begins.")
 	for range 3 {
 		town.leave()
@@ -293,7 +309,7 @@ func TestARestartEditsNothingInVain(t *testing.T) {
 	}
 }
 
-// An agent that the image of a sandbox lacks is missing there, whatever there is on this machine.
+// An agent that is missing in a sandbox's image is reported as missing there, even if this machine has it.
 func TestAnAgentThatTheImageLacks(t *testing.T) {
 	host := engineHost(t)
 	real := realagent.Gemini(t, "http://127.0.0.1:9")
@@ -305,8 +321,11 @@ func TestAnAgentThatTheImageLacks(t *testing.T) {
 	})
 	for _, say := range []string{`[[text "An answer."]]`, "/model gemini"} {
 		asked := town.say("%s", say)
-		m := town.awaitMessage(func(m telegram.Message) bool { return m.ID > asked.ID && strings.Contains(m.Text, "Gemini") })
-		if !strings.Contains(m.Text, "missing from the image of the sandbox default. Add its CLI to the image") || strings.Contains(m.Text, "nstall") {
+		m := town.awaitMessage(func(m telegram.Message) bool {
+			return m.ID > asked.ID && strings.Contains(m.Text, "Gemini")
+		})
+		if !strings.Contains(m.Text, "missing from the image of the sandbox default. Add its CLI to the image") ||
+			strings.Contains(m.Text, "nstall") {
 			t.Errorf("after %s it says %q", say, m.Text)
 		}
 	}

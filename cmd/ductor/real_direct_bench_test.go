@@ -15,20 +15,20 @@ import (
 	"ductor/internal/realagent"
 )
 
-// direct drives a real agent over its own protocol, with nothing between: what a message costs below what ductor adds.
+// direct drives a real agent over its own protocol without ductor, to measure the cost below ductor's.
 type direct struct {
 	testing.TB
 	stdin   io.Writer
-	headers bool // each message has the length of its body before it
+	headers bool // the length of the body precedes each message
 	ids     int
 
 	mu      sync.Mutex
 	printed bytes.Buffer
-	from    int // what was awaited ends here
+	from    int // end of the last awaited match
 	grew    chan struct{}
 }
 
-// dialogue says how a session begins, and how a prompt is sent in it.
+// dialogue defines how to start a session and how to send a prompt.
 type dialogue struct {
 	agent   func(t testing.TB, baseURL string) realagent.CLI
 	args    []string
@@ -41,7 +41,8 @@ func dialogues() map[string]dialogue {
 	return map[string]dialogue{
 		"claude": {
 			agent: realagent.Claude,
-			args:  []string{"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages"},
+			args: []string{"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+				"--include-partial-messages"},
 			begin: func(*direct, realagent.CLI) string { return "" },
 			prompt: func(d *direct, _, text string) {
 				d.send(`{"type":"user","message":{"role":"user","content":[{"type":"text","text":%q}]}}`, text)
@@ -52,7 +53,8 @@ func dialogues() map[string]dialogue {
 			begin: func(d *direct, c realagent.CLI) string {
 				d.call("initialize", `{"clientInfo":{"name":"bench","title":"bench","version":"1"}}`)
 				d.send(`{"method":"initialized"}`)
-				d.call("thread/start", fmt.Sprintf(`{"cwd":%q,"approvalPolicy":"never","sandbox":"danger-full-access"}`, c.Work))
+				d.call("thread/start", fmt.Sprintf(`{"cwd":%q,"approvalPolicy":"never","sandbox":"danger-full-access"}`,
+					c.Work))
 				return d.await(`"thread":\{"id":"([^"]+)"`)
 			},
 			prompt: func(d *direct, session, text string) {
@@ -67,7 +69,8 @@ func dialogues() map[string]dialogue {
 				return d.await(`"sessionId":"([^"]+)"`)
 			},
 			prompt: func(d *direct, session, text string) {
-				d.call("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}`, session, text))
+				d.call("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}`, session,
+					text))
 			},
 		},
 		"copilot": {
@@ -75,9 +78,11 @@ func dialogues() map[string]dialogue {
 			begin: func(d *direct, c realagent.CLI) string {
 				d.call("connect", `{}`)
 				d.await(`"protocolVersion":()`)
-				d.call("session.create", fmt.Sprintf(`{"sessionId":"6f3b0b6e-3a4e-4c7e-9d55-8a3f0d1c2b7a","workingDirectory":%q,"streaming":true,"clientName":"bench",`+
-					`"model":%q,"provider":{"type":"openai","baseUrl":%q,"apiKey":%q,"wireApi":"responses"}}`,
-					c.Work, c.Vars["COPILOT_MODEL"], c.Vars["COPILOT_PROVIDER_BASE_URL"], realagent.Key))
+				d.call("session.create",
+					fmt.Sprintf(
+						`{"sessionId":"6f3b0b6e-3a4e-4c7e-9d55-8a3f0d1c2b7a","workingDirectory":%q,"streaming":true,"clientName":"bench",`+
+							`"model":%q,"provider":{"type":"openai","baseUrl":%q,"apiKey":%q,"wireApi":"responses"}}`,
+						c.Work, c.Vars["COPILOT_MODEL"], c.Vars["COPILOT_PROVIDER_BASE_URL"], realagent.Key))
 				return d.await(`"sessionId":"([^"]+)"`)
 			},
 			prompt: func(d *direct, session, text string) {
@@ -87,14 +92,15 @@ func dialogues() map[string]dialogue {
 	}
 }
 
-// talk starts an agent, which ends with the test.
+// talk starts an agent and ends it with the test.
 func talk(t testing.TB, c realagent.CLI, s dialogue) *direct {
 	t.Helper()
 	d := &direct{TB: t, headers: s.headers, grew: make(chan struct{}, 1)}
 	cmd := exec.Command(c.Path, s.args...)
 	cmd.Dir, cmd.Stdout = c.Work, d
-	cmd.Env = cli.ChildEnv(os.Environ(), cli.BaseEnv(), c.Vars) // as ductor starts it: Codex takes 10 ms for certificates of the machine's own
-	cmd.WaitDelay = time.Second                                 // tools of its own hold its output
+	// As ductor starts it. Codex needs 10 ms to read the machine's certificates.
+	cmd.Env = cli.ChildEnv(os.Environ(), cli.BaseEnv(), c.Vars)
+	cmd.WaitDelay = time.Second // its tools hold its output open
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +135,7 @@ func (d *direct) call(method, params string) {
 	d.send(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, d.ids, method, params)
 }
 
-// Write takes what the agent prints.
+// Write receives the agent's output.
 func (d *direct) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,7 +147,7 @@ func (d *direct) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// await waits until the agent prints what the pattern matches, and gives its first group.
+// await waits until the agent's output matches the pattern, and returns the first group.
 func (d *direct) await(pattern string) string {
 	d.Helper()
 	want, late := regexp.MustCompile(pattern), time.After(time.Minute)
@@ -165,8 +171,8 @@ func (d *direct) await(pattern string) string {
 	}
 }
 
-// What a message costs that is not the first one, of an agent that is driven over its protocol with nothing between:
-// BenchmarkRealSecondTurn has what ductor adds.
+// BenchmarkRealDirect measures the cost of a later message to an agent without ductor. The difference to
+// BenchmarkRealSecondTurn is ductor's share.
 //
 //	go test -run xxx -bench 'RealSecondTurn|RealDirect' -benchtime 10x ./cmd/ductor
 func BenchmarkRealDirect(b *testing.B) {
@@ -178,7 +184,7 @@ func BenchmarkRealDirect(b *testing.B) {
 			turn := func(i int) time.Duration {
 				began := time.Now()
 				s.prompt(d, session, fmt.Sprintf(`[[start]] [[text "word-%d" chunk=40]]`, i))
-				d.await(fmt.Sprintf(`:\s?"word-%d()"`, i)) // a prompt that is printed has a backslash there
+				d.await(fmt.Sprintf(`:\s?"word-%d()"`, i)) // an echoed prompt has a backslash here
 				return time.Since(began)
 			}
 			turn(1)

@@ -18,10 +18,10 @@ import (
 
 var updateTable = flag.Bool("update-agents", false, "write the table of what each agent does into docs/agents.md")
 
-// feat is what a real agent is seen to do.
+// feat is a capability of a real agent.
 type feat struct {
 	name string
-	// show does it and fails the test if it is not so. A reason says why this agent has no such thing.
+	// show uses the capability and fails the test if that does not work. It returns a reason if the agent lacks it.
 	show func(*liveTown) (reason string)
 }
 
@@ -29,10 +29,10 @@ type feat struct {
 type liveTown struct {
 	*town
 	agent string
-	turns int // answers that have ended so far
+	turns int // number of complete answers
 }
 
-// feats are in an order in which each finds the session as it needs it.
+// feats returns the capabilities in the order in which the session must see them.
 func feats() []feat {
 	return []feat{
 		{"answers twice in one process", (*liveTown).answersTwice},
@@ -45,8 +45,7 @@ func feats() []feat {
 	}
 }
 
-// Every agent for real, live, driven from the chat. The table of what they do is in docs/agents.md, and this
-// test is where it comes from.
+// The test uses every real agent, live, from the chat. It generates the table of capabilities in docs/agents.md.
 func TestEveryRealAgentLive(t *testing.T) {
 	realagent.LongOnly(t)
 	agents := []string{"claude", "codex", "gemini", "copilot"}
@@ -74,7 +73,7 @@ func TestEveryRealAgentLive(t *testing.T) {
 	liveTable().check(t, agents, table)
 }
 
-// answer says something and waits for the end of the answer to it.
+// answer sends a text and waits for the end of its answer.
 func (l *liveTown) answer(format string, args ...any) telegram.Message {
 	l.t.Helper()
 	l.say(format, args...)
@@ -87,7 +86,7 @@ func (l *liveTown) next() telegram.Message {
 	return l.awaitDone(l.turns)
 }
 
-// pids are the agent's processes.
+// pids returns the agent's processes.
 func (l *liveTown) pids() map[int]bool {
 	l.t.Helper()
 	pids := map[int]bool{}
@@ -100,7 +99,8 @@ func (l *liveTown) pids() map[int]bool {
 }
 
 func (l *liveTown) answersTwice() string {
-	if m := l.answer(`first question [[start]] [[text "the first answer"]]`); !strings.Contains(m.Text, "the first answer") {
+	if m := l.answer(`first question [[start]] [[text "the first answer"]]`); !strings.Contains(m.Text,
+		"the first answer") {
 		l.t.Errorf("it answers %q", m.Text)
 	}
 	before := l.pids()
@@ -175,7 +175,7 @@ func (l *liveTown) isReplaced() string {
 	l.awaitWord("without end")
 	l.say(`[[start]] [[text "the next message's answer"]]`)
 	l.press("⚡ Interrupt")
-	l.turns++ // what was interrupted has a footer too
+	l.turns++ // the interrupted answer has a footer too
 	if m := l.next(); !strings.Contains(m.Text, "the next message's answer") {
 		l.t.Errorf("it answers %q", m.Text)
 	}
@@ -191,10 +191,10 @@ func (l *liveTown) isInterrupted() string {
 	began := time.Now()
 	l.say("/abort")
 	l.await("Aborted")
-	if took := time.Since(began); took > 20*time.Second { // the turn would have gone on for twice as long
+	if took := time.Since(began); took > 20*time.Second { // the turn would have run twice as long
 		l.t.Errorf("the abort took %s", took)
 	}
-	l.turns++ // it has a footer too
+	l.turns++ // the aborted answer has a footer too
 	if m := l.answer("what was said? [[start]] [[history]]"); !strings.Contains(m.Text, "first question") {
 		l.t.Errorf("after the abort it knows %q", m.Text)
 	}
@@ -217,7 +217,7 @@ func (l *liveTown) resumesAfterEviction() string {
 	return ""
 }
 
-// liveTable is the table of what each agent does.
+// liveTable returns the table of the agents' capabilities.
 func liveTable() agentTable {
 	table := agentTable{
 		begin:  "<!-- what each agent does: written by cmd/ductor TestEveryRealAgentLive -update-agents -->\n",

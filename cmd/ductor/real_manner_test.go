@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// What the real agents make of a mode and a role that are chosen in the middle of a session: both count in
-// the next turn, and the session goes on.
+// The user changes the mode and the role of a real agent during a session. Both apply to the next turn, and the
+// session continues.
 func TestTheRealAgentsInAnotherModeAndRole(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"claude", "codex"} {

@@ -13,7 +13,7 @@ import (
 	"ductor/internal/realagent"
 )
 
-// The real agents, when ductor is killed while they work: ten times each, at any moment of a turn.
+// ductor is killed ten times at random moments of a turn of each real agent.
 func TestTheRealAgentsOutliveDuctor(t *testing.T) {
 	realagent.LongOnly(t)
 	const deaths = 10
@@ -28,7 +28,7 @@ func TestTheRealAgentsOutliveDuctor(t *testing.T) {
 				if agent == "codex" {
 					trial.first = ""
 				}
-				o.say("%s", trial.prompt())
+				o.say("%s", trial.script())
 				if i == 0 { // a cold start takes a second or more
 					awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, trial.name+"-a"))
 				}
@@ -44,11 +44,11 @@ func TestTheRealAgentsOutliveDuctor(t *testing.T) {
 	}
 }
 
-// aborts is few in the gate, since each begins with a new process of the agent: the promise was watched with 50.
+// aborts is small in the gate, since each abort starts a new agent. The promise was tested with 50.
 var aborts = flag.Int("aborts", 2, "how often each real agent is aborted with a deep tree of processes")
 
-// Real agents whose tools start trees in sessions of their own, three deep, and deaf to SIGTERM: an abort ends
-// all of it, each time.
+// Tools of real agents start three levels of processes in separate sessions that ignore SIGTERM. Each abort ends all
+// of them.
 func TestAnAbortEndsEverythingThatRealAgentsStarted(t *testing.T) {
 	for _, agent := range realagent.Some("claude", "codex") {
 		t.Run(agent, func(t *testing.T) {
@@ -57,12 +57,13 @@ func TestAnAbortEndsEverythingThatRealAgentsStarted(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			var slowest time.Duration
 			for i := range *aborts {
-				town.say(`[[start]] [[tool cmd="%s touch started-%d; sleep 600"]]`, strings.ReplaceAll(deepTree(i), `"`, `\"`), i)
+				town.say(`[[start]] [[tool cmd="%s touch started-%d; sleep 600"]]`,
+					strings.ReplaceAll(deepTree(i), `"`, `\"`), i)
 				awaitFile(t, filepath.Join(work, fmt.Sprintf("deep-%d", i)))
 				time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
 				began := time.Now()
 				town.say("/abort")
-				// The agent that is opened ahead of the next message starts processes soon after.
+				// The agent that is opened ahead of the next message soon starts processes too.
 				left := town.livingOfTurns()
 				for ; len(left) > 0 && time.Since(began) < patience; left = town.livingOfTurns() {
 					time.Sleep(5 * time.Millisecond)
@@ -78,7 +79,8 @@ func TestAnAbortEndsEverythingThatRealAgentsStarted(t *testing.T) {
 	}
 }
 
-// deepTree is a command that leaves processes in sessions of their own, each started by the one before.
+// deepTree returns a command that starts nested processes, each in its own session.
 func deepTree(i int) string {
-	return fmt.Sprintf(`setsid nohup sh -c 'setsid nohup sh -c "setsid nohup sleep 600 & touch deep-%d; sleep 600" & sleep 600' >/dev/null 2>&1 &`, i)
+	return fmt.Sprintf(
+		`setsid nohup sh -c 'setsid nohup sh -c "setsid nohup sleep 600 & touch deep-%d; sleep 600" & sleep 600' >/dev/null 2>&1 &`, i)
 }

@@ -11,13 +11,12 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Chats have a real agent at work. One more starts at once where there is room for it, and says what it waits for where
-// there is none.
+// While chats use a real agent, another chat starts at once if there is room. Otherwise it says what it waits for.
 func TestOneMoreRealAgentStartsWhereThereIsRoom(t *testing.T) {
 	realagent.LongOnly(t)
 	for name, c := range realagent.SomeOf(map[string]struct {
 		busy int
-		max  int // agents that work; 0: as many as memory allows
+		max  int // limit of working agents; 0 for the limit by memory
 		says string
 	}{
 		"room beside four": {4, 0, "one more answers"},
@@ -44,7 +43,9 @@ func TestOneMoreRealAgentStartsWhereThereIsRoom(t *testing.T) {
 				}
 			}
 			for i := range busy {
-				say(i, fmt.Sprintf(`[[start]] [[tool cmd="touch at-work-%d; until [ -e go ]; do sleep 0.05; done"]] [[text "done %d"]]`, i, i))
+				say(i,
+					fmt.Sprintf(
+						`[[start]] [[tool cmd="touch at-work-%d; until [ -e go ]; do sleep 0.05; done"]] [[text "done %d"]]`, i, i))
 				awaitFile(t, filepath.Join(work, fmt.Sprint("at-work-", i)))
 			}
 			say(busy, `[[start]] [[text "one more answers"]]`)

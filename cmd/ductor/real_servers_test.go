@@ -9,8 +9,8 @@ import (
 	"ductor/internal/realagent"
 )
 
-// An MCP server of the owner's that hangs at its start is named in the card: Claude waits for it for MCP_TIMEOUT, 30 seconds by default, Codex
-// not at all, and Copilot for a minute. Gemini waits too, and says nothing of it.
+// The card names an MCP server of the owner that hangs at its start. Claude waits for MCP_TIMEOUT, 30 seconds by
+// default, Codex does not wait, and Copilot waits for a minute. Gemini waits too, but does not report it.
 func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 	realagent.LongOnly(t)
 	hangs := filepath.Join(t.TempDir(), "hangs")
@@ -52,7 +52,8 @@ func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 				town.await("Aborted")
 				return
 			}
-			town.await(map[string]string{"claude": "MCP server slowpoke could not be started", "codex": "MCP server slowpoke does not answer"}[agent])
+			town.await(map[string]string{"claude": "MCP server slowpoke could not be started",
+				"codex": "MCP server slowpoke does not answer"}[agent])
 			town.await("It goes on.")
 		})
 	}

@@ -12,12 +12,12 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// theTree says all that an undo must leave as it was: files, what git would commit, its stash and its head.
+// theTree prints the state that Undo must restore: files, the index, the stash and HEAD.
 const theTree = `git rev-parse HEAD; git write-tree; git status --porcelain; git stash list; find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 sha256sum`
 
-// One conversation with each real agent, as a user has it: a long turn ends with one message that makes a sound; its steps, an
-// output, the diff and the receipt are opened; Undo restores the exact tree, and Commit works; a picture that the agent drew
-// arrives as one; a voice message becomes a prompt.
+// One typical conversation with each real agent: a long turn ends with one audible message. The test opens its steps,
+// an output, the diff and the receipt. Undo restores the exact tree, and Commit works. A picture that the agent drew
+// arrives, and a voice message becomes a prompt.
 func TestOneConversationWithEachRealAgent(t *testing.T) {
 	for _, agent := range realagent.Some("claude", "codex", "gemini", "copilot") {
 		t.Run(agent, func(t *testing.T) {
@@ -28,25 +28,28 @@ func TestOneConversationWithEachRealAgent(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) {
 				c.Notify.Mode, c.Voice.Command, c.Permissions.Mode = "always", []string{ear}, "ask"
 			})
-			town.showsALongTurn()
-			town.undoesAndCommits()
+			town.runLongTurn()
+			town.undoAndCommit()
 			town.chat.Person().SendVoice(town.chat, []byte(`[[text "the voice was heard"]]`))
 			town.await("the voice was heard")
 		})
 	}
 }
 
-// showsALongTurn has a turn change files of all kinds and draw a picture.
-func (town *town) showsALongTurn() {
+// runLongTurn runs a turn that changes files of all kinds and draws a picture.
+func (town *town) runLongTurn() {
 	t := town.t
 	t.Helper()
 	chart := picture(t)
 	town.makeFile("drawn.png", chart)
-	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore
+	town.sh(
+		`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore
 		head -c 300 /dev/zero > b.bin; echo goes > gone.txt; echo moves > old.txt; git add .; git commit -qm one
 		echo staged > s.txt; git add s.txt; echo stashed > a.txt; git stash -q; git stash apply -q; echo untracked > u.txt`)
-	prompt := town.say(`Change it. [[start]] [[text "I begin at once, and take my time. " chunk=1 delay=300ms]] [[tool cmd="echo two >> a.txt; head -c 400 /dev/zero > b.bin; rm gone.txt; mv old.txt new.txt; echo more >> u.txt; mkdir -p d; echo n > d/n.txt; cp drawn.png chart.png; expr 40 + 2"]] [[text "It is done.\n\n[[file: chart.png | A chart]]"]]`)
-	asked := town.awaitButton("✅ Allow once") // its user may take a while, and the look at the files before the turn is over by then
+	prompt := town.say(
+		`Change it. [[start]] [[text "I begin at once, and take my time. " chunk=1 delay=300ms]] [[tool cmd="echo two >> a.txt; head -c 400 /dev/zero > b.bin; rm gone.txt; mv old.txt new.txt; echo more >> u.txt; mkdir -p d; echo n > d/n.txt; cp drawn.png chart.png; expr 40 + 2"]] [[text "It is done.\n\n[[file: chart.png | A chart]]"]]`)
+	// Users need some time, in which the snapshot before the turn ends.
+	asked := town.awaitButton("✅ Allow once")
 	town.awaitLook(1)
 	town.pressOn(asked, "✅ Allow once")
 	m, data := town.awaitFile("photo", "")
@@ -67,8 +70,8 @@ func (town *town) showsALongTurn() {
 	}
 }
 
-// undoesAndCommits presses the buttons of the receipt.
-func (town *town) undoesAndCommits() {
+// undoAndCommit presses the buttons of the receipt.
+func (town *town) undoAndCommit() {
 	t := town.t
 	t.Helper()
 	after := town.sh(theTree)
@@ -77,10 +80,13 @@ func (town *town) undoesAndCommits() {
 		t.Errorf("the receipt says %q", receipt.Text)
 	}
 	town.pressOn(receipt, "📝 Diff")
-	town.awaitMessage(func(m telegram.Message) bool { return m.ID > receipt.ID && m.Media != nil && m.Text != "A chart" })
+	town.awaitMessage(func(m telegram.Message) bool {
+		return m.ID > receipt.ID && m.Media != nil && m.Text != "A chart"
+	})
 	town.pressOn(receipt, "↩️ Undo")
 	town.await("↩️ Undone.")
-	if got := town.sh(`cat a.txt u.txt gone.txt old.txt s.txt; wc -c < b.bin; ls; git stash list | wc -l; git status --porcelain`); got !=
+	if got := town.sh(
+		`cat a.txt u.txt gone.txt old.txt s.txt; wc -c < b.bin; ls; git stash list | wc -l; git status --porcelain`); got !=
 		"stashed\nuntracked\ngoes\nmoves\nstaged\n300\na.txt\nb.bin\ndrawn.png\ngone.txt\nold.txt\ns.txt\nu.txt\n1\n M a.txt\nA  s.txt\n?? u.txt\n" {
 		t.Errorf("undone, the tree is %q", got)
 	}

@@ -16,12 +16,14 @@ import (
 	"ductor/internal/terminal"
 )
 
-// hookedClaude gives the real Claude Code ductor's hooks, and the settings of a user who has answered its first questions.
+// hookedClaude installs ductor's hooks for the real Claude Code, and the settings of a user who has answered its
+// first questions.
 func hookedClaude(t *testing.T, town *town) {
 	t.Helper()
 	home := os.Getenv("HOME")
 	key := realagent.Key
-	known := fmt.Sprintf(`{"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": {"approved": [%q], "rejected": []},
+	known := fmt.Sprintf(
+		`{"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": {"approved": [%q], "rejected": []},
 		"projects": {%q: {"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}}}`,
 		key[max(0, len(key)-20):], town.cfg.Projects.DefaultDir)
 	if err := os.MkdirAll(filepath.Join(home, ".claude"), 0o700); err != nil {
@@ -43,11 +45,12 @@ func hookedClaude(t *testing.T, town *town) {
 	}
 }
 
-// sees waits until the screen shows a text, wherever its lines break: a CLI writes only what differs from what is there.
-func (a *atTerminal) sees(part string) {
+// awaitScreen waits until the screen shows a text, ignoring line breaks. A CLI only prints the changes of the screen.
+func (a *atTerminal) awaitScreen(part string) {
 	a.t.Helper()
 	words := func(text string) string { return strings.Join(strings.Fields(text), "") }
-	for until := time.Now().Add(patience); !strings.Contains(words(a.screen.String()), words(part)); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(patience); !strings.Contains(words(a.screen.String()),
+		words(part)); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
 			a.t.Fatalf("%q is not shown:\n%s", part, a.screen)
 		}
@@ -61,18 +64,19 @@ func (a *atTerminal) types(keys string) {
 	}
 }
 
-// prompts types a prompt and sends it. last is a word that ends it.
-func (a *atTerminal) prompts(text, last string) {
+// sendPrompt types a prompt and sends it. last is the last word to appear on the screen.
+func (a *atTerminal) sendPrompt(text, last string) {
 	a.t.Helper()
 	a.types(text + " " + last)
-	a.sees(last)
+	a.awaitScreen(last)
 	a.types("\r")
 }
 
-// proceeds allows what Claude asks, which makes a file. Claude ignores keys that come sooner than a user can read.
-func (a *atTerminal) proceeds(file string) {
+// allowRequest allows Claude's request, which creates a file. Claude ignores keys that are pressed faster than a user can
+// read.
+func (a *atTerminal) allowRequest(file string) {
 	a.t.Helper()
-	a.sees("Do you want to proceed?")
+	a.awaitScreen("Do you want to proceed?")
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
 		if _, err := os.Stat(file); err == nil {
 			return
@@ -82,9 +86,10 @@ func (a *atTerminal) proceeds(file string) {
 	a.t.Fatalf("%s is not there:\n%s", file, a.screen)
 }
 
-// Real Claude Code, which a user started in a terminal, asks on the phone by its hook: it is allowed and denied there, and the
-// terminal may be quicker, and a restart of ductor in between loses nothing. It reports its end, and the chat takes it over by one press. With ductor stopped, or with its user at
-// the terminal, it asks as usual.
+// Real Claude Code runs in a user's terminal and asks on the phone through its hook. It is allowed and denied there,
+// or answered first in the terminal, and a restart of ductor in between loses nothing. It reports its end, and one
+// press continues the session in the chat. While ductor is stopped or the user is at the terminal, it asks there as
+// usual.
 func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	realagent.LongOnly(t)
 	town, api := realSurroundings(t, "claude", func(c *config.Config) { c.Permissions.Mode = "ask" })
@@ -94,14 +99,15 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	town.say("/terminal on")
 	town.await("You are away")
 
-	cmd := exec.Command(town.cfg.Agents.Claude.Path, "--permission-mode", "default") // its own default is auto
+	cmd := exec.Command(town.cfg.Agents.Claude.Path, "--permission-mode", "default") // Claude's default is auto
 	cmd.Dir, cmd.Env = work, append(os.Environ(), "TERM=xterm-256color")
 	a := startCommand(t, cmd)
-	a.sees("? for shortcuts")
+	a.awaitScreen("? for shortcuts")
 
-	a.prompts(`[[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`, "prompt-one")
+	a.sendPrompt(`[[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`, "prompt-one")
 	card := town.await("touch allowed.txt")
-	if !strings.Contains(card.Text, "May Claude run this command?") || !strings.Contains(card.Text, "In your terminal, in "+work) {
+	if !strings.Contains(card.Text, "May Claude run this command?") ||
+		!strings.Contains(card.Text, "In your terminal, in "+work) {
 		t.Errorf("the card says %q", card.Text)
 	}
 	town.pressOn(card, "✅ Allow once")
@@ -110,20 +116,20 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 		t.Errorf("the report says %q", m.Text)
 	}
 
-	a.prompts(`[[tool cmd="touch denied.txt"]] [[text "It is denied."]]`, "prompt-two")
+	a.sendPrompt(`[[tool cmd="touch denied.txt"]] [[text "It is denied."]]`, "prompt-two")
 	town.pressOn(town.await("touch denied.txt"), "⛔ Deny")
 	town.await("It is denied.")
 	if _, err := os.Stat(filepath.Join(work, "denied.txt")); err == nil {
 		t.Error("what was denied was done")
 	}
 
-	a.prompts(`[[tool cmd="touch here.txt"]] [[text "The terminal was quicker."]]`, "prompt-three")
+	a.sendPrompt(`[[tool cmd="touch here.txt"]] [[text "The terminal was quicker."]]`, "prompt-three")
 	town.await("touch here.txt")
-	a.proceeds(filepath.Join(work, "here.txt"))
+	a.allowRequest(filepath.Join(work, "here.txt"))
 	town.await("No longer needed")
 	report := town.await("The terminal was quicker.")
 
-	a.prompts(`[[tool cmd="touch outlived.txt"]] [[text "It outlived ductor."]]`, "prompt-restart")
+	a.sendPrompt(`[[tool cmd="touch outlived.txt"]] [[text "It outlived ductor."]]`, "prompt-restart")
 	card = town.await("touch outlived.txt")
 	town.stop()
 	town.start()
@@ -132,23 +138,21 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	town.await("It outlived ductor.")
 
 	town.stop()
-	a.prompts(`[[tool cmd="touch alone.txt"]] [[text "As usual."]]`, "prompt-four")
-	a.proceeds(filepath.Join(work, "alone.txt"))
-	a.sees("● As usual.") // not the prompt that asks for it
+	a.sendPrompt(`[[tool cmd="touch alone.txt"]] [[text "As usual."]]`, "prompt-four")
+	a.allowRequest(filepath.Join(work, "alone.txt"))
+	a.awaitScreen("● As usual.") // matches the answer, not the prompt
 
 	town.start()
 	town.say("/terminal off")
 	town.await("You are at your terminal")
-	a.prompts(`[[tool cmd="touch present.txt"]] [[text "As ever."]]`, "prompt-five")
-	a.proceeds(filepath.Join(work, "present.txt"))
-	a.sees("● As ever.")
-	for _, m := range town.chat.Messages() {
-		if strings.Contains(m.Text, "alone.txt") || strings.Contains(m.Text, "present.txt") {
-			t.Errorf("the chat was told %q", m.Text)
-		}
-	}
+	a.sendPrompt(`[[tool cmd="touch present.txt"]] [[text "As ever."]]`, "prompt-five")
+	a.allowRequest(filepath.Join(work, "present.txt"))
+	a.awaitScreen("● As ever.")
+	checkNotShown(t, town.chat, "alone.txt")
+	checkNotShown(t, town.chat, "present.txt")
 
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil { // before /terminal on: the end of this turn is not reported
+	// Stop ductor before /terminal on, so that the end of this turn is not reported.
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	a.exit()
@@ -161,12 +165,13 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	}
 	var reports []string
 	for _, m := range town.chat.Messages() {
-		// ductor may be there again when Claude's hook tells the end of the turn that began without it.
-		if strings.HasPrefix(m.Text, "💻 Claude has finished in the terminal") && !strings.Contains(m.Text, "As usual.") {
+		// ductor may have returned when Claude's hook reports the end of a turn that began while it was down.
+		if strings.HasPrefix(m.Text, "💻 Claude has finished in the terminal") &&
+			!strings.Contains(m.Text, "As usual.") {
 			reports = append(reports, m.Text)
 		}
 	}
-	if len(reports) != 4 { // they stay, also below their button; an agent that ductor runs is none of a terminal
+	if len(reports) != 4 { // reports stay after their button was pressed, and ductor's own agents send none
 		t.Errorf("reports of 4 turns: %q", reports)
 	}
 	if len(api.Prompts()) == 0 {

@@ -16,8 +16,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// realTown is a town whose agent is the real CLI, and whose model is simulated. Change may alter the
-// configuration; nil leaves it. "opencode" and "qwen", and "gem" and "cop" for Gemini and Copilot, are configured as [agents.acp.NAME].
+// realTown returns a town with a real agent CLI and a simulated model. change may alter the configuration; it may be
+// nil. "opencode", "qwen", "gem" for Gemini and "cop" for Copilot are configured in [agents.acp.NAME].
 func realTown(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
 	town, api := realSurroundings(t, agent, change)
@@ -25,7 +25,7 @@ func realTown(t testing.TB, agent string, change func(*config.Config)) (*town, *
 	return town, api
 }
 
-// realSurroundings is realTown without an app.
+// realSurroundings is realTown without a running app.
 func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
 	api := realagent.Model(t, realagent.Key)
@@ -69,11 +69,11 @@ func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (
 		}
 	})
 	c.Setenv(t)
-	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1") // a rate limit is waited for ten times otherwise
+	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1") // otherwise Claude retries ten times after a rate limit
 	return town, api
 }
 
-// What a person sees of the real agents: each answer, tool, failure and abort, in the chat.
+// The test checks what users see of the real agents: answers, tools, failures and aborts.
 func TestTheRealAgentsInTheChat(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, agent := range []string{"claude", "codex"} {
@@ -81,7 +81,8 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 			town, api := realTown(t, agent, nil)
 			work := town.cfg.Projects.DefaultDir
 
-			town.say(`first question [[tool cmd="sleep 0.3; echo out-of-the-tool > made.txt; cat made.txt"]] [[text "A **streamed** answer, " chunk=3 delay=2ms]] [[text "whole."]]`)
+			town.say(
+				`first question [[tool cmd="sleep 0.3; echo out-of-the-tool > made.txt; cat made.txt"]] [[text "A **streamed** answer, " chunk=3 delay=2ms]] [[text "whole."]]`)
 			m := town.awaitDone(1)
 			for _, want := range []string{"✓", "made.txt", "A streamed answer, whole."} {
 				if !strings.Contains(m.Text, want) {
@@ -91,7 +92,8 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 			if !hasEntity(m, "bold", "streamed") {
 				t.Errorf("nothing bold: %+v", m.Entities)
 			}
-			if b, err := os.ReadFile(filepath.Join(work, "made.txt")); err != nil || strings.TrimSpace(string(b)) != "out-of-the-tool" {
+			if b, err := os.ReadFile(filepath.Join(work, "made.txt")); err != nil ||
+				strings.TrimSpace(string(b)) != "out-of-the-tool" {
 				t.Errorf("the tool made %q, %v", b, err)
 			}
 
@@ -105,13 +107,13 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 			town.awaitAfter(town.say("[[error 401 times=20]]"), "not logged in")
 			town.awaitAfter(town.say("[[start]] [[error 429 times=20]]"), "usage limit")
 
-			// The API's key is checked too, so what is asked was asked with it.
+			// The API's key is checked too, so each request had the right key.
 			asked := len(api.Requests())
 			town.say(`[[start]] [[tool cmd="setsid sh -c 'sleep 600' & touch running; sleep 600"]]`)
 			awaitFile(t, filepath.Join(work, "running"))
 			town.say("/abort")
 			town.await("Aborted")
-			town.nothingOfTurnsLives()
+			town.checkNoTurnProcesses()
 			if len(api.Requests()) == asked {
 				t.Error("the model was not asked")
 			}
@@ -121,7 +123,7 @@ func TestTheRealAgentsInTheChat(t *testing.T) {
 	}
 }
 
-// awaitAfter waits for a message of the bot below one of a person that contains part.
+// awaitAfter waits for a message of the bot that contains part, below a user's message.
 func (town *town) awaitAfter(said telegram.Message, part string) {
 	town.t.Helper()
 	_, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {

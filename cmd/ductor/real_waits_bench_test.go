@@ -8,7 +8,7 @@ import (
 	"ductor/internal/config"
 )
 
-// waits drives one real agent and measures what its user waits for.
+// waits drives one real agent and measures the times that its user waits.
 type waits struct {
 	*liveTown
 	b      *testing.B
@@ -16,10 +16,11 @@ type waits struct {
 	word   int
 }
 
-// BenchmarkRealWaits measures, with the real agents, what a user waits for beside an ordinary answer. The model answers
-// at once. Each figure is a median. What is above the warm answer's is ductor's, or the agent's start:
+// BenchmarkRealWaits measures with the real agents how long users wait in other situations than an ordinary answer.
+// The model answers at once. Each figure is a median. The time above the warm answer's belongs to ductor or to the
+// agent's start:
 //
-//	warm       from a message to the first word of the answer, in a chat that talked before
+//	warm       from a message to the first word of the answer, in a chat with earlier turns
 //	interrupt  from the press of Interrupt to the first word of the waiting message's answer
 //	allow      from the press of Allow to the first word after the tool
 //	stopped    from a message 5 s after "Stopped." to the first word
@@ -47,7 +48,7 @@ func (w *waits) measure(name string, rounds int, one func() time.Duration) {
 	var took []time.Duration
 	for range rounds {
 		took = append(took, one())
-		time.Sleep(3 * time.Second) // so that the budget of the chat holds nothing up
+		time.Sleep(3 * time.Second) // so that the chat's budget delays nothing
 	}
 	reportMedian(w.b, took, name+"-ms")
 }

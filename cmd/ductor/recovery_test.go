@@ -25,7 +25,7 @@ func (town *town) awaitButtons(names ...string) telegram.Message {
 	})
 }
 
-// runAtButton is the button that runs a prompt later.
+// runAtButton returns the button that runs a prompt later.
 func runAtButton(m telegram.Message) (name string) {
 	for _, row := range m.Keyboard {
 		for _, b := range row {
@@ -37,7 +37,8 @@ func runAtButton(m telegram.Message) (name string) {
 	return ""
 }
 
-// A reached limit offers to run the prompt when it ends, by a job, once: not again by another button.
+// At a usage limit, the chat offers to run the prompt when the limit ends, with a job. Other buttons do not run it
+// again.
 func TestALimitedPromptRunsWhenTheLimitEnds(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.say(`[[error 429 delay=1ms message="Try again in 3 seconds."]]`)
@@ -60,13 +61,13 @@ func TestALimitedPromptRunsWhenTheLimitEnds(t *testing.T) {
 	}
 	town.say("/cron")
 	town.await("once, on")
-	// The job asks the same: it reaches the limit too, and is offered no other job.
+	// The job's prompt reaches the limit too, and gets no offer of another job.
 	town.awaitMessage(func(m telegram.Message) bool {
 		return strings.Contains(m.Text, "⏰") && strings.Contains(m.Text, "usage limit") && !m.HasButton("⏹ Stop")
 	})
 }
 
-// Going on with another agent runs the prompt there, and the conversation's next ones.
+// "Continue with another agent" runs the prompt there, and the conversation's following prompts.
 func TestALimitedPromptGoesOnWithAnotherAgent(t *testing.T) {
 	town := newTown(t, nil)
 	town.say(`[[text "first"]]`)
@@ -76,14 +77,15 @@ func TestALimitedPromptGoesOnWithAnotherAgent(t *testing.T) {
 	data := town.buttonData(card, "🤝 Go on with Codex")
 	town.press("🤝 Go on with Codex")
 	town.await("Codex has reached its usage limit")
-	if a, err := town.chat.Person().TapData(card, data).Answer(town.soon()); err != nil || !strings.Contains(a.Text, "already") {
+	if a, err := town.chat.Person().TapData(card, data).Answer(town.soon()); err != nil ||
+		!strings.Contains(a.Text, "already") {
 		t.Errorf("a second press is answered with %q: %v", a.Text, err)
 	}
 	town.say("/status")
 	town.await("Codex · ")
 }
 
-// Cancel takes the buttons away, and nothing runs.
+// Cancel removes the buttons, and nothing runs.
 func TestALimitedPromptIsCancelled(t *testing.T) {
 	town := newTown(t, nil)
 	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
@@ -94,7 +96,8 @@ func TestALimitedPromptIsCancelled(t *testing.T) {
 	town.awaitNoButton("✖ Cancel")
 }
 
-// As configured, a job runs the prompt without a press; its button takes that back. Or another agent runs it at once.
+// If configured, a job runs the prompt without a press, and its button cancels that, or another agent runs it at
+// once.
 func TestALimitIsWaitedForOrAvoidedAsConfigured(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Recovery.Limits = "wait" })
 	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
@@ -109,13 +112,14 @@ func TestALimitIsWaitedForOrAvoidedAsConfigured(t *testing.T) {
 
 	town = newTown(t, func(c *config.Config) { c.Recovery.Limits = "handoff" })
 	town.say(`[[error 429 times=11 delay=1ms]] [[text "the substitute answers"]]`)
-	if m := town.await("usage limit"); !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude has reached its usage limit") {
+	if m := town.await("usage limit"); !strings.HasPrefix(m.Text,
+		"🔁 Codex answers. Claude has reached its usage limit") {
 		t.Errorf("the card says %q", m.Text)
 	}
 }
 
-// A crash after a usage limit is a crash: the limit is not taken for a pause of an agent that fails often, which would send every chat to
-// another agent until the limit ends.
+// A crash after a usage limit counts as a crash. The limit does not count as a pause of an agent that fails often,
+// which would send every chat to another agent until the limit ends.
 func TestACrashAfterALimitRedirectsNoChat(t *testing.T) {
 	town := newTown(t, nil)
 	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
@@ -131,7 +135,7 @@ func TestACrashAfterALimitRedirectsNoChat(t *testing.T) {
 	}
 }
 
-// What runs when a limit ends, because its user pressed for that, has the rights that its turn had: here it edits unasked.
+// A prompt that the user schedules for the end of a limit has the rights of its turn: here it edits without asking.
 func TestAPromptThatRunsLaterKeepsItsRights(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
 	file := filepath.Join(town.cfg.Projects.DefaultDir, "later")
@@ -143,5 +147,5 @@ func TestAPromptThatRunsLaterKeepsItsRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	town.pressOn(card, runAtButton(card))
-	awaitFile(t, file) // no user allows it
+	awaitFile(t, file) // without an approval
 }

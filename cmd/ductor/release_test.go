@@ -23,7 +23,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// shipped is a release and the image of Debian that it is tested in, which scripts/test --long makes and names.
+// shipped is a release with the Debian image for its tests. scripts/test --long creates and names both.
 type shipped struct{ dir, debian string }
 
 func release(t *testing.T) shipped {
@@ -36,7 +36,7 @@ func release(t *testing.T) shipped {
 	return s
 }
 
-// deb is the package for this machine.
+// deb returns the package for this machine.
 func (s shipped) deb(t *testing.T) string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(s.dir, "ductor_*_"+runtime.GOARCH+".deb"))
@@ -46,7 +46,7 @@ func (s shipped) deb(t *testing.T) string {
 	return all[0]
 }
 
-// container starts a container that is gone with the test, and gives its name.
+// container starts a container that is removed after the test, and returns its name.
 func container(t *testing.T, args ...string) string {
 	t.Helper()
 	name := "ductor-test-" + uuid.NewString()
@@ -61,7 +61,7 @@ func container(t *testing.T, args ...string) string {
 	return name
 }
 
-// The package of a release is installed in a Debian without anything else of ductor, and leaves nothing when it is removed.
+// The package of a release installs on a plain Debian, and leaves nothing behind when removed.
 func TestThePackageOfDebian(t *testing.T) {
 	s := release(t)
 	deb := s.deb(t)
@@ -75,7 +75,8 @@ func TestThePackageOfDebian(t *testing.T) {
 	if said := in("ductor version"); !regexp.MustCompile(`^ductor [0-9]+\.[0-9]+\.[0-9]+`).MatchString(said) {
 		t.Errorf("it is %q", said)
 	}
-	if said := in("dpkg --verify ductor; ductor completion bash | cmp - /usr/share/bash-completion/completions/ductor"); said != "" {
+	if said := in(
+		"dpkg --verify ductor; ductor completion bash | cmp - /usr/share/bash-completion/completions/ductor"); said != "" {
 		t.Errorf("the files of the package: %s", said)
 	}
 	if said := in("HOME=/tmp ductor doctor 2>&1 || true"); !strings.Contains(said, "FAIL configuration") {
@@ -87,7 +88,7 @@ func TestThePackageOfDebian(t *testing.T) {
 	}
 }
 
-// composed are the arguments of docker run that mean what deploy/compose.yaml says.
+// composed converts deploy/compose.yaml to arguments of docker run.
 func composed(t *testing.T, vars map[string]string) (args []string) {
 	t.Helper()
 	raw, err := os.ReadFile("../../deploy/compose.yaml")
@@ -116,15 +117,17 @@ func composed(t *testing.T, vars map[string]string) (args []string) {
 		}
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(text))
-	decoder.KnownFields(true) // what this function does not know would not be tested
+	decoder.KnownFields(true) // an unknown field would not be tested
 	if err := decoder.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
 	s := file.Services["ductor"]
-	args = []string{"--user", s.User, "--restart", s.Restart, "--stop-timeout", strings.TrimSuffix(s.StopGracePeriod, "s"),
+	args = []string{"--user", s.User, "--restart", s.Restart, "--stop-timeout",
+		strings.TrimSuffix(s.StopGracePeriod, "s"),
 		fmt.Sprintf("--init=%t", s.Init), fmt.Sprintf("--read-only=%t", s.ReadOnly)}
 	for flag, values := range map[string][]string{
-		"--group-add": s.GroupAdd, "--volume": s.Volumes, "--tmpfs": s.Tmpfs, "--cap-drop": s.CapDrop, "--security-opt": s.SecurityOpt,
+		"--group-add": s.GroupAdd, "--volume": s.Volumes, "--tmpfs": s.Tmpfs, "--cap-drop": s.CapDrop,
+		"--security-opt": s.SecurityOpt,
 	} {
 		for _, value := range values {
 			args = append(args, flag, value)
@@ -136,10 +139,11 @@ func composed(t *testing.T, vars map[string]string) (args []string) {
 	return args
 }
 
-// ada is the user that a released ductor runs as.
+// ada is the user id of a released ductor.
 const ada = 12345
 
-// moveIn writes the configuration into the home of that user, who gets all that ductor and its agents write, and gives the home.
+// moveIn writes the configuration into that user's home, and gives the user all directories that ductor and its
+// agents write. It returns the home.
 func (town *town) moveIn() (home string) {
 	town.t.Helper()
 	home = filepath.Dir(town.cfg.Storage.Dir)
@@ -157,7 +161,8 @@ func (town *town) moveIn() (home string) {
 	return home
 }
 
-// ductor runs in a container as deploy/ says, as a user without rights, and its agent in a sandbox beside it.
+// ductor runs in a container as deploy/ defines it, as a user without privileges, with its agent in a sandbox beside
+// it.
 func TestDuctorInAContainer(t *testing.T) {
 	s := release(t)
 	context := t.TempDir()
@@ -166,7 +171,8 @@ func TestDuctorInAContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := "ductor-test:" + uuid.NewString()
-	dockertest.Docker(t, "build", "--quiet", "--network", "none", "--build-arg", "BASE="+s.debian, "--tag", image, "--file", "../../deploy/Dockerfile", context)
+	dockertest.Docker(t, "build", "--quiet", "--network", "none", "--build-arg", "BASE="+s.debian, "--tag", image,
+		"--file", "../../deploy/Dockerfile", context)
 	t.Cleanup(func() { dockertest.Docker(t, "image", "rm", image) })
 
 	onlyCanaries(t)
@@ -179,18 +185,19 @@ func TestDuctorInAContainer(t *testing.T) {
 		t.Skipf("the engine's socket: %v", err)
 	}
 	args := composed(t, map[string]string{
-		"DUCTOR_USER": fmt.Sprintf("%d:%d", ada, ada), "DOCKER_GROUP": fmt.Sprint(info.Sys().(*syscall.Stat_t).Gid), "DUCTOR_HOME": home,
+		"DUCTOR_USER": fmt.Sprintf("%d:%d", ada, ada), "DOCKER_GROUP": fmt.Sprint(info.Sys().(*syscall.Stat_t).Gid),
+		"DUCTOR_HOME":     home,
 		"DUCTOR_PROJECTS": town.cfg.Projects.DefaultDir,
 	})
 	args = append(args, "--network", "host", "--volume", town.cfg.Sandbox.BuildDir+":"+town.cfg.Sandbox.BuildDir+":ro")
 	box := container(t, append(args, "--env", "ANTHROPIC_API_KEY=dummy", "--env", "OPENAI_API_KEY=dummy", image)...)
-	town.cell(dockertest.Host()).works()
+	town.cell(dockertest.Host()).runTurn()
 	dockertest.Docker(t, "restart", box)
-	town.cell(dockertest.Host()).works()
+	town.cell(dockertest.Host()).runTurn()
 }
 
-// The unit that ductor writes runs under a real systemd with all of its restrictions: an agent's turn works, and one outlives a
-// restart of the service. Where the engine cannot run a systemd, the test says so.
+// ductor's unit runs under a real systemd with all its restrictions: an agent's turn works, and another one survives
+// a restart of the service. If the engine cannot run systemd, the test is skipped.
 func TestTheServiceUnderSystemd(t *testing.T) {
 	s := release(t)
 	town := surroundings(t, nil)
@@ -199,10 +206,13 @@ func TestTheServiceUnderSystemd(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &town.cfg.Agents
-	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini, programs.Copilot
+	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini,
+		programs.Copilot
 	home, project := town.moveIn(), town.cfg.Projects.DefaultDir
-	box := container(t, "--network", "host", "--cap-add", "SYS_ADMIN", "--security-opt", "seccomp=unconfined", "--env", "container=docker",
-		"--tmpfs", "/run", "--tmpfs", "/run/lock", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup", "--volume", s.deb(t)+":/ductor.deb:ro",
+	box := container(t, "--network", "host", "--cap-add", "SYS_ADMIN", "--security-opt", "seccomp=unconfined", "--env",
+		"container=docker",
+		"--tmpfs", "/run", "--tmpfs", "/run/lock", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup", "--volume",
+		s.deb(t)+":/ductor.deb:ro",
 		"--volume", home+":"+home, "--volume", project+":"+project, "--volume", programs.Dir+":"+programs.Dir+":ro",
 		s.debian, "/lib/systemd/systemd")
 	in := func(script string) string { return dockertest.Docker(t, "exec", box, "sh", "-ec", script) }
@@ -215,9 +225,11 @@ func TestTheServiceUnderSystemd(t *testing.T) {
 	}
 	config := filepath.Join(home, ".config/ductor/config.toml")
 	in("dpkg -i /ductor.deb; useradd --uid " + fmt.Sprint(ada) + " --home-dir " + home + " ada")
-	in("mkdir /etc/systemd/system/ductor.service.d; printf '[Service]\nEnvironment=DUCTOR_SIM_HOME=" + home + " ANTHROPIC_API_KEY=dummy\n' >/etc/systemd/system/ductor.service.d/agents.conf")
+	in("mkdir /etc/systemd/system/ductor.service.d; printf '[Service]\nEnvironment=DUCTOR_SIM_HOME=" + home +
+		" ANTHROPIC_API_KEY=dummy\n' >/etc/systemd/system/ductor.service.d/agents.conf")
 	t.Log(in("ductor service install --system --as ada --yes --config " + config))
-	if said := in("systemd-analyze verify /etc/systemd/system/ductor.service 2>&1"); strings.Contains(said, "ductor.service") {
+	if said := in("systemd-analyze verify /etc/systemd/system/ductor.service 2>&1"); strings.Contains(said,
+		"ductor.service") {
 		t.Errorf("systemd says of the unit: %s", said)
 	}
 	t.Log(in("systemd-analyze security --no-pager ductor | tail -n 1"))
@@ -225,7 +237,7 @@ func TestTheServiceUnderSystemd(t *testing.T) {
 	o := &ordeal{town: town, config: config, again: map[telegram.MessageID]bool{}}
 	for i := range 2 {
 		trial := newTrial(i)
-		o.say("%s", trial.prompt())
+		o.say("%s", trial.script())
 		if i == 1 {
 			o.awaitWord("w1-3")
 			before := in("systemctl show --property MainPID --value ductor")

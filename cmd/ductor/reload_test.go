@@ -28,8 +28,8 @@ func (town *town) edit(path string, pairs ...string) {
 	}
 }
 
-// TestTheConfigurationIsReloadedFromTheChat: what counts at once does, what needs a restart is named, an error changes nothing,
-// and only the owner reloads.
+// TestTheConfigurationIsReloadedFromTheChat tests that a reload applies keys that take effect at once, names those
+// that need a restart, changes nothing after an error, and is reserved for the owner.
 func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	town := surroundings(t, nil)
 	ann := town.srv.Private(stranger, "Ann")
@@ -63,13 +63,15 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 		town.fatal(err)
 	}
 
-	town.edit(path, `mode = "bypas"`, "mode = \"bypass\"\n[models.quick]\nuse = \"claude/haiku\"\n[queue]\nmax = 3", town.srv.Token(), town.srv.Token()+"x")
+	town.edit(path, `mode = "bypas"`, "mode = \"bypass\"\n[models.quick]\nuse = \"claude/haiku\"\n[queue]\nmax = 3",
+		town.srv.Token(), town.srv.Token()+"x")
 	town.say("/reload")
 	said := town.await("config.toml was read again.").Text
 	now, later, _ := strings.Cut(said, "In use after a restart of ductor:")
 	for key, part := range map[string]string{
-		"queue.max: 10 → 3": now, "models.quick": now, fmt.Sprintf("telegram.allowed_users: [%d %d] → [%d]", owner, stranger, owner): now,
-		"rate.private_burst: 100 → 99": later, "telegram.token": later,
+		"queue.max: 10 → 3": now, "models.quick": now,
+		fmt.Sprintf("telegram.allowed_users: [%d %d] → [%d]", owner, stranger, owner): now,
+		"rate.private_burst: 100 → 99":                                                later, "telegram.token": later,
 	} {
 		if !strings.Contains(part, key) {
 			t.Errorf("%q is not where it should be in\n%s", key, said)
@@ -96,7 +98,8 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	}
 }
 
-// TestTheConfigurationIsReloadedBySIGHUP: the log says what changed, and an error changes nothing. Without a log.file, too.
+// TestTheConfigurationIsReloadedBySIGHUP tests that the log names the changes, and that an error changes nothing,
+// also without a log.file.
 func TestTheConfigurationIsReloadedBySIGHUP(t *testing.T) {
 	town := surroundings(t, nil)
 	path := town.writeConfig()
@@ -131,7 +134,7 @@ func TestTheConfigurationIsReloadedBySIGHUP(t *testing.T) {
 	if _, err := ann.AwaitText(town.soon(), "an answer for Ann"); err != nil {
 		town.fatal(err)
 	}
-	town.logIsReopened(d, log)
+	town.checkLogReopened(d, log)
 	if calls := town.srv.Calls(telegram.InChat(stranger), telegram.Writes); len(calls) == 0 {
 		t.Error("Ann got nothing")
 	}

@@ -7,7 +7,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A prompt says what it replies to, unless the session that gets it has just said that. It brings the file of the message.
+// A prompt quotes the message to which it replies, unless that is the last answer in the session. It includes the
+// message's file.
 func TestAReplyKeepsItsSubject(t *testing.T) {
 	town := newTown(t, nil)
 	owner, n := town.chat.Person(), 0
@@ -35,7 +36,8 @@ func TestAReplyKeepsItsSubject(t *testing.T) {
 	}
 	for i, p := range town.asked(private) {
 		w := want[i]
-		if !strings.HasPrefix(p.Text, w.before) || !strings.HasSuffix(p.Text, w.words) || w.before == "" && p.Text != w.words || len(p.Attachments) != i/3 {
+		if !strings.HasPrefix(p.Text, w.before) || !strings.HasSuffix(p.Text, w.words) || w.before == "" &&
+			p.Text != w.words || len(p.Attachments) != i/3 {
 			t.Errorf("prompt %d is %q with %d files, want %q and %q", i, p.Text, len(p.Attachments), w.before, w.words)
 		}
 	}
@@ -45,12 +47,13 @@ func TestAReplyKeepsItsSubject(t *testing.T) {
 	reply(first, "after /new")
 	answered()
 	asked := town.asked(private)
-	if p := asked[0].Text; len(asked) != 1 || !strings.HasPrefix(p, "[In reply to you, in another session]\n> The flux capacitor needs 1.21 gigawatts.") {
+	if p := asked[0].Text; len(asked) != 1 ||
+		!strings.HasPrefix(p, "[In reply to you, in another session]\n> The flux capacitor needs 1.21 gigawatts.") {
 		t.Errorf("the new session was asked %q", p)
 	}
 }
 
-// A reply to the report of a job carries the report, of which the session knows nothing.
+// A reply to the report of a job includes the report, which the session does not contain.
 func TestAReplyToAReportCarriesIt(t *testing.T) {
 	town := newTown(t, nil)
 	town.say(`[[text "a session begins"]]`)
@@ -62,7 +65,8 @@ func TestAReplyToAReportCarriesIt(t *testing.T) {
 	town.chat.Person().Send(town.chat, `fix the second one [[text "fixed"]]`, telegram.ReplyTo(report.ID))
 	town.awaitDone(3)
 	asked := town.asked(private)
-	if last := asked[len(asked)-1].Text; !strings.HasPrefix(last, "[In reply to the report of the job ") || !strings.Contains(last, "\n> 1. the CI is green 2. the disk is full\n") {
+	if last := asked[len(asked)-1].Text; !strings.HasPrefix(last, "[In reply to the report of the job ") ||
+		!strings.Contains(last, "\n> 1. the CI is green 2. the disk is full\n") {
 		t.Errorf("the agent was asked %q", last)
 	}
 }

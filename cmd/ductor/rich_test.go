@@ -11,7 +11,7 @@ import (
 
 const treeTable = `[[text "| tree | age |\n|--|--:|\n| oak | 800 |\n"]]`
 
-// askedTown is a town whose chat was asked what it sees, after a first answer with a table.
+// askedTown returns a town whose chat was asked whether it sees tables, after an answer with a table.
 func askedTown(t *testing.T) (*town, telegram.Message) {
 	t.Helper()
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Stream.Display = "bypass", "ask" })
@@ -29,8 +29,8 @@ func askedTown(t *testing.T) (*town, telegram.Message) {
 	return town, question
 }
 
-// The chat is asked once, after the first answer with a table. Who sees a table gets the next answer as one rich message
-// that grows, with the outputs of tools in it; /display changes that for the next turn.
+// The chat is asked once, after the first answer with a table. If its user sees the table, the next answer is one
+// growing rich message, which includes the outputs of tools. /display changes that for the next turn.
 func TestAChatThatSeesTablesGetsRichAnswers(t *testing.T) {
 	town, question := askedTown(t)
 	if a := town.pressOn(question, "I see a table"); !strings.Contains(a.Text, "tables from the next one on") {
@@ -43,7 +43,8 @@ func TestAChatThatSeesTablesGetsRichAnswers(t *testing.T) {
 	for _, b := range rich.Rich {
 		found = append(found, b.Kind)
 	}
-	if !slices.Contains(found, "table") || !slices.Contains(found, "details") || !strings.Contains(rich.Text, "out-of-the-tool") {
+	if !slices.Contains(found, "table") || !slices.Contains(found, "details") ||
+		!strings.Contains(rich.Text, "out-of-the-tool") {
 		t.Errorf("the rich answer has the blocks %v: %q", found, rich.Text)
 	}
 	if len(rich.Versions) < 2 || len(rich.Versions[0].Rich) == 0 {
@@ -66,8 +67,8 @@ func TestAChatThatSeesTablesGetsRichAnswers(t *testing.T) {
 	}
 }
 
-// Who sees "not supported" keeps plain answers, and is not asked again, also after a restart. Nor is a chat that gave no
-// answer.
+// If the user sees "not supported", or does not answer, the chat keeps plain answers. It is not asked again, also
+// after a restart.
 func TestAChatThatSeesNoTablesKeepsPlainAnswers(t *testing.T) {
 	for name, answers := range map[string]bool{"answered": true, "silent": false} {
 		t.Run(name, func(t *testing.T) {
@@ -101,10 +102,11 @@ func TestAChatThatSeesNoTablesKeepsPlainAnswers(t *testing.T) {
 	}
 }
 
-// A restart in the middle of a rich card continues it in its message.
+// After a restart, a rich card continues in its message.
 func TestARichCardContinuesAfterARestart(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Stream.Display = "bypass", "rich" })
-	town.say(`[[start]] [[text "I look."]] [[tool cmd="touch started; while [ ! -e go ]; do sleep 0.05; done; echo out-of-the-tool"]] ` + treeTable)
+	town.say(
+		`[[start]] [[text "I look."]] [[tool cmd="touch started; while [ ! -e go ]; do sleep 0.05; done; echo out-of-the-tool"]] ` + treeTable)
 	awaitFile(t, town.cfg.Projects.DefaultDir+"/started")
 	begun := town.await("I look.")
 	if begun.Rich == nil {
@@ -114,7 +116,8 @@ func TestARichCardContinuesAfterARestart(t *testing.T) {
 	town.start()
 	town.makeFile("go", nil)
 	done := town.awaitDone(1)
-	if done.ID != begun.ID || !strings.Contains(done.Text, "out-of-the-tool") || !strings.Contains(done.Text, "oak | 800") {
+	if done.ID != begun.ID || !strings.Contains(done.Text, "out-of-the-tool") ||
+		!strings.Contains(done.Text, "oak | 800") {
 		t.Errorf("message %d continued in %d: %q", begun.ID, done.ID, done.Text)
 	}
 	for _, m := range town.chat.View().FromBot() {
@@ -124,7 +127,7 @@ func TestARichCardContinuesAfterARestart(t *testing.T) {
 	}
 }
 
-// A server that knows no rich messages cannot show the table that the question is about: the chat is not asked.
+// A server without rich messages cannot show the table in the question, so the chat is not asked.
 func TestAnOldServerIsNotAskedAboutTables(t *testing.T) {
 	town := surroundings(t, func(c *config.Config) { c.Permissions.Mode, c.Stream.Display = "bypass", "ask" })
 	srv := telegram.New(telegram.Options{Without: []string{"sendRichMessage"}})
@@ -137,7 +140,9 @@ func TestAnOldServerIsNotAskedAboutTables(t *testing.T) {
 	town.say(treeTable)
 	town.awaitDone(1)
 	asked := func() bool {
-		return slices.ContainsFunc(srv.Calls(telegram.Writes), func(c telegram.Call) bool { return c.Method == "sendRichMessage" })
+		return slices.ContainsFunc(srv.Calls(telegram.Writes), func(c telegram.Call) bool {
+			return c.Method == "sendRichMessage"
+		})
 	}
 	eventually(t, "the question to be tried", asked)
 	town.awaitIdle()

@@ -35,11 +35,11 @@ func runCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// serve runs the app until ctx ends. Agents that work continue, and the next start resumes their turns. A second signal
-// ends ductor without waiting for the chat. SIGHUP has load read the configuration again. If the database turns out to be
-// damaged, another app follows, which moves it aside.
+// serve runs the app until ctx ends. Agents continue to work, and the next start resumes their turns. A second signal
+// ends ductor without waiting for messages. SIGHUP reloads the configuration with load. If the database is damaged,
+// serve starts another app, which moves it aside.
 func serve(ctx context.Context, cfg config.Config, load func() (config.Config, error), stderr io.Writer) error {
-	hangups := make(chan os.Signal, 1) // one waits until the app is built
+	hangups := make(chan os.Signal, 1) // buffered for a signal during Build
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	scrub := app.NewScrubber(cfg)
@@ -59,7 +59,8 @@ func serve(ctx context.Context, cfg config.Config, load func() (config.Config, e
 	if err := app.MakeDefaultRoot(cfg); err != nil {
 		return err
 	}
-	opts := app.Options{Log: log.Logger, Level: log.Level, Load: load, Scrub: scrub, Version: describe(), Examine: doctor.Report}
+	opts := app.Options{Log: log.Logger, Level: log.Level, Load: load, Scrub: scrub, Version: describe(),
+		Examine: doctor.Report}
 	for range mostDamages {
 		if err = live(ctx, cfg, opts, hangups, log); !errors.Is(err, orchestrator.ErrDamaged) {
 			break
@@ -69,19 +70,19 @@ func serve(ctx context.Context, cfg config.Config, load func() (config.Config, e
 	return err
 }
 
-// mostDamages is how often a database may turn out to be damaged before ductor ends.
+// mostDamages is how many apps may end because of a damaged database before ductor ends.
 const mostDamages = 3
 
-// live runs one app.
+// live builds and runs one app.
 func live(ctx context.Context, cfg config.Config, opts app.Options, hangups <-chan os.Signal, log *app.Log) error {
 	a, err := app.Build(ctx, cfg, opts)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
 	if err := a.WatchCrashes(ctx); err != nil {
-		log.Warn("look for a crash", "err", err)
+		log.Warn("check for a crash of the previous process", "err", err)
 	}
-	a.TellChanges(ctx)
+	a.NotifyOfChanges(ctx)
 	stop := a.ServeHangups(ctx, hangups, log)
 	runErr := unlessStopped(ctx, a.Run(ctx))
 	stop()
@@ -94,11 +95,11 @@ func live(ctx context.Context, cfg config.Config, opts app.Options, hangups <-ch
 	case <-end:
 		return runErr
 	case <-again:
-		return fmt.Errorf("ended at once by a second signal; what was not delivered is delivered after the next start")
+		return fmt.Errorf("a second signal ended ductor at once; the next start delivers the remaining messages")
 	}
 }
 
-// unlessStopped is err, and nil for a failure that a stop during the start caused.
+// unlessStopped returns err, or nil if err only reports that ctx ended.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil

@@ -17,14 +17,14 @@ import (
 	"ductor/internal/runner"
 )
 
-// listedRun is a run and its environment.
+// listedRun is a run with its environment.
 type listedRun struct {
 	runner.Info
 	at environment.Runs
 }
 
-// withRuns opens the runs of a configuration for a command that works whether ductor runs or not. It names on notes the
-// sandboxes that it cannot open.
+// withRuns calls f with the runs of a configuration, whether ductor runs or not. It writes to notes which sandboxes
+// it cannot open.
 func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]environment.Runs) error) (err error) {
 	cfg, err := from.load()
 	if err != nil {
@@ -54,7 +54,7 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]envir
 
 var errNoRuns = errors.New("no agent was ever started with this configuration")
 
-// listRuns lists the runs of all environments.
+// listRuns returns the runs of all environments.
 func listRuns(ctx context.Context, envs []environment.Runs, notes io.Writer) (all []listedRun, err error) {
 	for _, at := range envs {
 		infos, err := at.Root.List(ctx)
@@ -62,7 +62,7 @@ func listRuns(ctx context.Context, envs []environment.Runs, notes io.Writer) (al
 		case err != nil && at.Name == "":
 			return nil, err
 		case err != nil:
-			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", at.Name, err)
+			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be reached: %v\n", at.Name, err)
 		}
 		for _, info := range infos {
 			all = append(all, listedRun{info, at})
@@ -71,7 +71,7 @@ func listRuns(ctx context.Context, envs []environment.Runs, notes io.Writer) (al
 	return all, nil
 }
 
-// findRun finds the run whose id begins with begin.
+// findRun returns the run whose id begins with begin.
 func findRun(ctx context.Context, envs []environment.Runs, begin string, notes io.Writer) (listedRun, error) {
 	all, err := listRuns(ctx, envs, notes)
 	if err != nil {
@@ -90,9 +90,9 @@ func findRun(ctx context.Context, envs []environment.Runs, begin string, notes i
 	case 1:
 		return found[0], nil
 	case 0:
-		return listedRun{}, fmt.Errorf("there is no run %s; `ductor ps` lists them", begin)
+		return listedRun{}, fmt.Errorf("no run has the id %s; `ductor ps` lists them", begin)
 	default:
-		return listedRun{}, fmt.Errorf("%d runs begin with %s; give more of the id", len(found), begin)
+		return listedRun{}, fmt.Errorf("%d runs begin with %s; write more of the id", len(found), begin)
 	}
 }
 
@@ -103,7 +103,8 @@ func killCommand(env config.Environment) *cobra.Command {
 		Use:   "kill ID",
 		Short: "End an agent and what it started",
 		Long: "End an agent and what it started, also when ductor itself is not running. With --all, every agent.\n" +
-			"Where agents have no control groups, as `ductor doctor` says, a process that cut every tie to its agent is not found.",
+			"Where agents have no control groups, as `ductor doctor` says, a process that cut every tie to its agent " +
+			"is not found.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {

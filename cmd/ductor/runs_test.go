@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ps, attach and kill, as somebody at the machine uses them, with ductor up and down.
+// A user at the machine runs ps, attach and kill while ductor is up and while it is down.
 func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	o := surroundings(t, nil).ordeal(1)
 	o.say(`[[start]] [[text "to be read along"]] [[tool cmd="touch started; sleep 600"]]`)
@@ -33,18 +33,20 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	}
 
 	o.follow(id[:6], "to be read along")
-	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", o.config); code != exitOK || !strings.Contains(stdout, "ended "+id) {
+	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", o.config); code != exitOK ||
+		!strings.Contains(stdout, "ended "+id) {
 		t.Errorf("kill: exit %d: %s%s", code, stdout, stderr)
 	}
-	nothingLivesIn(t, o.cfg.Projects.DefaultDir)
-	if code, _, stderr := runDuctor(t, "kill", "nonsense", "-c", o.config); code == exitOK || !strings.Contains(stderr, "no run nonsense") {
+	checkNoProcessIn(t, o.cfg.Projects.DefaultDir)
+	if code, _, stderr := runDuctor(t, "kill", "nonsense", "-c", o.config); code == exitOK ||
+		!strings.Contains(stderr, "no run has the id nonsense") {
 		t.Errorf("an unknown run: exit %d: %s", code, stderr)
 	}
 	o.rise()
 	o.awaitDone(1)
 }
 
-// follow runs `ductor attach` until it has printed part, after which it is told to go.
+// follow runs `ductor attach` until it has printed part, and then interrupts it.
 func (o *ordeal) follow(id, part string) {
 	o.t.Helper()
 	cmd := exec.CommandContext(o.soon(), o.daemon.cmd.Path, "attach", id, "-c", o.config)

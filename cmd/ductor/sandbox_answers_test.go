@@ -11,8 +11,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A file that answers a question, or says why a request is denied, reaches the agent in its sandbox. A path that a user types as
-// ductor names a file brings nothing in.
+// A file in an answer to a question, or in the reason for a denial, reaches the agent in its sandbox. A typed path in
+// ductor's form for files copies nothing into the sandbox.
 func TestAFileInAnAnswerReachesASandbox(t *testing.T) {
 	host := engineHost(t)
 	town := newTown(t, func(c *config.Config) {
@@ -34,7 +34,7 @@ func TestAFileInAnAnswerReachesASandbox(t *testing.T) {
 			prompt, name, uploads)
 		before := asked.ID
 		asked = town.awaitMessage(func(m telegram.Message) bool { return m.ID > before && m.HasButton(button) })
-		town.awaitKnown(asked) // no user is faster
+		town.awaitKnown(asked) // users are slower than that
 		return asked
 	}
 	turns := 0

@@ -10,16 +10,20 @@ import (
 	"ductor/internal/realagent"
 )
 
-// However a turn in a sandbox is ended: nothing is left of it, though a tree of what it started ignores every wish,
-// neither in the container nor on the machine of the engine.
+// After any end of a turn in a sandbox, none of its processes is left in the container or on the engine's machine,
+// even if they ignore all signals.
 func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 	dockertest.Need(t)
 	onlyCanaries(t)
 	const limit = 15 * time.Second
 	endings := realagent.Some([]*ending{
 		{name: "abort", says: "Aborted", end: func(c *cell) { c.say("/abort") }},
-		{name: "too old", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.StaleAfter = limit }},
-		{name: "out of time", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.TurnTimeout = limit }},
+		{name: "too old", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) {
+			a.StaleAfter = limit
+		}},
+		{name: "out of time", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) {
+			a.TurnTimeout = limit
+		}},
 	}...)
 	for _, e := range endings {
 		town := boxedTown(t, func(c *config.Config) {
@@ -31,11 +35,12 @@ func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 		e.cell = town.cell(dockertest.Host())
 	}
 	o := mortalTown(t)
-	endings = append(endings, &ending{name: "kill ductor, and abort", says: "Aborted", cell: o.cell(dockertest.Host()), end: func(c *cell) {
-		o.daemon.kill()
-		o.rise()
-		c.say("/abort")
-	}})
+	endings = append(endings, &ending{name: "kill ductor, and abort", says: "Aborted", cell: o.cell(dockertest.Host()),
+		end: func(c *cell) {
+			o.daemon.kill()
+			o.rise()
+			c.say("/abort")
+		}})
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -44,14 +49,14 @@ func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 	}
 }
 
-// ending is one way in which a turn ends before it is over.
+// ending is a way in which a turn ends early.
 type ending struct {
 	name  string
 	set   func(*config.Agents)
 	cell  *cell
-	end   func(*cell)   // nil: by itself
-	after time.Duration // of the turn's beginning, by itself
-	says  string        // in the chat
+	end   func(*cell)   // nil if the turn ends on its own
+	after time.Duration // time after which it ends on its own
+	says  string        // text in the chat
 }
 
 func (e *ending) watch(c *cell) {
@@ -64,13 +69,14 @@ func (e *ending) watch(c *cell) {
 	} else {
 		e.end(c)
 	}
-	c.nothingLeft(mark)
-	c.t.Logf("nothing is left %s after the end was due; an agent has %s to end by itself", time.Since(due).Round(10*time.Millisecond), c.cfg.Agents.Grace)
+	c.awaitNothingLeft(mark)
+	c.t.Logf("nothing is left %s after the end was due; an agent has %s to end by itself",
+		time.Since(due).Round(10*time.Millisecond), c.cfg.Agents.Grace)
 	c.t.Logf("the chat says %q", c.answeredBy(e.says).Text)
-	c.works()
+	c.runTurn()
 }
 
-// mortalTown is a town whose ductor is a process of its own, to be killed.
+// mortalTown returns a town whose ductor is a separate process that the test can kill.
 func mortalTown(t *testing.T) *ordeal {
 	t.Helper()
 	town := boxedTown(t, nil)

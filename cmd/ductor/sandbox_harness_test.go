@@ -16,8 +16,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// boxed has all agents of a configuration in containers of an image that needs no network; of this machine's agents
-// there are only canaries.
+// boxed puts all agents of a configuration into containers of an image that needs no network. On this machine it
+// installs only canaries.
 func boxed(t *testing.T, c *config.Config) {
 	t.Helper()
 	a := &c.Agents
@@ -29,7 +29,7 @@ func boxed(t *testing.T, c *config.Config) {
 	box.Runner = dockertest.Tool(t, dockertest.Runner)
 }
 
-// deafTree is a program of three that ignore every wish to end, each in a session of its own, below one another.
+// deafTree starts three nested processes in separate sessions that ignore all signals.
 const deafTree = `#!/bin/sh
 trap '' TERM HUP INT QUIT
 [ "$1" -gt 1 ] && setsid sh ./deaf.sh $(($1-1)) "$2" &
@@ -50,8 +50,8 @@ func (c *cell) engine(args ...string) string {
 	return dockertest.On(c.t, c.host, args...)
 }
 
-// startDeaf has the agent, which is deaf itself, run the deaf tree in its container, and waits for the deepest of it.
-// What it starts has the mark in its command line.
+// startDeaf makes the agent, which ignores signals too, run deafTree in its container, and waits for the innermost
+// process. The processes have the returned mark in their command lines.
 func (c *cell) startDeaf() (mark string) {
 	c.t.Helper()
 	if err := os.WriteFile(filepath.Join(c.dir, "deaf.sh"), []byte(deafTree), 0o644); err != nil {
@@ -69,7 +69,7 @@ func (c *cell) startDeaf() (mark string) {
 	return mark
 }
 
-// container is the name of the container of the seat's project.
+// container returns the name of the container of the seat's project.
 func (c *cell) container() string {
 	c.t.Helper()
 	name := c.containers()
@@ -82,16 +82,17 @@ func (c *cell) container() string {
 // containers returns the names of the sandbox's containers, one per line.
 func (c *cell) containers() string {
 	c.t.Helper()
-	return c.engine("ps", "-a", "--filter", "label=ductor.name="+c.sandbox, "--filter", "volume="+c.dir, "--format", "{{.Names}}")
+	return c.engine("ps", "-a", "--filter", "label=ductor.name="+c.sandbox, "--filter", "volume="+c.dir, "--format",
+		"{{.Names}}")
 }
 
-// inside lists what runs in the container.
+// inside returns the processes in the container.
 func (c *cell) inside() string {
 	c.t.Helper()
 	return c.engine("top", c.container(), "-eo", "pid,args")
 }
 
-// marked are the processes on this machine, containers and all, with a mark in their command lines.
+// marked returns the processes on this machine, including those in containers, with a mark in their command lines.
 func marked(t testing.TB, mark string) (left []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -106,8 +107,8 @@ func marked(t testing.TB, mark string) (left []string) {
 	return left
 }
 
-// nothingLeft waits until nothing with a mark is left on this machine, and looks whether it is so in the container.
-func (c *cell) nothingLeft(mark string) {
+// awaitNothingLeft waits until no process with a mark is left on this machine or in the container.
+func (c *cell) awaitNothingLeft(mark string) {
 	c.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		left := marked(c.t, mark)
@@ -123,7 +124,7 @@ func (c *cell) nothingLeft(mark string) {
 	}
 }
 
-// sandboxed is the part of a configuration file that says what boxed does.
+// sandboxed returns the settings of boxed in the form of a configuration file.
 func sandboxed(c config.Config) string {
 	box := c.Sandbox
 	return fmt.Sprintf(`grace = %q
@@ -138,14 +139,14 @@ runner = %q
 `, c.Agents.Grace, box.Mode, box.Image, box.Pull, box.BuildDir, box.BuildNetwork, box.Network, box.Runner)
 }
 
-// in is the same cell for a subtest.
+// in returns the same cell for a subtest.
 func (c *cell) in(t testing.TB) *cell {
 	town, seat := *c.town, *c.seat
 	town.t, seat.town = t, &town
 	return &cell{&seat, c.sandbox, c.host}
 }
 
-// answeredBy waits for a message after what was asked last that has these words.
+// answeredBy waits for a message with these words after the last prompt.
 func (c *cell) answeredBy(words string) telegram.Message {
 	c.t.Helper()
 	m, err := c.chat.AwaitMessage(c.soon(), func(m telegram.Message) bool {
@@ -157,19 +158,19 @@ func (c *cell) answeredBy(words string) telegram.Message {
 	return m
 }
 
-// works is a turn that goes well, in the container.
-func (c *cell) works() {
+// runTurn runs a turn successfully in the container.
+func (c *cell) runTurn() {
 	c.t.Helper()
 	word := "fine-" + uuid.NewString()
 	c.ask(`and now? [[start]] [[tool cmd="hostname >where; cat where"]] [[text "%s"]]`, word)
 	c.answeredBy(word)
-	where, is := c.read("where"), c.engine("inspect", "--format", "{{.Id}} {{.State.Status}}", c.container())
+	where, is := c.readFile("where"), c.engine("inspect", "--format", "{{.Id}} {{.State.Status}}", c.container())
 	if where == "" || !strings.HasPrefix(is, where) || !strings.HasSuffix(is, " running") {
 		c.t.Errorf("it ran on %q, and the container is %s", where, is)
 	}
 }
 
-// boxedTown is a town whose agents are in containers, which are gone with it. It runs when it is started.
+// boxedTown returns a town whose agents are in containers, which are removed with it. The caller starts it.
 func boxedTown(t *testing.T, change func(*config.Config)) *town {
 	t.Helper()
 	town := surroundings(t, func(c *config.Config) {
@@ -182,13 +183,13 @@ func boxedTown(t *testing.T, change func(*config.Config)) *town {
 	return town
 }
 
-// onlyCanaries puts agents on PATH that tell on whoever runs them.
+// onlyCanaries puts agents on PATH that record their use.
 func onlyCanaries(t *testing.T) {
 	t.Helper()
 	t.Setenv("PATH", canaries(t)+":"+os.Getenv("PATH"))
 }
 
-// cell is the project that all of a town are in.
+// cell returns the cell for the project of all chats of a town.
 func (town *town) cell(host string) *cell {
 	return &cell{&seat{town: town, dir: town.cfg.Projects.DefaultDir}, config.DefaultSandbox, host}
 }

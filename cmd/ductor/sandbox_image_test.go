@@ -15,8 +15,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// namedImage has a configuration's projects in containers of an image with a name, of which there is Claude alone. build makes
-// the image anew, with more steps.
+// namedImage puts the projects of a configuration into containers of a named image that contains only Claude. build
+// builds the image again, with more steps.
 func namedImage(t testing.TB, c *config.Config) (build func(steps string)) {
 	t.Helper()
 	host := engineHost(t)
@@ -29,7 +29,8 @@ func namedImage(t testing.TB, c *config.Config) (build func(steps string)) {
 	return func(steps string) { dockertest.Build(t, host, name, steps) }
 }
 
-// The agent that an image lacked answers once the image was mended, also if ductor was started in between.
+// When an agent was missing in an image and the image is fixed, the agent answers, also if ductor was started in
+// between.
 func TestAMendedImageHasItsAgent(t *testing.T) {
 	var build func(string)
 	town := surroundings(t, func(c *config.Config) { build = namedImage(t, c) })
@@ -44,7 +45,7 @@ func TestAMendedImageHasItsAgent(t *testing.T) {
 	town.await("It is mended.")
 }
 
-// An image without a directory for temporary files gets one that the agents' user may write to.
+// In an image without a directory for temporary files, ductor creates one that the agents' user may write.
 func TestAnImageWithoutTemporaryFiles(t *testing.T) {
 	var build func(string)
 	town := surroundings(t, func(c *config.Config) {
@@ -59,7 +60,7 @@ func TestAnImageWithoutTemporaryFiles(t *testing.T) {
 	}
 }
 
-// doctorOf is what the doctor says of a town's sandbox and of the agent in it.
+// doctorOf returns doctor's findings about a town's sandbox and its agent.
 func (town *town) doctorOf(check string) string {
 	town.t.Helper()
 	_, stdout, stderr := runDuctor(town.t, "doctor", "-c", town.writeConfig())
@@ -72,14 +73,15 @@ func (town *town) doctorOf(check string) string {
 	return ""
 }
 
-// The doctor calls an agent in a sandbox ok that runs there, and no other.
+// doctor reports an agent in a sandbox as ok only if it starts there.
 func TestTheDoctorStartsTheAgentOfASandbox(t *testing.T) {
 	var build func(string)
 	town := surroundings(t, func(c *config.Config) { build = namedImage(t, c) })
 	town.extra = sandboxed(town.cfg)
 	build("RUN printf '#!/bin/env node' >/usr/local/bin/claude\n")
 	const check = "sandbox default, agent claude"
-	if line := town.doctorOf(check); !strings.HasPrefix(line, "warn") || !strings.Contains(line, "does not run") || !strings.Contains(line, "node") {
+	if line := town.doctorOf(check); !strings.HasPrefix(line, "warn") || !strings.Contains(line, "does not run") ||
+		!strings.Contains(line, "node") {
 		t.Errorf("of an agent that cannot run it says %q", line)
 	}
 	build("")
@@ -88,7 +90,7 @@ func TestTheDoctorStartsTheAgentOfASandbox(t *testing.T) {
 	}
 }
 
-// The chat reads why an image cannot be built and what helps, and the doctor says the same then.
+// If an image cannot be built, the chat says why and what helps, and doctor says the same.
 func TestAnImageThatCannotBeBuilt(t *testing.T) {
 	town := surroundings(t, func(c *config.Config) {
 		boxes(t, engineHost(t), c)
@@ -96,35 +98,41 @@ func TestAnImageThatCannotBeBuilt(t *testing.T) {
 		dockertest.Write(t, filepath.Join(c.Sandbox.BuildDir, "Dockerfile"), "FROM 127.0.0.1:9/nothing:1\n", 0o644)
 	})
 	town.extra = sandboxed(town.cfg)
-	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "warn") || !strings.Contains(line, "to be built") {
+	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "warn") ||
+		!strings.Contains(line, "to be built") {
 		t.Errorf("before it was tried it says %q", line)
 	}
 	town.start()
 	town.say("and now?")
-	const why, helps = "could not build the image of Dockerfile: it does not reach 127.0.0.1:9 (connection refused)", "reaches the network"
+	const why, helps = "could not build the image of Dockerfile: it does not reach 127.0.0.1:9 (connection refused)",
+		"reaches the network"
 	if m := town.await("is not there"); !strings.Contains(m.Text, why) || !strings.Contains(m.Text, helps) {
 		t.Errorf("the chat says %q", m.Text)
 	}
-	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "FAIL") || !strings.Contains(line, why) || !strings.Contains(line, helps) {
+	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "FAIL") || !strings.Contains(line, why) ||
+		!strings.Contains(line, helps) {
 		t.Errorf("the doctor says %q", line)
 	}
 }
 
-// The copies of files that users sent go with their container, also if it was removed by hand.
+// The copies of users' files are deleted with their container, also if it was removed by hand.
 func TestAContainerRemovedByHandLeavesNoFiles(t *testing.T) {
 	host := engineHost(t)
 	town := newTown(t, func(c *config.Config) { boxes(t, host, c) })
 	c := town.cell(host)
 	left := func() string {
-		return c.engine("volume", "ls", "--quiet", "--filter", "label=ductor.owner="+environment.Owner(town.cfg), "--filter", "label=ductor.use=shared", "--filter", "dangling=true")
+		return c.engine("volume", "ls", "--quiet", "--filter", "label=ductor.owner="+environment.Owner(town.cfg),
+			"--filter", "label=ductor.use=shared", "--filter", "dangling=true")
 	}
-	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")}, telegram.WithCaption(`[[text "It is there."]]`))
+	town.chat.Person().SendDocument(town.chat,
+		telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")},
+		telegram.WithCaption(`[[text "It is there."]]`))
 	town.await("It is there.")
 	c.engine("rm", "--force", c.container())
 	if left() == "" {
 		t.Fatal("the engine leaves nothing, and the test proves nothing")
 	}
-	c.works()
+	c.runTurn()
 	if volumes := left(); volumes != "" {
 		t.Errorf("the next message leaves %s", volumes)
 	}
@@ -134,8 +142,8 @@ func TestAContainerRemovedByHandLeavesNoFiles(t *testing.T) {
 	eventually(t, "the volumes are gone", func() bool { return left() == "" })
 }
 
-// Copilot asks its tool servers in the middle of a text whether they are there. In a sandbox too that waits for a ductor that is
-// being restarted, and the answer has no warning.
+// Copilot checks during a text whether its tool servers are available. In a sandbox, this check also waits for a
+// ductor that restarts, and the answer contains no warning.
 func TestARestartWarnsOfNoToolsInASandbox(t *testing.T) {
 	realagent.LongOnly(t)
 	const model = "127.0.0.1:8099"
@@ -148,7 +156,9 @@ func TestARestartWarnsOfNoToolsInASandbox(t *testing.T) {
 		c.Projects.DefaultDir, c.Projects.Roots = real.Work, []string{real.Work}
 		c.Sandbox.PIDs = -1
 		c.Sandbox.Mounts = []string{filepath.Dir(real.Path) + ":/opt/codex"}
-		for _, pattern := range []string{"/lib64", "/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/etc/ssl", "/usr/share/ca-certificates"} { // of the program
+		// Libraries of the program.
+		for _, pattern := range []string{"/lib64", "/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/etc/ssl",
+			"/usr/share/ca-certificates"} {
 			found, _ := filepath.Glob(pattern)
 			c.Sandbox.Mounts = append(c.Sandbox.Mounts, found...)
 		}
@@ -156,14 +166,14 @@ func TestARestartWarnsOfNoToolsInASandbox(t *testing.T) {
 		real.Setenv(t)
 	})
 	c := town.cell(host)
-	town.say("/model copilot") // which makes the container
+	town.say("/model copilot") // creates the container
 	town.await("Copilot")
 	eventually(t, "the container", func() bool { return c.containers() != "" })
-	c.engine("exec", "--detach", c.container(), "/usr/local/bin/model", model) // it outlives ductor
+	c.engine("exec", "--detach", c.container(), "/usr/local/bin/model", model) // the model outlives ductor
 	asked := town.say(`[[text n=80 size=20 delay=150ms]] [[text "The end."]]`)
 	town.awaitMessage(func(m telegram.Message) bool { return m.ID > asked.ID && len(m.Text) > 60 })
 	town.leave()
-	time.Sleep(5 * time.Second) // it asks every few
+	time.Sleep(5 * time.Second) // it checks every few seconds
 	town.start()
 	if m := town.awaitAnswer("The end."); strings.Contains(m.Text, "⚠️") {
 		t.Errorf("it says %q", m.Text)

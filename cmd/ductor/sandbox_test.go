@@ -23,14 +23,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// engineHost is where the engine of this machine is, or the test is left out.
+// engineHost returns the address of this machine's engine, or skips the test.
 func engineHost(t testing.TB) string {
 	t.Helper()
 	dockertest.Need(t)
 	return dockertest.Host()
 }
 
-// boxes puts a town's projects into sandboxes of an image made here, which are gone with the test.
+// boxes puts a town's projects into sandboxes of an image that it builds, and removes them after the test.
 func boxes(t testing.TB, host string, c *config.Config) {
 	t.Helper()
 	s := &c.Sandbox.Settings
@@ -40,7 +40,7 @@ func boxes(t testing.TB, host string, c *config.Config) {
 	t.Cleanup(func() { wipe(t, *c) })
 }
 
-// wipe removes all that a configuration has in its engine.
+// wipe removes everything of a configuration from its engine.
 func wipe(t testing.TB, cfg config.Config) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -65,7 +65,7 @@ func wipe(t testing.TB, cfg config.Config) {
 	}
 }
 
-// hostCanary is an agent of this machine that notes every time it is to do more than to say its version.
+// hostCanary returns an agent of this machine that records every use except for its version.
 func hostCanary(t testing.TB, c *config.Config) (sang func() string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,7 +99,8 @@ func TestTheScriptedAgentInASandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	town.say(`hello [[tool cmd="tr '\\0' ' ' </proc/1/cmdline; echo made >made.txt; cat %s"]] [[text "It is **done**, " chunk=2 delay=60ms]] [[text "inside."]]`, secret)
+	town.say(
+		`hello [[tool cmd="tr '\\0' ' ' </proc/1/cmdline; echo made >made.txt; cat %s"]] [[text "It is **done**, " chunk=2 delay=60ms]] [[text "inside."]]`, secret)
 	m := town.awaitDone(1)
 	if !strings.Contains(m.Text, "It is done, inside.") || !hasEntity(m, "bold", "done") || len(m.Versions) < 4 {
 		t.Errorf("after %d edits the card says %q", len(m.Versions), m.Text)
@@ -111,8 +112,10 @@ func TestTheScriptedAgentInASandbox(t *testing.T) {
 		t.Errorf("what it wrote is %q, %v", b, err)
 	}
 
-	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")},
-		telegram.WithCaption(fmt.Sprintf(`read it [[tool cmd="find %s -name '*notes.txt' -exec cp {} copied.txt ';'"]]`, filepath.Join(town.cfg.Storage.Dir, environment.UploadsDir))))
+	town.chat.Person().SendDocument(town.chat,
+		telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")},
+		telegram.WithCaption(fmt.Sprintf(`read it [[tool cmd="find %s -name '*notes.txt' -exec cp {} copied.txt ';'"]]`,
+			filepath.Join(town.cfg.Storage.Dir, environment.UploadsDir))))
 	town.awaitDone(2)
 	if b, err := os.ReadFile(filepath.Join(project, "copied.txt")); err != nil || string(b) != "forty-two" {
 		t.Errorf("of the file that was sent it saw %q, %v", b, err)
@@ -138,7 +141,9 @@ func TestTheScriptedAgentInASandbox(t *testing.T) {
 	town.say("/abort")
 	town.await("Aborted")
 	eventually(t, "the tool to be gone", func() bool { // an agent may have been opened ahead of the next turn
-		return !slices.ContainsFunc(livingIn(t, project), func(command string) bool { return strings.Contains(command, "sleep") })
+		return !slices.ContainsFunc(livingIn(t, project), func(command string) bool {
+			return strings.Contains(command, "sleep")
+		})
 	})
 	if note := sang(); note != "" {
 		t.Errorf("on this machine there was started: %s", note)
@@ -159,15 +164,17 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 	})
 	town.start()
 	modelInBox(t, town.cfg, model)
-	town.say(`first question [[tool cmd="echo out-of-the-tool > made.txt; cat made.txt"]] [[text "A **streamed** answer, " chunk=3 delay=2ms]] [[text "whole."]]`)
-	if m := town.awaitDone(1); !strings.Contains(m.Text, "A streamed answer, whole.") || !strings.Contains(m.Text, "✓") {
+	town.say(
+		`first question [[tool cmd="echo out-of-the-tool > made.txt; cat made.txt"]] [[text "A **streamed** answer, " chunk=3 delay=2ms]] [[text "whole."]]`)
+	if m := town.awaitDone(1); !strings.Contains(m.Text, "A streamed answer, whole.") ||
+		!strings.Contains(m.Text, "✓") {
 		t.Errorf("the card says %q", m.Text)
 	}
 	if b, err := os.ReadFile(filepath.Join(real.Work, "made.txt")); err != nil || string(b) != "out-of-the-tool\n" {
 		t.Errorf("the tool made %q, %v", b, err)
 	}
 	town.stop()
-	town.start() // which ends what it knows nothing of
+	town.start() // ends unknown runs
 	modelInBox(t, town.cfg, model)
 	town.say("second question [[history]]")
 	if m := town.awaitDone(2); !strings.Contains(m.Text, "first question") {
@@ -188,7 +195,8 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(real.Work, "asked.txt")); err != nil || string(b) != "asked\n" {
 		t.Errorf("what was allowed made %q, %v", b, err)
 	}
-	town.say(`[[start]] [[call send_message args="{\"text\":\"out of the box\"}"]] [[call ask_user args="{\"question\":\"Which?\",\"options\":[\"Blue\"]}"]] [[call consult_with args="{\"model\":\"codex\",\"question\":\"What do you think of it?\"}"]] [[text "it was told"]]`)
+	town.say(
+		`[[start]] [[call send_message args="{\"text\":\"out of the box\"}"]] [[call ask_user args="{\"question\":\"Which?\",\"options\":[\"Blue\"]}"]] [[call consult_with args="{\"model\":\"codex\",\"question\":\"What do you think of it?\"}"]] [[text "it was told"]]`)
 	town.await("out of the box")
 	town.pressOn(town.awaitButton("Blue"), "Blue")
 	if m := town.awaitDone(5); !strings.Contains(m.Text, "it was told") {
@@ -200,7 +208,7 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 	}
 }
 
-// modelInBox starts the simulated model in a town's sandbox, which has no network.
+// modelInBox starts the simulated model inside a town's sandbox, which has no network.
 func modelInBox(t testing.TB, cfg config.Config, address string) {
 	t.Helper()
 	s, err := environment.OpenSandboxes(cfg, testLog(t))
@@ -222,7 +230,7 @@ func modelInBox(t testing.TB, cfg config.Config, address string) {
 	})
 }
 
-// door is an engine's socket that can be shut.
+// door is an engine's socket that the test can close.
 type door struct {
 	t    testing.TB
 	path string
@@ -240,7 +248,8 @@ func newDoor(t testing.TB, engine string) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{t: t, path: filepath.Join(dir, "sock"), to: strings.TrimPrefix(engine, "unix://"), open: map[net.Conn]bool{}}
+	d := &door{t: t, path: filepath.Join(dir, "sock"), to: strings.TrimPrefix(engine, "unix://"),
+		open: map[net.Conn]bool{}}
 	t.Cleanup(func() { d.shut(); d.wg.Wait(); _ = os.RemoveAll(dir) })
 	return d
 }
@@ -292,7 +301,7 @@ func (d *door) pass(in net.Conn) {
 	both.Wait()
 }
 
-// shut ends every connection, and takes no more.
+// shut closes every connection, and accepts no more.
 func (d *door) shut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

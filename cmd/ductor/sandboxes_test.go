@@ -18,7 +18,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// awaitAnswer waits for the whole answer with part in it.
+// awaitAnswer waits for a complete answer that contains part.
 func (town *town) awaitAnswer(part string) telegram.Message {
 	town.t.Helper()
 	var found telegram.Message
@@ -37,7 +37,7 @@ func (town *town) awaitAnswer(part string) telegram.Message {
 	return found
 }
 
-// made reads what the agent wrote in its directory.
+// made returns a file that the agent wrote in its directory.
 func made(t testing.TB, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -47,8 +47,8 @@ func made(t testing.TB, path string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// Each project's agents run where its settings say, a task that asks for a sandbox gets one, and what is too much in a
-// sandbox goes.
+// Each project's agents run where its settings say, a task that requires a sandbox gets one, and a sandbox's excess
+// data is removed.
 func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 	host := engineHost(t)
 	const note = `[[tool cmd="if [ -d /opt/ductor ]; then echo inside $HOME; else echo outside; fi >where.txt"]]`
@@ -86,7 +86,8 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 	town.say("/new")
 	town.say(note + `[[tool cmd="head -c 3000000 /dev/zero >/var/tmp/big"]] [[text "third"]]`)
 	town.awaitAnswer("third")
-	if again := made(t, filepath.Join(web, "where.txt")); again == first || !strings.HasPrefix(again, "inside /ductor/home/sessions/") {
+	if again := made(t, filepath.Join(web, "where.txt")); again == first ||
+		!strings.HasPrefix(again, "inside /ductor/home/sessions/") {
 		t.Errorf("another session ran %s, as %s did", again, first)
 	}
 	town.awaitAnswer("the task is done")
@@ -98,12 +99,13 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 	town.forgets(t, "homes of sessions, which only a container can see", (*environment.Environments).HomeShelf, 2, 1)
 }
 
-// forgets trims a shelf to almost nothing, hours later, and wants that many things with as many bytes to go, as was
-// said before.
-func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Environments) heartbeat.Items, items, bytes int64) {
+// forgets prunes a shelf to almost nothing, as if hours later, and checks the number and the bytes of the removed
+// things against the plan.
+func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Environments) heartbeat.Items, items,
+	bytes int64) {
 	t.Helper()
 	cfg := town.cfg
-	cfg.Agents.IdleLimit = time.Nanosecond // what it was used for is over
+	cfg.Agents.IdleLimit = time.Nanosecond // it counts as idle
 	envs, err := environment.Open(cfg, testLog(t))
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +128,7 @@ func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Env
 	}
 }
 
-// Sessions have homes of their own on this machine too.
+// On this machine too, sessions can have their own homes.
 func TestSessionsHaveTheirOwnHomesOnThisMachine(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Permissions.Mode = "bypass"
@@ -143,12 +145,13 @@ func TestSessionsHaveTheirOwnHomesOnThisMachine(t *testing.T) {
 			town.await("New session")
 		}
 	}
-	if homes[0] != homes[1] || homes[1] == homes[2] || filepath.Dir(homes[0]) != filepath.Join(town.cfg.Storage.Dir, "homes") {
+	if homes[0] != homes[1] || homes[1] == homes[2] ||
+		filepath.Dir(homes[0]) != filepath.Join(town.cfg.Storage.Dir, "homes") {
 		t.Errorf("two turns of a session and one of another have the homes %q", homes)
 	}
 }
 
-// ps, attach, kill, doctor and /doctor look into sandboxes, and what runs there goes on.
+// ps, attach, kill, doctor and /doctor cover sandboxes, and do not interrupt their agents.
 func TestCommandsLookIntoSandboxes(t *testing.T) {
 	host := engineHost(t)
 	town := newTown(t, func(c *config.Config) {
@@ -171,28 +174,33 @@ func TestCommandsLookIntoSandboxes(t *testing.T) {
 	_, stdout, stderr := runDuctor(t, "ps", "-c", path)
 	id := ""
 	for line := range strings.Lines(stdout) {
-		if strings.Contains(line, "claude live") && strings.Contains(line, "default") && strings.Contains(line, "attached by ductor") {
+		if strings.Contains(line, "claude live") && strings.Contains(line, "default") &&
+			strings.Contains(line, "attached by ductor") {
 			id, _, _ = strings.Cut(line, " ")
 		}
 	}
 	if id == "" {
 		t.Fatalf("ps does not know the run in the sandbox: %s%s", stdout, stderr)
 	}
-	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); !strings.Contains(stdout, "ok   sandbox default: Docker ") ||
-		!strings.Contains(stdout, "ok   sandbox default, agent claude: /usr/local/bin/claude") || !strings.Contains(stdout, "sandbox default, agent gemini: not found") {
+	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); !strings.Contains(stdout,
+		"ok   sandbox default: Docker ") ||
+		!strings.Contains(stdout, "ok   sandbox default, agent claude: /usr/local/bin/claude") ||
+		!strings.Contains(stdout, "sandbox default, agent gemini: not found") {
 		t.Errorf("doctor: exit %d: %s%s", code, stdout, stderr)
 	}
 	town.say("/doctor")
-	if report := town.await("checks passed."); strings.Contains(report.Text, "sandbox default: ") || !strings.Contains(report.Text, "sandbox default, agent gemini: not found") {
+	if report := town.await("checks passed."); strings.Contains(report.Text, "sandbox default: ") ||
+		!strings.Contains(report.Text, "sandbox default, agent gemini: not found") {
 		t.Errorf("/doctor says\n%s", report.Text)
 	}
-	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", path); code != exitOK || !strings.Contains(stdout, "in the sandbox default") {
+	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", path); code != exitOK ||
+		!strings.Contains(stdout, "in the sandbox default") {
 		t.Errorf("kill: exit %d: %s%s", code, stdout, stderr)
 	}
 	town.awaitDone(1)
 }
 
-// What is left in an engine that no sandbox has any more goes at the next start.
+// The next start removes the containers in an engine that no sandbox uses any more.
 func TestASandboxThatIsNoLongerConfiguredGoes(t *testing.T) {
 	host := engineHost(t)
 	town := newTown(t, func(c *config.Config) { boxes(t, host, c) })

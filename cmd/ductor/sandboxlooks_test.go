@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// A command looks into sandboxes that are in use, or were. It says nothing of an engine that nobody asked for.
+// Commands cover sandboxes that are or were in use, and do not mention an unused engine.
 func TestCommandsAskForNoSandboxThatIsNotUsed(t *testing.T) {
 	for mode, said := range map[string]bool{orchestrator.SandboxOff: false, orchestrator.SandboxDocker: true} {
 		c := config.Default()
@@ -27,7 +27,8 @@ func TestCommandsAskForNoSandboxThatIsNotUsed(t *testing.T) {
 		if places := s.Running(t.Context(), &notes); len(places) != 0 {
 			t.Errorf("%d sandboxes run", len(places))
 		}
-		if got := notes.String(); !strings.Contains(got, "sandbox web cannot be looked at") || strings.Contains(got, "sandbox default") != said {
+		if got := notes.String(); !strings.Contains(got, "sandbox web cannot be reached") ||
+			strings.Contains(got, "sandbox default") != said {
 			t.Errorf("with sandbox.mode %s it says %s", mode, got)
 		}
 		if err := s.Close(); err != nil {

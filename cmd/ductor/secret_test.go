@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// runWithInput is runDuctor with a text on standard input.
+// runWithInput is runDuctor with a text as standard input.
 func runWithInput(t testing.TB, input string, args ...string) (code int, said string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -17,18 +17,18 @@ func runWithInput(t testing.TB, input string, args ...string) (code int, said st
 	}
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	cmd.Env, cmd.Stdin = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0"), strings.NewReader(input)
-	out, _ := cmd.CombinedOutput() // the exit code says it
+	out, _ := cmd.CombinedOutput() // the exit code is checked instead
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// A key that is set reaches its agent and no other. Neither a chat, the configuration nor a command shows it, and when it is
-// removed its agent does not get it any more.
+// Only the key's own agent gets it, until it is removed. No chat, configuration or command shows it.
 func TestAnAgentGetsItsKey(t *testing.T) {
 	town := surroundings(t, nil)
 	const key = "sk-ant-9876543210-fedcba"
 	t.Setenv("ANTHROPIC_API_KEY", "of-the-environment")
 	config := town.writeConfig()
-	if code, said := runWithInput(t, key+"\n", "secret", "set", "ANTHROPIC_API_KEY", "-c", config); code != 0 || strings.Contains(said, key) {
+	if code, said := runWithInput(t, key+"\n", "secret", "set", "ANTHROPIC_API_KEY", "-c", config); code != 0 ||
+		strings.Contains(said, key) {
 		t.Fatalf("exit %d: %s", code, said)
 	}
 	for _, args := range [][]string{{"secret", "list"}, {"doctor"}} {
@@ -39,20 +39,23 @@ func TestAnAgentGetsItsKey(t *testing.T) {
 	}
 	o := &ordeal{town: town, config: config}
 	o.rise()
-	o.say(`[[start]] [[tool cmd="test \"$ANTHROPIC_API_KEY\" != of-the-environment && printf %%s \"$ANTHROPIC_API_KEY\" | wc -c > length"]] [[text "mine: " env=ANTHROPIC_API_KEY]] [[text ", of Codex: " env=OPENAI_API_KEY]] [[text " the end"]]`)
+	o.say(
+		`[[start]] [[tool cmd="test \"$ANTHROPIC_API_KEY\" != of-the-environment && printf %%s \"$ANTHROPIC_API_KEY\" | wc -c > length"]] [[text "mine: " env=ANTHROPIC_API_KEY]] [[text ", of Codex: " env=OPENAI_API_KEY]] [[text " the end"]]`)
 	o.await("mine: [secret removed], of Codex:  the end")
 	o.say("/model codex")
 	o.await("Codex")
 	o.say(`[[start]] [[text "of Claude: " env=ANTHROPIC_API_KEY]] [[text " that is all"]]`)
 	o.await("of Claude:  that is all")
-	notShown(t, o.chat, key[:10])
-	if length, err := os.ReadFile(town.cfg.Projects.DefaultDir + "/length"); err != nil || strings.TrimSpace(string(length)) != "24" {
+	checkNotShown(t, o.chat, key[:10])
+	if length, err := os.ReadFile(town.cfg.Projects.DefaultDir + "/length"); err != nil ||
+		strings.TrimSpace(string(length)) != "24" {
 		t.Errorf("the agent got a key of %s characters: %v", length, err)
 	}
 	if text, err := os.ReadFile(config); err != nil || bytes.Contains(text, []byte(key)) {
 		t.Errorf("the configuration holds the key: %v", err)
 	}
-	for want, args := range map[int][]string{0: {"secret", "rm", "ANTHROPIC_API_KEY"}, 1: {"secret", "rm", "OPENAI_API_KEY"}} {
+	for want, args := range map[int][]string{0: {"secret", "rm", "ANTHROPIC_API_KEY"},
+		1: {"secret", "rm", "OPENAI_API_KEY"}} {
 		if code, stdout, stderr := runDuctor(t, append(args, "-c", config)...); code != want {
 			t.Errorf("%q, exit %d: %s%s", args, code, stdout, stderr)
 		}

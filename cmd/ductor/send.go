@@ -8,13 +8,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// sendCommand sends into the chat of the agent that runs the shell around this process.
+// sendCommand sends a message into the chat of the agent whose shell runs this process.
 func sendCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "send [TEXT ...]",
 		Short: "Send a message or a file into the chat, from a shell of an agent that ductor runs",
-		Long: "Sends a message, or a file of the project with the text below it, into the chat that the agent around this shell works for. " +
+		Long: "Sends a message, or a file of the project with the text below it, into the chat that the agent around " +
+			"this shell works for. " +
 			"It works while a turn of that agent runs.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := strings.Join(args, " ")
@@ -23,17 +24,17 @@ func sendCommand() *cobra.Command {
 			case file != "":
 				tool, input = "send_file", map[string]any{"path": file, "caption": text}
 			case strings.TrimSpace(text) == "":
-				return errors.New("say what to send: a text, or --file PATH")
+				return errors.New("name a text or --file PATH to send")
 			}
 			r, err := relayFromEnvironment()
 			if err != nil {
 				return err
 			}
-			said, err := r.Call(cmd.Context(), tool, input)
+			reply, err := r.Call(cmd.Context(), tool, input)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), reply)
 			return err
 		},
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/hinshun/vt10x"
 )
 
-// atTerminal is a ductor that runs at a pseudo-terminal.
+// atTerminal is a program on a pseudo-terminal.
 type atTerminal struct {
 	t    testing.TB
 	cmd  *exec.Cmd
@@ -30,7 +30,7 @@ type atTerminal struct {
 
 	mu    sync.Mutex
 	shown []byte
-	read  int // how much of it was waited for
+	read  int // end of the last awaited text
 }
 
 func startAtTerminal(t testing.TB, args ...string) *atTerminal {
@@ -75,14 +75,14 @@ func startCommand(t testing.TB, cmd *exec.Cmd) *atTerminal {
 	return a
 }
 
-// text is all that was shown.
+// text returns everything that was shown.
 func (a *atTerminal) text() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return string(bytes.ReplaceAll(a.shown, []byte("\r"), nil))
 }
 
-// await waits for a text after those that were waited for, and types an answer to it.
+// await waits for a text after the last awaited one, and types an answer.
 func (a *atTerminal) await(part, answer string) {
 	a.t.Helper()
 	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -99,7 +99,7 @@ func (a *atTerminal) await(part, answer string) {
 	}
 }
 
-// exit waits for the end and gives the exit code.
+// exit waits for the end and returns the exit code.
 func (a *atTerminal) exit() int {
 	a.t.Helper()
 	select {
@@ -107,11 +107,11 @@ func (a *atTerminal) exit() int {
 	case <-time.After(patience):
 		a.t.Fatalf("it does not end:\n%s", a.text())
 	}
-	_ = a.cmd.Wait() // the exit code says it
+	_ = a.cmd.Wait() // the exit code is checked instead
 	return a.cmd.ProcessState.ExitCode()
 }
 
-// freshUser is a user of this machine who never had a ductor, and has agents.
+// freshUser returns a user of this machine without a ductor, but with agents.
 func freshUser(t *testing.T) (town *town, config string) {
 	town = surroundings(t, nil)
 	home := t.TempDir()
@@ -125,7 +125,7 @@ func freshUser(t *testing.T) (town *town, config string) {
 	return town, filepath.Join(home, ".config/ductor/config.toml")
 }
 
-// A new user answers the questions of a setup at a terminal, sends the code to the bot, and has a bot that works.
+// A new user answers setup's questions at a terminal, sends the code to the bot, and has a working bot.
 func TestASetupAtATerminal(t *testing.T) {
 	town, config := freshUser(t)
 	programs := t.TempDir()
@@ -175,7 +175,8 @@ func TestASetupAtATerminal(t *testing.T) {
 	if _, err := exec.LookPath(words[0]); err != nil || words[1] != "run" || words[2] == "-c" {
 		t.Errorf("the last words are no command that works here: %v, %q", err, start)
 	}
-	if strings.Contains(setup.text(), town.srv.Token()) || !strings.Contains(setup.text(), `token = '[secret removed]'`) {
+	if strings.Contains(setup.text(), town.srv.Token()) ||
+		!strings.Contains(setup.text(), `token = '[secret removed]'`) {
 		t.Errorf("the token is shown, or not said to be there:\n%s", setup.text())
 	}
 	if info, err := os.Stat(config); err != nil || info.Mode().Perm() != 0o600 {
@@ -195,7 +196,8 @@ func TestASetupAtATerminal(t *testing.T) {
 	}
 }
 
-// An answer that cannot be used is asked for again, and a setup that is interrupted says that it changed nothing, and did not.
+// Setup repeats the question after an invalid answer. If it is interrupted, it says that it changed nothing, and that
+// is true.
 func TestASetupThatIsInterrupted(t *testing.T) {
 	town, config := freshUser(t)
 	project := filepath.Join(t.TempDir(), "project")
@@ -220,7 +222,7 @@ func TestASetupThatIsInterrupted(t *testing.T) {
 	}
 }
 
-// Without a network a setup says so and tries again, or by a proxy, which it writes down.
+// Without a network, setup says so and tries again, or uses a proxy, which it writes to the configuration.
 func TestASetupWithoutANetwork(t *testing.T) {
 	town, config := freshUser(t)
 	closed := httptest.NewServer(nil)
@@ -242,16 +244,19 @@ func TestASetupWithoutANetwork(t *testing.T) {
 	setup.await("The agent of new conversations", "\n")
 	setup.await("Write this?", "yes\n")
 	setup.await(config+" is written.", "")
-	if text, err := os.ReadFile(config); err != nil || !strings.Contains(string(text), "proxy = '"+proxy.URL) || strings.Contains(setup.text(), "dial tcp") {
+	if text, err := os.ReadFile(config); err != nil || !strings.Contains(string(text), "proxy = '"+proxy.URL) ||
+		strings.Contains(setup.text(), "dial tcp") {
 		t.Errorf("%v\n%s\n%s", err, text, setup.text())
 	}
-	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--api-base", closed.URL, "--owner", "1", "-c", config+".new")
-	if code != exitFailure || !strings.Contains(stdout+stderr, "Telegram cannot be reached") || strings.Contains(stdout+stderr, "dial tcp") {
+	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--api-base", closed.URL, "--owner", "1", "-c",
+		config+".new")
+	if code != exitFailure || !strings.Contains(stdout+stderr, "Telegram cannot be reached") ||
+		strings.Contains(stdout+stderr, "dial tcp") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 }
 
-// Containers are not chosen without an engine that could run them.
+// Setup does not offer containers without an engine.
 func TestASetupWithoutAnEngine(t *testing.T) {
 	town, config := freshUser(t)
 	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
@@ -270,17 +275,19 @@ func TestASetupWithoutAnEngine(t *testing.T) {
 	setup.await("The agent of new conversations", "\x03")
 	setup.exit()
 	code, _, stderr := runDuctor(t, append(args, "--yes", "--sandbox", "docker")...)
-	if text, err := os.ReadFile(config); code != exitFailure || !strings.Contains(stderr, "no container engine answers") || err != nil || string(text) != host {
+	if text, err := os.ReadFile(config); code != exitFailure ||
+		!strings.Contains(stderr, "no container engine answers") || err != nil || string(text) != host {
 		t.Errorf("exit %d, %v: %s\n%s", code, err, stderr, text)
 	}
 }
 
-// A setup whose check fails ends with what to do next, by commands that work here.
+// If setup's check fails, it prints the next steps, with commands that work here.
 func TestASetupWithoutAnAgent(t *testing.T) {
 	town, config := freshUser(t)
 	t.Setenv("PATH", "/usr/bin:/bin")
 	t.Setenv("DUCTOR_TELEGRAM_TOKEN", town.srv.Token())
-	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--owner", "1", "--api-base", town.srv.URL(), "--project", t.TempDir())
+	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--owner", "1", "--api-base", town.srv.URL(), "--project",
+		t.TempDir())
 	if _, err := os.Stat(config); code == 0 || err != nil || !strings.Contains(stderr, "one check failed") {
 		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
 	}
@@ -290,12 +297,13 @@ func TestASetupWithoutAnAgent(t *testing.T) {
 	if len(words) < 2 || words[len(words)-1] != "doctor" {
 		t.Fatalf("it does not say what to do next: %s", stdout)
 	}
-	if _, err := exec.LookPath(words[0]); err != nil && words[0] != "go" { // which runs this test, and need not be in this PATH
+	// This program runs the test, and need not be in PATH.
+	if _, err := exec.LookPath(words[0]); err != nil && words[0] != "go" {
 		t.Errorf("%s cannot be called here: %v", words[0], err)
 	}
 }
 
-// Where systemd does not run, no unit is written, and the error says so in a sentence.
+// Without systemd, no unit is written, and the error says so in a sentence.
 func TestNoServiceWithoutSystemd(t *testing.T) {
 	town, _ := freshUser(t)
 	programs := t.TempDir()
@@ -307,27 +315,30 @@ func TestNoServiceWithoutSystemd(t *testing.T) {
 	config := town.writeConfig()
 	for _, args := range [][]string{{"service", "install", "--yes", "-c", config}, {"service", "status"}} {
 		code, stdout, stderr := runDuctor(t, args...)
-		if code != exitFailure || !strings.Contains(stderr, "systemd does not run here") || strings.Contains(stdout+stderr, "bus") {
+		if code != exitFailure || !strings.Contains(stderr, "systemd does not run here") ||
+			strings.Contains(stdout+stderr, "bus") {
 			t.Errorf("%v: exit %d: %s%s", args, code, stdout, stderr)
 		}
 	}
-	if left, err := filepath.Glob(filepath.Join(os.Getenv("HOME"), ".config/systemd/user/*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(os.Getenv("HOME"), ".config/systemd/user/*")); err != nil ||
+		len(left) > 0 {
 		t.Errorf("%v is written, %v", left, err)
 	}
 }
 
-// The address of a Bot API server that is none is told before anything is asked.
+// An invalid address of a Bot API server is rejected before the first question.
 func TestASetupWithAWrongAddress(t *testing.T) {
 	_, config := freshUser(t)
 	for _, base := range []string{"http:/x", "localhost:8081", "ftp://example.org"} {
 		want := "should be a URL such as https://api.telegram.org, not \"" + base + "\""
-		if code, _, stderr := runDuctor(t, "setup", "--api-base", base, "-c", config); code != exitFailure || !strings.Contains(stderr, want) {
+		if code, _, stderr := runDuctor(t, "setup", "--api-base", base, "-c", config); code != exitFailure ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d: %s", base, code, stderr)
 		}
 	}
 }
 
-// A setup that is run again, at no terminal, changes what it is told to and nothing else; what is wrong changes nothing.
+// A repeated setup without a terminal changes only the given settings. An invalid value changes nothing.
 func TestASetupWithAWrongToken(t *testing.T) {
 	town, config := freshUser(t)
 	t.Setenv("DUCTOR_TELEGRAM_TOKEN", "424242:wrong")
@@ -339,7 +350,8 @@ func TestASetupWithAWrongToken(t *testing.T) {
 
 func TestASetupWithoutATerminal(t *testing.T) {
 	_, config := freshUser(t)
-	if code, _, stderr := runDuctor(t, "setup", "-c", config); code != exitFailure || !strings.Contains(stderr, "run this in a terminal") {
+	if code, _, stderr := runDuctor(t, "setup", "-c", config); code != exitFailure ||
+		!strings.Contains(stderr, "run this in a terminal") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -372,7 +384,8 @@ func TestASetupThatIsRunAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"# my own words\n", "[queue] # mine\nmax = 3 # three\n", "allowed_users = [2, 1]", "default = 'codex'", "model = 'gpt-5'"} {
+	for _, want := range []string{"# my own words\n", "[queue] # mine\nmax = 3 # three\n", "allowed_users = [2, 1]",
+		"default = 'codex'", "model = 'gpt-5'"} {
 		if !bytes.Contains(now, []byte(want)) {
 			t.Errorf("there is no %q in\n%s", want, now)
 		}
@@ -386,7 +399,8 @@ func TestASetupThatIsRunAgain(t *testing.T) {
 		"a user":   {[]string{"--owner", "@ada"}, "is no id of a user"},
 	} {
 		code, _, stderr := runDuctor(t, append(args, wrong.args...)...)
-		if after, err := os.ReadFile(config); code == 0 || !strings.Contains(stderr, wrong.want) || err != nil || !bytes.Equal(after, now) {
+		if after, err := os.ReadFile(config); code == 0 || !strings.Contains(stderr, wrong.want) || err != nil ||
+			!bytes.Equal(after, now) {
 			t.Errorf("%s: exit %d, %v: %s\n%s", name, code, err, stderr, after)
 		}
 	}
@@ -395,21 +409,24 @@ func TestASetupThatIsRunAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := runDuctor(t, args...)
-	if after, err := os.ReadFile(config); code == 0 || !strings.Contains(stderr, "this is not TOML") || err != nil || !bytes.Equal(after, broken) {
+	if after, err := os.ReadFile(config); code == 0 || !strings.Contains(stderr, "this is not TOML") || err != nil ||
+		!bytes.Equal(after, broken) {
 		t.Errorf("a broken file: exit %d, %v: %s", code, err, stderr)
 	}
 }
 
-// With --service a setup has systemd run ductor with the configuration that it wrote.
+// With --service, setup installs ductor as a service with the configuration that it wrote.
 func TestASetupInstallsTheService(t *testing.T) {
 	town, config := freshUser(t)
 	programs, calls := t.TempDir(), filepath.Join(t.TempDir(), "calls")
-	if err := os.WriteFile(filepath.Join(programs, "systemctl"), []byte("#!/bin/sh\necho \"$*\" >> "+calls+"\n"), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(programs, "systemctl"), []byte("#!/bin/sh\necho \"$*\" >> "+calls+"\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
 	t.Setenv("DUCTOR_TELEGRAM_TOKEN", town.srv.Token())
-	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--service", "--owner", "1", "--api-base", town.srv.URL(), "--project", t.TempDir())
+	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--service", "--owner", "1", "--api-base", town.srv.URL(),
+		"--project", t.TempDir())
 	if code != 0 || !strings.Contains(stdout, "the service is installed and started") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
@@ -422,7 +439,7 @@ func TestASetupInstallsTheService(t *testing.T) {
 	}
 }
 
-// A bot that another program polls is named, be it a ductor of this user or not, and nothing is written.
+// Setup names another program that polls the bot, whether or not it is a ductor of this user, and writes nothing.
 func TestASetupOfABotThatIsPolled(t *testing.T) {
 	town, config := freshUser(t)
 	args := []string{"setup", "--yes", "--api-base", town.srv.URL(), "--project", t.TempDir()}
@@ -442,7 +459,8 @@ func TestASetupOfABotThatIsPolled(t *testing.T) {
 			case <-stop:
 				return
 			case <-time.After(50 * time.Millisecond):
-				if answer, err := http.Get(town.srv.URL() + "/bot" + town.srv.Token() + "/getUpdates?timeout=0"); err == nil {
+				if answer, err := http.Get(town.srv.URL() + "/bot" + town.srv.Token() +
+					"/getUpdates?timeout=0"); err == nil {
 					answer.Body.Close()
 				}
 			}

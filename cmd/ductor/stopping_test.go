@@ -15,8 +15,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// An abort is answered before anything else. The answer says "Stopping…" while something of the turn lives and
-// "Stopped." when nothing does, and from then on the card of the turn does not change, except for a line about its files.
+// An abort is answered first. The answer says "Stopping…" while a process of the turn lives, and then "Stopped.".
+// From then on the turn's card does not change, except for a line about its files.
 func TestAnAbortSaysWhenAllIsDead(t *testing.T) {
 	for name, prompt := range map[string]string{
 		"an agent and a tool deaf to SIGTERM": `[[start]] [[text "working"]] [[ignore-term]] [[tool cmd="trap '' TERM; touch started; sleep 600; sleep 600"]]`,
@@ -38,17 +38,19 @@ func TestAnAbortSaysWhenAllIsDead(t *testing.T) {
 					t.Errorf("it says %q while this lives: %q", stopped.Text, command)
 				}
 			}
-			town.say("/status") // whatever was on its way has arrived when this is answered
+			town.say("/status") // when this is answered, all earlier messages have arrived
 			town.await("Nothing is running")
-			town.answersFirst(before, stopped, card)
+			town.checkReplyFirst(before, stopped, card)
 		})
 	}
 }
 
-// A reply that said "Stopping…" when ductor was killed says what came of the abort once the next process has ended the turn.
+// If ductor is killed while the reply says "Stopping…", the reply shows the outcome once the next process has ended
+// the turn.
 func TestTheReplyToAnAbortOutlivesDuctor(t *testing.T) {
 	o := surroundings(t, nil).ordeal(9)
-	o.say(`[[start]] [[text "working"]] [[ignore-term]] [[tool cmd="trap '' TERM; touch started; sleep 600; sleep 600"]]`)
+	o.say(
+		`[[start]] [[text "working"]] [[ignore-term]] [[tool cmd="trap '' TERM; touch started; sleep 600; sleep 600"]]`)
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
 	card := o.await("working")
 	o.say("this waits")
@@ -62,11 +64,12 @@ func TestTheReplyToAnAbortOutlivesDuctor(t *testing.T) {
 	if stopped.ID != reply.ID {
 		t.Errorf("the chat shows, in another message: %q", stopped.Text)
 	}
-	o.nothingOfTurnsLives()
-	o.answersFirst(before, stopped, card)
+	o.checkNoTurnProcesses()
+	o.checkReplyFirst(before, stopped, card)
 }
 
-// awaitStoredReply waits until the database says that the reply to an abort is in the chat and what it owes.
+// awaitStoredReply waits until the database contains the reply to an abort, with the content that it still has to
+// show.
 func (o *ordeal) awaitStoredReply() {
 	o.t.Helper()
 	for ctx := o.soon(); ctx.Err() == nil; time.Sleep(time.Millisecond) {
@@ -87,9 +90,9 @@ func (o *ordeal) awaitStoredReply() {
 	o.t.Fatal("the reply to the abort is never stored")
 }
 
-// answersFirst holds that the reply to an abort was the first message after before, that it came before the end of the
-// card and said the truth about it, and that the card did not change any more when the reply said that all is over.
-func (town *town) answersFirst(before, reply, card telegram.Message) {
+// checkReplyFirst checks that the reply to an abort was the first message after before, that it came before the end of
+// the card and was true, and that the card did not change after the reply said that all is over.
+func (town *town) checkReplyFirst(before, reply, card telegram.Message) {
 	town.t.Helper()
 	sent := town.srv.Calls(telegram.Methods("sendMessage"), telegram.Succeeded)
 	after := slices.IndexFunc(sent, func(c telegram.Call) bool { return c.Message > before.ID })
@@ -99,7 +102,7 @@ func (town *town) answersFirst(before, reply, card telegram.Message) {
 	var order []string
 	for _, c := range town.srv.Calls(telegram.Writes, telegram.Succeeded) {
 		switch text := c.Params["text"]; {
-		case strings.Contains(text, "no undo"): // what is known of the files comes later
+		case strings.Contains(text, "no undo"): // the line about the files comes later
 		case c.Message == card.ID && (len(order) > 0 || strings.Contains(text, "Aborted")):
 			order = append(order, "card")
 		case c.Message == reply.ID:
@@ -111,7 +114,7 @@ func (town *town) answersFirst(before, reply, card telegram.Message) {
 	}
 }
 
-// A message that ductor took and did not get to before it was restarted has waited since it arrived.
+// If a message waited in ductor's inbox during a restart, its footer counts from its arrival.
 func TestTheFooterCountsFromTheArrivalAlsoOverARestart(t *testing.T) {
 	town := surroundings(t, nil)
 	arrived := time.Now().Add(-time.Hour)
@@ -119,7 +122,8 @@ func TestTheFooterCountsFromTheArrivalAlsoOverARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := fmt.Sprintf(`{"update_id":1,"message":{"message_id":1,"date":%d,"text":"[[text \"late\"]]","from":{"id":%d,"first_name":"Owner"},"chat":{"id":%d,"type":"private"}}}`,
+	raw := fmt.Sprintf(
+		`{"update_id":1,"message":{"message_id":1,"date":%d,"text":"[[text \"late\"]]","from":{"id":%d,"first_name":"Owner"},"chat":{"id":%d,"type":"private"}}}`,
 		arrived.Unix(), owner, owner)
 	_, err = db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 1, Raw: []byte(raw)}})
 	if err := errors.Join(err, db.Close()); err != nil {

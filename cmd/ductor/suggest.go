@@ -12,13 +12,15 @@ import (
 	"ductor/internal/nearest"
 )
 
-// otherNames are words that users try for subcommands.
+// otherNames maps words that users try to subcommands.
 var otherNames = map[string]string{
-	"start": "run", "serve": "run", "init": "setup", "configure": "setup", "config": "setup", "login": "setup", "list": "ps", "stop": "kill",
-	"status": "service status", "logs": "service logs", "install": "service install", "update": "upgrade --check", "check": "doctor", "web": "dashboard",
+	"start": "run", "serve": "run", "init": "setup", "configure": "setup", "config": "setup", "login": "setup",
+	"list": "ps", "stop": "kill",
+	"status": "service status", "logs": "service logs", "install": "service install", "update": "upgrade --check",
+	"check": "doctor", "web": "dashboard",
 }
 
-// suggestCommand refuses arguments of a command that takes only subcommands, and names the one that was probably meant.
+// suggestCommand rejects an unknown subcommand, and suggests a similar one.
 func suggestCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -43,7 +45,7 @@ func suggestCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s has no command %q; did you mean %s %s?", cmd.CommandPath(), args[0], cmd.CommandPath(), near)
 }
 
-// suggestFlag adds the flag that was probably meant to an error about an unknown one.
+// suggestFlag adds a similar flag to an error about an unknown one.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	wrong, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {

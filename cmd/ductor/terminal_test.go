@@ -19,19 +19,21 @@ import (
 	"ductor/internal/terminal"
 )
 
-// A session that a user began in a terminal is listed and continued in the chat, and from the chat in a terminal again, with each of
-// the real agents: each knows what was said before.
+// A session that a user began in a terminal is listed and continued in the chat, and then in a terminal again, with
+// each real agent. Each one knows the earlier conversation.
 func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, words := range realagent.SomeOf(map[string]struct {
-		begin []string // in a terminal, with the prompt behind
+		begin []string // arguments that start a session in a terminal; the prompt follows
 		again func(line string) string
 	}{
 		"claude": {[]string{"-p"}, func(line string) string { return line + " -p" }},
 		"codex": {[]string{"exec", "--skip-git-repo-check"}, func(line string) string {
 			return strings.Replace(line, " resume ", " exec resume --skip-git-repo-check ", 1)
 		}},
-		"gemini":  {[]string{"--skip-trust", "--prompt"}, func(line string) string { return line + " --skip-trust --prompt" }},
+		"gemini": {[]string{"--skip-trust", "--prompt"}, func(line string) string {
+			return line + " --skip-trust --prompt"
+		}},
 		"copilot": {[]string{"--prompt"}, func(line string) string { return line + " --prompt" }},
 	}) {
 		t.Run(agent, func(t *testing.T) {
@@ -49,7 +51,8 @@ func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 				return string(out)
 			}
 			path := map[string]string{
-				"claude": town.cfg.Agents.Claude.Path, "codex": town.cfg.Agents.Codex.Path, "gemini": town.cfg.Agents.Gemini.Path, "copilot": town.cfg.Agents.Copilot.Path,
+				"claude": town.cfg.Agents.Claude.Path, "codex": town.cfg.Agents.Codex.Path,
+				"gemini": town.cfg.Agents.Gemini.Path, "copilot": town.cfg.Agents.Copilot.Path,
 			}[agent]
 			terminal(path, append(words.begin, `begun in a terminal [[text "noted"]]`)...)
 			town.start()
@@ -88,16 +91,19 @@ func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 	}
 }
 
-// An agent that takes over a session from a terminal does not know what was said there, and the chat says so, once.
+// Another agent that continues a terminal's session does not know its conversation, and the chat says so once.
 func TestAnotherAgentIsNotToldOfTheTerminal(t *testing.T) {
 	town := surroundings(t, nil)
 	dir := town.cfg.Projects.DefaultDir
-	kept := filepath.Join(os.Getenv("HOME"), ".claude", "projects", strings.NewReplacer("/", "-", "_", "-", ".", "-").Replace(dir))
+	kept := filepath.Join(os.Getenv("HOME"), ".claude", "projects",
+		strings.NewReplacer("/", "-", "_", "-", ".", "-").Replace(dir))
 	if err := os.MkdirAll(kept, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	const id = "8e3ffff2-cb0a-4ae2-a20a-982fd57eae5c"
-	line := fmt.Sprintf(`{"type":"user","sessionId":%q,"cwd":%q,"message":{"role":"user","content":"begun in a terminal"}}`+"\n", id, dir)
+	line := fmt.Sprintf(
+		`{"type":"user","sessionId":%q,"cwd":%q,"message":{"role":"user","content":"begun in a terminal"}}`+"\n", id,
+		dir)
 	if err := os.WriteFile(filepath.Join(kept, id+".jsonl"), []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +126,7 @@ func TestAnotherAgentIsNotToldOfTheTerminal(t *testing.T) {
 	}
 }
 
-// Where each session has a home of its own, none of the terminal is offered, and /terminal names that home.
+// If each session has its own home, the terminal's sessions are not offered, and /terminal names that home.
 func TestSessionsWithHomesAndTheTerminal(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Sandbox.Home = docker.HomeSession })
 	town.say("/sessions")
@@ -132,20 +138,22 @@ func TestSessionsWithHomesAndTheTerminal(t *testing.T) {
 	town.say(`first [[text "by the default"]]`)
 	town.awaitDone(1)
 	town.say("/terminal")
-	if m := town.await("write here again."); !strings.Contains(m.Text, "env HOME=") || !strings.Contains(m.Text, "--resume") {
+	if m := town.await("write here again."); !strings.Contains(m.Text, "env HOME=") ||
+		!strings.Contains(m.Text, "--resume") {
 		t.Errorf("it says %q", m.Text)
 	}
 }
 
-// The import of sessions was removed. Its command names the replacement, also as the caption of a file.
+// The command of the removed import of sessions names its replacement, also as the caption of a file.
 func TestTheImportOfSessionsNamesItsReplacement(t *testing.T) {
 	town := newTown(t, nil)
 	town.answer("/sessions import", "/sessions import is gone")
-	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "session.json", Data: []byte("{}")}, telegram.WithCaption("/sessions import"))
+	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "session.json", Data: []byte("{}")},
+		telegram.WithCaption("/sessions import"))
 	town.awaitAfter(file, "/sessions import is gone")
 }
 
-// Where no agent has ductor's hooks, nothing would ask in the chat, which /terminal on says.
+// Without ductor's hooks, no agent would ask in the chat, and /terminal on says so.
 func TestBeingAwayWithoutHooks(t *testing.T) {
 	town := newTown(t, nil)
 	for _, word := range []string{"on", "auto"} {
@@ -159,11 +167,13 @@ func TestBeingAwayWithoutHooks(t *testing.T) {
 	town.answer("/terminal on", "You are away")
 }
 
-// asksInATerminal has the hook of Claude ask for a command, as Claude in a terminal runs it, and returns what Claude reads of it.
+// asksInATerminal runs Claude's hook for a command, as Claude in a terminal does, and returns the hook's answer.
 func (town *town) asksInATerminal(command string) (answer <-chan string) {
 	town.t.Helper()
-	cmd := exec.CommandContext(town.soon(), clitest.Program(town.t), terminal.Verb, "claude", terminal.StateFlag, town.cfg.Storage.Dir)
-	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"hook_event_name":"PermissionRequest","session_id":"s","cwd":%q,"tool_name":"Bash","tool_input":{"command":%q}}`,
+	cmd := exec.CommandContext(town.soon(), clitest.Program(town.t), terminal.Verb, "claude", terminal.StateFlag,
+		town.cfg.Storage.Dir)
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(
+		`{"hook_event_name":"PermissionRequest","session_id":"s","cwd":%q,"tool_name":"Bash","tool_input":{"command":%q}}`,
 		town.cfg.Projects.DefaultDir, command))
 	said := make(chan string, 1)
 	go func() {
@@ -173,7 +183,8 @@ func (town *town) asksInATerminal(command string) (answer <-chan string) {
 	return said
 }
 
-// A question of an agent in a terminal stays open over a restart and a crash of ductor, and the answer reaches the terminal.
+// An open question of an agent in a terminal survives a restart and a crash of ductor, and the answer reaches the
+// terminal.
 func TestAQuestionOfATerminalOutlivesDuctor(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()

@@ -13,18 +13,18 @@ import (
 	"ductor/internal/config"
 )
 
-// tokenPipeVariable names the descriptor from which a ductor that started itself anew reads the bot token.
+// tokenPipeVariable names the descriptor from which a restarted ductor reads the bot token.
 const tokenPipeVariable = "DUCTOR_TOKEN_PIPE"
 
-// maxToken bounds what goes into the pipe: no pipe holds less.
+// maxToken is a size that fits into every pipe.
 const maxToken = 4096
 
-// ownEnvironment is that of this process. The bot token may be set in it, but must not stay there: /proc/PID/environ shows
-// to every agent of this user what a process was started with, whatever it unsets. So a ductor that finds the token there
-// starts itself anew without it, and the token goes through a pipe.
+// ownEnvironment returns the environment of this process. If it contains the bot token, ductor first restarts itself
+// without it and passes the token through a pipe: /proc/PID/environ shows the initial environment to all agents of
+// this user, even after Unsetenv.
 func ownEnvironment() (config.Environment, error) {
 	if token := os.Getenv(config.TokenVariable); token != "" {
-		return config.Environment{}, fmt.Errorf("start anew without the token in the environment: %w", startAnew(token))
+		return config.Environment{}, fmt.Errorf("restart without the token in the environment: %w", startAnew(token))
 	}
 	fd, ok := os.LookupEnv(tokenPipeVariable)
 	if !ok {
@@ -42,7 +42,7 @@ func ownEnvironment() (config.Environment, error) {
 	}}, nil
 }
 
-// startAnew replaces this process by the same program, with the same arguments. It returns only if it cannot.
+// startAnew replaces this process by the same program with the same arguments. It returns only if that fails.
 func startAnew(token string) error {
 	if len(token) > maxToken {
 		return errors.New(config.TokenVariable + " is too long for a token")
@@ -77,7 +77,7 @@ func readToken(fd string) (string, error) {
 	}
 	pipe := os.NewFile(uintptr(n), "token")
 	if pipe == nil {
-		return "", fmt.Errorf("%s is no descriptor", fd)
+		return "", fmt.Errorf("%s is not a descriptor", fd)
 	}
 	token, err := io.ReadAll(io.LimitReader(pipe, maxToken))
 	return string(token), errors.Join(err, pipe.Close())

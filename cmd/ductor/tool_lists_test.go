@@ -13,8 +13,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// permissions.allowed_tools lets commands through with every agent, also with one that has no such list, and nothing else: an edit asks,
-// and a plan changes nothing.
+// permissions.allowed_tools allows commands with every agent, even one without such a list, and nothing else: edits
+// still ask, and a plan changes nothing.
 func TestAllowedToolsCountForEveryAgent(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
@@ -22,7 +22,8 @@ func TestAllowedToolsCountForEveryAgent(t *testing.T) {
 				onlyAgent(c, agent)
 				c.Permissions.Mode, c.Permissions.AllowedTools = "ask", []string{"shell"}
 			})
-			made, planned := filepath.Join(town.cfg.Projects.DefaultDir, "made"), filepath.Join(town.cfg.Projects.DefaultDir, "planned")
+			made, planned := filepath.Join(town.cfg.Projects.DefaultDir, "made"),
+				filepath.Join(town.cfg.Projects.DefaultDir, "planned")
 			town.say(`[[start]] [[ask cmd="touch %s"]] [[text "after the command"]]`, made)
 			town.await("after the command")
 			if _, err := os.Stat(made); err != nil {
@@ -39,22 +40,22 @@ func TestAllowedToolsCountForEveryAgent(t *testing.T) {
 	}
 }
 
-// onlyAgent has a configuration know one agent.
+// onlyAgent disables all agents of a configuration but one.
 func onlyAgent(c *config.Config, agent string) {
 	a := &c.Agents
 	a.Default, a.Fallback = cli.Agent(agent), nil
 	a.Claude.Enabled, a.Codex.Enabled, a.Gemini.Enabled, a.Copilot.Enabled = agent == "claude", agent == "codex", agent == "gemini", agent == "copilot"
 }
 
-// awaitPlanned waits until a turn that plans is over, and denies what it asks.
+// awaitPlanned waits for the end of a turn in plan mode, and denies its requests.
 func (town *town) awaitPlanned() {
 	m := &modeTown{town: town, turns: 2, denied: map[telegram.MessageID]bool{}}
 	for m.denyNext() {
 	}
 }
 
-// A name that no agent has is an error at start and in `ductor doctor`, with its line and key, and so is a rule about a tool in a list of the
-// only tools, which would leave an agent none.
+// An unknown name is an error at the start and in `ductor doctor`, with its line and key. So is a rule about a tool
+// in a list of the only tools, which would leave an agent no tools.
 func TestAListOfToolsThatMeansNothingIsAnError(t *testing.T) {
 	town := surroundings(t, nil)
 	for list, want := range map[string]string{
@@ -64,13 +65,16 @@ func TestAListOfToolsThatMeansNothingIsAnError(t *testing.T) {
 		path := town.userConfig("[permissions]\n", "[permissions]\n"+list+"\n")
 		for _, command := range []string{"run", "doctor"} {
 			code, stdout, stderr := runDuctor(t, command, "-c", path)
-			if said := stdout + stderr; code == exitOK || !strings.Contains(said, want) || !strings.Contains(said, filepath.Base(path)+":") {
+			if said := stdout + stderr; code == exitOK || !strings.Contains(said, want) ||
+				!strings.Contains(said, filepath.Base(path)+":") {
 				t.Errorf("%s with %s exits %d and says %s", command, list, code, said)
 			}
 		}
 	}
-	path := town.userConfig("[permissions]\n", "[roles.calm]\nprompt = \"calm\"\ntools = [\"Bash(ls)\"]\n[permissions]\n")
-	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); code == exitOK || !strings.Contains(stdout+stderr, "roles.calm.tools: \"Bash(ls)\" is a rule") {
+	path := town.userConfig("[permissions]\n",
+		"[roles.calm]\nprompt = \"calm\"\ntools = [\"Bash(ls)\"]\n[permissions]\n")
+	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); code == exitOK ||
+		!strings.Contains(stdout+stderr, "roles.calm.tools: \"Bash(ls)\" is a rule") {
 		t.Errorf("doctor exits %d and says %s%s", code, stdout, stderr)
 	}
 }

@@ -13,13 +13,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// shellTools are the names under which the models of the agents call their shells.
+// shellTools returns the names of the agents' shells in their models' calls.
 func shellTools() map[string]string {
-	return map[string]string{"claude": "Bash", "codex": "exec_command", "gemini": "run_shell_command", "copilot": "bash"}
+	return map[string]string{"claude": "Bash", "codex": "exec_command", "gemini": "run_shell_command",
+		"copilot": "bash"}
 }
 
-// The model of each real agent asks for a shell command although a list denies it, in each permission mode, bypass included: it
-// never runs. Without the list it does.
+// If a list denies the shell, a command that the real agent's model calls never runs, in every permission mode
+// including bypass. Without the list it runs.
 func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, name := range realagent.SomeOf(shellTools()) {
@@ -48,7 +49,8 @@ func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
 				if run != cli.Live {
 					return
 				}
-				if agent == "gemini" { // it shares a session with calls of a tool that was not there, which the API does not take
+				// Gemini's session contains calls of an unknown tool, which the API rejects.
+				if agent == "gemini" {
 					town.say("/new")
 					town.await("New session")
 				}
@@ -65,19 +67,21 @@ func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
 	}
 }
 
-// A list that the agent cannot be held to is refused: as ductor starts if the configuration has it, and else as a turn starts.
+// ductor rejects a list that it cannot enforce with an agent: at its start if the list is configured, otherwise at
+// the start of the turn.
 func TestAListThatCannotBeHeldIsRefused(t *testing.T) {
 	town := surroundings(t, nil)
 	town.agent = "codex"
 	t.Setenv("XDG_CONFIG_HOME", "")
 	town.userConfig("[permissions]\n", "[permissions]\ndenied_tools = [\"edit\"]\n")
 	code, _, stderr := runDuctor(t, "run")
-	if code != exitConfig || !strings.Contains(stderr, "permissions: a list of tools cannot be held here: Codex cannot be kept from edits in bypass") {
+	if code != exitConfig || !strings.Contains(stderr,
+		"permissions: a list of tools cannot be held here: Codex cannot be kept from edits in bypass") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 
-// A session in a project begins with the files that the project names, and its next prompts do not repeat them.
+// The first prompt of a session in a project contains the project's files. Later prompts do not repeat them.
 func TestARealAgentBeginsWithFilesOfItsProject(t *testing.T) {
 	town, api := realTown(t, "claude", func(c *config.Config) {
 		dir := c.Projects.DefaultDir
@@ -96,7 +100,7 @@ func TestARealAgentBeginsWithFilesOfItsProject(t *testing.T) {
 	}
 }
 
-// A chat names the only tools that there are. The shell runs in no mode, and an edit is asked for as ever. Codex refuses the list.
+// If a chat sets the only tools, the shell never runs, and edits ask as usual. Codex rejects the list.
 func TestTheRealAgentsKeepToTheOnlyTools(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, name := range shellTools() {
@@ -110,7 +114,8 @@ func TestTheRealAgentsKeepToTheOnlyTools(t *testing.T) {
 				town.await("Codex cannot be told which tools there are, only which not")
 				return
 			}
-			town.say(`[[start]] [[write path=%s text=x]] [[text "the edit is over"]]`, filepath.Join(work, "edited.txt"))
+			town.say(`[[start]] [[write path=%s text=x]] [[text "the edit is over"]]`,
+				filepath.Join(work, "edited.txt"))
 			town.press("✅ Allow once")
 			town.await("the edit is over")
 			awaitFile(t, filepath.Join(work, "edited.txt"))

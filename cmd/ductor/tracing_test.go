@@ -13,7 +13,8 @@ import (
 	"ductor/internal/config"
 )
 
-// receiver starts the OTLP receiver of OpenTelemetry, which scripts/otlp builds, and gives its address and the file it writes to.
+// receiver starts OpenTelemetry's OTLP receiver, which scripts/otlp builds. It returns its address and its output
+// file.
 func receiver(t *testing.T) (url, file string) {
 	t.Helper()
 	program, err := filepath.Abs("../../test/otlp/otlp")
@@ -49,7 +50,7 @@ func receiver(t *testing.T) (url, file string) {
 	}
 }
 
-// received is what of OTLP's JSON the test reads.
+// received contains the fields of OTLP's JSON that the test reads.
 type received struct {
 	ResourceSpans []struct {
 		ScopeSpans []struct {
@@ -70,7 +71,7 @@ type received struct {
 	}
 }
 
-// The spans and metrics of a turn arrive at the receiver of OpenTelemetry, with sizes and without content.
+// The spans and metrics of a turn arrive at OpenTelemetry's receiver, with sizes and without content.
 func TestSpansOfATurnArrive(t *testing.T) {
 	url, file := receiver(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
@@ -113,7 +114,8 @@ func TestSpansOfATurnArrive(t *testing.T) {
 		t.Errorf("spans %v of %d traces", spans, len(traces))
 	}
 	for key, want := range map[string]string{
-		"invoke_agent claude gen_ai.operation.name": "invoke_agent", "invoke_agent claude gen_ai.provider.name": "anthropic",
+		"invoke_agent claude gen_ai.operation.name":      "invoke_agent",
+		"invoke_agent claude gen_ai.provider.name":       "anthropic",
 		"invoke_agent claude gen_ai.usage.output_tokens": "", "execute_tool Bash gen_ai.tool.name": "Bash",
 		"execute_tool Bash ductor.tool.input.size": "", "execute_tool Bash ductor.tool.result.size": "",
 	} {

@@ -11,13 +11,13 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Whatever befalls a sandbox in mid-turn: the chat is told what it was and what helps, the next turn works as soon as
-// it can, and nothing runs on this machine instead.
+// A sandbox fails during a turn. The chat says what happened and what helps, the next turn works as soon as possible,
+// and nothing runs on this machine instead.
 func TestTroubleOfASandboxInMidTurn(t *testing.T) {
 	realagent.LongOnly(t)
 	e := dockertest.Start(t, dockertest.Options{Disk: 400 << 20, Args: []string{"--shutdown-timeout", "5"}})
 	onlyCanaries(t)
-	p := newPrison(t, e, "paused", "removed", "stopped", "memory", "image", "engine", "late")
+	p := newSandboxedProjects(t, e, "paused", "removed", "stopped", "memory", "image", "engine", "late")
 	t.Run("one sandbox", func(t *testing.T) {
 		for name, trouble := range map[string]func(*cell){
 			"paused": paused, "removed": removed, "stopped": stopped, "memory": outOfMemory, "image": imageMissing,
@@ -38,8 +38,8 @@ type prison struct {
 	cells map[string]*cell
 }
 
-// newPrison has a project in a container of its own for each name, each with a person who asks there.
-func newPrison(t *testing.T, e *dockertest.Engine, names ...string) *prison {
+// newSandboxedProjects creates a project for each name, in its own container, with its own user.
+func newSandboxedProjects(t *testing.T, e *dockertest.Engine, names ...string) *prison {
 	t.Helper()
 	p := &prison{cells: map[string]*cell{}}
 	p.town = boxedTown(t, func(c *config.Config) {
@@ -73,14 +73,14 @@ func newPrison(t *testing.T, e *dockertest.Engine, names ...string) *prison {
 	return p
 }
 
-// enter chooses the directory of the project, which opens its sandbox ahead of the first message.
+// enter selects the project's directory, which opens its sandbox before the first message.
 func (c *cell) enter() {
 	c.t.Helper()
 	c.say("/cwd %s", c.dir)
 	c.await(c.dir)
 }
 
-// inMidTurn has a turn under way that does not end by itself.
+// inMidTurn starts a turn that does not end on its own.
 func (c *cell) inMidTurn() {
 	c.t.Helper()
 	if err := os.RemoveAll(filepath.Join(c.dir, "ready")); err != nil {
@@ -93,37 +93,38 @@ func (c *cell) inMidTurn() {
 func paused(c *cell) {
 	c.inMidTurn()
 	dockertest.Pause(c.t, c.host, c.container())
-	c.refused("the sandbox's container was paused", "your next message resumes it")
-	c.works()
+	c.awaitRefusal("the sandbox's container was paused", "your next message resumes it")
+	c.runTurn()
 }
 
-// removed in mid-turn it is stopped, for a moment, before it is gone.
+// removed is the check after the container was removed: Docker briefly reports it as stopped.
 func removed(c *cell) {
 	c.inMidTurn()
 	c.engine("rm", "-f", c.container())
-	c.refused("the sandbox's container was ")
-	c.works()
+	c.awaitRefusal("the sandbox's container was ")
+	c.runTurn()
 }
 
-// stopped in mid-turn it may be up again, for another question to the agent, before the turn looks for it.
+// stopped is the check after the container was stopped: another request may start it again before the turn looks for
+// it.
 func stopped(c *cell) {
 	c.inMidTurn()
 	c.engine("kill", c.container())
-	c.refused("the sandbox's container was stopped", "your next message starts it")
-	c.works()
+	c.awaitRefusal("the sandbox's container was stopped", "your next message starts it")
+	c.runTurn()
 }
 
 func outOfMemory(c *cell) {
-	c.works()
+	c.runTurn()
 	c.ask(`[[start]] [[text "it takes too much "]] [[longline bytes=300000000]]`)
 	c.answeredBy("there was too little memory for it; free some, or give its sandbox more")
-	c.works()
+	c.runTurn()
 	c.ask(`[[start]] [[tool cmd="tail /dev/zero; echo it ended with $? >tail"]] [[text "and I go on"]]`)
 	c.answeredBy("and I go on")
-	if got := c.read("tail"); got != "it ended with 137" {
+	if got := c.readFile("tail"); got != "it ended with 137" {
 		c.t.Errorf("what it started %s", got)
 	}
-	c.works()
+	c.runTurn()
 }
 
 func imageMissing(c *cell) {
@@ -131,44 +132,45 @@ func imageMissing(c *cell) {
 	id := c.engine("image", "inspect", "--format", "{{.Id}}", "agents:1")
 	c.engine("rmi", "-f", "agents:1")
 	c.engine("rm", "-f", c.container())
-	c.refused("the sandbox's container was ")
+	c.awaitRefusal("the sandbox's container was ")
 	c.ask("and now?")
-	c.refused("has no image agents:1", "docker pull agents:1")
+	c.awaitRefusal("has no image agents:1", "docker pull agents:1")
 	c.engine("tag", id, "agents:1")
-	c.works()
+	c.runTurn()
 }
 
 func diskFull(c, late *cell) {
-	c.works()
-	c.ask(`[[start]] [[tool cmd="cat /dev/zero >~/big; touch ready; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all "]] [[text n=50 size=100]]`)
+	c.runTurn()
+	c.ask(
+		`[[start]] [[tool cmd="cat /dev/zero >~/big; touch ready; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all "]] [[text n=50 size=100]]`)
 	awaitFile(c.t, filepath.Join(c.dir, "ready"))
 	late.enter()
 	late.ask("and here?")
-	late.refused("the disk of the sandbox is full", "free some space there")
-	c.put("go")
+	late.awaitRefusal("the disk of the sandbox is full", "free some space there")
+	c.createFile("go")
 	c.answeredBy("that was all")
-	c.answered()
+	c.awaitAnswered()
 	c.ask(`[[start]] and now? [[text "the next works too"]]`)
 	c.answeredBy("the next works too")
 	c.engine("exec", c.container(), "/bin/rm", "/ductor/home/big")
-	c.works()
-	late.works()
+	c.runTurn()
+	late.runTurn()
 }
 
 func engineStopped(c *cell, e *dockertest.Engine) {
 	c.inMidTurn()
 	e.Stop()
-	c.refused("The sandbox engine of Claude is not there")
+	c.awaitRefusal("The sandbox engine of Claude is not there")
 	c.ask("and now?")
-	c.refused("cannot be reached", "start it")
+	c.awaitRefusal("cannot be reached", "start it")
 	e.Start()
-	c.works()
+	c.runTurn()
 }
 
 func engineRestarted(c *cell, e *dockertest.Engine) {
 	c.inMidTurn()
 	e.Stop()
 	e.Start()
-	c.refused("The sandbox engine of Claude is not there")
-	c.works()
+	c.awaitRefusal("The sandbox engine of Claude is not there")
+	c.runTurn()
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAUserJoinsByALink: an owner's link lets one user in, at once, with the role that was chosen; the owner is told, and what
-// `ductor users` changes counts in the ductor that runs.
+// TestAUserJoinsByALink tests that an owner's link admits one user at once, with the chosen role, that the owner is
+// notified, and that changes by `ductor users` apply to the running ductor.
 func TestAUserJoinsByALink(t *testing.T) {
 	town := surroundings(t, nil)
 	config := town.writeConfig()
@@ -21,7 +21,8 @@ func TestAUserJoinsByALink(t *testing.T) {
 	town.say("/pair")
 	asked := town.awaitButton("Viewer")
 	town.pressOn(asked, "User")
-	link := regexp.MustCompile(`https://t\.me/(\w+)\?start=([A-Z2-7]{12})`).FindStringSubmatch(town.await("https://t.me/").Text)
+	link := regexp.MustCompile(`https://t\.me/(\w+)\?start=([A-Z2-7]{12})`).FindStringSubmatch(
+		town.await("https://t.me/").Text)
 	if link == nil {
 		t.Fatal("there is no link")
 	}
@@ -40,7 +41,8 @@ func TestAUserJoinsByALink(t *testing.T) {
 	if _, err := ann.AwaitText(town.soon(), "Only the owner can do that."); err != nil {
 		town.fatal(err)
 	}
-	if _, said, _ := runDuctor(t, "users", "list", "-c", config); !strings.Contains(said, "66  user") || strings.Contains(said, "67") {
+	if _, said, _ := runDuctor(t, "users", "list", "-c", config); !strings.Contains(said, "66  user") ||
+		strings.Contains(said, "67") {
 		t.Errorf("the users are:\n%s", said)
 	}
 	if code, _, said := runDuctor(t, "users", "role", "66", "viewer", "-c", config); code != 0 {
@@ -76,11 +78,13 @@ func TestAUserJoinsByALink(t *testing.T) {
 	for want, args := range map[int][]string{
 		1: {"users", "remove", "66"},
 	} {
-		if code, _, said := runDuctor(t, append(args, "-c", config)...); code != want || !strings.Contains(said, "there is no such user") {
+		if code, _, said := runDuctor(t, append(args, "-c", config)...); code != want ||
+			!strings.Contains(said, "there is no such user") {
 			t.Errorf("%q gives %d: %s", args, code, said)
 		}
 	}
-	if code, _, said := runDuctor(t, "users", "remove", "1", "-c", config); code == 0 || !strings.Contains(said, "change it there") {
+	if code, _, said := runDuctor(t, "users", "remove", "1", "-c", config); code == 0 ||
+		!strings.Contains(said, "change it there") {
 		t.Errorf("a user of the configuration is removed: %s", said)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// listeningTown has a transcriber that is a shell script.
+// listeningTown returns a town whose transcriber is a shell script.
 func listeningTown(t *testing.T, script string, change func(*config.Config)) *town {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), "stand-in")
@@ -38,7 +38,8 @@ func TestSpeechBecomesAPrompt(t *testing.T) {
 	owner.SendVoice(town.chat, []byte("forwarded [[history]]"), telegram.Forwarding(owner))
 	town.awaitDone(4)
 	town.say("[[history]]")
-	if m := town.awaitDone(5); !strings.Contains(m.Text, "not by the user]") || !hasEntity(m, "blockquote", "forwarded") {
+	if m := town.awaitDone(5); !strings.Contains(m.Text, "not by the user]") ||
+		!hasEntity(m, "blockquote", "forwarded") {
 		t.Errorf("a forwarded voice message is not fenced: %q", m.Text)
 	}
 }
@@ -52,7 +53,8 @@ hang) sleep 600 & sleep 600 ;;
 fail) echo "no model" >&2; exit 1 ;;
 *) cat "$1" ;;
 esac`, func(c *config.Config) { c.Voice.Timeout = 2 * time.Second })
-	for said, want := range map[string]string{"silence": "heard no words", "rubbish": "is no text", "hang": "took too long", "fail": "no model"} {
+	for said, want := range map[string]string{"silence": "heard no words", "rubbish": "is no text",
+		"hang": "took too long", "fail": "no model"} {
 		town.awaitAfter(town.chat.Person().SendVoice(town.chat, []byte(said)), want)
 	}
 	town.chat.Person().SendVoice(town.chat, []byte(`[[text "fine again"]]`))
@@ -71,7 +73,7 @@ func TestATranscriptIsConfirmed(t *testing.T) {
 	town.start()
 	town.pressOn(m, "✅ Send")
 	town.awaitDone(1)
-	owner.TapData(m, m.Keyboard[0][0].Data) // again, which asks nothing
+	owner.TapData(m, m.Keyboard[0][0].Data) // a second press, which has no effect
 
 	spoken := owner.SendVoice(town.chat, []byte("wrong"))
 	town.await("wrong")
@@ -103,8 +105,10 @@ func TestThingsAreSaidInWords(t *testing.T) {
 		send func()
 		want string
 	}{
-		{func() { owner.SendPlace(town.chat, 52.52, 13.405, "", "") }, "[Location: latitude 52.520000, longitude 13.405000]"},
-		{func() { owner.SendPlace(town.chat, 52.52, 13.405, "Zoo", "Hardenbergplatz 8") }, `[Place: "Zoo" at "Hardenbergplatz 8", latitude 52.520000`},
+		{func() { owner.SendPlace(town.chat, 52.52, 13.405, "", "") },
+			"[Location: latitude 52.520000, longitude 13.405000]"},
+		{func() { owner.SendPlace(town.chat, 52.52, 13.405, "Zoo", "Hardenbergplatz 8") },
+			`[Place: "Zoo" at "Hardenbergplatz 8", latitude 52.520000`},
 		{func() { owner.SendContact(town.chat, "Ada [x]", "+49 30 1") }, `[Contact: "Ada [x]", phone "+49 30 1"]`},
 	} {
 		c.send()

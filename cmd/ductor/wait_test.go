@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// eventually looks again and again: what it waits for happens in processes that no fake clock reaches.
+// eventually polls ok: it waits for processes, which a fake clock cannot control.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	eventuallyIn(t, patience, what, ok)
 }
 
-// eventuallyIn is eventually for what takes longer than tests wait otherwise.
+// eventuallyIn is eventually with another limit.
 func eventuallyIn(t testing.TB, most time.Duration, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
@@ -23,5 +23,5 @@ func eventuallyIn(t testing.TB, most time.Duration, what string, ok func() bool)
 	t.Fatalf("waited in vain for %s", what)
 }
 
-// capital is the name of an agent as chats show it.
+// capital returns the name of an agent with a capital letter, as chats show it.
 func capital(agent string) string { return strings.ToUpper(agent[:1]) + agent[1:] }

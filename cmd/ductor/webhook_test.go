@@ -21,21 +21,21 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// besieged is a daemon with a webhook of each kind, whose runs are shown in the neighbour's chat.
-type besieged struct {
+// webhookDaemon is a daemon with a webhook of each kind. Their runs are shown in the neighbour's chat.
+type webhookDaemon struct {
 	*town
 	pid    int
 	addr   string
 	client *http.Client
-	runs   *telegram.Chat // of the webhooks
-	shows  []string       // what the runs of the deliveries that were taken say
+	runs   *telegram.Chat // shows the runs of the webhooks
+	shows  []string       // texts of the runs of accepted deliveries
 }
 
-// burst is how many deliveries the webhook "github" takes at once.
+// burst is the number of deliveries that the webhook "github" accepts at once.
 const burst = 6
 
-// unusedAddr is an address of this machine to listen at. Its port is below those that the kernel gives to connections,
-// so that none takes it before it is listened at.
+// unusedAddr returns a free address on this machine. Its port is below the kernel's ephemeral ports, so no connection
+// takes it before the daemon listens.
 func unusedAddr(t testing.TB) string {
 	t.Helper()
 	var last error
@@ -43,7 +43,7 @@ func unusedAddr(t testing.TB) string {
 		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
 		l, err := net.Listen("tcp", addr)
 		if last = err; err == nil {
-			_ = l.Close() // it is free
+			_ = l.Close() // the port is free
 			return addr
 		}
 	}
@@ -51,18 +51,20 @@ func unusedAddr(t testing.TB) string {
 	return ""
 }
 
-func besiege(t *testing.T) *besieged {
+func besiege(t *testing.T) *webhookDaemon {
 	t.Helper()
 	addr := unusedAddr(t)
 	town := surroundings(t, nil)
-	b := &besieged{town: town, addr: addr, runs: town.srv.Private(neighbour, "Neighbour"),
-		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxConnsPerHost: 40, MaxIdleConnsPerHost: 40}}}
+	b := &webhookDaemon{town: town, addr: addr, runs: town.srv.Private(neighbour, "Neighbour"),
+		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxConnsPerHost: 40,
+			MaxIdleConnsPerHost: 40}}}
 	path := town.writeConfig()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := strings.Replace(string(text), fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour), 1)
+	all := strings.Replace(string(text), fmt.Sprintf("allowed_users = [%d]", owner),
+		fmt.Sprintf("allowed_users = [%d, %d]", owner, neighbour), 1)
 	all += fmt.Sprintf("\n[webhooks]\nlisten = %q\n", addr)
 	for _, auth := range []string{"bearer", "github", "stripe"} {
 		all += fmt.Sprintf("\n[webhooks.hooks.%s]\nauth = %q\nsecret = %q\nprompt = \"[[start]] {{payload.say}}\"\nbody_max_kb = 64\nper_minute = %d\nchat = %d\n",
@@ -84,8 +86,8 @@ func besiege(t *testing.T) *besieged {
 type delivery struct {
 	hook, body string
 	header     [2]string
-	long       int64 // so many zeros instead of the body
-	said       bool  // its length is in the head
+	long       int64 // number of zeros to send instead of the body
+	said       bool  // send a Content-Length
 }
 
 func macOf(secret, text string) string {
@@ -94,8 +96,8 @@ func macOf(secret, text string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// order has the agent of its run say a name, which shows in the chat.
-func order(name any) string {
+// promptToPrint returns a prompt that makes the run's agent print a name.
+func promptToPrint(name any) string {
 	return fmt.Sprintf(`{"id":"evt_%v","say":"[[text \"ran <%v>\"]]"}`, name, name)
 }
 
@@ -104,18 +106,20 @@ func bearer(secret, body string) delivery {
 }
 
 func github(secret, body string) delivery {
-	return delivery{hook: "github", body: body, header: [2]string{"X-Hub-Signature-256", "sha256=" + macOf(secret, body)}}
+	return delivery{hook: "github", body: body,
+		header: [2]string{"X-Hub-Signature-256", "sha256=" + macOf(secret, body)}}
 }
 
 func stripe(secret, body string, at time.Time) delivery {
 	stamp := strconv.FormatInt(at.Unix(), 10)
-	return delivery{hook: "stripe", body: body, header: [2]string{"Stripe-Signature", "t=" + stamp + ",v1=" + macOf(secret, stamp+"."+body)}}
+	return delivery{hook: "stripe", body: body,
+		header: [2]string{"Stripe-Signature", "t=" + stamp + ",v1=" + macOf(secret, stamp+"."+body)}}
 }
 
 func (d delivery) longer(said bool) delivery { d.long, d.said = 10<<20, said; return d }
 
-// call delivers and gives the status of the answer; 0 is none, as when ductor hangs up on a body that it does not want.
-func (b *besieged) call(d delivery) int {
+// call delivers and returns the status of the response, or 0 if ductor hangs up on an unwanted body.
+func (b *webhookDaemon) call(d delivery) int {
 	var body io.Reader = strings.NewReader(d.body)
 	if d.long > 0 {
 		body = io.LimitReader(zeros{}, d.long)
@@ -134,7 +138,7 @@ func (b *besieged) call(d delivery) int {
 		return 0
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, answer.Body) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, answer.Body) // allows the connection to be reused
 	return answer.StatusCode
 }
 
@@ -142,27 +146,27 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// Whatever is thrown at the webhooks is refused with the right status or waits for its turn; ductor stays small and
-// talks on, and what was taken runs, once, and nothing else.
+// The webhooks reject all attacks with the right status or queue the deliveries. ductor's memory stays small and its
+// chats work. Accepted deliveries run once, and nothing else runs.
 func TestWebhooksUnderAttack(t *testing.T) {
 	b := besiege(t)
 	b.say(`[[start]] [[text "peace"]]`)
 	b.await("peace")
 	before := b.memory("VmRSS")
-	b.forgeries()
-	b.slowBodies()
+	b.sendForgeries()
+	b.sendSlowBodies()
 	b.flood(2000)
 	grown := b.memory("VmHWM") - before
 	if t.Logf("ductor grew by %d kB", grown); grown > 64<<10 {
 		t.Error("that is too much")
 	}
-	b.onlyTakenOnesRun()
+	b.checkOnlyAcceptedRan()
 }
 
-// forgeries are answered one by one.
-func (b *besieged) forgeries() {
+// sendForgeries sends invalid deliveries one by one.
+func (b *webhookDaemon) sendForgeries() {
 	now := time.Now()
-	one, two, three := order("one"), order("two"), order("three")
+	one, two, three := promptToPrint("one"), promptToPrint("two"), promptToPrint("three")
 	again := bearer(hookSecret, one)
 	for _, c := range []struct {
 		what string
@@ -193,41 +197,42 @@ func (b *besieged) forgeries() {
 	b.shows = append(b.shows, "ran <one>", "ran <two>", "ran <three>")
 }
 
-// slowBodies keep ductor waiting for what never comes: bodies for the hook that is called, then more heads without an
-// end than there may be connections. Neither keeps an honest delivery or the chat from being served.
-func (b *besieged) slowBodies() {
-	const enoughOnce = 24 // silenced all webhooks before each had slots of its own
+// sendSlowBodies makes ductor wait for data that never comes: bodies for the called hook, then more incomplete headers
+// than connections are allowed. Honest deliveries and the chat still work.
+func (b *webhookDaemon) sendSlowBodies() {
+	const enoughOnce = 24 // this many blocked all webhooks before each had its own slots
 	for i := range 2 * webhook.MostConns {
 		conn, err := (&net.Dialer{}).DialContext(b.soon(), "tcp", b.addr)
 		if err != nil {
 			b.t.Fatal(err)
 		}
 		defer conn.Close()
-		fmt.Fprintf(conn, "POST /hooks/github HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256=%s\r\n", macOf("a guess", ""))
+		fmt.Fprintf(conn, "POST /hooks/github HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256=%s\r\n",
+			macOf("a guess", ""))
 		switch {
 		case i < enoughOnce:
 			fmt.Fprint(conn, "Content-Length: 100\r\n\r\n{")
 		case i == enoughOnce:
-			b.takes("beside slow bodies")
+			b.checkAccepted("beside slow bodies")
 		}
 	}
-	b.takes("beside twice as many as there may be")
+	b.checkAccepted("beside twice as many as there may be")
 	b.say(`[[start]] [[text "unmoved"]]`)
 	b.await("unmoved")
 }
 
-// takes has a delivery taken at the first try.
-func (b *besieged) takes(name string) {
+// checkAccepted checks that a delivery is accepted at the first attempt.
+func (b *webhookDaemon) checkAccepted(name string) {
 	b.t.Helper()
-	if code := b.call(github(hookSecret, order(name))); code != http.StatusAccepted {
+	if code := b.call(github(hookSecret, promptToPrint(name))); code != http.StatusAccepted {
 		b.t.Errorf("%s a delivery is answered %d", name, code)
 		return
 	}
 	b.shows = append(b.shows, "ran <"+name+">")
 }
 
-// wave is the i-th call of a flood, and what may become of it. One in ten is in order.
-func wave(i int) (d delivery, may []int) {
+// floodCall returns the i-th call of a flood, and its allowed statuses. One in ten is valid.
+func floodCall(i int) (d delivery, may []int) {
 	const full, hungUp = http.StatusServiceUnavailable, 0
 	switch {
 	case i%100 == 9:
@@ -235,19 +240,19 @@ func wave(i int) (d delivery, may []int) {
 	case i%100 == 59:
 		return github("a guess", "").longer(false), []int{413, full, hungUp}
 	case i%10 == 0:
-		return github(hookSecret, order(i)), []int{202, 429, full}
+		return github(hookSecret, promptToPrint(i)), []int{202, 429, full}
 	case i%10 == 1:
-		return github(hookSecret, order("two")), []int{409, full}
+		return github(hookSecret, promptToPrint("two")), []int{409, full}
 	case i%10 == 2:
-		return stripe(hookSecret, order(i), time.Unix(int64(i), 0)), []int{401}
+		return stripe(hookSecret, promptToPrint(i), time.Unix(int64(i), 0)), []int{401}
 	case i%10 == 3:
-		return bearer("a guess", order(i)), []int{401}
+		return bearer("a guess", promptToPrint(i)), []int{401}
 	}
-	return github("a guess", order(i)), []int{401, full}
+	return github("a guess", promptToPrint(i)), []int{401, full}
 }
 
-// flood makes n calls, a thousand a second or as many as there can be, while the owner goes on talking.
-func (b *besieged) flood(n int) {
+// flood makes n calls, at up to a thousand a second, while the owner uses the chat.
+func (b *webhookDaemon) flood(n int) {
 	var mu sync.Mutex
 	codes := map[int]int{}
 	calls := make(chan int)
@@ -255,7 +260,7 @@ func (b *besieged) flood(n int) {
 	for range 40 {
 		callers.Go(func() {
 			for i := range calls {
-				d, may := wave(i)
+				d, may := floodCall(i)
 				code := b.call(d)
 				mu.Lock()
 				codes[code]++
@@ -289,7 +294,8 @@ func (b *besieged) flood(n int) {
 		default:
 		}
 	}
-	b.t.Logf("%d calls in %s, answered %v; the owner was answered %d times meanwhile", n, time.Since(began).Round(time.Millisecond), codes, said)
+	b.t.Logf("%d calls in %s, answered %v; the owner was answered %d times meanwhile", n,
+		time.Since(began).Round(time.Millisecond), codes, said)
 	for _, code := range []int{202, 401, 409, 429} {
 		if codes[code] == 0 {
 			b.t.Errorf("none of the flood is answered %d: %v", code, codes)
@@ -300,12 +306,14 @@ func (b *besieged) flood(n int) {
 	}
 }
 
-// onlyTakenOnesRun looks at the chat of the webhooks when everything that waited there has run.
-func (b *besieged) onlyTakenOnesRun() {
-	if _, err := b.runs.Await(b.soon(), func(v telegram.View) bool { return len(ended(v)) >= len(b.shows) }); err != nil {
+// checkOnlyAcceptedRan checks the chat of the webhooks after all accepted deliveries have run.
+func (b *webhookDaemon) checkOnlyAcceptedRan() {
+	if _, err := b.runs.Await(b.soon(), func(v telegram.View) bool {
+		return len(ended(v)) >= len(b.shows)
+	}); err != nil {
 		b.t.Errorf("%v: %s", err, b.runs.Transcript())
 	}
-	b.runs.Person().Send(b.runs, `[[start]] [[text "the last"]]`) // behind all that waits
+	b.runs.Person().Send(b.runs, `[[start]] [[text "the last"]]`) // queued after everything else
 	if _, err := b.runs.AwaitText(b.soon(), "the last"); err != nil {
 		b.fatal(err)
 	}
@@ -320,8 +328,8 @@ func (b *besieged) onlyTakenOnesRun() {
 	}
 }
 
-// memory reads a size of the daemon, in kB.
-func (b *besieged) memory(field string) int {
+// memory returns a memory figure of the daemon in kB.
+func (b *webhookDaemon) memory(field string) int {
 	b.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.pid))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// What the configuration and the command line promise, seen from outside: the real program, its configuration file and the
-// chat.
+// These tests check promises of the configuration and the command line from outside: with the real program, its
+// configuration file and the chat.
 
 func TestDemoAnswersWithoutATokenOrAnAgent(t *testing.T) {
 	chat := openDemo(t, startPage(t, "demo", "--scripted", "--open=false"))
@@ -53,7 +53,7 @@ func TestCallsGoThroughTheProxy(t *testing.T) {
 	town := surroundings(t, nil)
 	var passed atomic.Int64
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { passed.Add(1) }, // a request to a proxy has the whole address
+		Rewrite: func(r *httputil.ProxyRequest) { passed.Add(1) }, // a request to a proxy contains the full address
 	})
 	t.Cleanup(proxy.Close)
 	town.serve(town.srv.URL()+`"`, town.srv.URL()+`"
@@ -117,7 +117,7 @@ func TestTheHeartbeatSpeaksUpOnlyWhenThereIsSomething(t *testing.T) {
 		asked, answer string
 		want          int
 	}
-	var towns []beating // they wait together: a minute is the shortest interval there is
+	var towns []beating // they wait together, since the shortest interval is a minute
 	for answer, want := range map[string]int{"HEARTBEAT_OK": 0, "the disk is nearly full": 1} {
 		b := beating{town: surroundings(t, nil), asked: filepath.Join(t.TempDir(), "asked"), answer: answer, want: want}
 		b.serve("[agents]", `[heartbeat]

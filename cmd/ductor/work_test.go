@@ -15,14 +15,15 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// An agent has another one work: the user is asked for the task, and for each thing that the other agent may not do unasked. What is
-// denied is not done, and the other agent ends with the turn that it works for.
+// An agent delegates work to another one. The user approves the task and each action that needs approval. Denied
+// actions do not happen, and the other agent ends with the delegating turn.
 func TestAnAgentHasAnotherOneWork(t *testing.T) {
 	program := realagent.Npm(t, "mcp-inspector")
 	town := surroundings(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
 	town.start()
 	work := town.cfg.Projects.DefaultDir
-	town.say(`[[start]] [[ask cmd="printenv DUCTOR_MCP_TOKEN > token.new; mv token.new token; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all"]]`)
+	town.say(
+		`[[start]] [[ask cmd="printenv DUCTOR_MCP_TOKEN > token.new; mv token.new token; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all"]]`)
 	town.press("✅ Allow once")
 	awaitFile(t, filepath.Join(work, "token"))
 	raw, err := os.ReadFile(filepath.Join(work, "token"))
@@ -33,11 +34,13 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 	begin := func(command, task string) <-chan string {
 		said := make(chan string, 1)
 		go func() {
-			out, _ := f.run(strings.TrimSpace(string(raw)), "--method", "tools/call", "--tool-name", "work_with", "--tool-arg", "agent=codex", "--tool-arg", "task="+task)
+			out, _ := f.run(strings.TrimSpace(string(raw)), "--method", "tools/call", "--tool-name", "work_with",
+				"--tool-arg", "agent=codex", "--tool-arg", "task="+task)
 			said <- out
 		}()
 		card := town.awaitMessage(func(m telegram.Message) bool {
-			return m.HasButton("✅ Allow once") && strings.Contains(m.Text, "another agent's work") && strings.Contains(m.Text, command)
+			return m.HasButton("✅ Allow once") && strings.Contains(m.Text, "another agent's work") &&
+				strings.Contains(m.Text, command)
 		})
 		town.pressOn(card, "✅ Allow once")
 		return said
@@ -45,8 +48,9 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 	for button, done := range map[string]bool{"✅ Allow once": true, "⛔ Deny": false} {
 		file := filepath.Join(work, fmt.Sprintf("made-%v", done))
 		said := begin("touch "+file, fmt.Sprintf(`[[start]] [[ask cmd="touch %s"]] [[text "the report"]]`, file))
-		card := town.awaitMessage(func(m telegram.Message) bool { // the card of the task shows the command too
-			return m.HasButton(button) && strings.Contains(m.Text, "touch "+file) && !strings.Contains(m.Text, "another agent's work")
+		card := town.awaitMessage(func(m telegram.Message) bool { // the card of the task also contains the command
+			return m.HasButton(button) && strings.Contains(m.Text, "touch "+file) &&
+				!strings.Contains(m.Text, "another agent's work")
 		})
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 			t.Error("it is done before it is allowed")
@@ -67,10 +71,10 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 		t.Errorf("after the abort: %s", out)
 	}
 	town.awaitNoButton("✅ Allow once")
-	town.nothingOfTurnsLives()
+	town.checkNoTurnProcesses()
 }
 
-// The real agents have another one work for them, whose model uses a shell once the user allows it.
+// The real agents delegate work to another one, whose model uses a shell after the user allows it.
 func TestRealAgentsHaveAnotherOneWork(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, shell := range shellTools() {
@@ -88,8 +92,9 @@ func TestRealAgentsHaveAnotherOneWork(t *testing.T) {
 			town.say(`[[start]] [[call %s args=%q]] [[text "that was all"]]`, name, string(args))
 			town.await("another agent's work")
 			town.press("✅ Allow once")
-			asked := town.awaitMessage(func(m telegram.Message) bool { // the card of the task names the command, too
-				return strings.Contains(m.Text, "touch made") && !strings.Contains(m.Text, "another agent's work") && len(m.Keyboard) > 0
+			asked := town.awaitMessage(func(m telegram.Message) bool { // the card of the task also contains the command
+				return strings.Contains(m.Text, "touch made") && !strings.Contains(m.Text, "another agent's work") &&
+					len(m.Keyboard) > 0
 			})
 			town.pressOn(asked, "✅ Allow once")
 			if m := town.awaitDone(1); !strings.Contains(m.Text, "that was all") {

@@ -28,43 +28,48 @@ import (
 	"ductor/orchestrator"
 )
 
-// runEnv is the environment of a run, this machine or a sandbox, as the dialects see it.
+// runEnv describes this machine or a sandbox to the dialects.
 type runEnv struct {
 	launcher cli.Launcher
-	inside   bool                              // it is a sandbox, without the paths and the log-ins of this machine
-	readFile func(path string) ([]byte, error) // reads log-ins; nil reads those of this machine
-	owner    string                            // the home of the user who runs ductor, if it exists there
-	prompts  string                            // a directory with the same path for ductor and for agents there
-	gemini   string
+	// inside a sandbox, which has neither the paths nor the log-ins of this machine
+	inside   bool
+	readFile func(path string) ([]byte, error) // reads log-ins; if nil, dialects use this machine's log-ins
+	// the home of the user who runs ductor; empty if the environment lacks it
+	owner   string
+	prompts string // a directory with the same path for ductor and for its agents
+	gemini  string
 }
 
-// agents makes the dialects of a configuration.
+// agents creates the dialects of a configuration.
 type agents struct {
 	cfg        config.Config
 	log        *slog.Logger
-	background func(cli.Conversation, cli.BackgroundResult) // takes the results of background tasks
+	background func(cli.Conversation, cli.BackgroundResult) // receives the results of background tasks
 }
 
 func (a *App) agents() agents { return agents{a.cfg, a.Log, a.onBackground} }
 
-// hostEnv is the environment of runs on this machine.
+// hostEnv returns the environment of runs on this machine.
 func (a agents) hostEnv(launcher cli.Launcher) runEnv {
 	return runEnv{
 		launcher: launcher, owner: environment.OwnerHome(),
-		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), gemini: filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
+		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir),
+		gemini:  filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
 	}
 }
 
-// runEnvOf gives a sandbox as service.Service takes it.
+// runEnvOf returns a sandbox in the form that service.Service takes.
 func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
 	g := runEnv{
 		launcher: b.RunLauncher(), inside: true, readFile: b.ReadFile,
-		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), gemini: filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
+		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir),
+		gemini:  filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
 	}
-	return service.RunEnv{Sandbox: cli.Sandbox(b.Name), Launcher: g.launcher, Homes: b.Homes(), Providers: a.providers(g)}
+	return service.RunEnv{Sandbox: cli.Sandbox(b.Name), Launcher: g.launcher, Homes: b.Homes(),
+		Providers: a.providers(g)}
 }
 
-// runEnvs lists all open sandboxes.
+// runEnvs returns all open sandboxes.
 func (a *App) runEnvs() (all []service.RunEnv) {
 	for _, b := range a.envs.Sandboxes.All() {
 		a.serveSandbox(b)
@@ -73,7 +78,7 @@ func (a *App) runEnvs() (all []service.RunEnv) {
 	return all
 }
 
-// openRunEnv opens the part of a sandbox that a conversation has; false where the configuration wants none.
+// openRunEnv opens a conversation's part of a sandbox. It returns false if the configuration has no such sandbox.
 func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	b := a.envs.Sandboxes.Find(in)
 	if b == nil {
@@ -83,7 +88,8 @@ func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	return a.agents().runEnvOf(b), true
 }
 
-// program gives the path of an agent's program; in a sandbox its name alone, which is looked up there.
+// program returns the path of an agent's program on this machine, or only its name in a sandbox, which has its own
+// PATH.
 func (g runEnv) program(path string) string {
 	if g.inside && path != "" {
 		return filepath.Base(path)
@@ -91,8 +97,8 @@ func (g runEnv) program(path string) string {
 	return path
 }
 
-// codexSandbox gives the mode of Codex's own sandbox. Codex cannot make one inside of a container, which has no right
-// to make namespaces: there the container takes its place.
+// codexSandbox returns the mode of Codex's own sandbox. Inside a container Codex may not create namespaces, so the
+// container replaces its sandbox.
 func (g runEnv) codexSandbox(configured string) string {
 	if g.inside {
 		return "danger-full-access"
@@ -100,7 +106,7 @@ func (g runEnv) codexSandbox(configured string) string {
 	return configured
 }
 
-// environ lists the variables of which agents may get some.
+// environ returns the environment from which each dialect selects its agent's variables.
 func (g runEnv) environ() []string {
 	if !g.inside {
 		return os.Environ()
@@ -111,15 +117,16 @@ func (g runEnv) environ() []string {
 	})
 }
 
-// hostVariables lists variables that name directories of this machine in which agents keep their state.
+// hostVariables returns the variables that name directories of this machine in which agents store their state.
 func hostVariables() []string {
 	return []string{
 		"CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SQLITE_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME", "COPILOT_CACHE_HOME",
-		"COPILOT_PKG_CACHE_HOME", "COPILOT_CUSTOM_INSTRUCTIONS_DIRS", "COPILOT_SKILLS_DIRS", "GIT_CONFIG_GLOBAL", "ZDOTDIR",
+		"COPILOT_PKG_CACHE_HOME", "COPILOT_CUSTOM_INSTRUCTIONS_DIRS", "COPILOT_SKILLS_DIRS", "GIT_CONFIG_GLOBAL",
+		"ZDOTDIR",
 	}
 }
 
-// providers lists the enabled agents of an environment, in the order in which users see them.
+// providers returns the enabled agents of an environment, in the order in which users see them.
 func (a agents) providers(g runEnv) []cli.Provider {
 	agents := a.cfg.Agents
 	var out []cli.Provider
@@ -154,7 +161,7 @@ func (a agents) providers(g runEnv) []cli.Provider {
 	return out
 }
 
-// dialect gives the options of an agent whose program is at path. It gets the variables that env names, too, and its keys.
+// dialect returns the common options of an agent. Besides the variables in env, the agent gets its stored keys.
 func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli.ProviderOptions {
 	var keys []string
 	for _, k := range a.cfg.Keys {
@@ -169,8 +176,8 @@ func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli
 	}
 }
 
-// acp gives an agent that the configuration names. Its files and terminals would be those of this machine, so an agent
-// in a sandbox gets none.
+// acp returns an agent that speaks ACP. In a sandbox the agent gets neither files nor terminals from ductor, since
+// they would be those of this machine.
 func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
@@ -195,13 +202,13 @@ func defaultsOf(agents config.Agents) map[cli.Agent]orchestrator.AgentDefaults {
 	return defaults
 }
 
-// SandboxAgents lists the agents of a sandbox.
+// SandboxAgents returns the agents of a sandbox.
 func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
 	return agents{cfg: cfg, log: slog.New(slog.DiscardHandler)}.runEnvOf(b).Providers
 }
 
-// Look asks one agent whether it can be used, without spending a token.
-func Look(ctx context.Context, cfg config.Config, p cli.Provider) cli.AgentState {
+// ProbeAgent reports whether an agent can be used, without spending a token.
+func ProbeAgent(ctx context.Context, cfg config.Config, p cli.Provider) cli.AgentState {
 	s := cli.AgentState{Agent: p.Agent(), Auth: p.Auth(ctx)}
 	if s.Usable() {
 		s.Mode = service.ChooseMode(p.Modes(), modesOf(cfg.Agents)[s.Agent])
@@ -209,33 +216,32 @@ func Look(ctx context.Context, cfg config.Config, p cli.Provider) cli.AgentState
 	return s
 }
 
-// agentsPatience is how long all agents may take to say whether they can be used.
-const agentsPatience = 30 * time.Second
+// probeTimeout limits how long all agents may take to report whether they can be used.
+const probeTimeout = 30 * time.Second
 
-// logAgents logs at the start whether each agent of this machine can be used, if any may run here. A missing agent
-// is no error.
+// logAgents logs whether each agent of this machine can be used, if any may run here. A missing agent is no error.
 func (a *App) logAgents(ctx context.Context) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, agentsPatience)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for _, s := range a.service.Agents(ctx, "") {
-		tell := a.Log.Info
+		log := a.Log.Info
 		if !s.Usable() && (s.Auth.State == cli.Installed || s.Agent == a.cfg.Agents.Default) {
-			tell = a.Log.Warn
+			log = a.Log.Warn
 		}
 		if ctx.Err() == nil {
-			tell("agent", "name", s.Agent, "state", s.String())
+			log("agent", "name", s.Agent, "state", s.String())
 		}
 	}
 }
 
-// RunsPath is the directory of the runs of a configuration.
+// RunsPath returns the directory of the runs of a configuration.
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
-// endSupervised ends what a ductor left that had a supervisor for each agent: a runner ends each run that it does not
-// understand. Turns that run in it show as interrupted.
+// endSupervised ends the agents that an old version with a supervisor for each agent left running. The new runner
+// ends every run whose files it does not understand. Their turns show as interrupted.
 func endSupervised(ctx context.Context, cfg config.Config, start runner.Options) error {
 	dir := filepath.Join(cfg.Storage.Dir, oldRunsDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -252,7 +258,7 @@ func endSupervised(ctx context.Context, cfg config.Config, start runner.Options)
 	return os.RemoveAll(dir)
 }
 
-// openHost makes the launcher of this machine for the daemon.
+// openHost opens the launcher of this machine for the daemon.
 func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.Launcher, error) {
 	start.Upgrade = true
 	return host.Open(host.Options{
@@ -260,7 +266,7 @@ func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.
 	})
 }
 
-// WithProbes calls f with the agents of this machine over a temporary directory of runs.
+// WithProbes calls f with the agents of this machine. Their runs live in a temporary directory.
 func WithProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
 	dir, err := os.MkdirTemp("", "ductor-probe-")
 	if err != nil {
@@ -277,18 +283,13 @@ func WithProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
 	return launcher.Close()
 }
 
-// examiner checks the configuration that runs; nil where the options have no checks.
-func (a *App) examiner() checks.Examiner {
+// examiner returns the checks of the running configuration, or nil if the options have none.
+func (a *App) examiner() func(context.Context) checks.Report {
 	if a.Examine == nil {
 		return nil
 	}
-	return examiner{a}
-}
-
-type examiner struct{ a *App }
-
-// Examine implements checks.Examiner.
-func (e examiner) Examine(ctx context.Context) checks.Report {
-	a := e.a.agents()
-	return e.a.Examine(ctx, e.a.now().Config, a.providers(a.hostEnv(e.a.host)))
+	return func(ctx context.Context) checks.Report {
+		agents := a.agents()
+		return a.Examine(ctx, a.now().Config, agents.providers(agents.hostEnv(a.host)))
+	}
 }

@@ -43,29 +43,29 @@ import (
 	"ductor/web"
 )
 
-// The names inside the storage directory.
+// Names inside the storage directory.
 const (
-	DatabaseFile = "ductor.db" // and files whose names begin so
-	spoolDir     = "outgoing"  // files until they are sent
-	runsDir      = "runner"    // what agents print, until their turns are stored
-	oldRunsDir   = "runs"      // the same, of a ductor that had a supervisor for each agent
+	DatabaseFile = "ductor.db" // SQLite adds files whose names begin with it
+	spoolDir     = "outgoing"  // files until ductor has sent them
+	runsDir      = "runner"    // the output of agents, until their turns are stored
+	oldRunsDir   = "runs"      // the same, from versions with a supervisor for each agent
 )
 
-// How long each stage of an ordered end may take.
+// The time limits of the stages of a shutdown.
 const (
-	drainTurns   = 20 * time.Second // running turns may reach their end
-	drainAgents  = 10 * time.Second // then everything that agents started is ended
-	drainNotices = 10 * time.Second // messages that must arrive are sent
-	drainCards   = 5 * time.Second  // cards of turns that continue show what their agents did so far
+	drainTurns   = 20 * time.Second // running turns may finish
+	drainAgents  = 10 * time.Second // ductor ends the processes of agents
+	drainNotices = 10 * time.Second // ductor sends messages that must arrive
+	drainCards   = 5 * time.Second  // cards of turns that continue show the output so far
 )
 
 const (
 	sweepEvery = time.Minute
 	pruneEvery = 24 * time.Hour
-	promptsAge = 24 * time.Hour // by then no agent is about to read one
+	promptsAge = 24 * time.Hour // agents read a system prompt long before this
 )
 
-// App is ductor: every package constructed and connected.
+// App connects all packages of ductor.
 type App struct {
 	Options
 	inUse
@@ -77,25 +77,22 @@ type App struct {
 	consults     *consult.Engine
 	bot          *bot.Bot
 	timers       *timers
-	beside
-	ticks ticks
-}
 
-// beside are parts beside the path of a message. A configuration can do without those that may be nil.
-type beside struct {
-	lang    *lang.Choices // the languages of chats
+	lang    *lang.Choices // of each chat
 	users   *users.Directory
 	roles   *roles.Set
-	tools   *mcp.Server   // nil: agents get none
-	tracer  *trace.Tracer // nil: nothing is measured
+	tools   *mcp.Server   // nil if the configuration disables them
+	tracer  *trace.Tracer // nil if nothing reads traces or metrics
 	health  *health.Health
 	calls   *metrics.Calls   // to Telegram
-	monitor *web.Server      // answers monitors; nil: none is wanted
-	changes *changes.Service // looks at files
+	monitor *web.Server      // serves health and metrics; nil if not configured
+	changes *changes.Service // takes snapshots of files
+
+	background background
 }
 
-// ticks are what goes on as long as the app does.
-type ticks struct {
+// background runs the goroutines that live as long as the App.
+type background struct {
 	sync.WaitGroup
 	stop context.CancelFunc
 }
@@ -104,22 +101,25 @@ type ticks struct {
 type Options struct {
 	Log     *slog.Logger
 	Scrub   *tgapi.Scrubber
-	Version string         // for the log
-	Runner  runner.Options // how the runner is started; without a command as environment.HostRunner says
-	// Launcher starts the agents of this machine, and is closed with the App; nil: the one over Runner.
+	Version string // for the log
+	// Runner configures the start of the runner. Without a command, environment.HostRunner chooses one.
+	Runner runner.Options
+	// Launcher starts the agents of this machine, and the App closes it. If it is nil, the App opens one over Runner.
 	Launcher Launcher
-	Tracer   orchestrator.Tracer // of turns; nil: the one that the configuration wants
-	Network  Network             // a nil field follows the configuration
-	// Examine checks the configuration that runs, with its agents on this machine, for /doctor; nil: there is no such command.
+	// Tracer receives the events of turns in place of the configured one. It may be nil.
+	Tracer orchestrator.Tracer
+	// Network replaces connections. The App opens the ones that are nil as configured.
+	Network Network
+	// Examine checks the running configuration and its agents on this machine for /doctor. If it is nil, the command is missing.
 	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
-	// Load reads the configuration again; nil: it stays as it is.
+	// Load reads the configuration again. If it is nil, the configuration cannot be reloaded.
 	Load  func() (config.Config, error)
-	Level *slog.LevelVar // of the log; nil: it stays as it is
-	// Damaged is why an App of this process ended, if that was because of a damaged database.
+	Level *slog.LevelVar // of the log; if nil, a reload does not change it
+	// Damaged is the error with which the previous App of this process ended, if its database was damaged.
 	Damaged error
 	// Store tunes the database.
 	Store store.Options
-	// Started is called when the work of the start is over; nil: it gives memory back that only the start used.
+	// Started is called when the start is complete. If it is nil, the App returns memory to the kernel that only the start used.
 	Started func() error
 }
 
@@ -129,19 +129,19 @@ type Network struct {
 	Webhooks net.Listener      // accepts the calls of webhooks
 }
 
-// Launcher is a launcher that an App closes.
+// Launcher is a launcher that the App closes.
 type Launcher interface {
 	cli.Launcher
 	Close() error
 }
 
-// Build constructs what ductor consists of, from the store up. Until Run, only the sender of cards runs.
+// Build constructs an App. Until Run, only the sender of cards runs.
 func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err error) {
 	a := &App{Options: opts}
 	if a.Started == nil {
 		a.Started = memory.Start()
 	}
-	a.begin(cfg)
+	a.setStart(cfg)
 	defer func() {
 		if err != nil {
 			a.Close()
@@ -162,7 +162,8 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	served.Jobs, served.Files, served.Changes = a.timers.scheduler, a.files(), a.newChanges()
-	repos := projects.New(projects.Options{Named: func() map[string]string { return a.now().projects }, Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
+	repos := projects.New(projects.Options{Named: func() map[string]string { return a.now().projects },
+		Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Seen: a.seenIn})
 	served.SetAway, served.Checks = a.setAway, a.examiner()
 	served.Projects, served.Steps, served.Sessions, served.Usage = repos, steps.Reader{Store: a.db}, book, a.db
@@ -174,7 +175,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	}
 	agents := serviceOptions(cfg, a)
 	if problems := ProblemsOfTools(cfg, a.providers); len(problems) > 0 {
-		return nil, OfKind(ErrConfig, errors.New(strings.Join(problems, "\n")))
+		return nil, WithKind(ErrConfig, errors.New(strings.Join(problems, "\n")))
 	}
 	if a.service, err = service.New(agents); err != nil {
 		return nil, err
@@ -206,18 +207,20 @@ func (a *App) openHost(ctx context.Context) (err error) {
 		return err
 	}
 	launcher, err := openHost(a.cfg, a.Runner, a.Log)
-	if err == nil { // a nil one in an interface is not nil
+	if err == nil { // a nil pointer in the interface would not be nil
 		a.host = launcher
 	}
 	return err
 }
 
-// openStore opens the folder of roles, and reads users and the languages of chats.
+// openStore checks the disk, opens the folder of roles, and reads the users and the languages of chats.
 func (a *App) openStore(ctx context.Context) (err error) {
 	if err = a.tryDisk(ctx); err != nil {
 		return err
 	}
-	if a.users, err = users.Open(ctx, users.Options{Store: a.db, Configured: func() orchestrator.Roster { return a.now().roster }, Now: time.Now, Random: rand.Reader, Log: a.Log}); err != nil {
+	if a.users, err = users.Open(ctx, users.Options{Store: a.db, Configured: func() orchestrator.Roster {
+		return a.now().roster
+	}, Now: time.Now, Random: rand.Reader, Log: a.Log}); err != nil {
 		return err
 	}
 	a.roles = roles.Open(a.cfg.RolesDir(), a.cfg.Roles, time.Now, a.Log)
@@ -225,12 +228,12 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// tryDisk refuses to start on a disk that reports errors: a restart every few seconds would repeat the same message
-// and repair nothing. A full disk is only logged, since files may be deleted at any moment.
+// tryDisk returns an error if the disk reports errors: restarts every few seconds would repeat the message and repair
+// nothing. A full disk is only logged, since files may be deleted at any moment.
 func (a *App) tryDisk(ctx context.Context) error {
 	err := a.db.RetryDisk(ctx)
 	if state, _ := a.db.Disk(); state == orchestrator.DiskFailed {
-		return fmt.Errorf("%w; look after it, and start ductor again", err)
+		return fmt.Errorf("%w; check the disk, then start ductor again", err)
 	}
 	if err != nil {
 		a.Log.Warn("the disk may be full", "err", err)
@@ -238,50 +241,51 @@ func (a *App) tryDisk(ctx context.Context) error {
 	return nil
 }
 
-// Run serves until ctx ends, and then stops the jobs.
+// Run serves chats until ctx ends, and then stops the scheduler.
 func (a *App) Run(ctx context.Context) error {
 	ticking, stop := context.WithCancel(context.WithoutCancel(ctx))
-	a.ticks.stop = stop
-	a.ticks.Go(func() { a.timers.sweep.Run(ticking) })
-	a.ticks.Go(func() { a.timers.retention.Run(ticking) })
-	a.ticks.Go(func() { a.prune(ticking) })
-	a.ticks.Go(func() { a.keepDatabase(ticking) })
-	a.ticks.Go(func() { a.envs.Sandboxes.Run(ticking) })
-	a.ticks.Go(func() { a.forgetCrashes(ticking) })
+	a.background.stop = stop
+	a.background.Go(func() { a.timers.sweep.Run(ticking) })
+	a.background.Go(func() { a.timers.retention.Run(ticking) })
+	a.background.Go(func() { a.prune(ticking) })
+	a.background.Go(func() { a.keepDatabase(ticking) })
+	a.background.Go(func() { a.envs.Sandboxes.Run(ticking) })
+	a.background.Go(func() { a.forgetCrashes(ticking) })
 	if a.cfg.Tracing.URL != "" {
-		a.ticks.Go(func() { a.tracer.Run(ticking) })
+		a.background.Go(func() { a.tracer.Run(ticking) })
 	}
 	if a.tools != nil {
-		a.ticks.Go(func() { a.serveTools(ticking) })
+		a.background.Go(func() { a.serveTools(ticking) })
 	}
 	defer a.watchHealth(ticking)()
 	a.service.Refresh()
-	a.ticks.Go(func() {
+	a.background.Go(func() {
 		a.logAgents(ticking)
 		a.checkModels(ticking)
 		if err := a.Started(); err != nil {
-			a.Log.Info("memory of the start is kept", "err", err)
+			a.Log.Info("return memory of the start", "err", err)
 		}
 	})
 	if err := a.orchestrator.Recover(ctx); err != nil {
 		return err
 	}
-	// Jobs end before Close or Leave, so that none asks for a turn of an orchestrator that is closed.
+	// The scheduler stops before Close or Leave closes the orchestrator, so no job submits a turn too late.
 	defer a.timers.start(ctx, a)()
-	defer a.hearTerminals(ctx)()
+	defer a.serveTerminals(ctx)()
 	if _, err := proctree.GroupParent("self"); err != nil {
-		a.Log.Info("agents get no control groups of their own; with Delegate=yes in ductor's unit they do", "why", err)
+		a.Log.Info("agents share a control group; set Delegate=yes in ductor's unit to separate them", "why", err)
 	}
 	a.Log.Info("ductor runs", "version", a.Version, "storage", a.cfg.Storage.Dir)
 	err := a.bot.Run(ctx, a.orchestrator)
 	if errors.Is(err, updates.ErrToken) {
-		return OfKind(ErrToken, fmt.Errorf("Telegram refuses the bot token; get the right one from @BotFather and set telegram.token"))
+		return WithKind(ErrToken, fmt.Errorf("Telegram refuses the bot token; get the right one from @BotFather and "+
+			"set telegram.token"))
 	}
 	return err
 }
 
-// Close ends what was built, the last first: it takes no new turns, waits for running ones, ends agents with all they
-// started, sends what must arrive, and closes the database. An app that was built in part can be closed.
+// Close stops accepting turns, waits for running ones, ends agents with all their processes, sends messages that must
+// arrive, and closes the database. It also closes an App that Build constructed only in part.
 func (a *App) Close() {
 	if a.consults != nil {
 		a.stage(drainAgents, "questions to models", a.consults.Close)
@@ -298,8 +302,7 @@ func (a *App) Close() {
 	a.closeRest()
 }
 
-// Leave is Close for a daemon that will start again: agents continue under their runner, and the next process
-// resumes their turns.
+// Leave closes the App but leaves agents running under their runner. The next process resumes their turns.
 func (a *App) Leave() {
 	a.stage(drainAgents, "questions to models", a.consults.Close)
 	a.stage(drainCards, "turns", func(ctx context.Context) error { a.orchestrator.Detach(ctx); return nil })
@@ -312,15 +315,15 @@ func (a *App) closeRest() {
 	if a.bot != nil {
 		a.stage(drainNotices, "messages", a.bot.Close)
 	}
-	if a.ticks.stop != nil {
-		a.ticks.stop()
+	if a.background.stop != nil {
+		a.background.stop()
 	}
-	a.ticks.Wait()
+	a.background.Wait()
 	if a.timers != nil {
 		a.timers.close()
 	}
 	if a.monitor != nil {
-		_ = a.monitor.Close() // closed already, if it was served
+		_ = a.monitor.Close() // Serve may have closed it
 	}
 	if a.db != nil {
 		a.stage(drainNotices, "database", func(context.Context) error { return a.db.Close() })
@@ -331,12 +334,12 @@ func (a *App) closeRest() {
 	}
 }
 
-// stage runs one step of the shutdown with a limit of time.
-func (a *App) stage(limit time.Duration, what string, f func(context.Context) error) {
+// stage runs one stage of the shutdown within limit, and logs its error.
+func (a *App) stage(limit time.Duration, name string, f func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if err := f(ctx); err != nil {
-		a.Log.Warn("shutdown", "stage", what, "err", err)
+		a.Log.Warn("shutdown", "stage", name, "err", err)
 	}
 }
 

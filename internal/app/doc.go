@@ -1,20 +1,20 @@
-// Package app constructs ductor from a configuration: it connects store, agents, orchestrator, bot and timers, runs them,
-// and ends them in the opposite order. It alone translates configuration into options of the packages.
+// Package app constructs ductor from a configuration: it connects store, agents, orchestrator, bot and timers, runs
+// them, and closes them in reverse order. No other package translates the configuration into options of packages.
 //
-// It is not the command: flags, subcommands, signals and exit codes are in cmd/ductor. It has no logic of the domain.
+// Package app contains no domain logic. Flags, subcommands, signals and exit codes belong to cmd/ductor.
 package app
 
 import "errors"
 
-// The kinds of errors that have an exit code of their own.
+// Kinds of errors. Each has its own exit code.
 var (
 	ErrConfig   = errors.New("configuration")
 	ErrToken    = errors.New("token refused")
 	ErrInstance = errors.New("another instance")
 )
 
-// OfKind gives err a kind for errors.Is, and keeps its text.
-func OfKind(kind, err error) error { return kinded{err, kind} }
+// WithKind returns an error with the text of err. errors.Is finds both err and kind in it.
+func WithKind(kind, err error) error { return kinded{err, kind} }
 
 type kinded struct {
 	error

@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator/projects"
 )
 
-// files gives access to the files of projects, here and in sandboxes.
+// files returns a service for the files of projects, on this machine and in sandboxes.
 func (a *App) files() *files.Service {
 	return files.New(files.Options{
 		Roots: a.cfg.Projects.Roots, Protected: ownFiles(a.cfg), Secrets: a.secretsOf, Session: a.db.Session,
@@ -27,7 +27,7 @@ func (a *App) files() *files.Service {
 	})
 }
 
-// filesOf gives access to the files of an environment.
+// filesOf returns the files of this machine or of a sandbox.
 func (a *App) filesOf(in cli.Sandbox) (files.Environment, error) {
 	if in == "" {
 		return files.Host{}, nil
@@ -42,20 +42,21 @@ func (a *App) filesOf(in cli.Sandbox) (files.Environment, error) {
 	return b.Launcher, nil
 }
 
-// secretsOf are the secrets that must not be shown of a directory.
+// secretsOf returns the secrets to remove from texts about a directory: ductor's own and those of the project.
 func (a *App) secretsOf(dir string) *secrets.Set {
 	return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
 }
 
-// newChanges makes what looks at the files of turns, which is of use after attachRepositories.
+// newChanges creates the service that takes snapshots. It needs attachRepositories before its first use.
 func (a *App) newChanges() *changes.Service {
 	a.changes = changes.New(changes.Options{
-		Store: a.db, Sandboxes: a.envs.Sandboxes.Policy(), Secrets: a.secretsOf, Now: time.Now, NewID: newID, Log: a.Log,
+		Store: a.db, Sandboxes: a.envs.Sandboxes.Policy(), Secrets: a.secretsOf, Now: time.Now, NewID: newID,
+		Log: a.Log,
 	})
 	return a.changes
 }
 
-// attachRepositories connects what works in repositories.
+// attachRepositories connects projects and snapshots to git. It runs after the service of agents exists.
 func (a *App) attachRepositories(book *projects.Book) {
 	repositories := git.New(a.service)
 	book.Attach(a.orchestrator, repositories)

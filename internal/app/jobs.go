@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator/approval"
 )
 
-// Jobs lists the enabled jobs of the configuration, with the heartbeat's prompt among them.
+// Jobs returns the enabled jobs of the configuration, including the heartbeat.
 func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 	var jobs []orchestrator.Job
 	for _, name := range slices.Sorted(maps.Keys(cfg.Jobs)) {
@@ -66,7 +66,7 @@ func checkRights(key string, j orchestrator.Job) error {
 	return nil
 }
 
-// Hooks lists the webhooks of the configuration.
+// Hooks returns the webhooks of the configuration.
 func Hooks(cfg config.Config) ([]webhook.Hook, error) {
 	var hooks []webhook.Hook
 	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks.Hooks)) {

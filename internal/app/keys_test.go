@@ -11,7 +11,8 @@ import (
 	"ductor/internal/keys"
 )
 
-// A key is in the environment of its agent and of no other, on this machine and in a sandbox, and no text shows it.
+// TestOnlyItsAgentGetsAKey tests that only a key's own agent has it in its environment, on this machine and in a
+// sandbox.
 func TestOnlyItsAgentGetsAKey(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "of-the-environment")
 	cfg := config.Default()
@@ -24,7 +25,8 @@ func TestOnlyItsAgentGetsAKey(t *testing.T) {
 			"codex": {"sk-of-codex-1", ""}, "goose": {"", "sk-of-goose-1"}, "claude": {"", ""},
 		} {
 			env := a.dialect(runEnv{inside: inside}, agent, "", nil).ChildEnv(cli.Request{}, nil, nil)
-			if got := []string{cli.Variable(env, "OPENAI_API_KEY"), cli.Variable(env, "WARM_KEY")}; !slices.Equal(got, want) {
+			if got := []string{cli.Variable(env, "OPENAI_API_KEY"), cli.Variable(env, "WARM_KEY")}; !slices.Equal(got,
+				want) {
 				t.Errorf("%s, in a sandbox: %v, gets %q, want %q", agent, inside, got, want)
 			}
 		}

@@ -15,13 +15,13 @@ import (
 	"ductor/internal/config"
 )
 
-// StorageLock is the name of a file in the storage directory that a ductor uses.
+// StorageLock is the name of the lock file in a storage directory.
 const StorageLock = "ductor.lock"
 
-// LockInstance makes this process the only one of this user that serves the token of the configuration, and the only one
-// that uses its storage directory, until release is called or it dies.
+// LockInstance locks the configured token and the storage directory for this process until it calls release or dies.
+// It returns ErrInstance if another process of this user holds one of them.
 func LockInstance(cfg config.Config) (release func(), err error) {
-	// The file of the token is named by a hash, so that the token is not on disk once more.
+	// The file's name is a hash, so that the token is not stored once more.
 	sum := sha256.Sum256([]byte(cfg.Telegram.Token.Reveal()))
 	bot, err := lockFile(filepath.Join(lockDir(), hex.EncodeToString(sum[:8])+".lock"),
 		"serves this bot already", "give this one a bot token of its own")
@@ -36,7 +36,7 @@ func LockInstance(cfg config.Config) (release func(), err error) {
 	return func() { releaseDir(); bot.Close() }, nil
 }
 
-// LockStorage makes this process the only one that uses a storage directory, until release is called or it dies.
+// LockStorage locks a storage directory for this process until it calls release or dies.
 func LockStorage(storage string) (release func(), err error) {
 	dir, err := lockFile(filepath.Join(storage, StorageLock),
 		"uses "+storage+" already", "give this one a storage.dir of its own")
@@ -46,22 +46,22 @@ func LockStorage(storage string) (release func(), err error) {
 	return func() { dir.Close() }, nil
 }
 
-// Serving is the process that uses a storage directory, as its lock names it.
-func Serving(storage string) (pid int, runs bool) {
+// StorageUser returns the id of the process that holds the lock of a storage directory, and reports whether it runs.
+func StorageUser(storage string) (pid int, runs bool) {
 	f, err := os.Open(filepath.Join(storage, StorageLock))
 	if err != nil {
 		return 0, false
 	}
 	defer f.Close()
-	pid, err = strconv.Atoi(holder(f))
+	pid, err = strconv.Atoi(lockHolder(f))
 	return pid, err == nil && syscall.Kill(pid, 0) == nil
 }
 
-// lockDir is the same for every configuration of a user, so that two of them with one token meet there.
+// lockDir is the same for all configurations of a user, so that two of them with the same token find each other.
 func lockDir() string { return filepath.Join(config.StateDir(), "locks") }
 
-// lockFile takes a lock that ends with the file that it returns. The error says what the other one does,
-// and what to do instead of stopping it.
+// lockFile locks a file until it is closed. If another process holds the lock, the error says in does how it uses the
+// resource, and in instead how both can run.
 func lockFile(path, does, instead string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make lock directory: %w", err)
@@ -75,7 +75,8 @@ func lockFile(path, does, instead string) (*os.File, error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		return nil, OfKind(ErrInstance, fmt.Errorf("another ductor %s (process %s); stop it first, or %s", does, holder(f), instead))
+		return nil, WithKind(ErrInstance, fmt.Errorf("another ductor %s (process %s); stop it first, or %s", does,
+			lockHolder(f), instead))
 	}
 	if err = f.Truncate(0); err == nil {
 		_, err = f.WriteString(strconv.Itoa(os.Getpid()) + "\n")
@@ -87,24 +88,24 @@ func lockFile(path, does, instead string) (*os.File, error) {
 	return f, nil
 }
 
-// lockPatience is how long the lock of a dead process may stay: a child that it just started holds it until its exec.
+// lockPatience is how long the lock of a dead process may remain: its child holds a copy between fork and exec.
 const lockPatience = 5 * time.Second
 
-// lockUnlessHeld locks f, or fails if a living process holds it.
+// lockUnlessHeld locks f. It returns an error if a living process holds the lock.
 func lockUnlessHeld(f *os.File) error {
 	for until := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
 			return err
 		}
-		pid, unknown := strconv.Atoi(holder(f))
+		pid, unknown := strconv.Atoi(lockHolder(f))
 		if unknown != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			return err
 		}
 	}
 }
 
-func holder(f *os.File) string {
+func lockHolder(f *os.File) string {
 	b := make([]byte, 32)
 	n, _ := f.ReadAt(b, 0)
 	if pid := strings.TrimSpace(string(b[:n])); pid != "" {

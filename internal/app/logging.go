@@ -12,31 +12,32 @@ import (
 	"ductor/internal/secrets"
 )
 
-// NewScrubber knows the secrets of the configuration, and the keys that agents may be given of ductor's environment.
+// NewScrubber returns a Scrubber that knows the secrets of the configuration and the keys in ductor's environment.
 func NewScrubber(cfg config.Config) *tgapi.Scrubber {
-	return tgapi.NewScrubber(cfg.Telegram.Token.Reveal(), append(cfg.Secrets(), secrets.OfEnvironment(os.Environ())...)...)
+	return tgapi.NewScrubber(cfg.Telegram.Token.Reveal(),
+		append(cfg.Secrets(), secrets.OfEnvironment(os.Environ())...)...)
 }
 
-// Log is the log of the configuration.
+// Log is the logger of the configuration. SIGHUP makes it reopen its file.
 type Log struct {
 	*slog.Logger
 	Level *slog.LevelVar
-	file  *logFile // nil: it goes elsewhere
+	file  *logFile // nil if the log goes to stderr
 }
 
-// OpenLog makes the logger of the configuration. No record carries a secret. Close releases its file.
+// OpenLog opens the configured log. It removes secrets from every record.
 func OpenLog(cfg config.Log, scrub *tgapi.Scrubber, stderr io.Writer) (*Log, error) {
 	l := &Log{Level: new(slog.LevelVar)}
 	to := stderr
 	if cfg.File != "" {
 		var err error
 		if l.file, err = openLogFile(cfg.File); err != nil {
-			return nil, OfKind(ErrConfig, fmt.Errorf("open log.file: %w", err))
+			return nil, WithKind(ErrConfig, fmt.Errorf("open log.file: %w", err))
 		}
 		to = l.file
 	}
 	if err := l.Level.UnmarshalText([]byte(cfg.Level)); err != nil {
-		return nil, OfKind(ErrConfig, fmt.Errorf("log.level: %w", err))
+		return nil, WithKind(ErrConfig, fmt.Errorf("log.level: %w", err))
 	}
 	opts := &slog.HandlerOptions{Level: l.Level}
 	var handler slog.Handler = slog.NewTextHandler(to, opts)
@@ -47,14 +48,14 @@ func OpenLog(cfg config.Log, scrub *tgapi.Scrubber, stderr io.Writer) (*Log, err
 	return l, nil
 }
 
-// Close releases the file.
+// Close closes the log's file, if it has one.
 func (l *Log) Close() {
 	if l.file != nil {
 		l.file.close()
 	}
 }
 
-// reopen opens the file anew, if there is one, and logs that.
+// reopen opens the log's file again, if it has one, and logs the outcome.
 func (l *Log) reopen() {
 	if l.file == nil {
 		return
@@ -66,7 +67,7 @@ func (l *Log) reopen() {
 	}
 }
 
-// logFile is log.file. What rotates logs renames it and asks by SIGHUP to begin a new one.
+// logFile is the file of the log. A program that rotates logs renames it, and then sends SIGHUP to start a new one.
 type logFile struct {
 	path string
 
@@ -79,7 +80,7 @@ func openLogFile(path string) (*logFile, error) {
 	return l, l.reopen()
 }
 
-// reopen writes to the file that has the name now, and makes it where there is none. An error changes nothing.
+// reopen switches to the file that now has the path, and creates it if needed. If it fails, the old file stays open.
 func (l *logFile) reopen() error {
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -95,7 +96,6 @@ func (l *logFile) reopen() error {
 	return nil
 }
 
-// Write writes to the file of the last reopen.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

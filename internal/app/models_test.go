@@ -10,7 +10,7 @@ import (
 	"ductor/internal/config"
 )
 
-// Each model that the configuration names and no agent lists is said with its line; of agents that cannot be used nothing is.
+// TestDoubtsOfModels tests that each unlisted model is reported with its line, unless its agent cannot be used.
 func TestDoubtsOfModels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.toml")
 	text := `[telegram]

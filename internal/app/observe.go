@@ -22,13 +22,14 @@ import (
 	"ductor/web"
 )
 
-// pollSlack is how much longer than the poll itself its round may take, with what is done about its updates, on a busy machine.
+// pollSlack is how long a busy machine may take for the updates of one poll, in addition to the poll itself.
 const pollSlack = 2 * time.Minute
 
-// openHealth makes what knows how ductor is, and listens for monitors if the configuration wants that. polled takes the end of
-// each poll.
+// openHealth creates the health monitor, and listens for monitors if configured. The poller calls polled after each
+// poll.
 func (a *App) openHealth() (polled func(error, time.Duration), err error) {
-	a.health = health.New(health.Options{Store: a.db, Poll: updates.PollMost(bot.PollTimeout) + pollSlack, Now: time.Now})
+	a.health = health.New(health.Options{Store: a.db, Poll: updates.PollMost(bot.PollTimeout) + pollSlack,
+		Now: time.Now})
 	if listen := a.cfg.Health.Listen; listen != "" {
 		if a.monitor, err = web.Listen(listen); err != nil {
 			return nil, fmt.Errorf("health.listen: %w", err)
@@ -37,18 +38,19 @@ func (a *App) openHealth() (polled func(error, time.Duration), err error) {
 	return a.health.Polled, nil
 }
 
-// watchHealth tells systemd and monitors how ductor is, while ticking lasts. stop says that ductor ends.
+// watchHealth reports ductor's health to systemd and monitors until ticking ends. stop tells systemd that ductor
+// stops.
 func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	manager := health.ManagerOf(a.Log)
 	if manager.Notify != nil || a.monitor != nil {
-		a.ticks.Go(func() { a.health.Run(ticking, manager) })
+		a.background.Go(func() { a.health.Run(ticking, manager) })
 	}
 	if w := a.alerts(); w != nil {
-		a.ticks.Go(func() { w.Run(ticking) })
+		a.background.Go(func() { w.Run(ticking) })
 	}
 	if a.monitor != nil {
 		a.Log.Info("monitors are answered", "address", a.monitor.Origin())
-		a.ticks.Go(func() {
+		a.background.Go(func() {
 			if err := a.monitor.Serve(ticking, web.Site{Open: a.forMonitors()}); err != nil {
 				a.Log.Error("monitors get no answer", "err", err)
 			}
@@ -57,7 +59,7 @@ func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	return manager.Stopping
 }
 
-// alerts is what tells the owner of troubles; nil where the configuration wants none, or there is no owner.
+// alerts returns the watcher that notifies the owner of problems, or nil if alerts are disabled or no owner exists.
 func (a *App) alerts() *alerts.Watcher {
 	owner := orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))}
 	if !a.cfg.Notify.Alerts || owner.Chat == 0 {
@@ -70,12 +72,17 @@ func (a *App) alerts() *alerts.Watcher {
 	}
 	checks = append(checks, alerts.Budget(p, budgetToWatch{a}, time.Now))
 	if a.envs.Sandboxes.Policy().OnHost() {
-		checks = append(checks, alerts.LogIns(p, func(ctx context.Context) []cli.AgentState { return a.service.Agents(ctx, "") },
+		checks = append(checks, alerts.LogIns(p, func(ctx context.Context) []cli.AgentState {
+			return a.service.Agents(ctx, "")
+		},
 			func(agent cli.Agent) string { return render.AgentName(p(), agent) }, a.db.Usage, time.Now))
 	}
 	return alerts.New(alerts.Options{
-		Store: a.db, Checks: checks, Compose: func(text string) *orchestrator.Message { return a.bot.Chat().Composed(owner, text) },
-		Wake: a.bot.Chat().Wake, Since: func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }, Now: time.Now, Log: a.Log,
+		Store: a.db, Checks: checks, Compose: func(text string) *orchestrator.Message {
+			return a.bot.Chat().Composed(owner, text)
+		},
+		Wake: a.bot.Chat().Wake, Since: func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
+		Now: time.Now, Log: a.Log,
 	})
 }
 
@@ -92,7 +99,7 @@ func (b budgetToWatch) Lifted(ctx context.Context) (bool, error) {
 	return b.a.db.BudgetsLifted(ctx, time.Now().Local().Format(time.DateOnly))
 }
 
-// Limits implements alerts.Spending. There are none for a sole user, who reads the warning below the turn.
+// Limits implements alerts.Spending. A sole user reads the warning below the turn, so their limits are zero.
 func (b budgetToWatch) Limits() (day, month float64) {
 	cfg := b.a.now()
 	if t := cfg.Telegram; len(t.AllowedUsers) > 1 || t.GroupMembers == "all" {
@@ -101,7 +108,7 @@ func (b budgetToWatch) Limits() (day, month float64) {
 	return 0, 0
 }
 
-// countedTransport is the transport to Telegram. It counts calls.
+// countedTransport returns the transport to Telegram, which counts calls.
 func (a *App) countedTransport() (http.RoundTripper, error) {
 	a.calls = metrics.NewCalls()
 	if a.Network.Telegram != nil {
@@ -114,24 +121,25 @@ func (a *App) countedTransport() (http.RoundTripper, error) {
 	return a.calls.Transport(t), nil
 }
 
-// forMonitors is what monitors may ask without a token.
+// forMonitors serves the pages that monitors read without a token.
 func (a *App) forMonitors() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", a.health)
 	mux.Handle("GET /metrics", metrics.Handler(metrics.Sources{
-		Turns: a.tracer.Measures, Live: a.Live, Load: a.db.Load, Store: a.db.Size, Outbox: a.bot.Backlog, Health: a.health.State,
-		Calls: a.calls, Log: a.Log,
+		Turns: a.tracer.Measures, Live: a.Live, Load: a.db.Load, Store: a.db.Size, Outbox: a.bot.Backlog,
+		Health: a.health.State,
+		Calls:  a.calls, Log: a.Log,
 	}))
 	return mux
 }
 
-// Live says which agents run, and measures them.
+// Live returns the running agents and their memory.
 func (a *App) Live(ctx context.Context) cli.Living { return a.service.Live(ctx) }
 
-// Budgets lists what may be sent to chats now.
+// Budgets returns how many messages each chat may receive now.
 func (a *App) Budgets() []outbox.Budget { return a.bot.Budgets() }
 
-// openTracer makes what measures turns, if the configuration names a collector or has monitors asked.
+// openTracer creates the tracer if the configuration names a collector or serves metrics.
 func (a *App) openTracer() {
 	t := a.cfg.Tracing
 	if t.URL == "" && a.monitor == nil {
@@ -143,12 +151,12 @@ func (a *App) openTracer() {
 	})
 }
 
-// gateway returns the gateway to agents, with the models of the configuration.
+// gateway returns the gateway to agents. Its menu includes the configured models.
 func (a *App) gateway() orchestrator.Gateway {
-	return knowing{a.service, func() map[string]naming.Alias { return a.now().Models }}
+	return configuredModels{a.service, func() map[string]naming.Alias { return a.now().Models }}
 }
 
-// turnTracer returns the Tracer of turns, or nil.
+// turnTracer returns the tracer of turns, or nil if the configuration wants none.
 func (a *App) turnTracer() orchestrator.Tracer {
 	if a.Tracer == nil && a.tracer != nil {
 		return a.tracer

@@ -29,7 +29,7 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// serving are the options of the bot.
+// serving returns the options of the bot.
 func (a *App) serving(ctx context.Context) (bot.Options, error) {
 	transport, err := a.countedTransport()
 	if err != nil {
@@ -65,7 +65,7 @@ func ownerOf(cfg config.Config) orchestrator.PersonID {
 	return orchestrator.PersonID(cfg.Owner())
 }
 
-// RosterOf is the role of each user of the configuration.
+// RosterOf returns the role of each configured user.
 func RosterOf(cfg config.Config) orchestrator.Roster {
 	all := orchestrator.Roster{}
 	for _, id := range cfg.Telegram.AllowedUsers {
@@ -76,16 +76,16 @@ func RosterOf(cfg config.Config) orchestrator.Roster {
 	return all
 }
 
-// Transport makes the transport to Telegram, by the proxy of the configuration if there is one.
+// Transport returns the transport to Telegram, which uses the configured proxy.
 func Transport(cfg config.Config) (http.RoundTripper, error) {
 	t, err := tgapi.NewTransport(cfg.Telegram.Proxy.Reveal())
 	if err != nil {
-		return nil, OfKind(ErrConfig, fmt.Errorf("telegram.proxy: %w", err))
+		return nil, WithKind(ErrConfig, fmt.Errorf("telegram.proxy: %w", err))
 	}
 	return t, nil
 }
 
-// window translates "no window": the zero of the bot's option is its default.
+// window returns the bot's option for a window. For the bot, zero means its default and not "no window".
 func window(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -108,10 +108,10 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
 		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Logger: a.Log,
 	}
-	if a.Launcher == nil { // else the memory of this machine says nothing
+	if a.Launcher == nil { // App.host runs the agents on this machine
 		o.Available = host.MachineMemory().Available
 	}
-	if a.envs.Homes != nil { // a nil one in an interface is not nil
+	if a.envs.Homes != nil { // a nil pointer in an interface is not nil
 		o.Homes = a.envs.Homes
 	}
 	return o
@@ -126,7 +126,7 @@ func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
 	return modes
 }
 
-// onBackground hands the result of a background task to the orchestrator, which is built after the agents.
+// onBackground passes the result of a background task to the orchestrator, which is created after the agents.
 func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult) {
 	a.orchestrator.Background(conversation, r)
 }
@@ -156,7 +156,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	return o
 }
 
-// turnsOf says how turns run.
+// turnsOf returns the options of turns.
 func turnsOf(cfg config.Config) conversation.TurnOptions {
 	return conversation.TurnOptions{
 		Permissions: cfg.Permissions, Sessions: cfg.Sessions, Recovery: cfg.Recovery, Agents: defaultsOf(cfg.Agents),
@@ -164,14 +164,14 @@ func turnsOf(cfg config.Config) conversation.TurnOptions {
 	}
 }
 
-// quietHour says whether messages make no sound at a moment.
+// quietHour reports whether messages are silent at a time.
 func (a *App) quietHour(at time.Time) bool {
 	n := a.now().Notify
 	_, quiet := schedule.QuietUntil(n.QuietFrom, n.QuietTo, at, time.Local)
 	return quiet
 }
 
-// budgets are those of the configuration. The owner lifts them.
+// budgets returns the configured budgets.
 func (a *App) budgets() *spending.Budgets {
 	return spending.New(spending.Options{Store: a.db, Limits: func() spending.Budget { return a.now().Budget }, Now: time.Now, Logger: a.Log})
 }
@@ -180,7 +180,7 @@ func (a *App) side() side.Client {
 	return side.Client{Gateway: a.gateway(), Tracer: a.turnTracer(), NewID: newID, Secrets: a.secretsOf, Budgets: a.budgets()}
 }
 
-// shortener shortens what is delivered elsewhere than where it was asked for.
+// shortener returns the summarizer of long results.
 func (a *App) shortener() side.Shortener {
 	return side.Shortener{Side: a.side(), Model: a.cfg.Summarizes(), Wait: summaryWait, Logger: a.Log}
 }
@@ -193,7 +193,7 @@ func consultOptions(cfg config.Config, a *App) consult.Options {
 	}
 }
 
-// settingsOf is how chats have their turns that chose nothing.
+// settingsOf returns the settings of chats that chose none.
 func settingsOf(cfg config.Config) orchestrator.Settings {
 	d := orchestrator.Settings{Notify: cfg.Notify.Mode, Think: orchestrator.ThinkOff, Display: cfg.Stream.Display}
 	if cfg.Stream.ShowThinking {
@@ -202,7 +202,7 @@ func settingsOf(cfg config.Config) orchestrator.Settings {
 	return d
 }
 
-// namedProjects are the directories of the configured projects, those with a sandbox of their own included.
+// namedProjects returns the directories of the configured projects, with and without their own sandbox.
 func namedProjects(cfg config.Config) map[string]string {
 	named := map[string]string{}
 	for name, p := range cfg.Sandbox.Projects {
@@ -214,14 +214,15 @@ func namedProjects(cfg config.Config) map[string]string {
 	return named
 }
 
-// summaryWait is how long is waited for a summary, of what was said before or of a long result.
+// summaryWait is how long to wait for a summary of earlier turns or of a long result.
 const summaryWait = 20 * time.Second
 
 // deliveryWait is how long the next turn waits for the chat to show the last one.
 const deliveryWait = 30 * time.Second
 
-// approvers says which users may answer an approval in a group: the user of the turn if their role allows it, or all users
-// whose roles do.
+// approvers returns the users who may answer an approval in a group: all users whose role allows it, or only the user
+// of the turn. permissions.approvers selects one of the two. All users may answer if the role of the turn's user does
+// not allow it.
 func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
 	all := a.users.Having(orchestrator.DecideRequests)
 	if a.now().Permissions.Approvers != "members" && a.users.RoleOf(user).May(orchestrator.DecideRequests) {

@@ -15,36 +15,36 @@ import (
 	"ductor/internal/keys"
 )
 
-// The names of files in a backup that are not of the storage directory.
+// Names of files in a backup that lie outside the storage directory.
 const (
-	BackedConfig = "config.toml"
-	backedToken  = "token"
+	BackupConfigName = "config.toml"
+	backupTokenName  = "token"
 )
 
-// Backed is what a backup holds of a configuration's state: the database, and the files that its rows name. What belongs
-// to the agents and containers of this machine, and what is made anew at need, is not in it.
-func Backed(cfg config.Config) backup.Contents {
+// BackupContents returns the state of a configuration that belongs in a backup: the database and the files that its
+// rows name. Files of agents and containers are left out: they belong to this machine, or ductor recreates them.
+func BackupContents(cfg config.Config) backup.Contents {
 	return backup.Contents{
 		State: cfg.Storage.Dir, Database: DatabaseFile, Dirs: []string{environment.UploadsDir, spoolDir},
 	}
 }
 
-// AddSecrets adds to a backup what holds secrets: the configuration, the token's file, kept keys and the homes of
-// sessions, in which agents keep their log-ins.
+// AddSecrets adds the parts that contain secrets: the configuration, the token's file, stored keys, and the homes of
+// sessions, in which agents store their log-ins.
 func AddSecrets(c *backup.Contents, cfg config.Config) {
 	c.Dirs = append(c.Dirs, keys.Folder, environment.HomesDir)
-	c.Files = append(c.Files, backup.File{Name: BackedConfig, Path: cfg.File})
+	c.Files = append(c.Files, backup.File{Name: BackupConfigName, Path: cfg.File})
 	if cfg.Telegram.TokenFile != "" {
-		c.Files = append(c.Files, backup.File{Name: backedToken, Path: cfg.Telegram.TokenFile})
+		c.Files = append(c.Files, backup.File{Name: backupTokenName, Path: cfg.Telegram.TokenFile})
 	}
 }
 
-// ownFiles are the files and directories that decide what ductor does: configuration, state, units and program. Whoever
-// writes one of them owns the bot. All are absolute, as they are named and with links resolved.
+// ownFiles returns the files and directories that control ductor: configuration, state, units and program. A process
+// that can write one of them controls the bot. Paths are absolute, both as written and with links resolved.
 func ownFiles(cfg config.Config) []string {
 	all := []string{cfg.Storage.Dir, config.StateDir(), cfg.Telegram.TokenFile, cfg.Log.File, cfg.File}
 	if dir := filepath.Dir(cfg.File); cfg.File != "" && !holdsRoot(cfg, dir) {
-		all = append(all, dir) // what else lies there, such as the service's environment
+		all = append(all, dir) // it may also hold the service's environment
 	}
 	all = append(all, userFiles()...)
 	all = append(all, programFiles()...)
@@ -56,15 +56,17 @@ func ownFiles(cfg config.Config) []string {
 	return slices.Compact(all)
 }
 
-// holdsRoot says whether agents work below dir, so that not all of it can be ductor's own.
+// holdsRoot reports whether agents work below dir. Then only single files in it can be ductor's own.
 func holdsRoot(cfg config.Config, dir string) bool {
 	return slices.ContainsFunc(cfg.Projects.Roots, func(root string) bool { return cli.Lies(root, dir) })
 }
 
-// userFiles are where this user's configuration, units and the environment of units are looked for.
+// userFiles returns the directories from which ductor and systemd read this user's configuration, units and
+// environment.
 func userFiles() (all []string) {
 	if dir, err := os.UserConfigDir(); err == nil {
-		all = append(all, filepath.Join(dir, "ductor"), filepath.Join(dir, "systemd"), filepath.Join(dir, "environment.d"))
+		all = append(all, filepath.Join(dir, "ductor"), filepath.Join(dir, "systemd"),
+			filepath.Join(dir, "environment.d"))
 	}
 	if home, err := os.UserHomeDir(); err == nil {
 		all = append(all, filepath.Join(home, ".local/share/systemd"), filepath.Join(home, ".config/systemd"))
@@ -75,7 +77,7 @@ func userFiles() (all []string) {
 	return all
 }
 
-// programFiles are the running program and the name it was started by.
+// programFiles returns the path of the running program, and the path by which it was started.
 func programFiles() (all []string) {
 	if path, err := os.Executable(); err == nil {
 		all = append(all, path)
@@ -88,7 +90,7 @@ func programFiles() (all []string) {
 	return all
 }
 
-// DoubtsOfRoots warns of roots in which agents work beside ductor's own files: an agent that may write them owns the bot.
+// DoubtsOfRoots warns about roots that contain ductor's own files: an agent that can write them controls the bot.
 func DoubtsOfRoots(cfg config.Config) (all []string) {
 	for _, root := range cfg.Projects.Roots {
 		real := cli.RealPath(root)
@@ -99,14 +101,15 @@ func DoubtsOfRoots(cfg config.Config) (all []string) {
 			}
 		}
 		if len(inside) > 0 {
-			all = append(all, fmt.Sprintf("projects.roots: %s holds ductor's own files (%s); an agent that may write them owns the bot, so name narrower directories",
+			all = append(all, fmt.Sprintf("projects.roots: %s holds ductor's own files (%s); an agent that may write "+
+				"them owns the bot, so name narrower directories",
 				root, strings.Join(shortest(inside), ", ")))
 		}
 	}
 	return all
 }
 
-// shortest leaves out of sorted paths those below another of them.
+// shortest removes paths below other paths. paths must be sorted.
 func shortest(paths []string) (out []string) {
 	for _, path := range paths {
 		if !slices.ContainsFunc(out, func(dir string) bool { return cli.Lies(path, dir) }) {
@@ -116,18 +119,18 @@ func shortest(paths []string) (out []string) {
 	return out
 }
 
-// MakeDefaultRoot makes the directory that agents work in where the owner named none.
+// MakeDefaultRoot creates the default working directory if the owner configured no other.
 func MakeDefaultRoot(cfg config.Config) error {
 	if !IsDefaultRoot(cfg) {
 		return nil
 	}
 	if err := os.MkdirAll(cfg.Projects.Roots[0], 0o700); err != nil {
-		return OfKind(ErrConfig, fmt.Errorf("make projects.roots: %w; name another directory there", err))
+		return WithKind(ErrConfig, fmt.Errorf("make projects.roots: %w; name another directory there", err))
 	}
 	return nil
 }
 
-// IsDefaultRoot says whether the owner named no directory to work in.
+// IsDefaultRoot reports whether the owner configured no directory to work in.
 func IsDefaultRoot(cfg config.Config) bool {
 	return slices.Equal(cfg.Projects.Roots, config.Default().Projects.Roots)
 }

@@ -35,7 +35,7 @@ func TestOwnFilesAreNamedWithLinksResolved(t *testing.T) {
 	}
 }
 
-// Agents may work beside a configuration that lies in a project; only the file itself is ductor's own then.
+// TestADirectoryWithARootIsNotDuctorsOwn tests a configuration inside a project: only the file itself is protected.
 func TestADirectoryWithARootIsNotDuctorsOwn(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

@@ -17,16 +17,17 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// inUse owns the configuration. What counts at once is read from now each time; the rest is of the start.
+// inUse is the configuration. Read keys that take effect at once from now() each time, and other keys from cfg.
 type inUse struct {
-	cfg       config.Config  // of the start
+	cfg       config.Config  // as read at the start
 	providers []cli.Provider // of this machine
 
-	reloading sync.Mutex // one reload after another
+	reloading sync.Mutex // allows one reload at a time
 	current   atomic.Pointer[settings]
 }
 
-// settings are a configuration and values that cards, turns and updates read often. A reload makes new settings and changes none.
+// settings contain a configuration, and values derived from it that cards, turns and updates read often. They never
+// change: a reload creates new settings.
 type settings struct {
 	config.Config
 	look     card.Look
@@ -35,36 +36,37 @@ type settings struct {
 	projects map[string]string // the directories of those with names
 }
 
-// now is the configuration in use: what the last reload says of keys that count at once, and the rest of the start.
+// now returns the configuration in use. After a reload, keys that take effect at once have their new values, and all
+// others those of the start.
 func (u *inUse) now() *settings { return u.current.Load() }
 
-func (u *inUse) use(cfg config.Config) {
+func (u *inUse) setCurrent(cfg config.Config) {
 	u.current.Store(&settings{
 		Config: cfg, look: lookOf(cfg), turns: turnsOf(cfg), roster: RosterOf(cfg), projects: namedProjects(cfg),
 	})
 }
 
-// begin uses the configuration of the start.
-func (u *inUse) begin(cfg config.Config) {
+// setStart sets the configuration of the start.
+func (u *inUse) setStart(cfg config.Config) {
 	u.cfg = cfg
-	u.use(cfg)
+	u.setCurrent(cfg)
 }
 
-// Reload reads the configuration again. What counts at once does so when it returns; after an error all is as before. It lists
-// all that the file says otherwise than the configuration that was in use.
+// Reload reads the configuration again and applies the keys that take effect at once. After an error nothing has
+// changed. It returns the differences to the configuration that was in use, including those that need a restart.
 func (a *App) Reload(ctx context.Context) ([]config.Changed, error) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	changes, err := a.reload(context.WithoutCancel(ctx)) // half of a reload would be worse than a late one
+	changes, err := a.reload(context.WithoutCancel(ctx)) // an abandoned reload would apply half of the file
 	if err != nil {
-		a.Log.Error("the configuration is not reloaded; the one before stays", "err", err)
+		a.Log.Error("reload the configuration; the previous one stays in use", "err", err)
 		return nil, err
 	}
 	for _, c := range changes {
 		a.Log.Info("the configuration changed", "key", c.Key, "before", c.Before, "after", c.After, "applies", c.Applies)
 	}
 	a.Log.Info("the configuration was reloaded", "changes", len(changes))
-	a.TellChanges(ctx)
+	a.NotifyOfChanges(ctx)
 	return changes, nil
 }
 
@@ -87,10 +89,10 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	if err := a.timers.scheduler.Sync(ctx, append(jobs, a.timers.hooks.Jobs()...)); err != nil {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
-	a.use(next)
+	a.setCurrent(next)
 	a.roles.Configure(next.Roles)
 	if a.Level != nil {
-		_ = a.Level.UnmarshalText([]byte(next.Log.Level)) // the configuration knows the levels
+		_ = a.Level.UnmarshalText([]byte(next.Log.Level)) // Load has checked the level
 	}
 	for _, w := range next.Warnings {
 		a.Log.Warn("configuration", "doubt", w)
@@ -98,10 +100,10 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	return changes, nil
 }
 
-// mostChanges bounds how many changes a message lists.
+// mostChanges is how many changes a message lists.
 const mostChanges = 15
 
-// reloadFor reloads, and gives what came of it in the language of a conversation. In a group values are not shown.
+// reloadFor reloads and describes the outcome in the language of a conversation. In a group it shows no values.
 func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) string {
 	p := a.lang.Of(in.Chat)
 	changes, err := a.Reload(ctx)
@@ -116,7 +118,7 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 		applies config.Applies
 		title   lang.Key
 	}{{config.AtOnce, "config.at-once"}, {config.AfterRestart, "config.after-restart"}} {
-		if lines := linesOf(p, changes, part.applies, !in.Group()); len(lines) > 0 {
+		if lines := formatChanges(p, changes, part.applies, !in.Group()); len(lines) > 0 {
 			text += "\n\n" + p.Text(part.title) + "\n" + strings.Join(lines, "\n")
 		}
 	}
@@ -126,7 +128,7 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 	return a.Scrub.String(text)
 }
 
-func linesOf(p lang.Printer, changes []config.Changed, applies config.Applies, values bool) (lines []string) {
+func formatChanges(p lang.Printer, changes []config.Changed, applies config.Applies, values bool) (lines []string) {
 	more := 0
 	for _, c := range changes {
 		switch {
@@ -152,7 +154,7 @@ func orNone(p lang.Printer, value string) string {
 	return value
 }
 
-// ServeHangups reopens the file of the log and reloads the configuration at each of hangups, until stop.
+// ServeHangups reopens the log's file and reloads the configuration at each signal, until the caller calls stop.
 func (a *App) ServeHangups(ctx context.Context, hangups <-chan os.Signal, log *Log) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var serving sync.WaitGroup
@@ -163,7 +165,7 @@ func (a *App) ServeHangups(ctx context.Context, hangups <-chan os.Signal, log *L
 				return
 			case <-hangups:
 				log.reopen()
-				_, _ = a.Reload(ctx) // the log says what came of it
+				_, _ = a.Reload(ctx) // Reload logs its error
 			}
 		}
 	})

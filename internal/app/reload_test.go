@@ -35,7 +35,7 @@ func atOnce(of reflect.Type, prefix string, applies config.Applies) (keys []stri
 	return keys
 }
 
-// reloadRig is an app over a configuration that a test changes.
+// reloadRig is an App whose configuration file the test changes.
 type reloadRig struct {
 	*App
 	t    *testing.T
@@ -44,7 +44,8 @@ type reloadRig struct {
 
 const reloadToken = "123456789:AAExample-token_for-tests0000000000"
 
-const noon = "[jobs.noon]\nschedule = \"every day at 12:00\"\nprompt = \"look\"\nagent = \"claude\"\nquiet_from = \"02:00\"\nquiet_to = \"05:00\"\n"
+const noon = "[jobs.noon]\nschedule = \"every day at 12:00\"\nprompt = \"look\"\nagent = \"claude\"\nquiet_from = " +
+	"\"02:00\"\nquiet_to = \"05:00\"\n"
 
 func newReloadRig(t *testing.T) *reloadRig {
 	home := t.TempDir()
@@ -69,7 +70,8 @@ func newReloadRig(t *testing.T) *reloadRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.App, err = Build(t.Context(), cfg, Options{Log: log.Logger, Level: log.Level, Scrub: scrub, Load: r.load}); err != nil {
+	if r.App, err = Build(t.Context(), cfg, Options{Log: log.Logger, Level: log.Level, Scrub: scrub,
+		Load: r.load}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
@@ -78,7 +80,7 @@ func newReloadRig(t *testing.T) *reloadRig {
 
 func (r *reloadRig) load() (config.Config, error) { return config.Load(r.path) }
 
-// base is what the changes of a row are made to: tables that have to be there for one key to change.
+// base is the file to which each row adds a key. It has the tables that a key needs.
 const base = `[telegram]
 token = "` + reloadToken + `"
 allowed_users = [1, 2]
@@ -102,7 +104,7 @@ quiet_from = "02:00"
 quiet_to = "05:00"
 ` + noon
 
-// write writes base with "key = value" in its table.
+// write writes base with "key = value" added to its table.
 func (r *reloadRig) write(row string) {
 	r.t.Helper()
 	text := base
@@ -117,7 +119,9 @@ func (r *reloadRig) write(row string) {
 		if n := strings.Index(after, "\n["); n >= 0 {
 			table, rest = after[:n+1], after[n+1:]
 		}
-		lines := slices.DeleteFunc(strings.SplitAfter(table, "\n"), func(l string) bool { return strings.HasPrefix(l, line) })
+		lines := slices.DeleteFunc(strings.SplitAfter(table, "\n"), func(l string) bool {
+			return strings.HasPrefix(l, line)
+		})
 		text = before + header + line + value + "\n" + strings.Join(lines, "") + rest
 	}
 	if err := os.WriteFile(r.path, []byte(text), 0o600); err != nil {
@@ -125,18 +129,20 @@ func (r *reloadRig) write(row string) {
 	}
 }
 
-// seen is what those who read the keys of a table get, as text.
+// seen returns the values that the readers of a table get, as text.
 func (r *reloadRig) seen(table string) string {
 	r.t.Helper()
 	served, turns := r.botOptions(nil), conversationOptions(r.cfg, r.App)
 	switch table {
 	case "telegram", "users":
-		return fmt.Sprintf("%+v %v %v", served.Allow.Policy(), r.users.RoleOf(1), []any{r.users.RoleOf(2), r.users.RoleOf(3)})
+		return fmt.Sprintf("%+v %v %v", served.Allow.Policy(), r.users.RoleOf(1),
+			[]any{r.users.RoleOf(2), r.users.RoleOf(3)})
 	case "stream":
 		return fmt.Sprintf("%+v %+v", served.Cards.Look(), turns.Live().Settings)
 	case "notify":
 		night := time.Date(2026, 5, 4, 3, 0, 0, 0, time.Local)
-		return fmt.Sprintf("%v %v %v %v %v", served.Silence(), turns.QuietHour(night), served.Quiet(night), turns.Live().LongTurn, turns.Live().Settings.Notify)
+		return fmt.Sprintf("%v %v %v %v %v", served.Silence(), turns.QuietHour(night), served.Quiet(night),
+			turns.Live().LongTurn, turns.Live().Settings.Notify)
 	case "permissions":
 		return fmt.Sprintf("%+v %v", turns.Live(), turns.Approvers(orchestrator.ConversationID{Chat: -5}, 2))
 	case "queue", "sessions", "recovery", "agents":
@@ -152,7 +158,7 @@ func (r *reloadRig) seen(table string) string {
 		role, _ := turns.Roles.Role("kind")
 		return fmt.Sprintf("%+v", role)
 	case "models":
-		return fmt.Sprintf("%v %v", served.Aliases(), r.gateway().(knowing).models())
+		return fmt.Sprintf("%v %v", served.Aliases(), r.gateway().(configuredModels).models())
 	case "jobs", "heartbeat":
 		jobs, err := r.db.Jobs(r.t.Context())
 		if err != nil {
@@ -161,7 +167,9 @@ func (r *reloadRig) seen(table string) string {
 		for i := range jobs {
 			jobs[i].Job.Created, jobs[i].Next, jobs[i].Planned = time.Time{}, time.Time{}, time.Time{}
 		}
-		slices.SortFunc(jobs, func(a, b orchestrator.JobStatus) int { return strings.Compare(string(a.Job.ID), string(b.Job.ID)) })
+		slices.SortFunc(jobs, func(a, b orchestrator.JobStatus) int {
+			return strings.Compare(string(a.Job.ID), string(b.Job.ID))
+		})
 		return fmt.Sprintf("%+v", jobs)
 	case "retention", "storage":
 		keep := r.now().Retention
@@ -176,42 +184,66 @@ func (r *reloadRig) seen(table string) string {
 	return ""
 }
 
-// liveRows has for each key that counts at once a value that is not the one before.
+// liveRows returns a changed value for each key that takes effect at once.
 func liveRows() []string {
 	return []string{
-		`telegram.allowed_users = [1, 2, 3]`, `telegram.allowed_groups = [-6]`, `telegram.group_members = "all"`, `telegram.group_trigger = "all"`,
+		`telegram.allowed_users = [1, 2, 3]`, `telegram.allowed_groups = [-6]`, `telegram.group_members = "all"`,
+		`telegram.group_trigger = "all"`,
 		`telegram.abort_words = ["halt"]`, `telegram.reactions = false`, `users.2.role = "viewer"`,
-		`stream.interval_private = "2s"`, `stream.interval_group = "5s"`, `stream.min_chars = 50`, `stream.max_chars = 100`, `stream.max_messages = 7`,
-		`stream.idle = "900ms"`, `stream.sentence_ends = false`, `stream.paragraph_ends = false`, `stream.show_thinking = true`, `stream.mode = "draft"`,
+		`stream.interval_private = "2s"`, `stream.interval_group = "5s"`, `stream.min_chars = 50`,
+		`stream.max_chars = 100`, `stream.max_messages = 7`,
+		`stream.idle = "900ms"`, `stream.sentence_ends = false`, `stream.paragraph_ends = false`,
+		`stream.show_thinking = true`, `stream.mode = "draft"`,
 		`stream.display = "plain"`, `stream.footer = []`, `stream.status_after = "7s"`,
-		`notify.mode = "never"`, `notify.long = "2m"`, `notify.silence = "9m"`, `notify.quiet_from = "03:30"`, `notify.quiet_to = "02:30"`,
-		`queue.max = 3`, `sessions.idle_reset = "3h"`, `sessions.daily_reset = "04:00"`, `sessions.handoff_tokens = 77`, `sessions.default_role = "kind"`,
+		`notify.mode = "never"`, `notify.long = "2m"`, `notify.silence = "9m"`, `notify.quiet_from = "03:30"`,
+		`notify.quiet_to = "02:30"`,
+		`queue.max = 3`, `sessions.idle_reset = "3h"`, `sessions.daily_reset = "04:00"`, `sessions.handoff_tokens = 77`,
+		`sessions.default_role = "kind"`,
 		`recovery.rate_limited = "wait"`, `recovery.retries = 1`, `recovery.retry_after = "1m"`,
-		`budget.day = 1.5`, `budget.month = 2.5`, `budget.user_day = 3.5`, `budget.user_month = 4.5`, `budget.job_day = 5.5`, `budget.job_month = 6.5`,
-		`agents.claude.model = "opus"`, `agents.claude.effort = "high"`, `agents.codex.model = "m"`, `agents.codex.effort = "low"`,
-		`agents.gemini.model = "m"`, `agents.gemini.effort = "low"`, `agents.copilot.model = "m"`, `agents.copilot.effort = "low"`,
-		`permissions.mode = "plan"`, `permissions.allowed_tools = ["Read"]`, `permissions.denied_tools = ["web"]`, `permissions.approvers = "members"`,
-		`consult.group = ["claude", "codex"]`, `projects.named.shop.dir = "~/ductor/other"`, `projects.named.shop.context = ["A.md"]`,
+		`budget.day = 1.5`, `budget.month = 2.5`, `budget.user_day = 3.5`, `budget.user_month = 4.5`,
+		`budget.job_day = 5.5`, `budget.job_month = 6.5`,
+		`agents.claude.model = "opus"`, `agents.claude.effort = "high"`, `agents.codex.model = "m"`,
+		`agents.codex.effort = "low"`,
+		`agents.gemini.model = "m"`, `agents.gemini.effort = "low"`, `agents.copilot.model = "m"`,
+		`agents.copilot.effort = "low"`,
+		`permissions.mode = "plan"`, `permissions.allowed_tools = ["Read"]`, `permissions.denied_tools = ["web"]`,
+		`permissions.approvers = "members"`,
+		`consult.group = ["claude", "codex"]`, `projects.named.shop.dir = "~/ductor/other"`,
+		`projects.named.shop.context = ["A.md"]`,
 		`projects.named.shop.tools = ["read"]`, `projects.named.shop.denied_tools = ["web"]`,
-		`roles.kind.prompt = "be brief"`, `roles.kind.append = false`, `roles.kind.agent = "codex"`, `roles.kind.model = "m"`, `roles.kind.tools = ["read"]`,
+		`roles.kind.prompt = "be brief"`, `roles.kind.append = false`, `roles.kind.agent = "codex"`,
+		`roles.kind.model = "m"`, `roles.kind.tools = ["read"]`,
 		`roles.kind.denied_tools = ["web"]`,
-		`models.quick.use = "claude/opus"`, `models.quick.context = 5`, `models.quick.input_price = 1.5`, `models.quick.output_price = 2.5`,
-		`jobs.noon.enabled = false`, `jobs.noon.schedule = "every day at 13:00"`, `jobs.noon.prompt = "listen"`, `jobs.noon.missed = "all"`,
-		`jobs.noon.overlap = "queue"`, `jobs.noon.chat = 2`, `jobs.noon.topic = 3`, `jobs.noon.session = "shared"`, `jobs.noon.agent = "codex"`,
-		`jobs.noon.model = "m"`, `jobs.noon.effort = "low"`, `jobs.noon.dir = "~/ductor/other"`, `jobs.noon.timeout = "5m"`, `jobs.noon.retries = 2`,
-		`jobs.noon.backoff = "2m"`, `jobs.noon.sandbox = "docker"`, `jobs.noon.permission = "plan"`, `jobs.noon.rules = ["Read"]`, `jobs.noon.tools = ["read"]`,
-		`jobs.noon.denied_tools = ["web"]`, `jobs.noon.zone = "Asia/Tokyo"`, `jobs.noon.quiet_from = "01:00"`, `jobs.noon.quiet_to = "04:00"`, `jobs.noon.quiet_policy = "skip"`,
-		`heartbeat.enabled = false`, `heartbeat.every = "3h"`, `heartbeat.prompt = "hm"`, `heartbeat.ok_word = "FINE"`, `heartbeat.session = "shared"`,
-		`heartbeat.chat = 2`, `heartbeat.topic = 3`, `heartbeat.permission = "plan"`, `heartbeat.rules = ["Read"]`, `heartbeat.tools = ["read"]`,
-		`heartbeat.denied_tools = ["web"]`, `heartbeat.zone = "Asia/Tokyo"`, `heartbeat.quiet_from = "01:00"`, `heartbeat.quiet_to = "04:00"`, `heartbeat.quiet_policy = "skip"`,
+		`models.quick.use = "claude/opus"`, `models.quick.context = 5`, `models.quick.input_price = 1.5`,
+		`models.quick.output_price = 2.5`,
+		`jobs.noon.enabled = false`, `jobs.noon.schedule = "every day at 13:00"`, `jobs.noon.prompt = "listen"`,
+		`jobs.noon.missed = "all"`,
+		`jobs.noon.overlap = "queue"`, `jobs.noon.chat = 2`, `jobs.noon.topic = 3`, `jobs.noon.session = "shared"`,
+		`jobs.noon.agent = "codex"`,
+		`jobs.noon.model = "m"`, `jobs.noon.effort = "low"`, `jobs.noon.dir = "~/ductor/other"`,
+		`jobs.noon.timeout = "5m"`, `jobs.noon.retries = 2`,
+		`jobs.noon.backoff = "2m"`, `jobs.noon.sandbox = "docker"`, `jobs.noon.permission = "plan"`,
+		`jobs.noon.rules = ["Read"]`, `jobs.noon.tools = ["read"]`,
+		`jobs.noon.denied_tools = ["web"]`, `jobs.noon.zone = "Asia/Tokyo"`, `jobs.noon.quiet_from = "01:00"`,
+		`jobs.noon.quiet_to = "04:00"`, `jobs.noon.quiet_policy = "skip"`,
+		`heartbeat.enabled = false`, `heartbeat.every = "3h"`, `heartbeat.prompt = "hm"`, `heartbeat.ok_word = "FINE"`,
+		`heartbeat.session = "shared"`,
+		`heartbeat.chat = 2`, `heartbeat.topic = 3`, `heartbeat.permission = "plan"`, `heartbeat.rules = ["Read"]`,
+		`heartbeat.tools = ["read"]`,
+		`heartbeat.denied_tools = ["web"]`, `heartbeat.zone = "Asia/Tokyo"`, `heartbeat.quiet_from = "01:00"`,
+		`heartbeat.quiet_to = "04:00"`, `heartbeat.quiet_policy = "skip"`,
 		`storage.retention_days = 3`, `log.level = "debug"`,
-		`retention.uploads_mb = 3`, `retention.transcripts_days = 3`, `retention.transcripts_mb = 3`, `retention.audit_days = 3`, `retention.audit_mb = 3`,
-		`retention.steps_days = 3`, `retention.steps_mb = 3`, `retention.runs_days = 3`, `retention.runs_mb = 3`, `retention.homes_days = 3`,
-		`retention.homes_mb = 3`, `retention.containers_mb = 3`, `retention.backups_days = 3`, `retention.backups_mb = 3`,
+		`retention.uploads_mb = 3`, `retention.transcripts_days = 3`, `retention.transcripts_mb = 3`,
+		`retention.audit_days = 3`, `retention.audit_mb = 3`,
+		`retention.steps_days = 3`, `retention.steps_mb = 3`, `retention.runs_days = 3`, `retention.runs_mb = 3`,
+		`retention.homes_days = 3`,
+		`retention.homes_mb = 3`, `retention.containers_mb = 3`, `retention.backups_days = 3`,
+		`retention.backups_mb = 3`,
 	}
 }
 
-// TestEachKeyThatCountsAtOnceDoes changes each of them in the file, reloads, and looks at what those get who read it.
+// TestEachKeyThatCountsAtOnceDoes changes each of these keys in the file, reloads, and checks that its readers see
+// the new value.
 func TestEachKeyThatCountsAtOnceDoes(t *testing.T) {
 	r := newReloadRig(t)
 	missing := atOnce(reflect.TypeFor[config.Config](), "", "")
@@ -250,7 +282,7 @@ func TestEachKeyThatCountsAtOnceDoes(t *testing.T) {
 	}
 }
 
-// A reload with an error changes nothing, and names the line and the key.
+// TestAReloadWithAnErrorChangesNothing tests that a rejected reload changes nothing and names the line and the key.
 func TestAReloadWithAnErrorChangesNothing(t *testing.T) {
 	r := newReloadRig(t)
 	for row, want := range map[string]string{

@@ -16,13 +16,13 @@ import (
 	"ductor/internal/store"
 )
 
-// retention deletes what exceeds the limits of the configuration in use.
-func retention(cfg func() config.Config, db *store.DB, envs *environment.Environments, log *slog.Logger) heartbeat.Retention {
+// retention deletes data beyond the configured limits.
+func retention(cfg func() config.Config, db *store.DB, envs *environment.Environments,
+	log *slog.Logger) heartbeat.Retention {
 	shelves := func() []heartbeat.RetentionRule { return shelvesOf(cfg(), db, envs) }
 	return heartbeat.Retention{Rules: shelves, Now: time.Now, Logger: log, Every: pruneEvery}
 }
 
-// shelvesOf lists what has a limit.
 func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) []heartbeat.RetentionRule {
 	const day = 24 * time.Hour
 	r := cfg.Retention
@@ -31,7 +31,8 @@ func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) 
 	}
 	var shelves []heartbeat.RetentionRule
 	for _, k := range []heartbeat.RetentionRule{
-		{Name: "uploads", Dataset: heartbeat.Files(filepath.Join(cfg.Storage.Dir, environment.UploadsDir)), Limits: limits(cfg.Storage.RetentionDays, r.UploadsMB)},
+		{Name: "uploads", Dataset: heartbeat.Files(filepath.Join(cfg.Storage.Dir, environment.UploadsDir)),
+			Limits: limits(cfg.Storage.RetentionDays, r.UploadsMB)},
 		{Name: "transcripts", Dataset: db.Transcripts(), Limits: limits(r.TranscriptsDays, r.TranscriptsMB)},
 		{Name: "audit", Dataset: db.AuditTrail(), Limits: limits(r.AuditDays, r.AuditMB)},
 		{Name: "steps", Dataset: db.Steps(), Limits: limits(r.StepsDays, r.StepsMB)},
@@ -46,12 +47,12 @@ func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) 
 	return shelves
 }
 
-// PlanRetention says what the next round of retention would delete, and deletes nothing. It is empty where the database
-// cannot be read.
+// PlanRetention returns the data that the next round of retention would delete, and deletes nothing. It returns
+// nothing if the database cannot be read.
 func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.RetentionResult, err error) {
 	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, DatabaseFile), store.Options{})
 	if err != nil {
-		return nil, nil // the check of the storage says why
+		return nil, nil // the check of the storage reports the error
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	log := slog.New(slog.DiscardHandler)
@@ -63,27 +64,29 @@ func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.Ret
 	return retention(func() config.Config { return cfg }, db, &envs, log).DryRun(ctx), nil
 }
 
-// prune forgets once a day what is older than the owner wants to keep.
+// prune deletes data older than the configured limits once a day.
 func (a *App) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneEvery)
 	defer tick.Stop()
 	for {
 		before := time.Now().AddDate(0, 0, -a.now().Storage.RetentionDays)
 		if pruned, err := a.db.Prune(ctx, before); err != nil && ctx.Err() == nil {
-			a.Log.Warn("forget what is old", "err", err)
+			a.Log.Warn("delete old rows", "err", err)
 		} else if err == nil {
-			a.Log.Debug("forgot what is old", "updates", pruned.Updates, "messages", pruned.Messages, "cards", pruned.Cards)
+			a.Log.Debug("deleted old rows", "updates", pruned.Updates, "messages", pruned.Messages, "cards",
+				pruned.Cards)
 		}
-		if err := prunePrompts(filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), time.Now().Add(-promptsAge)); err != nil {
-			a.Log.Warn("forget old system prompts", "err", err)
+		if err := prunePrompts(filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir),
+			time.Now().Add(-promptsAge)); err != nil {
+			a.Log.Warn("delete old system prompts", "err", err)
 		}
 		if days := a.now().Retention.StepsDays; days > 0 {
 			if _, err := a.changes.Prune(ctx, time.Now().AddDate(0, 0, -days)); err != nil && ctx.Err() == nil {
-				a.Log.Warn("forget old snapshots", "err", err)
+				a.Log.Warn("delete old snapshots", "err", err)
 			}
 		}
 		if _, err := a.db.PruneDeliveries(ctx, time.Now().Add(-webhook.RetentionAge)); err != nil && ctx.Err() == nil {
-			a.Log.Warn("forget old deliveries", "err", err)
+			a.Log.Warn("delete old deliveries", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -93,7 +96,7 @@ func (a *App) prune(ctx context.Context) {
 	}
 }
 
-// prunePrompts removes the system prompts that no agent was given for long.
+// prunePrompts removes the system prompts whose last use was before a time.
 func prunePrompts(dir string, before time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,7 +10,7 @@ import (
 	"ductor/internal/roles"
 )
 
-// The configuration accepts the roles that ship with ductor as sessions.default_role, and no others that do not exist.
+// TestTheConfigurationKnowsTheRolesThatShip tests that sessions.default_role accepts exactly the shipped roles.
 func TestTheConfigurationKnowsTheRolesThatShip(t *testing.T) {
 	if got, want := roles.Open("", config.Default().Roles, time.Now, slog.New(slog.DiscardHandler)).Names(), config.ShippedRoles(); !slices.Equal(got, want) {
 		t.Errorf("%q ship, and the configuration knows %q", got, want)

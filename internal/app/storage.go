@@ -23,12 +23,12 @@ const BackupsDir = "backups"
 const (
 	backupEvery = 24 * time.Hour
 	backupRetry = time.Hour
-	backupCalm  = 5 * time.Second // after the start, whose users come first
-	// rescuedChats is how long ago a chat was used last that hears of messages that may be lost.
+	backupCalm  = 5 * time.Second // after the start, so that users come first
+	// Chats used within this time are notified of messages that may be lost.
 	rescuedChats = 30 * 24 * time.Hour
 )
 
-// openHostAndDatabase opens the database, which reads all of it, while it opens the launcher. It replaces a damaged database.
+// openHostAndDatabase opens database and launcher at the same time. It replaces a damaged database.
 func (a *App) openHostAndDatabase(ctx context.Context) error {
 	var opening sync.WaitGroup
 	var opened error
@@ -48,7 +48,7 @@ func (a *App) databaseFile() string { return filepath.Join(a.cfg.Storage.Dir, Da
 
 func (a *App) backupsDir() string { return filepath.Join(a.cfg.Storage.Dir, BackupsDir) }
 
-// openDatabase opens the database. orchestrator.ErrDamaged if it is damaged or gone.
+// openDatabase opens the database. It returns orchestrator.ErrDamaged if the file is damaged or gone.
 func (a *App) openDatabase(ctx context.Context) (err error) {
 	path := a.databaseFile()
 	if err := store.FinishRescue(path); err != nil {
@@ -64,28 +64,34 @@ func (a *App) openDatabase(ctx context.Context) (err error) {
 	return err
 }
 
-// rescue moves a damaged database aside and opens another in its place.
+// rescue moves a damaged database aside and opens a copy or a backup in its place.
 func (a *App) rescue(ctx context.Context, why error) error {
 	a.Log.Error("the database is damaged", "err", why)
 	left, lost := a.host.Left(ctx)
 	if lost != nil {
-		a.Log.Warn("look for runs that were left", "err", lost)
+		a.Log.Warn("list runs that are left", "err", lost)
 	}
-	r := &store.Rescue{Path: a.databaseFile(), Cause: why, Backups: a.backupsDir(), Now: time.Now, HasOutput: func(run cli.RunID, output int64) bool {
-		return slices.ContainsFunc(left, func(l cli.LeftRun) bool { return l.Run == run && l.OutputBegin <= output })
-	}}
+	r := &store.Rescue{Path: a.databaseFile(), Cause: why, Backups: a.backupsDir(), Now: time.Now,
+		HasOutput: func(run cli.RunID, output int64) bool {
+			return slices.ContainsFunc(left, func(l cli.LeftRun) bool {
+				return l.Run == run && l.OutputBegin <= output
+			})
+		}}
 	r.Notices = func(db *store.DB) ([]orchestrator.Message, error) { return a.rescueNotices(ctx, db, r.Rescued) }
 	err := r.Run(ctx)
 	if err != nil {
 		return err
 	}
-	a.Log.Error("the damaged database was moved aside", "to", r.Dir, "copied", r.Copied, "log_lost", r.LostWrites, "backup", r.BackupTime)
+	a.Log.Error("the damaged database was moved aside", "to", r.Dir, "copied", r.Copied, "log_lost", r.LostWrites,
+		"backup", r.BackupTime)
 	a.db, err = store.Open(ctx, r.Path, a.Options.Store)
 	return err
 }
 
-// rescueNotices tells the owner what became of the database, and of one that lacks something also other chats.
-func (a *App) rescueNotices(ctx context.Context, db *store.DB, r store.Rescued) (all []orchestrator.Message, err error) {
+// rescueNotices returns a message to the owner about the rescue. If the new database lacks rows, other chats get one
+// too.
+func (a *App) rescueNotices(ctx context.Context, db *store.DB, r store.Rescued) (all []orchestrator.Message,
+	err error) {
 	owner := int64(ownerOf(a.cfg))
 	choices, err := lang.OpenChoices(ctx, db, owner)
 	if err != nil {
@@ -93,7 +99,8 @@ func (a *App) rescueNotices(ctx context.Context, db *store.DB, r store.Rescued) 
 	}
 	if owner != 0 {
 		text := rescueText(choices.Of(owner), r)
-		all = append(all, message.Compose(orchestrator.ConversationID{Chat: owner}, message.Content{Text: render.Markdown(text)}))
+		all = append(all, message.Compose(orchestrator.ConversationID{Chat: owner},
+			message.Content{Text: render.Markdown(text)}))
 	}
 	if r.Complete() {
 		return all, nil
@@ -110,7 +117,7 @@ func (a *App) rescueNotices(ctx context.Context, db *store.DB, r store.Rescued) 
 	return all, err
 }
 
-// rescueText is what the owner reads.
+// rescueText describes the rescue to the owner.
 func rescueText(p lang.Printer, r store.Rescued) string {
 	now := time.Now()
 	text := p.Text("alert.rescued")
@@ -131,7 +138,8 @@ func rescueText(p lang.Printer, r store.Rescued) string {
 	return text + "\n\n" + p.Text("alert.rescued-aside", r.Dir)
 }
 
-// keepDatabase checks a large database that the start did not read whole, and then each day any, before it copies it.
+// keepDatabase checks and backs up the database once a day. Soon after the start it checks a large database, since
+// Open did not read all of it.
 func (a *App) keepDatabase(ctx context.Context) {
 	check := a.db.Unchecked()
 	for wait := backupCalm; ; wait = backupRetry {
@@ -143,7 +151,7 @@ func (a *App) keepDatabase(ctx context.Context) {
 		case <-timer.C:
 		}
 		if tables := a.db.Unreadable(); len(tables) > 0 {
-			a.Log.Error("stored rows cannot be decoded and are passed over", "tables", tables)
+			a.Log.Error("skip stored rows that cannot be decoded", "tables", tables)
 		}
 		all := store.Backups(a.backupsDir())
 		backUp := a.now().Retention.BackupsDays > 0 && (len(all) == 0 || time.Since(all[0].Made) >= backupEvery)
@@ -157,8 +165,8 @@ func (a *App) keepDatabase(ctx context.Context) {
 			age, most := time.Duration(keep.BackupsDays)*24*time.Hour, int64(keep.BackupsMB)<<20
 			err = store.BackUp(ctx, a.databaseFile(), a.backupsDir(), time.Now(), age, most)
 		}
-		if err != nil && ctx.Err() == nil { // the poller ends this process if the database is damaged
-			a.Log.Error("check the database and back it up; it is tried again", "in", backupRetry, "err", err)
+		if err != nil && ctx.Err() == nil { // on damage the poller ends this process
+			a.Log.Error("check and back up the database", "retry", backupRetry, "err", err)
 		}
 	}
 }

@@ -18,13 +18,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// terminalMost is how long a terminal waits for the owner at most. The hooks are written with a day.
+// terminalMost is the longest time that a terminal waits for the owner. The hooks give up after a day.
 const terminalMost = 23 * time.Hour
 
-// hearTerminals has the owner decide and read what agents in terminals ask and say, until stop. What they ask then stays open for the
-// next process. Without an owner no terminal is heard, and where the socket cannot be made, all else goes on.
-func (a *App) hearTerminals(ctx context.Context) (stop func()) {
-	owner := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))}, Person: ownerOf(a.cfg), Role: orchestrator.RoleOwner}
+// serveTerminals forwards requests and reports of agents in terminals to the owner until stop. Requests that are open
+// then stay open for the next process. Without an owner it does nothing. It logs an error of the socket.
+func (a *App) serveTerminals(ctx context.Context) (stop func()) {
+	owner := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))},
+		Person: ownerOf(a.cfg), Role: orchestrator.RoleOwner}
 	if owner.Person == 0 {
 		return func() {}
 	}
@@ -34,21 +35,22 @@ func (a *App) hearTerminals(ctx context.Context) (stop func()) {
 		Ask: func(ctx context.Context, of server.Session, id string, asked cli.Event) (cli.Decision, error) {
 			return a.orchestrator.AskTerminal(ctx, owner, of.Agent, of.Dir, id, asked)
 		},
-		Wait: min(a.cfg.Permissions.AskTimeout, terminalMost) - time.Second, // before the approval expires, which would deny it
+		// less than the approval, whose expiry would deny the request
+		Wait: min(a.cfg.Permissions.AskTimeout, terminalMost) - time.Second,
 		Chat: ownersChat{a, owner.Conversation}, Secrets: a.secretsOf, Seen: a.saveSeen, Lang: p,
 		Name: func(agent cli.Agent) string { return render.AgentName(p(), agent) }, Log: a.Log,
 	})
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // that one ends with another cause
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // stop sets the cause itself
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := s.Serve(ctx); err != nil {
-			a.Log.Error("terminals are not heard", "err", err)
+			a.Log.Error("serve terminals", "err", err)
 		}
 	})
 	return func() { cancel(cli.ErrDetached); serving.Wait() }
 }
 
-// ownersChat is where reports of terminals go.
+// ownersChat sends reports of terminals to the owner.
 type ownersChat struct {
 	a  *App
 	in orchestrator.ConversationID
@@ -62,7 +64,7 @@ func (a *App) presence() *presence.Presence {
 	return presence.New(presence.Options{State: a.cfg.Storage.Dir, Ask: presence.Logind, UID: os.Getuid()})
 }
 
-// setAway stores whether the owner is away; see sessions.Options.
+// setAway stores whether the owner is away. It implements the option SetAway of the bot.
 func (a *App) setAway(by orchestrator.Press, choice string) error {
 	c := presence.Choice(choice)
 	switch {
@@ -77,7 +79,7 @@ func (a *App) setAway(by orchestrator.Press, choice string) error {
 	return a.presence().Choose(c)
 }
 
-// hooked reports whether an agent of this user's terminals has ductor's hooks. Settings that cannot be read may have them.
+// hooked reports whether a CLI of this user has ductor's hooks. It returns true if settings cannot be read.
 func hooked() bool {
 	files, err := terminal.Machine{Home: os.Getenv("HOME"), Getenv: os.Getenv}.Uninstalled()
 	if errors.Is(err, terminal.ErrNoCLI) {
@@ -86,7 +88,7 @@ func hooked() bool {
 	return err != nil || slices.ContainsFunc(files, func(f terminal.File) bool { return f.Hooked })
 }
 
-// seenKey is where the directory of a session of a terminal is kept, among what is kept beside cards.
+// seenKey is the key under which the store keeps the directory of a terminal's session, in the table of cards.
 func seenKey(agent cli.Agent, id cli.AgentSessionID) string {
 	return "terminal:" + string(agent) + ":" + string(id)
 }
@@ -95,7 +97,7 @@ func (a *App) saveSeen(ctx context.Context, of server.Session) error {
 	return a.db.SaveCard(ctx, seenKey(of.Agent, of.ID), []byte(of.Dir))
 }
 
-// seenIn is the directory of a session that a terminal told of; empty for any other.
+// seenIn returns the directory of a session that a terminal reported, or "" if none did.
 func (a *App) seenIn(ctx context.Context, agent cli.Agent, id cli.AgentSessionID) (string, error) {
 	dir, err := a.db.LoadCard(ctx, seenKey(agent, id))
 	return string(dir), err

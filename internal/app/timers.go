@@ -19,7 +19,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// timers is what time and webhooks start.
+// timers starts work by the clock and by webhooks.
 type timers struct {
 	scheduler *heartbeat.Scheduler
 	sweep     heartbeat.Sweep
@@ -28,38 +28,40 @@ type timers struct {
 	listener  net.Listener // of hooks; nil without one
 }
 
-// newTimers makes the scheduler. It runs no job before start.
+// newTimers creates the scheduler. It runs no job before start.
 func newTimers(a *App) *timers {
 	return &timers{listener: a.Network.Webhooks, scheduler: heartbeat.New(heartbeat.Options{
-		Store: a.db, Runner: orders{a}, Notifier: results{a}, Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
+		Store: a.db, Runner: jobRunner{a}, Notifier: jobNotifier{a}, Lang: a.lang, Now: time.Now, NewID: newID,
+		Logger:    a.Log,
 		Directory: func(path string) (string, error) { return a.orchestrator.Directory(path) },
 		Stale:     a.cfg.Agents.StaleAfter, Audit: a.db.RecordAudit,
 	})}
 }
 
-// buildTimers stores the jobs of the configuration, and listens for webhooks if it has any.
+// buildTimers stores the configured jobs, and listens for webhooks if any are configured.
 func buildTimers(ctx context.Context, a *App) error {
 	b := a.timers
 	configured, err := Hooks(a.cfg)
 	if err != nil {
-		return OfKind(ErrConfig, err)
+		return WithKind(ErrConfig, err)
 	}
 	hooks, err := webhook.New(webhook.Options{
 		Hooks: configured, Store: a.db, Now: time.Now, NewID: newID, Logger: a.Log, Poke: b.scheduler.Poke,
 	})
 	if err != nil {
-		return OfKind(ErrConfig, err)
+		return WithKind(ErrConfig, err)
 	}
 	b.hooks = hooks
 	jobs, err := Jobs(a.cfg)
 	if err != nil {
-		return OfKind(ErrConfig, err)
+		return WithKind(ErrConfig, err)
 	}
 	if err := b.scheduler.Sync(ctx, append(jobs, hooks.Jobs()...)); err != nil {
-		return OfKind(ErrConfig, fmt.Errorf("jobs: %w", err))
+		return WithKind(ErrConfig, fmt.Errorf("jobs: %w", err))
 	}
 	stale := a.cfg.Agents.StaleAfter
-	b.sweep = heartbeat.Sweep{Runs: a.service.Registry(), Now: time.Now, Logger: a.Log, Every: min(sweepEvery, stale/4), Age: stale}
+	b.sweep = heartbeat.Sweep{Runs: a.service.Registry(), Now: time.Now, Logger: a.Log, Every: min(sweepEvery, stale/4),
+		Age: stale}
 	b.retention = retention(func() config.Config { return a.now().Config }, a.db, &a.envs, a.Log)
 	if b.listener == nil && len(a.cfg.Webhooks.Hooks) > 0 {
 		b.listener, err = webhook.Listen(ctx, a.cfg.Webhooks)
@@ -67,30 +69,30 @@ func buildTimers(ctx context.Context, a *App) error {
 	return err
 }
 
-// start runs jobs and answers webhooks until stop is called, which waits for their end.
+// start runs jobs and answers webhooks. stop ends both and waits for them.
 func (b *timers) start(ctx context.Context, a *App) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	all.Go(func() { b.scheduler.Run(ctx) })
 	if b.listener != nil {
-		a.Log.Info("webhooks are listened for", "address", b.listener.Addr().String())
+		a.Log.Info("listen for webhooks", "address", b.listener.Addr().String())
 		all.Go(func() {
 			if err := webhook.Serve(ctx, b.listener, b.hooks); err != nil {
-				a.Log.Error("webhooks", "err", err)
+				a.Log.Error("serve webhooks", "err", err)
 			}
 		})
 	}
 	return func() { cancel(); all.Wait() }
 }
 
-// close closes the listener of webhooks; start may have done so.
+// close closes the listener of webhooks.
 func (b *timers) close() {
 	if b.listener != nil {
-		_ = b.listener.Close() // closed already, if it was served
+		_ = b.listener.Close() // Serve may have closed it
 	}
 }
 
-// turnStore is the store of the orchestrator. It calls ended as soon as a turn of a job ends.
+// turnStore is the orchestrator's store. It calls ended when a job's turn ends.
 type turnStore struct {
 	*store.DB
 	ended func()
@@ -104,10 +106,10 @@ func (s turnStore) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Tim
 	return err
 }
 
-// jobEnded wakes the scheduler.
+// jobEnded wakes the scheduler, which may start the next job.
 func (a *App) jobEnded() { a.timers.scheduler.Poke() }
 
-// scheduleOf reads when a job of the configuration is due.
+// scheduleOf parses the schedule of a configured job.
 func scheduleOf(j heartbeat.JobSettings) (schedule.Spec, error) {
 	if strings.HasPrefix(strings.ToLower(j.Schedule), "at ") {
 		return schedule.Spec{Line: j.Schedule}, nil // the scheduler checks whether it is past
@@ -122,40 +124,40 @@ func scheduleOf(j heartbeat.JobSettings) (schedule.Spec, error) {
 	}
 	said, err := schedule.ParseSentence(j.Schedule, time.Now(), loc)
 	if err == nil && strings.HasPrefix(said.Line, "at ") {
-		err = fmt.Errorf("%q is another day each time that ductor starts; write %q", j.Schedule, said.Line)
+		err = fmt.Errorf("%q means another day at each start of ductor; write %q", j.Schedule, said.Line)
 	}
 	return said, err
 }
 
-// orders is the heartbeat.Runner over the orchestrator.
-type orders struct{ *App }
+// jobRunner implements heartbeat.Runner.
+type jobRunner struct{ *App }
 
-func (o orders) SubmitOrder(ctx context.Context, order orchestrator.Order) error {
+func (o jobRunner) SubmitOrder(ctx context.Context, order orchestrator.Order) error {
 	return o.orchestrator.SubmitOrder(ctx, order)
 }
 
-func (o orders) Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error) {
+func (o jobRunner) Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error) {
 	return o.db.Turn(ctx, id)
 }
 
-func (o orders) Busy(ctx context.Context, id orchestrator.ConversationID) (bool, error) {
+func (o jobRunner) Busy(ctx context.Context, id orchestrator.ConversationID) (bool, error) {
 	st, err := o.orchestrator.Status(ctx, id)
 	return st.Running != nil || st.Queue > 0, err
 }
 
-// results is the heartbeat.Notifier. The card of a turn shows its result, unless the result repeats what the chat shows
-// already. results shows the rest: that a result was the same, and why a run got no turn.
-type results struct{ *App }
+// jobNotifier implements heartbeat.Notifier. The card of a turn shows its result. jobNotifier reports the rest: that
+// a result was the same as before, or why a run got no turn.
+type jobNotifier struct{ *App }
 
-func (r results) Report(ctx context.Context, report heartbeat.Report) error {
-	err := r.show(ctx, report)
+func (r jobNotifier) Report(ctx context.Context, report heartbeat.Report) error {
+	err := r.showResult(ctx, report)
 	if errors.Is(err, card.ErrNotYet) {
 		return heartbeat.ErrLater
 	}
 	return err
 }
 
-func (r results) show(ctx context.Context, report heartbeat.Report) error {
+func (r jobNotifier) showResult(ctx context.Context, report heartbeat.Report) error {
 	if report.Silent {
 		t, err := r.db.Turn(ctx, report.Result.Shown)
 		if err != nil {

@@ -20,7 +20,7 @@ func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 	return all
 }
 
-// configuredList is a list of tools of the configuration, and whom it limits.
+// configuredList is a list of tools of the configuration, and the agent that it limits.
 type configuredList struct {
 	key   string
 	list  cli.ToolList
@@ -54,8 +54,8 @@ func listsOf(cfg config.Config) []configuredList {
 	return all
 }
 
-// ProblemsOfTools names the lists of tools of a configuration that the agent that they limit cannot be held to. What a chat chooses besides
-// is found out by its turns.
+// ProblemsOfTools returns the problems of configured lists of tools that their agent cannot obey. A chat may choose
+// another agent. Its turns then report the problems.
 func ProblemsOfTools(cfg config.Config, providers []cli.Provider) (problems []string) {
 	for _, l := range listsOf(cfg) {
 		agent := cmp.Or(l.agent, cfg.Agents.Default)

@@ -18,38 +18,41 @@ import (
 	"ductor/orchestrator"
 )
 
-// openTools makes the server of the tools that agents of conversations get, if the configuration wants it.
+// openTools opens the server of the tools that ductor offers to agents, if the configuration enables it.
 func (a *App) openTools(book orchestrator.Sessions) (err error) {
 	if !a.cfg.MCP.Enabled {
 		return nil
 	}
 	a.tools, err = mcp.Open(mcp.Options{
-		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db, Sessions: book, Jobs: a.timers.scheduler,
-		Files: a.bot.Chat(), Place: a.files().OfTurn, Consults: a.consults, FindModel: a.findModel, Roles: a.orchestrator,
+		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db,
+		Sessions: book, Jobs: a.timers.scheduler,
+		Files: a.bot.Chat(), Place: a.files().OfTurn, Consults: a.consults, FindModel: a.findModel,
+		Roles:    a.orchestrator,
 		Patience: toolPatience(a.cfg.Agents), Now: time.Now, NewID: newID, Log: a.Log,
 	})
 	return err
 }
 
-// toolPatience is how long a call may take: a turn whose tool takes longer than ToolStall is ended.
+// toolPatience limits a call of a tool. ductor ends a turn whose tool runs longer than ToolStall.
 func toolPatience(agents config.Agents) time.Duration {
 	return agents.ToolStall - min(agents.ToolStall/10, time.Minute)
 }
 
-// serveTools serves agents until ctx ends. Where it cannot, all else goes on.
+// serveTools serves agents until ctx ends. It only logs an error.
 func (a *App) serveTools(ctx context.Context) {
 	if err := a.tools.Serve(ctx); err != nil {
-		a.Log.Error("agents get no tools of ductor", "err", err)
+		a.Log.Error("serve ductor's tools to agents", "err", err)
 	}
 }
 
-// toolServers are what an agent of a conversation gets tools from.
+// toolServers returns the MCP server that an agent of a conversation starts to reach ductor's tools.
 func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.AgentEnv) []cli.ToolServer {
 	if a.tools == nil {
 		return nil
 	}
 	server := cli.ToolServer{
-		Name: mcp.Name, Trusted: true, Timeout: toolPatience(a.cfg.Agents), Env: map[string]string{relay.TokenVar: a.tools.Token(in, env.Agent)},
+		Name: mcp.Name, Trusted: true, Timeout: toolPatience(a.cfg.Agents),
+		Env: map[string]string{relay.TokenVar: a.tools.Token(in, env.Agent)},
 	}
 	if env.Sandbox != "" {
 		server.Path, server.Args = docker.ToolProgram(relay.Verb)
@@ -58,7 +61,7 @@ func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.Agent
 	if server.Path = a.Runner.SmallProgram(); server.Path == "" {
 		var err error
 		if server.Path, err = os.Executable(); err != nil {
-			a.Log.Warn("agents get no tools of ductor", "err", fmt.Errorf("find this program: %w", err))
+			a.Log.Warn("offer ductor's tools to an agent", "err", fmt.Errorf("find this program: %w", err))
 			return nil
 		}
 	}
@@ -66,14 +69,15 @@ func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.Agent
 	return []cli.ToolServer{server}
 }
 
-// serveSandbox gives the agents in a sandbox the tools, by the connection to its runner.
+// serveSandbox serves the tools to agents in a sandbox, over the connection to its runner.
 func (a *App) serveSandbox(b *environment.Sandbox) {
 	if b.Launcher != nil && a.cfg.MCP.Enabled {
-		b.Launcher.Runs().ServeTools(func(conn net.Conn) { a.tools.ServeConn(context.Background(), conn) }) // it ends with the connection
+		// ServeConn returns when the connection ends
+		b.Launcher.Runs().ServeTools(func(conn net.Conn) { a.tools.ServeConn(context.Background(), conn) })
 	}
 }
 
-// findModel finds the model that an agent means by a name.
+// findModel finds the model that an agent names.
 func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error) {
 	entries := a.service.Menu(ctx, in)
 	choice, problem := naming.Names{Entries: entries, Aliases: a.now().Models}.Find(name)
@@ -88,7 +92,8 @@ func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orche
 	}
 	near := ""
 	if problem.Near != "" {
-		near = fmt.Sprintf("; %q may be meant", problem.Near)
+		near = fmt.Sprintf("; did you mean %q?", problem.Near)
 	}
-	return orchestrator.ModelChoice{}, fmt.Errorf("no model that can be asked here is called %q%s; agents here: %s", name, near, strings.Join(there, ", "))
+	return orchestrator.ModelChoice{}, fmt.Errorf("no usable model here is called %q%s; agents here: %s", name, near,
+		strings.Join(there, ", "))
 }

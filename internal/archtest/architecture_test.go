@@ -17,8 +17,9 @@ const (
 	maxPageLines     = 120
 	maxGlossary      = 15
 
-	tableBegin = "<!-- packages: `go test ./internal/archtest -update` writes this table from the package comments -->\n"
-	tableEnd   = "<!-- end of packages -->\n"
+	tableBegin = "<!-- packages: `go test ./internal/archtest -update` writes this table from the package " +
+		"comments -->\n"
+	tableEnd = "<!-- end of packages -->\n"
 )
 
 // packageTable matches the generated table, with the markers of a merge in it too.
@@ -39,17 +40,19 @@ func TestArchitectureListsEveryPackage(t *testing.T) {
 		return
 	}
 	if *update {
-		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(architecturePage)), []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(architecturePage)), []byte(want),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	t.Errorf("the table of packages in %s is stale. Run\n\n\tgo test ./internal/archtest -update\n\n"+
-		"and commit the page. A row is the first sentence of the package's comment (doc.go). In a merge conflict inside "+
+		"and commit the page. A row is the first sentence of the package's comment (doc.go). In a merge "+
+		"conflict inside "+
 		"of the table run the same command: it replaces both sides.", architecturePage)
 }
 
-// summaries gives for each package the first sentence of its comment, without "Package name".
+// summaries returns the first sentence of each package's comment, without "Package name".
 func summaries(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -89,7 +92,7 @@ func formatPackages(summaries map[string]string) (string, error) {
 	return b.String(), nil
 }
 
-// TestArchitectureIsShort keeps docs/architecture.md a page that can be read at once.
+// TestArchitectureIsShort limits docs/architecture.md.
 func TestArchitectureIsShort(t *testing.T) {
 	page := readDoc(t, architecturePage)
 	if n := strings.Count(page, "\n"); n > maxPageLines {
@@ -141,7 +144,8 @@ func TestFormatPackages(t *testing.T) {
 }
 
 func TestPathsInDocsAreFound(t *testing.T) {
-	text := "`bot/card/card.go` and `cli`, **`cli/claude`**; `/new`, `~/src` and `go run ./cmd/x` are none, `doc.go` is."
+	text := "`bot/card/card.go` and `cli`, **`cli/claude`**; `/new`, `~/src` and `go run ./cmd/x` are none, " +
+		"`doc.go` is."
 	if got, want := pathsIn(text), []string{"bot/card/card.go", "cli/claude", "doc.go"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -12,8 +12,9 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "lower the ceilings in ceilings.txt to today's numbers, and write the table of packages")
-	exact  = flag.Bool("exact", false, "fail for a ceiling above its number, too")
+	update = flag.Bool("update", false, "lower the ceilings in ceilings.txt to today's numbers, and write the table "+
+		"of packages")
+	exact = flag.Bool("exact", false, "fail for a ceiling above its number, too")
 )
 
 const (
@@ -39,7 +40,7 @@ const (
 `
 )
 
-// TestNoNumberIsAboveItsCeiling counts what ceilings.txt limits.
+// TestNoNumberIsAboveItsCeiling compares all numbers with their ceilings.
 func TestNoNumberIsAboveItsCeiling(t *testing.T) {
 	text, err := os.ReadFile(ceilingsFile)
 	if err != nil {
@@ -51,7 +52,8 @@ func TestNoNumberIsAboveItsCeiling(t *testing.T) {
 	}
 	measured := measure(parsedTree(t))
 	if *update {
-		if err := os.WriteFile(ceilingsFile, []byte(formatCeilings(lowered(ceilings, measured.numbers))), 0o644); err != nil {
+		if err := os.WriteFile(ceilingsFile, []byte(formatCeilings(lowered(ceilings, measured.numbers))),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,13 +85,17 @@ func compare(ceilings map[counted]int, measured *measurement) (above, below []st
 		goal := goals[key.what]
 		switch {
 		case listed && n > ceiling:
-			above = append(above, fmt.Sprintf("%s of %s: %d, and the ceiling in %s is %d%s", key.what, key.where, n, ceilingsFile, ceiling, measured.examples(key)))
+			above = append(above, fmt.Sprintf("%s of %s: %d, and the ceiling in %s is %d%s", key.what, key.where, n,
+				ceilingsFile, ceiling, measured.examples(key)))
 		case !listed && n > goal:
-			above = append(above, fmt.Sprintf("%s of %s: %d, and the goal is %d%s", key.what, key.where, n, goal, measured.examples(key)))
+			above = append(above, fmt.Sprintf("%s of %s: %d, and the goal is %d%s", key.what, key.where, n, goal,
+				measured.examples(key)))
 		case listed && n <= goal:
-			below = append(below, fmt.Sprintf("%s of %s: %d reaches the goal; %s removes its line", key.what, key.where, n, updateCommand))
+			below = append(below, fmt.Sprintf("%s of %s: %d reaches the goal; %s removes its line", key.what, key.where,
+				n, updateCommand))
 		case listed && n < ceiling:
-			below = append(below, fmt.Sprintf("%s of %s: %d, below its ceiling of %d; %s lowers it", key.what, key.where, n, ceiling, updateCommand))
+			below = append(below, fmt.Sprintf("%s of %s: %d, below its ceiling of %d; %s lowers it", key.what,
+				key.where, n, ceiling, updateCommand))
 		}
 	}
 	return above, below
@@ -175,9 +181,12 @@ func TestCompareWithCeilings(t *testing.T) {
 	}{
 		{bot(90), bot(90), "", ""},
 		{bot(90), bot(91), "function-lines of bot: 91, and the ceiling in ceilings.txt is 90:\n\tbot/x.go:1", ""},
-		{bot(90), bot(89), "", "function-lines of bot: 89, below its ceiling of 90; go test ./internal/archtest -update lowers it"},
-		{bot(90), bot(60), "", "function-lines of bot: 60 reaches the goal; go test ./internal/archtest -update removes its line"},
-		{bot(90), nil, "", "function-lines of bot: 0 reaches the goal; go test ./internal/archtest -update removes its line"},
+		{bot(90), bot(89), "", "function-lines of bot: 89, below its ceiling of 90; go test ./internal/archtest " +
+			"-update lowers it"},
+		{bot(90), bot(60), "", "function-lines of bot: 60 reaches the goal; go test ./internal/archtest -update " +
+			"removes its line"},
+		{bot(90), nil, "", "function-lines of bot: 0 reaches the goal; go test ./internal/archtest -update " +
+			"removes its line"},
 		{nil, bot(60), "", ""},
 		{nil, bot(61), "function-lines of bot: 61, and the goal is 60:\n\tbot/x.go:1", ""},
 	} {

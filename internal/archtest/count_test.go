@@ -181,7 +181,8 @@ func (m *measurement) countClauses(files []parsedFile) {
 					line = strings.TrimSpace(strings.TrimPrefix(line, "//"))
 					for _, pattern := range notRead {
 						if hit := pattern.FindString(line); hit != "" {
-							found.count(clauses, f.place(), 1, fmt.Sprintf("%s:%d %q", f.path, f.line(comment.Pos())+i, hit))
+							found.count(clauses, f.place(), 1, fmt.Sprintf("%s:%d %q", f.path, f.line(comment.Pos())+i,
+								hit))
 						}
 					}
 				}
@@ -196,7 +197,8 @@ func (m *measurement) countClauses(files []parsedFile) {
 
 func TestProductionIsWhatUsersInstall(t *testing.T) {
 	for name, want := range map[string]bool{
-		"bot/card/card.go": true, "cmd/ductor/run.go": true, "internal/store/open.go": true, "bot/card/card_test.go": false,
+		"bot/card/card.go": true, "cmd/ductor/run.go": true, "internal/store/open.go": true,
+		"bot/card/card_test.go":     false,
 		"cmd/ductor/demo_screen.go": false, "cmd/ductor-bench/main.go": false, "internal/sim/agent/agent.go": false,
 		"cli/clitest/host.go": false, "scripts/testlog/main.go": false, "docs/chat.md": false,
 	} {
@@ -215,10 +217,13 @@ func TestMeasureFiles(t *testing.T) {
 		{tokens, "// a comment\nvar x = 1 /* and more */ + f(`raw`)\n\nfunc f(string) int; type a int\n", 21},
 		{wideLines, "var " + wide + "xx int\nvar y" + wide + "xx int\n", 1},
 		{wideLines, "func f() {\n\t_ = \"" + wide + "\"\n\t_ = \"é" + wide + "äö\"\n}\n// " + wide + wide, 1},
-		{longestFunction, "func f() {\n\tg()\n}\n\nfunc (x T) h(\n) {\n}\n\nfunc g() int {\n\tif true {\n\t}\n\treturn 1\n}\n\nfunc assembly()\n", 3},
+		{longestFunction, "func f() {\n\tg()\n}\n\nfunc (x T) h(\n) {\n}\n\nfunc g() int {\n\tif true " +
+			"{\n\t}\n\treturn 1\n}\n\nfunc assembly()\n", 3},
 		{excessParameters, "func f(a, b, c int, d, e, f string) {}\n", 0},
-		{excessParameters, "func (x T) f(a, b, c int, d, e, f string, g ...int) {}\n\nfunc g(int, int, int, int, int, int, int, int)\n", 3},
-		{clauses, "// One says whether it is one of\n// these. There are\n// what\n// there is no more.\n//go:noinline what\nvar x int // what\n", 1200},
+		{excessParameters, "func (x T) f(a, b, c int, d, e, f string, g ...int) {}\n\nfunc g(int, int, int, int, " +
+			"int, int, int, int)\n", 3},
+		{clauses, "// One says whether it is one of\n// these. There are\n// what\n// there is no " +
+			"more.\n//go:noinline what\nvar x int // what\n", 1200},
 		{clauses, "/* what\n2\n3\n4\n5\n6\n7 */\n", 150},
 		{clauses, "/* what\nis what */\nvar x = \"what\"\n", 1000},
 	} {
@@ -228,7 +233,8 @@ func TestMeasureFiles(t *testing.T) {
 			t.Errorf("%s: %d, want %d in %q:\n%s", c.what, n, c.want, m.places[key], c.code)
 		}
 	}
-	m := measure([]parsedFile{parse(t, "bot/x_test.go", "package bot\n\nvar x int\n"), parse(t, "scripts/y/y.go", "package y\n")})
+	m := measure([]parsedFile{parse(t, "bot/x_test.go", "package bot\n\nvar x int\n"),
+		parse(t, "scripts/y/y.go", "package y\n")})
 	if m.numbers[counted{tokens, "bot_test"}] != 5 || m.numbers[counted{tokens, "scripts/y_test"}] != 2 {
 		t.Errorf("tests and support count as %v", m.numbers)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// imports says which packages of this module each package may import. A package without an entry fails the test.
+// imports lists the packages of this module that each package may import. A package without an entry fails the test.
 var imports = map[string][]string{
 	"cmd/ductor": {
 		"internal/app", "internal/app/environment", "bot/tgapi", "orchestrator", "cli", "cli/host", "internal/config",
@@ -32,13 +32,15 @@ var imports = map[string][]string{
 	"web/browsertest":            {},
 	"cmd/ductor-runner":          {"cli/claude/skills", "mcp/relay", "internal/runner", "internal/rooted", "docker/homes", "cli/gemini/guard", "cli/stored/files"},
 	// The bench starts ductor as a process, and imports nothing of it.
-	"cmd/ductor-bench":       {"cmd/ductor-bench/floor", "internal/sim/agent", "internal/sim/script", "internal/sim/telegram"},
+	"cmd/ductor-bench": {"cmd/ductor-bench/floor", "internal/sim/agent", "internal/sim/script",
+		"internal/sim/telegram"},
 	"cmd/ductor-bench/floor": {},
 	"scripts/paths":          {"*"}, // it is the whole program with counters
 
 	"internal/app": {"*"}, // it connects all others
 	"internal/app/environment": {
-		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host", "cli/service",
+		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini",
+		"cli/host", "cli/service",
 		"internal/config", "internal/rooted", "internal/runner",
 	},
 
@@ -58,41 +60,43 @@ var imports = map[string][]string{
 	"bot/render/rendertest": {},
 	"bot/approval":          {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/card":              {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/consult":           {"orchestrator", "orchestrator/side", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "cli/naming", "lang"},
-	"bot/display":           {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
-	"bot/cron":              {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/project":           {"orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/sessions":          {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/transcript":        {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
-	"bot/files":             {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/menu":              {"cli/tools", "orchestrator", "bot/render", "bot/tgapi", "cli", "cli/naming", "lang"},
-	"bot/usage":             {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "lang"},
-	"bot/agent":             {"orchestrator", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/picture":           {},
-	"bot/silence":           {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/changes":           {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/checks":            {"orchestrator", "bot/message", "bot/outbox", "bot/render", "lang"},
-	"bot/steps":             {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/tables":            {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/render":            {"cli", "cli/tools", "lang"},
-	"lang":                  {},
-	"orchestrator":          {"cli", "lang"},
-	"cli":                   {"internal/rooted", "lang"},
-	"cli/frames":            {"cli"},
-	"cli/rpc":               {"cli", "cli/frames", "cli/turn"},
-	"cli/naming":            {"cli", "internal/nearest"},
-	"cli/shared":            {"cli", "cli/frames", "cli/turn", "cli/rpc"},
-	"cli/host":              {"cli", "internal/rooted", "internal/runner"},
-	"cli/service":           {"internal/growstack", "cli", "cli/tools", "lang"},
-	"cli/tools":             {"cli", "internal/nearest"},
-	"cli/stored":            {"cli", "cli/stored/files"},
-	"cli/stored/files":      {},
-	"cli/turn":              {"cli", "cli/frames", "lang"},
-	"cli/acp":               {"cli", "cli/turn", "cli/rpc", "cli/shared"},
-	"cli/claude/skills":     {},
-	"cli/claude":            {"cli", "cli/claude/skills", "cli/turn", "cli/stored"},
-	"cli/codex":             {"cli", "cli/tools", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
-	"cli/clitest":           {"cli", "cli/turn", "cli/host", "cli/frames", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/realagent", "internal/testprogram"},
+	"bot/consult": {"orchestrator", "orchestrator/side", "bot/message", "bot/outbox", "bot/render",
+		"bot/tgapi", "cli", "cli/naming", "lang"},
+	"bot/display":       {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
+	"bot/cron":          {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/project":       {"orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/sessions":      {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/transcript":    {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
+	"bot/files":         {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/menu":          {"cli/tools", "orchestrator", "bot/render", "bot/tgapi", "cli", "cli/naming", "lang"},
+	"bot/usage":         {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "lang"},
+	"bot/agent":         {"orchestrator", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/picture":       {},
+	"bot/silence":       {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/changes":       {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/checks":        {"orchestrator", "bot/message", "bot/outbox", "bot/render", "lang"},
+	"bot/steps":         {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/tables":        {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/render":        {"cli", "cli/tools", "lang"},
+	"lang":              {},
+	"orchestrator":      {"cli", "lang"},
+	"cli":               {"internal/rooted", "lang"},
+	"cli/frames":        {"cli"},
+	"cli/rpc":           {"cli", "cli/frames", "cli/turn"},
+	"cli/naming":        {"cli", "internal/nearest"},
+	"cli/shared":        {"cli", "cli/frames", "cli/turn", "cli/rpc"},
+	"cli/host":          {"cli", "internal/rooted", "internal/runner"},
+	"cli/service":       {"internal/growstack", "cli", "cli/tools", "lang"},
+	"cli/tools":         {"cli", "internal/nearest"},
+	"cli/stored":        {"cli", "cli/stored/files"},
+	"cli/stored/files":  {},
+	"cli/turn":          {"cli", "cli/frames", "lang"},
+	"cli/acp":           {"cli", "cli/turn", "cli/rpc", "cli/shared"},
+	"cli/claude/skills": {},
+	"cli/claude":        {"cli", "cli/claude/skills", "cli/turn", "cli/stored"},
+	"cli/codex":         {"cli", "cli/tools", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
+	"cli/clitest": {"cli", "cli/turn", "cli/host", "cli/frames", "internal/runner", "internal/proctree",
+		"internal/sim/agent", "internal/realagent", "internal/testprogram"},
 	// A dialect of the Agent Client Protocol builds on the package of that protocol.
 	"cli/gemini":       {"cli", "cli/tools", "cli/turn", "cli/acp", "cli/gemini/guard", "cli/stored"},
 	"cli/gemini/guard": {},
@@ -142,9 +146,10 @@ var imports = map[string][]string{
 		"internal/memory", "internal/proctree", "internal/runner/fdstore", "internal/runner/fork",
 		"internal/runner/inotify",
 	},
-
-	"orchestrator/approval":     {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
-	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending", "orchestrator/turn", "cli", "internal/secrets"},
+	"orchestrator/approval": {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
+	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval",
+		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending",
+		"orchestrator/turn", "cli", "internal/secrets"},
 	"orchestrator/turn": {
 		"cli", "cli/tools", "internal/growstack", "internal/secrets", "lang", "orchestrator", "orchestrator/approval",
 		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/steps",
@@ -162,21 +167,22 @@ var imports = map[string][]string{
 	"orchestrator/projects": {"orchestrator", "cli", "git"},
 }
 
-// modules says which packages may import an outside module, tests excepted. "" allows every package.
+// modules lists the packages that may import an outside module, except in tests. "" allows every package.
 var modules = map[string][]string{
-	"github.com/go-telegram/bot":             {"bot/tgapi"},
-	"github.com/mattn/go-sqlite3":            {"internal/store/sqlite", "internal/sim/disk", "cmd/ductor-bench"},
-	"github.com/pelletier/go-toml":           {"internal/config", "internal/terminal", "cli/codex", "lang"},
-	"github.com/yuin/goldmark":               {"bot/render"},
-	"github.com/robfig/cron":                 {"heartbeat/schedule"},
-	"github.com/spf13/cobra":                 {"cmd/ductor", "cmd/ductor/sub"},
-	"golang.org/x/mod":                       {"cmd/ductor/sub"}, // the order of versions
-	"go.yaml.in/yaml":                        {"cli", "internal/roles"},
-	"golang.org/x/image":                     {"bot/picture"},
-	"golang.org/x/text":                      {"lang"},
-	"golang.org/x/time":                      {"bot/outbox", "heartbeat/webhook"},
-	"golang.org/x/term":                      {"cmd/ductor/sub"},
-	"golang.org/x/sys":                       {"docker", "internal/doctor", "internal/proctree", "internal/runner", "internal/runner/fdstore", "internal/runner/fork", "internal/runner/inotify", "internal/sim/disk", "internal/sim/hostile", "internal/testprogram", "scripts/loopback", "cmd/ductor-bench"},
+	"github.com/go-telegram/bot":   {"bot/tgapi"},
+	"github.com/mattn/go-sqlite3":  {"internal/store/sqlite", "internal/sim/disk", "cmd/ductor-bench"},
+	"github.com/pelletier/go-toml": {"internal/config", "internal/terminal", "cli/codex", "lang"},
+	"github.com/yuin/goldmark":     {"bot/render"},
+	"github.com/robfig/cron":       {"heartbeat/schedule"},
+	"github.com/spf13/cobra":       {"cmd/ductor", "cmd/ductor/sub"},
+	"golang.org/x/mod":             {"cmd/ductor/sub"}, // the order of versions
+	"go.yaml.in/yaml":              {"cli", "internal/roles"},
+	"golang.org/x/image":           {"bot/picture"},
+	"golang.org/x/text":            {"lang"},
+	"golang.org/x/time":            {"bot/outbox", "heartbeat/webhook"},
+	"golang.org/x/term":            {"cmd/ductor/sub"},
+	"golang.org/x/sys": {"docker", "internal/doctor", "internal/proctree", "internal/runner",
+		"internal/runner/fdstore", "internal/runner/fork", "internal/runner/inotify", "internal/sim/disk", "internal/sim/hostile", "internal/testprogram", "scripts/loopback", "cmd/ductor-bench"},
 	"github.com/docker/docker":               {"docker"},
 	"github.com/aymanbagabas/go-udiff":       {"cli/acp", "internal/setup", "internal/terminal"},
 	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client
@@ -190,7 +196,7 @@ var modules = map[string][]string{
 	"github.com/google/go-cmp":               {"cli/clitest"},
 }
 
-// goPackage is a package of this module and what its files import, tests excepted.
+// goPackage is a package of this module with the imports of its files, except tests.
 type goPackage struct {
 	path    string // below the module
 	imports []string

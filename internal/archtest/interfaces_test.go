@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// declaredType is a type with what it declares itself.
+// declaredType is a type with its own declarations.
 type declaredType struct {
 	file    parsedFile
 	spec    *ast.TypeSpec
@@ -20,7 +20,7 @@ type declaredType struct {
 }
 
 type declaredMethod struct {
-	signature string // with full names of types, so that those of two packages compare
+	signature string // with full names of types, to compare across packages
 	doc       string
 	place     string
 }
@@ -89,7 +89,8 @@ func indexTypes(files []parsedFile) typeIndex {
 				index.aliases[f.scope()+"."+spec.Name.Name] = strings.TrimPrefix(newNamer(f, nil).name(spec.Type), "*")
 				continue
 			}
-			index.types[f.scope()+"."+spec.Name.Name] = &declaredType{file: f, spec: spec, methods: map[string]declaredMethod{}}
+			index.types[f.scope()+"."+spec.Name.Name] = &declaredType{file: f, spec: spec,
+				methods: map[string]declaredMethod{}}
 		}
 	}
 	for _, d := range index.types {
@@ -140,15 +141,17 @@ func (d *declaredType) readSpec(aliases map[string]string) {
 	}
 }
 
-func (d *declaredType) addMethod(f parsedFile, name *ast.Ident, typ *ast.FuncType, doc *ast.CommentGroup, aliases map[string]string) {
+func (d *declaredType) addMethod(f parsedFile, name *ast.Ident, typ *ast.FuncType, doc *ast.CommentGroup,
+	aliases map[string]string) {
 	key := name.Name
 	if !name.IsExported() {
 		key = f.scope() + "." + key // no other package can implement it
 	}
-	d.methods[key] = declaredMethod{newNamer(f, aliases).signature(typ), doc.Text(), f.position(name.Pos()) + " " + name.Name}
+	d.methods[key] = declaredMethod{newNamer(f, aliases).signature(typ), doc.Text(),
+		f.position(name.Pos()) + " " + name.Name}
 }
 
-// methodSet returns the methods of a type with those of all that it embeds.
+// methodSet returns the methods of a type, including those of embedded types.
 func (x typeIndex) methodSet(name string, above map[string]bool) map[string]declaredMethod {
 	d := x.types[name]
 	if d == nil || above[name] {
@@ -205,7 +208,8 @@ func newNamer(f parsedFile, aliases map[string]string) namer {
 }
 
 // universe holds the types that belong to no package.
-var universe = regexp.MustCompile(`^(any|bool|byte|comparable|error|rune|string|uintptr|u?int(8|16|32|64)?|float(32|64)|complex(64|128))$`)
+var universe = regexp.MustCompile(
+	`^(any|bool|byte|comparable|error|rune|string|uintptr|u?int(8|16|32|64)?|float(32|64)|complex(64|128))$`)
 
 func (n namer) name(e ast.Expr) string {
 	switch e := e.(type) {

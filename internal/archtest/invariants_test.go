@@ -53,7 +53,7 @@ var (
 	ruleLine = regexp.MustCompile(`^\|[-| :]+\|$`)
 )
 
-// checkPromises counts the rows of the tables in text and says what is wrong with the tests they name.
+// checkPromises counts the rows of the tables in text, and describes problems with their tests.
 func checkPromises(text string, exists func(pkg, name string) bool) (promises int, problems []string) {
 	head := true // the first row of a table names its columns
 	for line := range strings.Lines(text) {

@@ -19,11 +19,13 @@ type sourceFile struct {
 	text string
 }
 
-var supportPath = regexp.MustCompile(`^(internal/(sim|realagent|testprogram)|scripts|tools)/|test/|cmd/ductor/(bench|demo)|cmd/ductor-bench|internal/store/sqlite/compiler/`)
+var supportPath = regexp.MustCompile(
+	`^(internal/(sim|realagent|testprogram)|scripts|tools)/|test/|cmd/ductor/(bench|demo)|cmd/ductor-bench|internal/store/sqlite/compiler/`)
 
 // isProduction reports whether s is Go code of the program: no test, simulator, test support, demo or bench.
 func (s sourceFile) isProduction() bool {
-	return strings.HasSuffix(s.path, ".go") && !strings.HasSuffix(s.path, "_test.go") && !supportPath.MatchString(s.path)
+	return strings.HasSuffix(s.path, ".go") && !strings.HasSuffix(s.path, "_test.go") &&
+		!supportPath.MatchString(s.path)
 }
 
 // newSource returns the file at a path below the module.

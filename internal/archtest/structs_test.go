@@ -26,13 +26,13 @@ type structShape struct {
 	file     parsedFile
 	name     string
 	position token.Pos
-	fields   int // those of embedded structs excepted
+	fields   int // without those of embedded structs
 	bools    int
 	embeds   []string
 	mutex    bool
 }
 
-// countStructs counts the structs that are too wide, and those that only exist to be embedded in one other.
+// countStructs counts the structs that are too wide, and those that exist only to be embedded once.
 func (m *measurement) countStructs(files []parsedFile) {
 	structs, methods, embedded := map[string]map[string]structShape{}, map[string]bool{}, map[string]int{}
 	for _, f := range files {
@@ -158,7 +158,8 @@ func TestCountStructs(t *testing.T) {
 		{"bot/x.go", "type T struct {\n" + fields(12, "int") + "}\n", 0, 0, 0},
 		{"bot/x.go", "type T struct {\n" + fields(12, "int") + "\t*U\n}\n", 1, 1, 0},
 		{"bot/x.go", "type T struct {\n" + fields(12, "int") + "\tpkg.U `json:\"x\"`\n}\n", 1, 1, 0},
-		{"bot/x.go", "type (\nT struct {\n" + fields(12, "int") + "\tu[int]\n}\nu[X any] struct {\n" + fields(3, "X") + "\n}\n)\n", 1, 3, 1},
+		{"bot/x.go", "type (\nT struct {\n" + fields(12, "int") + "\tu[int]\n}\nu[X any] struct {\n" + fields(3, "X") +
+			"\n}\n)\n", 1, 3, 1},
 		{"bot/x.go", "type T struct {\n\tu\n}\ntype u struct {}\nfunc (u *u) f() {}\n", 0, 0, 0},
 		{"bot/x.go", "type T struct {\n\tu\n}\ntype U struct {\n\tu\n}\ntype u struct {}\n", 0, 0, 0},
 		{"bot/x.go", "type T struct {\n\t*u\n}\ntype u struct {\n\t*T\n}\n", 0, 0, 1},
@@ -172,7 +173,8 @@ func TestCountStructs(t *testing.T) {
 	} {
 		m := newMeasurement()
 		m.countStructs([]parsedFile{parse(t, c.path, "package bot\n\n"+c.code)})
-		got := [3]int{m.numbers[counted{wideStructs, "bot"}], m.numbers[counted{excessFields, "bot"}], m.numbers[counted{singleUseStructs, "bot"}]}
+		got := [3]int{m.numbers[counted{wideStructs, "bot"}], m.numbers[counted{excessFields, "bot"}],
+			m.numbers[counted{singleUseStructs, "bot"}]}
 		if want := [3]int{c.structs, c.fields, c.singleUsable}; got != want {
 			t.Errorf("%v, want %v:\n%s", got, want, c.code)
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// unsynced says why a function may give a file its name before the file is on the disk.
+// unsynced maps functions to the reason why they may rename a file before it is on the disk.
 var unsynced = map[string]string{
 	"cli.Keep":                    "each start compares the content and writes it anew",
 	"cli/host.replace":            "homes hold copies of what the owner has",
@@ -15,8 +15,8 @@ var unsynced = map[string]string{
 	"internal/store.FinishRescue": "it moves damaged files as they are, and syncs the directories",
 }
 
-// TestFilesAreSyncedBeforeTheyHaveTheirNames: a rename puts a file into its place whole or not at all only if the content is
-// on the disk by then. After a power failure there may be an empty file of that name otherwise.
+// TestFilesAreSyncedBeforeTheyHaveTheirNames tests that files are flushed before a rename. Otherwise a power failure
+// may leave an empty file with the new name.
 func TestFilesAreSyncedBeforeTheyHaveTheirNames(t *testing.T) {
 	used := map[string]bool{}
 	for _, s := range parsedTree(t) {

@@ -34,18 +34,21 @@ var chatPackages = []string{
 var untranslated = []string{"cli", "cli/service", "heartbeat/schedule", "orchestrator/approval"}
 
 // silent are packages below those whose literals no chat shows: they are for logs, programs and agents.
-var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "heartbeat/webhook", "internal/app", "orchestrator/consult", "orchestrator/handoff", "orchestrator/sessions"}
+var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "heartbeat/webhook", "internal/app",
+	"orchestrator/consult", "orchestrator/handoff", "orchestrator/sessions"}
 
 // notForUsers are literals that read like texts, or files of them, and that no user sees: agents do, or programs.
 var notForUsers = []string{
-	"bot/updates/fence.go", "heartbeat/proactive.go", "orchestrator/files/instruction.go", "orchestrator/side/shorten.go", "[Attached file %q (%s): %s]", "[You asked to use ", ". That was denied:]", // agents
-	"rename from ", "rename to ", "new mode ", // what git prints
+	// agents
+	"bot/updates/fence.go", "heartbeat/proactive.go", "orchestrator/files/instruction.go",
+	"orchestrator/side/shorten.go", "[Attached file %q (%s): %s]", "[You asked to use ", ". That was denied:]",
+	"rename from ", "rename to ", "new mode ", // output of git
 	"2 Jan 15:04",
 }
 
 // catalogueText is a text of the catalogue.
 type catalogueText struct {
-	forms  []string       // one, or those of a plural
+	forms  []string       // one form, or the plural forms
 	places map[int]string // the verb of each place, by number
 	plural bool
 	used   bool
@@ -55,7 +58,7 @@ type catalogueText struct {
 func TestTheCatalogueFitsItsCallers(t *testing.T) {
 	texts := catalogue(t)
 	for _, p := range typedPackages(t) {
-		c := &textChecker{T: t, typedPackage: p, texts: texts}
+		c := &textChecker{T: t, pkg: p, texts: texts}
 		for _, file := range p.files {
 			c.check(file)
 		}
@@ -112,7 +115,8 @@ func (c *catalogueText) readPlaces() error {
 			if m[1] != "" {
 				number, _ = strconv.Atoi(m[1])
 			} else if len(found) > 1 {
-				return errors.New("several places need numbers, as in %[1]s, so that translators can change their order")
+				return errors.New(
+					"several places need numbers, as in %[1]s, so that translators can change their order")
 			}
 			if before := c.places[number]; before != "" && before != m[3] {
 				return fmt.Errorf("place %d has two verbs", number)
@@ -131,7 +135,7 @@ type typedPackage struct {
 	info  *types.Info
 }
 
-// listed is what go list says about a package.
+// listed is the output of go list for a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
@@ -144,7 +148,8 @@ func typedPackages(t *testing.T) []*typedPackage {
 	for _, f := range parsedTree(t) {
 		byPath[f.path] = f
 	}
-	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}, chatPackages...)...)
+	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"},
+		chatPackages...)...)
 	list.Dir, list.Stderr = root, os.Stderr
 	out, err := list.Output()
 	if err != nil {
@@ -183,14 +188,14 @@ func typedPackages(t *testing.T) []*typedPackage {
 // textChecker checks how a package uses the catalogue.
 type textChecker struct {
 	*testing.T
-	*typedPackage
+	pkg   *typedPackage
 	texts map[string]*catalogueText
 }
 
 func (c *textChecker) errorf(n ast.Node, format string, args ...any) {
 	c.T.Helper()
-	at := c.fset.Position(n.Pos())
-	c.T.Errorf("%s:%d: %s", path.Join(c.path, filepath.Base(at.Filename)), at.Line, fmt.Sprintf(format, args...))
+	at := c.pkg.fset.Position(n.Pos())
+	c.T.Errorf("%s:%d: %s", path.Join(c.pkg.path, filepath.Base(at.Filename)), at.Line, fmt.Sprintf(format, args...))
 }
 
 // check checks a file: its keys, and that it has no text of its own.
@@ -207,7 +212,7 @@ func (c *textChecker) check(file *ast.File) {
 			c.checkCall(call)
 			direct[call.Args[0]] = true
 		}
-		if e, ok := n.(ast.Expr); ok && !direct[e] && c.path != "lang" {
+		if e, ok := n.(ast.Expr); ok && !direct[e] && c.pkg.path != "lang" {
 			c.checkKey(e)
 		}
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -217,15 +222,15 @@ func (c *textChecker) check(file *ast.File) {
 	})
 }
 
-// function names the function that a call calls, "" for one that has no name.
+// function returns the name of the called function, or "" if it has none.
 func (c *textChecker) function(call *ast.CallExpr) string {
 	switch f := ast.Unparen(call.Fun).(type) {
 	case *ast.SelectorExpr:
-		if fn, ok := c.info.Uses[f.Sel].(*types.Func); ok {
+		if fn, ok := c.pkg.info.Uses[f.Sel].(*types.Func); ok {
 			return fn.FullName()
 		}
 	case *ast.Ident:
-		if c.info.Uses[f] == types.Universe.Lookup("panic") {
+		if c.pkg.info.Uses[f] == types.Universe.Lookup("panic") {
 			return "panic"
 		}
 	}
@@ -234,7 +239,7 @@ func (c *textChecker) function(call *ast.CallExpr) string {
 
 // checkCall compares the arguments of a call of Text with the places of the text.
 func (c *textChecker) checkCall(call *ast.CallExpr) {
-	value, args := c.info.Types[call.Args[0]].Value, call.Args[1:]
+	value, args := c.pkg.info.Types[call.Args[0]].Value, call.Args[1:]
 	if value == nil {
 		if len(args) > 0 {
 			c.errorf(call, "a text with arguments needs a constant key")
@@ -253,14 +258,14 @@ func (c *textChecker) checkCall(call *ast.CallExpr) {
 		return
 	}
 	for i, arg := range args {
-		verb, typ := text.places[i+1], c.info.Types[arg].Type
+		verb, typ := text.places[i+1], c.pkg.info.Types[arg].Type
 		if !fits(verb, typ) || i == 0 && text.plural && !fits("d", typ) {
 			c.errorf(arg, "argument %d of the text %s is a %s, which does not fit %%%s", i+1, key, typ, verb)
 		}
 	}
 }
 
-// fits says whether a verb can show a value of a type.
+// fits reports whether a verb can format a value of a type.
 func fits(verb string, t types.Type) bool {
 	basic, _ := t.Underlying().(*types.Basic)
 	info := types.BasicInfo(0)
@@ -278,14 +283,14 @@ func fits(verb string, t types.Type) bool {
 	return false
 }
 
-// checkKey checks a key that is not the argument of a call, such as one of a table: such texts have no places.
+// checkKey checks a key that is not an argument, such as a key in a table. Its text must have no placeholders.
 func (c *textChecker) checkKey(e ast.Expr) {
-	tv := c.info.Types[e]
+	tv := c.pkg.info.Types[e]
 	if tv.Type == nil || tv.Type.String() != "ductor/lang.Key" || tv.IsType() {
 		return
 	}
 	if tv.Value == nil {
-		if call, ok := e.(*ast.CallExpr); ok && c.info.Types[call.Fun].IsType() {
+		if call, ok := e.(*ast.CallExpr); ok && c.pkg.info.Types[call.Fun].IsType() {
 			c.errorf(e, "a key is made at run time, so that this test cannot check it")
 		}
 		return
@@ -306,13 +311,15 @@ func (c *textChecker) checkKey(e ast.Expr) {
 var (
 	reads = regexp.MustCompile(`[A-Za-z][,;:.!?…]? [A-Za-z]|^[^A-Za-z]*[A-Z][a-z]+[^A-Za-z]*$`)
 	// unseen are functions whose arguments users do not see: they go to the log, or are matched with.
-	unseen = regexp.MustCompile(`^(panic|fmt\.Errorf|errors\.New|regexp\.\w+|\(\*log/slog\.Logger\)\.\w+|log/slog\.\w+|strings\.(HasPrefix|HasSuffix|Contains|NewReplacer))$`)
+	unseen = regexp.MustCompile(
+		`^(panic|fmt\.Errorf|errors\.New|regexp\.\w+|\(\*log/slog\.Logger\)\.\w+|log/slog\.\w+|strings\.(HasPrefix|HasSuffix|Contains|NewReplacer))$`)
 )
 
 // checkLiteral fails for a text outside of the catalogue.
 func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 	s, err := strconv.Unquote(lit.Value)
-	if err != nil || !reads.MatchString(s) || slices.Contains(untranslated, c.path) || slices.Contains(silent, c.path) || !c.isChatPackage() {
+	if err != nil || !reads.MatchString(s) || slices.Contains(untranslated, c.pkg.path) ||
+		slices.Contains(silent, c.pkg.path) || !c.isChatPackage() {
 		return
 	}
 	for _, p := range parents {
@@ -329,8 +336,10 @@ func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 			}
 		}
 	}
-	file := path.Join(c.path, filepath.Base(c.fset.Position(lit.Pos()).Filename))
-	if !slices.ContainsFunc(notForUsers, func(known string) bool { return file == known || strings.HasPrefix(s, known) }) {
+	file := path.Join(c.pkg.path, filepath.Base(c.pkg.fset.Position(lit.Pos()).Filename))
+	if !slices.ContainsFunc(notForUsers, func(known string) bool {
+		return file == known || strings.HasPrefix(s, known)
+	}) {
 		c.errorf(lit, "%s reads like a text for users: say it with the catalogue of package lang", lit.Value)
 	}
 }
@@ -341,11 +350,11 @@ func isConfigCheck(f *ast.FuncDecl) bool {
 	return f.Recv != nil && f.Name.Name == "Check" && len(params) == 1 && params[0].Names[0].Name == "problem"
 }
 
-// isChatPackage says whether chatPackages name the package, and not only import it.
+// isChatPackage reports whether chatPackages contains the package itself.
 func (c *textChecker) isChatPackage() bool {
 	return slices.ContainsFunc(chatPackages, func(pattern string) bool {
 		below, all := strings.CutSuffix(strings.TrimPrefix(pattern, "./"), "/...")
-		return c.path == below || all && strings.HasPrefix(c.path, below+"/")
+		return c.pkg.path == below || all && strings.HasPrefix(c.pkg.path, below+"/")
 	})
 }
 
@@ -356,7 +365,8 @@ func TestReadPlaces(t *testing.T) {
 	}{
 		{[]string{"100%% of it"}, "map[]"},
 		{[]string{"%d MB"}, "map[1:d]"},
-		{[]string{"%[2]s of %[1]d, %.1f"}, "several places need numbers, as in %[1]s, so that translators can change their order"},
+		{[]string{"%[2]s of %[1]d, %.1f"}, "several places need numbers, as in %[1]s, so that translators can change " +
+			"their order"},
 		{[]string{"one of %[2]q", "%[1]d of %[2]q"}, "map[1:d 2:q]"},
 		{[]string{"%[1]s", "%[1]d"}, "place 1 has two verbs"},
 	} {

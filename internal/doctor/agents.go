@@ -79,7 +79,7 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 	states := make([]cli.AgentState, len(providers))
 	var looks sync.WaitGroup
 	for i, p := range providers { // concurrently: each starts a program
-		looks.Go(func() { states[i] = app.Look(ctx, cfg, p) })
+		looks.Go(func() { states[i] = app.ProbeAgent(ctx, cfg, p) })
 	}
 	looks.Wait()
 	for _, problem := range app.ProblemsOfTools(cfg, providers) {

@@ -95,7 +95,7 @@ func rows() []row {
 		{check: models, spoil: func(s *setUp) { s.role("---\nagent: claude\nmodel: opuss-9\n---\nyou test") }, fix: func(s *setUp) { s.role("---\nagent: claude\nmodel: sonnet\n---\nyou test") },
 			state: Warning, says: `roles/tester.md: no agent lists a model "opuss-9"`},
 		{check: roles, spoil: func(s *setUp) { s.role("---\nagent: cloude\n---\nyou test") }, fix: func(s *setUp) { s.role("---\nagent: claude\n---\nyou test") },
-			state: Failed, says: `roles/tester.md: there is no agent "cloude"; the agents are claude, codex`, passes: nothing},
+			state: Failed, says: `roles/tester.md: no agent is called "cloude"; use one of claude, codex`, passes: nothing},
 		{check: roles, spoil: func(s *setUp) { s.role("---\nagent: [\n---\nyou test") }, fix: func(s *setUp) { s.role("you test") }, state: Failed, says: "roles/tester.md is no role", passes: nothing},
 		{check: sandboxes, spoil: func(s *setUp) { s.write("docker", "in the way"); sandboxed(s) }, fix: func(s *setUp) { s.remove("docker") },
 			state: Failed, says: "docs/sandbox.md", passes: nothing},

@@ -145,7 +145,7 @@ func (d *doctor) checkKeys(cfg config.Config) {
 // checkGroups checks whether the running ductor can end a process that detached itself from its agent. It inspects the
 // running process, since the user's shell may have rights that the service lacks.
 func (d *doctor) checkGroups(cfg config.Config) {
-	pid, runs := app.Serving(cfg.Storage.Dir)
+	pid, runs := app.StorageUser(cfg.Storage.Dir)
 	if !runs {
 		d.ok(groups, "known once ductor runs")
 		return

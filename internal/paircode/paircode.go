@@ -1,6 +1,6 @@
-// Package paircode makes and reads the codes by which a user proves to have seen a console or a link of an owner.
+// Package paircode creates and parses the codes with which users prove that they saw a console or a link of an owner.
 //
-// It does NOT keep codes, and does not count who tries them.
+// It neither stores codes nor counts attempts.
 package paircode
 
 import (
@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Limits that all who wait for a code keep.
+// Limits for all users of a code.
 const (
 	Life      = 10 * time.Minute
-	MostWrong = 10 // codes
+	MostWrong = 10 // attempts
 	length    = 12 // letters, of 5 bits each
 )
 
-// New makes a code of 60 random bits.
+// New returns a code of 60 random bits.
 func New(random io.Reader) (string, error) {
 	bits := make([]byte, 8)
 	if _, err := io.ReadFull(random, bits); err != nil {
@@ -28,10 +28,10 @@ func New(random io.Reader) (string, error) {
 	return base32.StdEncoding.EncodeToString(bits)[:length], nil
 }
 
-// Sent is the code that a message sends as /start CODE, in capital letters; false for a message that sends none. It costs
-// next to nothing.
+// Sent returns the code of a message "/start CODE", in capital letters. It returns false for other messages. It is
+// cheap enough for messages of strangers.
 func Sent(text string) (code string, ok bool) {
-	const most = 64 // bytes that are looked at
+	const most = 64 // longest message to parse, in bytes
 	if len(text) > most {
 		return "", false
 	}
@@ -40,13 +40,15 @@ func Sent(text string) (code string, ok bool) {
 	return code, ok && Shaped(code)
 }
 
-// Shaped says whether a text can be a code.
+// Shaped reports whether a text has the form of a code.
 func Shaped(text string) bool {
-	return len(text) == length && !strings.ContainsFunc(text, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') })
+	return len(text) == length && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'A' || r > 'Z') && (r < '2' || r > '7')
+	})
 }
 
-// Same compares in a time that does not depend on where two texts differ.
+// Same compares two codes in constant time.
 func Same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// Link opens a chat with a bot that sends it the code.
+// Link returns a link that opens a chat with a bot and sends it the code.
 func Link(bot, code string) string { return "https://t.me/" + bot + "?start=" + code }

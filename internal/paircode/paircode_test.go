@@ -13,7 +13,8 @@ func TestSent(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"/start " + code: code, " /start  " + strings.ToLower(code) + " ": code,
-		code: "", "/start": "", "/start " + code[1:]: "", "/start " + code + "A": "", "/start " + code[:11] + "1": "", "/help " + code: "",
+		code: "", "/start": "", "/start " + code[1:]: "", "/start " + code + "A": "", "/start " + code[:11] + "1": "",
+		"/help " + code: "",
 		"/start " + strings.Repeat(" ", 99) + code: "", "/start " + code + " now": "",
 	} {
 		got, ok := Sent(text)

@@ -1,6 +1,6 @@
-// Package roles collects the roles that a conversation can use: the ones that ship with ductor, the files of a folder,
-// which it reads again when they change, and those of the configuration. In this order, a later role replaces an
-// earlier one of the same name.
+// Package roles collects the roles that a conversation can use. They ship with ductor, are files of a folder, or stand
+// in the configuration. In this order, a later role replaces an earlier one of the same name. Changes to the files take
+// effect without a restart.
 //
 // The package does NOT decide which conversation uses which role.
 package roles
@@ -61,13 +61,13 @@ func (s *Set) Configure(configured map[string]orchestrator.Role) {
 	s.configured, s.all = configured, nil
 }
 
-// Role returns a role by its name. It returns false if there is none.
+// Role implements conversation.Roles.
 func (s *Set) Role(name string) (orchestrator.Role, bool) {
 	r, ok := s.current()[name]
 	return r, ok
 }
 
-// Names lists the names of all roles, sorted.
+// Names implements conversation.Roles.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.current())) }
 
 // current returns all roles. It reads the folder again if it has changed.

@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Roles come from ductor, from files and from the configuration; the later ones take precedence.
+// Roles come from ductor, from files and from the configuration. Later ones have priority.
 func TestRolesComeFromThreePlaces(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -24,7 +24,8 @@ func TestRolesComeFromThreePlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("tester.md", "---\nagent: codex\nmodel: gpt-5\nappend: true\ndenied_tools: [shell, mcp:github]\n---\n\nYou test.\n")
+	const header = "agent: codex\nmodel: gpt-5\nappend: true\ndenied_tools: [shell, mcp:github]\n"
+	write("tester.md", "---\n"+header+"---\n\nYou test.\n")
 	write("planner.md", "My own planner.")
 	write("writer.md", "From the file.")
 	write("alone.md", "---\nappend: false\n---\nNothing but this.")
@@ -32,18 +33,16 @@ func TestRolesComeFromThreePlaces(t *testing.T) {
 	write("broken.md", "---\nagent: [\n---\nx")
 	write("empty.md", "---\nagent: codex\n---\n")
 	write("long.md", strings.Repeat("x", maxBytes+1))
-	secret := filepath.Join(t.TempDir(), "secret.md")
-	if err := os.WriteFile(secret, []byte("hunter2"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(secret, filepath.Join(dir, "link.md")); err != nil {
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link.md")); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
 	now := time.Now()
-	s := Open(dir, map[string]orchestrator.Role{"writer": {Prompt: "From the configuration."}}, func() time.Time { return now }, slog.New(slog.NewTextHandler(&log, nil)))
-	if got, want := s.Names(), []string{"alone", "codereviewer", "default", "planner", "tester", "writer"}; !slices.Equal(got, want) {
-		t.Errorf("the roles are %q, want %q", got, want)
+	clock := func() time.Time { return now }
+	configured := map[string]orchestrator.Role{"writer": {Prompt: "From the configuration."}}
+	s := Open(dir, configured, clock, slog.New(slog.NewTextHandler(&log, nil)))
+	if got := s.Names(); strings.Join(got, " ") != "alone codereviewer default planner tester writer" {
+		t.Errorf("the roles are %q", got)
 	}
 	for name, want := range map[string]orchestrator.Role{
 		"tester":  {Prompt: "You test.", Append: true, Agent: "codex", Model: "gpt-5", Tools: cli.ToolList{Denied: []string{"shell", "mcp:github"}}},

@@ -26,7 +26,9 @@ func fileNames() []string {
 		".env.production.local", ".env.staging", ".env.test", ".env.test.local", ".envrc"}
 }
 
-var secretName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL`) })
+var secretName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL`)
+})
 
 // isSecret reports whether a variable contains a secret, judging by its name and value. Paths and plain URLs are not
 // secrets.
@@ -145,7 +147,7 @@ func parseVariables(text string) (all []string) {
 	return all
 }
 
-// quotedText returns the text between a quote and the next one of its kind, which may be some lines below.
+// quotedText returns the text between quotes. The closing quote may be in a following line.
 func quotedText(value string, following []string) (text string, lines int) {
 	end := value[:1]
 	if at := strings.Index(value[1:], end); at >= 0 {

@@ -6,7 +6,8 @@ import (
 )
 
 var fileName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_sk)?|credentials(\.(json|ya?ml|toml|db))?|secrets?\.(json|ya?ml|toml|env|txt)|.+\.(env|p12|pfx|ppk|jks|keystore|kdbx|gpg)|htpasswd|auth\.json|service[-_]account.*\.json|(.+[-_.])?kubeconfig(\.(ya?ml|json|conf))?|.+\.tfstate(\..*)?|.+\.tfvars(\.json)?|terraform\.rc)$`)
+	return regexp.MustCompile(
+		`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_sk)?|credentials(\.(json|ya?ml|toml|db))?|secrets?\.(json|ya?ml|toml|env|txt)|.+\.(env|p12|pfx|ppk|jks|keystore|kdbx|gpg)|htpasswd|auth\.json|service[-_]account.*\.json|(.+[-_.])?kubeconfig(\.(ya?ml|json|conf))?|.+\.tfstate(\..*)?|.+\.tfvars(\.json)?|terraform\.rc)$`)
 })
 
 // IsFile reports whether files of this name usually contain passwords or keys.

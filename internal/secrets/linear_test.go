@@ -8,7 +8,7 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// hostileSet returns many secrets with a common prefix, one that repeats its own prefix, and one inside another.
+// hostileSet returns secrets that are slow to search: many with a common prefix, a repetitive one, and a nested one.
 func hostileSet() *Set {
 	words := []string{"correct-horse-battery-staple", "correct-horse-", strings.Repeat("a", 300) + "b"}
 	for i := range 2000 {
@@ -17,8 +17,8 @@ func hostileSet() *Set {
 	return NewSet(words...)
 }
 
-// The work is proportional to the text's length and independent of the number of secrets, even in a stream of small
-// pieces.
+// The work is proportional to the length of the text. It does not depend on the number of secrets, even if the text
+// arrives in small pieces.
 func TestTheWorkOverATextIsLinear(t *testing.T) {
 	set := hostileSet()
 	hostile.Linear(t, hostile.Printed, func(text string) { clean(set, text) })
@@ -40,7 +40,7 @@ func clean(set *Set, text string) {
 	s.Flush(set)
 }
 
-// The same holds for a file of variables, even with an unterminated quote.
+// The work is proportional to the length of a file of variables, even if the file has an unterminated quote.
 func TestTheWorkOverVariablesIsLinear(t *testing.T) {
 	files := func(size int) map[string]string {
 		files := hostile.Printed(size)
@@ -100,7 +100,7 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// isCutOff reports whether text is at least half of a secret, whose rest is missing.
+// isCutOff reports whether text ends with at least half of a secret, without the rest.
 func isCutOff(set *Set, text string) bool {
 	for _, w := range set.Words() {
 		if len(text) >= minSecret && strings.HasPrefix(w, text) && 2*len(text) >= len(w) {

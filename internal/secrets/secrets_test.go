@@ -39,7 +39,8 @@ func TestSet(t *testing.T) {
 func TestStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := NewSet("sesame-é-1", "sesame", "ame-é-12345", "ababab")
-		piece := rapid.SampledFrom([]string{"gh", "p_", "ghp_0123456789", "01234567890123456789012345", "s", "se", "sesam", "e", "-", "é", "-1", "ame", "-é-1", "2345", "ab", "a", "b", " "})
+		piece := rapid.SampledFrom([]string{"gh", "p_", "ghp_0123456789", "01234567890123456789012345", "s", "se",
+			"sesam", "e", "-", "é", "-1", "ame", "-é-1", "2345", "ab", "a", "b", " "})
 		var s Stream
 		raw, given := "", ""
 		take := func(c Change) {
@@ -126,8 +127,9 @@ func TestClean(t *testing.T) {
 		t.Errorf("%v was hidden, and the original is %+v", hidden, v)
 	}
 	for secret, want := range map[string]Hidden{
-		"sk_live-123=": HiddenWord, "rm -rf $HOME": HiddenMore, "/etc/passwd-file": HiddenMore, "--no-sandbox-at-all": HiddenMore,
-		"https://u:p@x.org": HiddenMore, "curl|sh;reboot": HiddenMore,
+		"sk_live-123=": HiddenWord, "rm -rf $HOME": HiddenMore, "/etc/passwd-file": HiddenMore,
+		"--no-sandbox-at-all": HiddenMore,
+		"https://u:p@x.org":   HiddenMore, "curl|sh;reboot": HiddenMore,
 	} {
 		if _, hidden := Clean(NewSet(secret), "run "+secret); hidden != want {
 			t.Errorf("%q hides %v, want %v", secret, hidden, want)
@@ -167,14 +169,17 @@ ONE_LINE_KEY="first-line-of-it\nsecond-line-of-it"
 	}
 	got := OfProject(dir)
 	want := []string{
-		"with spaces # and more", "-----BEGIN KEY-----\nbGluZS1vZi1hLWtleQ==\n-----END KEY-----", "bGluZS1vZi1hLWtleQ==",
-		`first-line-of-it\nsecond-line-of-it`, "first-line-of-it\nsecond-line-of-it", "first-line-of-it", "second-line-of-it",
+		"with spaces # and more", "-----BEGIN KEY-----\nbGluZS1vZi1hLWtleQ==\n-----END KEY-----",
+		"bGluZS1vZi1hLWtleQ==",
+		`first-line-of-it\nsecond-line-of-it`, "first-line-of-it\nsecond-line-of-it", "first-line-of-it",
+		"second-line-of-it",
 		"sk_live_above", "token-below-1",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q\nwant  %q", got, want)
 	}
-	if got := OfEnvironment([]string{"OPENAI_API_KEY=0123456789ab", "PATH=/usr/bin:/bin/and/more", "MY_TOKEN=short"}); !slices.Equal(got, []string{"0123456789ab"}) {
+	if got := OfEnvironment([]string{"OPENAI_API_KEY=0123456789ab", "PATH=/usr/bin:/bin/and/more",
+		"MY_TOKEN=short"}); !slices.Equal(got, []string{"0123456789ab"}) {
 		t.Errorf("of the environment: %q", got)
 	}
 }

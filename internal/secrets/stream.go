@@ -73,8 +73,8 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 // cleaned is the result of Set.clean.
 type cleaned struct {
 	text string
-	held int  // where in text a possible beginning of a secret starts; len(text) if there is none
-	half bool // what is held is at least half of that secret
+	held int  // offset in text of a possible start of a secret, or len(text)
+	half bool // text[held:] is at least half of that secret
 	done int  // bytes of the input that later input cannot change
 	sent int  // bytes of text that correspond to done
 }

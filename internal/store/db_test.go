@@ -38,14 +38,14 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ductor.db")
 	all, err := schema()
 	must(t, err)
-	old, first := all, fstest.MapFS{}
+	first := fstest.MapFS{}
 	for _, name := range []string{"0001_start.sql", "0002_aborting.sql"} {
 		text, err := fs.ReadFile(all.Migrations, name)
 		must(t, err)
 		first[name] = &fstest.MapFile{Data: text}
 	}
-	old.Migrations = first
-	file, err := sqlite.Open(t.Context(), path, old, sqlite.Options{})
+	all.Migrations = first
+	file, err := sqlite.Open(t.Context(), path, all, sqlite.Options{})
 	must(t, err)
 	err = file.Write(t.Context(), func(t *sqlite.Tx) error {
 		for _, statement := range []string{

@@ -14,10 +14,10 @@ import (
 type part struct {
 	args []string
 	pid  int
-	out  *os.File // what it says if there are several parts, until it has ended; else nil
+	out  *os.File // its output until it has ended, if several parts run; else nil
 }
 
-// partsOf returns the parts that run the tests that args ask for.
+// partsOf returns the parts that run the tests selected by args.
 func partsOf(args []string, processes int) (parts []*part, err error) {
 	if processes == 1 || picks(args[1:]) {
 		return []*part{{args: args}}, nil
@@ -27,8 +27,10 @@ func partsOf(args []string, processes int) (parts []*part, err error) {
 		return nil, err
 	}
 	tests := strings.Fields(string(listed))
-	// What several processes log of their files cannot be one log. go test keeps no result of a package without such a log.
-	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.HasPrefix(arg, "-test.testlogfile=") })
+	// The parts cannot share one log of the files that they use. Without it go test does not cache the result.
+	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		return strings.HasPrefix(arg, "-test.testlogfile=")
+	})
 	for n := range processes {
 		var own []string
 		for i := n; i < len(tests); i += processes {
@@ -41,20 +43,22 @@ func partsOf(args []string, processes int) (parts []*part, err error) {
 		if err := os.Remove(out.Name()); err != nil {
 			return nil, err
 		}
-		parts = append(parts, &part{args: append(slices.Clone(args), "-test.run=^("+strings.Join(own, "|")+")$"), out: out})
+		parts = append(parts, &part{args: append(slices.Clone(args), "-test.run=^("+strings.Join(own, "|")+")$"),
+			out: out})
 	}
 	return parts, nil
 }
 
-// picks reports whether args have a flag that picks tests, measures them, or is the package's own.
+// picks reports whether args contain a flag that selects or measures tests, or a flag of the package itself.
 func picks(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
-		return !slices.Contains([]string{"-test.paniconexit0", "-test.timeout", "-test.v", "-test.testlogfile", "-test.count", "-test.short"}, name)
+		return !slices.Contains([]string{"-test.paniconexit0", "-test.timeout", "-test.v", "-test.testlogfile",
+			"-test.count", "-test.short"}, name)
 	})
 }
 
-// self is this program, also where its directory may not be read, such as one of go test for another user.
+// self is this program. The path works even if the program's directory belongs to another user and is unreadable.
 const self = "/proc/self/exe"
 
 func (p *part) start() (err error) {
@@ -68,7 +72,7 @@ func (p *part) start() (err error) {
 	return err
 }
 
-// ended shows what a part said, and returns its exit code.
+// ended prints the output of a part, and returns its exit code.
 func (p *part) ended(status syscall.WaitStatus) int {
 	if p.out != nil {
 		size, err := p.out.Seek(0, io.SeekEnd)
@@ -79,9 +83,9 @@ func (p *part) ended(status syscall.WaitStatus) int {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "output of a test program:", err)
 		}
-		// There is one verdict over all parts, which is last.
+		// Only the last part's verdict, which covers all parts, is printed.
 		text := strings.TrimSuffix(strings.TrimSuffix(string(said), "PASS\n"), "FAIL\n")
-		fmt.Print(strings.TrimSuffix(text, "\x16")) // which go test -json has before a verdict
+		fmt.Print(strings.TrimSuffix(text, "\x16")) // the mark of go test -json before a verdict
 	}
 	if !status.Exited() {
 		fmt.Fprintln(os.Stderr, "signal:", status.Signal())

@@ -1,5 +1,5 @@
-// Package testprogram holds what the test programs of all packages share: whether they run what takes long, and a guard that ends
-// whatever a test program leaves behind. It is for tests only.
+// Package testprogram has helpers for the test programs of all packages: whether to run long tests, and a guard that
+// ends processes that a test program leaves behind. It is for tests only.
 package testprogram
 
 import (
@@ -19,22 +19,23 @@ import (
 // longVar is set by scripts/test --long.
 const longVar = "DUCTOR_TEST_LONG"
 
-// Long reports whether tests run what takes more than an hour in all. Plain `go test` does not; scripts/test --long does.
+// Long reports whether to run the long tests, which take more than an hour. Only scripts/test --long runs them.
 func Long() bool { return os.Getenv(longVar) != "" }
 
-// guardedVar is in the environment of a test program that has a guard, and of all that it starts.
+// guardedVar is set in the environment of a guarded test program and of all its processes.
 const guardedVar = "DUCTOR_TEST_GUARDED"
 
 // exitPatience is how long a process may outlive tests that passed: a runner waits a second for another client.
 var exitPatience = 20 * time.Second
 
-// Guard starts this test program once more and, when that has ended in whatever way, ends every process that it left. It returns in the
-// second program alone, which is the one to run tests. If the tests passed and a process does not end by itself, the program fails.
-// Call it in TestMain, behind what makes the test program something else, such as a runner.
+// Guard starts this test program again. When that ends for any reason, Guard ends all processes that it left behind,
+// and exits. Guard returns only in the second program, which runs the tests. If the tests passed but a process does
+// not end on its own, the program fails. Call it in TestMain, after code that turns the test program into something
+// else, such as a runner.
 func Guard() { Split(1) }
 
-// Split is Guard for tests that wait most of the time: it runs them in several processes side by side, unless a flag picks or measures
-// some of them.
+// Split is Guard for tests that mostly wait. It runs them in several processes at the same time, unless a flag
+// selects or measures tests.
 func Split(processes int) {
 	if os.Getenv(guardedVar) != "" {
 		return
@@ -89,7 +90,7 @@ func guard(processes int) (code int, err error) {
 	return code, err
 }
 
-// reap waits for the end of all parts, takes the exits of orphans meanwhile, and returns the worst exit code.
+// reap waits until all parts have ended, reaps orphans in the meantime, and returns the worst exit code.
 func reap(parts []*part) (code int, err error) {
 	for left := len(parts); left > 0; {
 		var status syscall.WaitStatus
@@ -110,7 +111,8 @@ func reap(parts []*part) (code int, err error) {
 	return code, nil
 }
 
-// endAll kills all children that do not end in time, and what becomes a child by that. It returns the command lines of those it killed.
+// endAll kills all children that do not end in time. Their children become children of this process and are killed
+// too. It returns the command lines of the killed processes.
 func endAll(patience time.Duration) (killed []string, err error) {
 	const pause = 10 * time.Millisecond
 	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {

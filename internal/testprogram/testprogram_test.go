@@ -16,10 +16,11 @@ import (
 	"ductor/internal/proctree"
 )
 
-// endVar has this test program leave a process behind and end in a way: by an exit code, or by a signal.
+// endVar makes this test program leave a process behind and end: with an exit code, or by a signal.
 const endVar = "TEST_END"
 
-// splitVar has this test program run its tests in several processes, and one of them fail if its value is that one's name.
+// splitVar makes this test program run its tests in several processes. If its value is the name of a test, that test
+// fails.
 const splitVar = "TEST_SPLIT"
 
 func TestMain(m *testing.M) {
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// leave starts a process that nothing of this program reaches any more, and ends this program.
+// leave starts a process that is detached from this program, and ends this program.
 func leave(end string) error {
 	orphan := exec.Command("sh", "-c", "sleep 1000 </dev/null >/dev/null 2>&1 & echo $!")
 	orphan.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -50,11 +51,12 @@ func leave(end string) error {
 	if code, err := strconv.Atoi(end); err == nil {
 		os.Exit(code)
 	}
-	time.Sleep(time.Hour) // a signal comes
-	return errors.New("no signal came")
+	time.Sleep(time.Hour) // until the signal
+	return errors.New("the signal did not arrive")
 }
 
-// A process that tests leave ends with them, whether they pass, fail, or are killed, and tests that pass fail by it.
+// TestNothingIsLeftBehind tests that the guard ends a leftover process whether tests pass, fail or are killed, and
+// that passing tests then fail.
 func TestNothingIsLeftBehind(t *testing.T) {
 	if os.Getenv(splitVar) != "" {
 		return
@@ -103,24 +105,27 @@ func TestNothingIsLeftBehind(t *testing.T) {
 				}
 				return
 			}
-			for deadline := time.Now().Add(time.Minute); slices.ContainsFunc(tests, proctree.ID.Running); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(time.Minute); slices.ContainsFunc(tests,
+				proctree.ID.Running); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("the tests go on without their guard")
 				}
 			}
-			_ = orphan.Signal(syscall.SIGKILL) // it is not the guard's any more
+			_ = orphan.Signal(syscall.SIGKILL) // a process that the guard missed
 		})
 	}
 }
 
-// again returns this test program as go test starts it, without a guard.
+// again returns the command that runs this test program as go test does, without a guard.
 func again(env string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, guardedVar+"=") }), env)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool {
+		return strings.HasPrefix(e, guardedVar+"=")
+	}), env)
 	return cmd
 }
 
-// Each test runs in one of the processes, and there is one verdict.
+// TestTestsAreSplit tests that each test runs in one of the processes, and that there is one verdict.
 func TestTestsAreSplit(t *testing.T) {
 	if fails := os.Getenv(splitVar); fails != "" {
 		if fails == t.Name() {
@@ -145,7 +150,8 @@ func TestTestsAreSplit(t *testing.T) {
 			}
 		}
 	}
-	if said, err := again(splitVar+"=none", "-test.v", "-test.run=^TestLongIsAskedFor$").CombinedOutput(); err != nil || strings.Count(string(said), "=== RUN") != 1 {
+	if said, err := again(splitVar+"=none", "-test.v", "-test.run=^TestLongIsAskedFor$").CombinedOutput(); err != nil ||
+		strings.Count(string(said), "=== RUN") != 1 {
 		t.Errorf("one test: %v\n%s", err, said)
 	}
 }

@@ -1,5 +1,5 @@
-// Command loopback brings the loopback interface of a fresh network namespace up and runs a command in it.
-// It is what `ip link set lo up` does, for machines without iproute2.
+// Command loopback enables the loopback interface of a fresh network namespace and runs a command in it. It replaces
+// `ip link set lo up` on machines without iproute2.
 package main
 
 import (

@@ -1,11 +1,11 @@
-// Command paths lists the functions of ductor that one delta of an answer and one abort pass. It runs the whole program on
-// a simulated Telegram, with the scripted agent, and reads the coverage counters between two marks:
+// Command paths lists the functions of ductor that run for one delta of an answer and for one abort. It runs the
+// whole program on a simulated Telegram with the scripted agent, and reads the coverage counters between two marks:
 //
 //	go build -cover -covermode=atomic -coverpkg=ductor/... -o paths ./scripts/paths
-//	paths DIR       write paths.md into DIR; fail where a path has become longer than it may be
+//	paths DIR       write paths.md into DIR; fail if a path is too long
 //
-// A function is on a path if each of several deltas or aborts passes it. Clocks run meanwhile, and after an abort the next agent starts.
-// Functions of simulators, of libraries and of the runner's own process are not in the lists.
+// A function is on a path if it runs for each of several deltas or aborts. Timers fire in the meantime, and after an
+// abort the next agent starts. The lists omit functions of simulators, libraries and the runner's process.
 package main
 
 import (
@@ -54,11 +54,11 @@ func main() {
 const (
 	runnerArg = "runner"
 	patience  = 2 * time.Minute
-	// quiet is how long nothing may happen before a mark, so that what came before is not counted.
+	// quiet is the idle time before a mark, so that earlier work is not counted.
 	quiet = 3 * time.Second
 	// rounds is the number of deltas and aborts to compare.
 	rounds = 4
-	// mostDelta and mostAbort only go down.
+	// mostDelta and mostAbort may only decrease.
 	mostDelta, mostAbort = 325, 790
 )
 
@@ -121,14 +121,14 @@ func start(ctx context.Context, srv *telegram.Server, scratch string) (*app.App,
 	return app.Build(ctx, cfg, app.Options{Log: log, Scrub: tgapi.NewScrubber(srv.Token())})
 }
 
-// measure gives the functions that a delta and an abort pass.
+// measure returns the functions that run for a delta and for an abort.
 func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, abort []string, err error) {
 	if err := srv.AwaitPoll(ctx); err != nil {
 		return nil, nil, err
 	}
 	chat := srv.Private(1, "You")
 	say := func(text string) telegram.Message { return chat.Person().Send(chat, text) }
-	say(`[[text "warm"]]`) // the agent's start is no part of a path
+	say(`[[text "warm"]]`) // excludes the agent's start from the paths
 	if _, err := chat.AwaitText(ctx, "warm"); err != nil {
 		return nil, nil, err
 	}
@@ -148,7 +148,9 @@ func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, 
 		delta = common(delta, passed)
 		passed, err = between(scratch, func() error {
 			said := say("/abort")
-			_, err := chat.AwaitMessage(ctx, func(m telegram.Message) bool { return m.ID > said.ID && strings.Contains(m.Text, "Stopped") })
+			_, err := chat.AwaitMessage(ctx, func(m telegram.Message) bool {
+				return m.ID > said.ID && strings.Contains(m.Text, "Stopped")
+			})
 			return err
 		})
 		if err != nil {
@@ -159,7 +161,7 @@ func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, 
 	return delta, abort, nil
 }
 
-// common returns the names in both lists. Before the first round it returns the list of the round.
+// common returns the names in both lists. In the first round, before is nil and it returns round.
 func common(before, round []string) []string {
 	if before == nil {
 		return round
@@ -167,7 +169,7 @@ func common(before, round []string) []string {
 	return slices.DeleteFunc(before, func(name string) bool { return !slices.Contains(round, name) })
 }
 
-// between gives the functions that are called while do runs.
+// between returns the functions that run during do.
 func between(scratch string, do func() error) ([]string, error) {
 	time.Sleep(quiet)
 	dir, err := os.MkdirTemp(scratch, "counters-")
@@ -189,7 +191,7 @@ func between(scratch string, do func() error) ([]string, error) {
 // line is one function in the output of go tool covdata func.
 var line = regexp.MustCompile(`^ductor/(\S+)/[^/]+\.go:\d+:\s+(\S+)\s+([\d.]+)%$`)
 
-// called lists the functions of production code of which a statement ran, as "package function".
+// called returns the functions of production code that ran, as "package function".
 func called(dir string) ([]string, error) {
 	cmd := exec.Command("go", "tool", "covdata", "func", "-i="+dir)
 	cmd.Stderr = os.Stderr
@@ -200,7 +202,8 @@ func called(dir string) ([]string, error) {
 	var names []string
 	for l := range strings.Lines(string(out)) {
 		m := line.FindStringSubmatch(strings.TrimSpace(l))
-		if m == nil || m[3] == "0.0" || strings.HasPrefix(m[1], "internal/sim/") || strings.HasPrefix(m[1], "scripts/") {
+		if m == nil || m[3] == "0.0" || strings.HasPrefix(m[1], "internal/sim/") ||
+			strings.HasPrefix(m[1], "scripts/") {
 			continue
 		}
 		names = append(names, m[1]+" "+m[2])
@@ -211,7 +214,8 @@ func called(dir string) ([]string, error) {
 
 func page(delta, abort []string) []byte {
 	var b bytes.Buffer
-	b.WriteString("# Paths\n\nThe functions that one delta of an answer and one abort pass, from the agent or from Telegram to the chat.\n" +
+	b.WriteString("# Paths\n\nThe functions that one delta of an answer and one abort pass, from the agent or from " +
+		"Telegram to the chat.\n" +
 		"`scripts/paths` writes this page from coverage counters.\n")
 	list(&b, "A delta", delta)
 	list(&b, "An abort", abort)

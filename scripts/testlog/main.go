@@ -1,6 +1,6 @@
-// Command testlog reads what `go test -json` prints and tells a person what matters of it: a line for each package,
-// the output of what failed, which tests took longest, what was skipped and why, and last what failed, in few lines: who
-// keeps only the end of a long output keeps that. It is not a judge: the exit code of go test says whether the tests passed.
+// Command testlog summarizes the output of `go test -json`: a line for each package, the output of failed tests, the
+// slowest tests, skipped tests with their reasons, and at the end the failures in a few lines, for readers of only
+// the end of a log. It does not decide whether the tests passed: the exit code of go test does.
 //
 //	go test -json ./... | testlog [FILE]
 //
@@ -47,25 +47,25 @@ type event struct {
 	Elapsed                                   float64 // seconds
 }
 
-// name is a test of a package, or with an empty test the package itself.
+// name identifies a test of a package, or the package itself if test is empty.
 type name struct{ pkg, test string }
 
 type ended struct {
-	name
+	test    name
 	seconds float64
 }
 
 type teller struct {
 	out     io.Writer
-	said    map[name][]string // of those that have not passed
+	said    map[name][]string // output of tests that have not passed
 	failed  map[string][]name // by package, in order
 	skipped map[string][]name // by reason
 	slow    []ended
-	gist    []string // of what failed
+	gist    []string // of failed tests
 	counts  counts
 }
 
-// counts are numbers of tests, those of tables included.
+// counts are numbers of tests, including those of tables.
 type counts struct{ passed, failed, skipped int }
 
 func tell(in io.Reader, out io.Writer) (counts, error) {
@@ -89,7 +89,7 @@ func tell(in io.Reader, out io.Writer) (counts, error) {
 func (t *teller) line(line []byte) {
 	var ev event
 	if json.Unmarshal(line, &ev) != nil {
-		fmt.Fprintf(t.out, "%s", line) // whatever else go test has to say
+		fmt.Fprintf(t.out, "%s", line) // other output of go test
 		return
 	}
 	n := name{ev.Package, ev.Test}
@@ -151,7 +151,7 @@ func (t *teller) failures(pkg string) {
 	delete(t.failed, pkg)
 }
 
-// unfinished tells what tests had said that the end of the package cut short: a panic, a race or a timeout.
+// unfinished prints the output of tests that the end of their package interrupted: by a panic, a race or a timeout.
 func (t *teller) unfinished(pkg string) {
 	var cut []name
 	for n := range t.said {
@@ -169,21 +169,22 @@ func (t *teller) unfinished(pkg string) {
 	}
 }
 
-// logged matches the first line of what a test logs or reports, and which line of the test does it.
+// logged matches the first line of a log or report of a test, with the line of code that wrote it.
 var logged = regexp.MustCompile(`^ *(\w+_test\.go:\d+): `)
 
-// reason is the last line that a skipped test logged.
+// reason returns the last line that a skipped test logged.
 func reason(said []string) string {
 	for _, line := range slices.Backward(said) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "===") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "---") &&
+			!strings.HasPrefix(line, "===") {
 			return logged.ReplaceAllString(line, "")
 		}
 	}
 	return "it says no reason"
 }
 
-// gist is the last that each line of a test's code logged: the log of a process that it runs comes from one line, each
-// failure it reports from a line of its own.
+// gist returns the last message from each line of a test's code. All logs of a child process come from one line, and
+// each failure comes from its own.
 func gist(said []string) string {
 	type entry struct{ from, text string }
 	var entries []entry
@@ -191,7 +192,7 @@ func gist(said []string) string {
 		if m := logged.FindStringSubmatch(line); m != nil {
 			entries = slices.DeleteFunc(entries, func(e entry) bool { return e.from == m[1] })
 			entries = append(entries, entry{m[1], line})
-		} else if n := len(entries); n > 0 && strings.HasPrefix(line, "        ") { // goes on
+		} else if n := len(entries); n > 0 && strings.HasPrefix(line, "        ") { // continuation
 			entries[n-1].text += line
 		}
 	}
@@ -202,10 +203,10 @@ func gist(said []string) string {
 	return out.String() + crash(said)
 }
 
-// crashed matches the first line of what Go's runtime says of a panic, a test that took too long, or a race.
+// crashed matches the first line of the Go runtime's report of a panic, a timeout or a race.
 var crashed = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE)`)
 
-// crash is the beginning of what Go's runtime said; empty if it said nothing.
+// crash returns the beginning of the Go runtime's report, or "".
 func crash(said []string) string {
 	const most = 40 // lines
 	i := slices.IndexFunc(said, crashed.MatchString)
@@ -215,7 +216,7 @@ func crash(said []string) string {
 	return strings.Join(said[i:min(i+most, len(said))], "")
 }
 
-// shortened leaves out the middle of a long text.
+// shortened removes the middle of a long text.
 func shortened(text string) string {
 	const begin, end = 300, 500
 	if len(text) <= begin+end {
@@ -227,14 +228,14 @@ func shortened(text string) string {
 const slowest = 12
 
 func (t *teller) sum() {
-	for _, pkg := range slices.Sorted(maps.Keys(t.failed)) { // a panic may end a program before its package has ended
+	for _, pkg := range slices.Sorted(maps.Keys(t.failed)) { // after a panic, the package has no event for its end
 		t.failures(pkg)
 		t.unfinished(pkg)
 	}
 	slices.SortStableFunc(t.slow, func(a, b ended) int { return cmp.Compare(b.seconds, a.seconds) })
 	fmt.Fprintln(t.out, "\nslowest tests")
 	for _, e := range t.slow[:min(slowest, len(t.slow))] {
-		fmt.Fprintf(t.out, "%8.1fs %s %s\n", e.seconds, e.pkg, e.test)
+		fmt.Fprintf(t.out, "%8.1fs %s %s\n", e.seconds, e.test.pkg, e.test.test)
 	}
 	if len(t.skipped) > 0 {
 		fmt.Fprintln(t.out, "\nskipped tests")

@@ -42,7 +42,7 @@ func TestWhatMattersIsTold(t *testing.T) {
 	}
 }
 
-// A test of a table counts as one more; a package does not count.
+// TestTestsAreCounted tests that each row of a table counts as a test, and a package does not.
 func TestTestsAreCounted(t *testing.T) {
 	got, err := tell(strings.NewReader(`{"Action":"pass","Package":"p","Test":"TestGood/one"}
 {"Action":"pass","Package":"p","Test":"TestGood"}
@@ -76,7 +76,8 @@ func TestAPanicThatEndsAProgramIsTold(t *testing.T) {
 	}
 }
 
-// The last is what Go's runtime says: of a test that was cut, of one that raced, and not of one that was cut beside them.
+// TestACrashIsToldOnceMoreAtTheEnd tests that the summary contains the runtime's report for a test that timed out and
+// for one that raced, but not for tests that were interrupted in the same package.
 func TestACrashIsToldOnceMoreAtTheEnd(t *testing.T) {
 	got := told(t,
 		`{"Action":"output","Package":"p","Test":"TestRaces","Output":"WARNING: DATA RACE\n"}`,
@@ -84,12 +85,14 @@ func TestACrashIsToldOnceMoreAtTheEnd(t *testing.T) {
 		`{"Action":"fail","Package":"p","Test":"TestRaces","Elapsed":0.1}`,
 		`{"Action":"output","Package":"p","Test":"TestBeside","Output":"=== RUN   TestBeside\n"}`,
 		`{"Action":"output","Package":"p","Test":"TestCut","Output":"panic: test timed out after 1s\n"}`,
-		`{"Action":"output","Package":"p","Test":"TestCut","Output":"`+strings.Repeat(`goroutine\n","Test":"TestCut","Package":"p","Action":"output"}
+		`{"Action":"output","Package":"p","Test":"TestCut","Output":"`+
+			strings.Repeat(`goroutine\n","Test":"TestCut","Package":"p","Action":"output"}
 {"Action":"output","Package":"p","Test":"TestCut","Output":"`, 100)+`"}`,
 		`{"Action":"fail","Package":"p","Elapsed":2}`,
 	)
 	_, end, _ := strings.Cut(got, "failed tests: 2\n")
-	if !strings.HasPrefix(end, "p TestRaces\nWARNING: DATA RACE\nWrite at 0x1\np TestCut\npanic: test timed out") || strings.Count(end, "goroutine") != 39 {
+	if !strings.HasPrefix(end, "p TestRaces\nWARNING: DATA RACE\nWrite at 0x1\np TestCut\npanic: test timed out") ||
+		strings.Count(end, "goroutine") != 39 {
 		t.Errorf("the end is %q", end)
 	}
 }
@@ -101,13 +104,15 @@ func TestWhatFailedIsToldOnceMoreAtTheEnd(t *testing.T) {
 		`{"Action":"output","Package":"p","Test":"TestBad","Output":"    x_test.go:9: told twice\n"}`,
 		`{"Action":"output","Package":"p","Test":"TestBad","Output":"        in a chat\n"}`,
 		`{"Action":"output","Package":"p","Test":"TestBad","Output":"    x_test.go:1: log: two\n"}`,
-		`{"Action":"output","Package":"p","Test":"TestBad","Output":"    x_test.go:5: `+strings.Repeat("ä", 1000)+`\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestBad","Output":"    x_test.go:5: `+strings.Repeat("ä", 1000)+
+			`\n"}`,
 		`{"Action":"output","Package":"p","Test":"TestBad","Output":"SIGQUIT: quit\n"}`,
 		`{"Action":"fail","Package":"p","Test":"TestBad","Elapsed":0.1}`,
 		`{"Action":"fail","Package":"p","Elapsed":2}`,
 	)
 	_, end, _ := strings.Cut(got, "failed tests: 1\n")
-	if !strings.HasPrefix(end, "p TestBad\n    x_test.go:9: told twice\n        in a chat\n    x_test.go:1: log: two\n    x_test.go:5: ä") || len(end) > 1200 {
+	if !strings.HasPrefix(end, "p TestBad\n    x_test.go:9: told twice\n        in a chat\n    x_test.go:1: log: "+
+		"two\n    x_test.go:5: ä") || len(end) > 1200 {
 		t.Errorf("the end is %q", end)
 	}
 }

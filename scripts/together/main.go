@@ -1,5 +1,5 @@
-// Command together runs several commands side by side and prints their output line by line, so that lines are never
-// mixed. Its exit code is 1 if any of them fails. It ends them all when it is interrupted.
+// Command together runs several commands at the same time and prints their output line by line, so lines are never
+// mixed. Its exit code is 1 if a command fails. An interrupt ends all commands.
 //
 //	together COMMAND [ARG ...] [-- COMMAND [ARG ...]] ...
 package main
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// split cuts the arguments into commands.
+// split splits the arguments into commands.
 func split(args []string) (commands [][]string) {
 	for len(args) > 0 {
 		i := slices.Index(args, "--")
@@ -55,7 +55,7 @@ func run(ctx context.Context, commands [][]string, out io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// grace is how long a command may take to end once it is told to.
+// grace is how long a command may take to end after the signal.
 const grace = 10 * time.Second
 
 func one(ctx context.Context, argv []string, printing *sync.Mutex, out io.Writer) error {

@@ -16,7 +16,7 @@ func TestCommandsRunSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each end of a FIFO waits for the other.
+	// Each command opens one end of a FIFO, which blocks until the other end is open.
 	err = run(t.Context(), split([]string{"sh", "-c", "echo from one to the other >" + fifo, "--", "cat", fifo}), &out)
 	if err != nil || out.String() != "from one to the other\n" {
 		t.Errorf("%q, %v", out.String(), err)
@@ -37,7 +37,8 @@ func TestLinesAreWhole(t *testing.T) {
 
 func TestAFailureIsTold(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), split([]string{"true", "--", "false", "--", "echo", "still"}), &out); err == nil || out.String() != "still\n" {
+	if err := run(t.Context(), split([]string{"true", "--", "false", "--", "echo", "still"}), &out); err == nil ||
+		out.String() != "still\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }

@@ -1,5 +1,5 @@
-// Command otlp is the OTLP receiver of the OpenTelemetry collector, for a test: it listens at the address that its first argument names and
-// appends what it receives to the file that the second names, a line of OTLP's JSON for each call.
+// Command otlp runs the OTLP receiver of the OpenTelemetry collector for a test. It listens at the address in its
+// first argument, and appends each call as a line of OTLP's JSON to the file in its second argument.
 package main
 
 import (

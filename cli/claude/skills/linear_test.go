@@ -6,7 +6,7 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// The work over a skill is in proportion to its length.
+// TestTheWorkOverASkillIsLinear tests that the work is proportional to the length of a skill.
 func TestTheWorkOverASkillIsLinear(t *testing.T) {
 	for _, texts := range []func(int) map[string]string{hostile.Printed, hostile.Markdown} {
 		hostile.Linear(t, texts, func(text string) {

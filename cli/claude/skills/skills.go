@@ -1,5 +1,5 @@
-// Package skills finds the files that define a skill of Claude: it runs where the files are, in ductor on this machine, and in a
-// container as a part of ductor-runner. It imports nothing of ours.
+// Package skills finds the files that define a skill of Claude. It runs where the files are: in ductor for this
+// machine, and in ductor-runner for a container. It imports no other package of ductor.
 package skills
 
 import (
@@ -16,7 +16,8 @@ import (
 	"sync"
 )
 
-// Verb is the first argument that makes ductor-runner look for a skill. A working directory and the name of the skill follow.
+// Verb is the first argument that makes ductor-runner find a skill. The working directory and the skill's name
+// follow.
 const Verb = "skill-files"
 
 // File is a file that defines a skill.
@@ -25,16 +26,16 @@ type File struct {
 	Text string `json:"text"`
 }
 
-// Answer is what Main prints, as one line of JSON.
+// Answer is the output of Main: one line of JSON.
 type Answer struct {
 	Files []File `json:"files,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// Main looks for the skill in args, and returns an exit code.
+// Main finds the skill named in args, and returns an exit code.
 func Main(args []string, out io.Writer) int {
 	var answer Answer
-	err := errors.New("a directory and a skill are to be named")
+	err := errors.New("want two arguments: a directory and a skill")
 	if len(args) == 2 {
 		answer.Files, err = Find(os.Getenv, args[0], args[1])
 	}
@@ -47,16 +48,17 @@ func Main(args []string, out io.Writer) int {
 	return 0
 }
 
-// Bounds of Find.
+// Limits of Find.
 const (
-	mostEntries = 20_000 // looked at
+	mostEntries = 20_000 // in all directories
 	mostDepth   = 9
 	mostBytes   = 128 << 10 // of one file
 )
 
-// Find finds the files that can be what Claude calls a skill by name, in a process with that environment: those of the user, of
-// plugins, and of a directory and all above it. A command is a skill, and a file can name itself in its front matter. Where
-// several files fit, Claude uses one of them. Find follows links, and fails if a file that fits cannot be read whole.
+// Find returns the files that Claude may use for a skill of the given name. It searches the user's directories, the
+// plugins, dir and the parents of dir. Commands are skills too, and a file can set its name in its front matter. If
+// several files match, Claude uses one of them. Find follows links. It returns an error if it cannot read a matching
+// file completely.
 func Find(getenv func(string) string, dir, name string) ([]File, error) {
 	config := cmp.Or(getenv("CLAUDE_CONFIG_DIR"), filepath.Join(getenv("HOME"), ".claude"))
 	homes := []string{config, "/etc/claude-code/.claude"}
@@ -83,17 +85,17 @@ func Find(getenv func(string) string, dir, name string) ([]File, error) {
 }
 
 type search struct {
-	name, last string // whole, and without what stands before its last colon
+	name, last string // the full name, and the part after its last colon
 	left       int
 	found      []File
 	err        error // the first
 }
 
-// into looks at the Markdown files in a directory and below it.
+// into searches the Markdown files in and below a directory.
 func (s *search) into(dir string, depth int) {
-	entries, _ := os.ReadDir(dir) // what Claude cannot read either is no skill
+	entries, _ := os.ReadDir(dir) // Claude cannot read it either
 	if s.left -= len(entries); s.left < 0 || depth == 0 {
-		s.err = cmp.Or(s.err, errors.New("there are too many files"))
+		s.err = cmp.Or(s.err, errors.New("too many files"))
 		return
 	}
 	for _, e := range entries {
@@ -109,7 +111,7 @@ func (s *search) into(dir string, depth int) {
 	}
 }
 
-// consider takes a file that fits.
+// consider adds a file if its name matches.
 func (s *search) consider(path string, info os.FileInfo) {
 	label := filepath.Base(path)
 	label = strings.TrimSuffix(label, filepath.Ext(label))
@@ -128,8 +130,8 @@ func (s *search) consider(path string, info os.FileInfo) {
 }
 
 func read(path string, info os.FileInfo) (string, error) {
-	if !info.Mode().IsRegular() { // a pipe would be waited for
-		return "", errors.New("it is no regular file")
+	if !info.Mode().IsRegular() { // opening a pipe would block
+		return "", errors.New("not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -145,7 +147,7 @@ func read(path string, info os.FileInfo) (string, error) {
 
 var nameLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*["']?name["']?\s*:\s*(.*)$`) })
 
-// ownName is the name that the front matter of a file gives it.
+// ownName returns the name in the front matter of a file, or "".
 func ownName(text string) string {
 	text, begins := strings.CutPrefix(strings.TrimPrefix(text, "\ufeff"), "---")
 	head, _, ends := strings.Cut(text, "\n---")
@@ -158,9 +160,11 @@ func ownName(text string) string {
 	return ""
 }
 
-var inlineShell = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("!`([^`]+)`|(?s:```!\\s*\n?(.*?)```)") })
+var inlineShell = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("!`([^`]+)`|(?s:```!\\s*\n?(.*?)```)")
+})
 
-// Commands are what a shell runs when a skill with that text is used.
+// Commands returns the commands that a shell runs at once when a skill with that text is used.
 func Commands(text string) (all []string) {
 	for _, m := range inlineShell().FindAllStringSubmatch(text, -1) {
 		all = append(all, strings.TrimSpace(m[1]+m[2]))

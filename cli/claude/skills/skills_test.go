@@ -21,14 +21,15 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// Whatever Claude can mean by a name is found: skills, commands, plugins, links to them, and files that name themselves.
+// TestFind tests skills, commands, plugins, links to them, and files that set their name.
 func TestFind(t *testing.T) {
 	home, project := t.TempDir(), filepath.Join(t.TempDir(), "shop")
 	for path, text := range map[string]string{
-		home + "/.claude/skills/deploy/SKILL.md":                      "user",
-		home + "/.claude/skills/deploy/other.md":                      "no",
-		home + "/.claude/skills/other/SKILL.md":                       "---\nname: 'deploy'\n---\nnames itself",
-		home + "/.claude/skills/more/SKILL.md":                        "---\ndescription: deploy\n---\nname: deploy\n---\nno",
+		home + "/.claude/skills/deploy/SKILL.md": "user",
+		home + "/.claude/skills/deploy/other.md": "no",
+		home + "/.claude/skills/other/SKILL.md":  "---\nname: 'deploy'\n---\nnames itself",
+		home + "/.claude/skills/more/SKILL.md": "---\ndescription: deploy\n---\nname: " +
+			"deploy\n---\nno",
 		home + "/.claude/plugins/cache/shop/1/skills/deploy/SKILL.md": "plugin",
 		filepath.Dir(project) + "/.claude/commands/deploy.md":         "above",
 		project + "/.claude/commands/web/deploy.md":                   "command",
@@ -61,13 +62,14 @@ func TestFind(t *testing.T) {
 }
 
 func TestCommands(t *testing.T) {
-	got := skills.Commands("---\nx: y\n---\nNow: !`git status` and\n```!\nrm -rf build\nls\n```\nnot `this` or ! `that`")
+	got := skills.Commands(
+		"---\nx: y\n---\nNow: !`git status` and\n```!\nrm -rf build\nls\n```\nnot `this` or ! `that`")
 	if want := []string{"git status", "rm -rf build\nls"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// Main says in a container what Find says here.
+// TestMainAnswers tests that Main prints the result of Find.
 func TestMainAnswers(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -77,8 +79,9 @@ func TestMainAnswers(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{home, "deploy"}, 0, `{"files":[{"name":"` + home + `/.claude/skills/deploy/SKILL.md","text":"user"}]}`},
-		{[]string{home, "none"}, 0, `{}`}, {[]string{home}, 1, `{"error":"a directory and a skill are to be named"}`},
+		{[]string{home, "deploy"}, 0, `{"files":[{"name":"` + home +
+			`/.claude/skills/deploy/SKILL.md","text":"user"}]}`},
+		{[]string{home, "none"}, 0, `{}`}, {[]string{home}, 1, `{"error":"want two arguments: a directory and a skill"}`},
 	} {
 		var out bytes.Buffer
 		if code := skills.Main(c.args, &out); code != c.code || strings.TrimSpace(out.String()) != c.want {

@@ -20,28 +20,35 @@ const (
 	mine  = "session-2026-11-21T10-00-01234567.jsonl"
 )
 
-// What was said in a session is kept in a file that Gemini does not take for one of its beginnings. All else stays.
+// TestProtect tests that a file with messages gets a name that Gemini does not reuse, and that all other files stay.
 func TestProtect(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
 		id    string
 		moved string // empty for none
 	}{
-		"what was said":                      {map[string]string{mine: began + said}, id, mine},
-		"a file that was only begun":         {map[string]string{mine: began + `{"$set":{"sessionId":"x"}}` + "\n"}, id, ""},
-		"another session of that short id":   {map[string]string{mine: strings.ReplaceAll(began, id, other) + said}, id, ""},
-		"both":                               {map[string]string{mine: began + said, "session-2026-11-21T11-30-01234567.jsonl": began}, id, mine},
-		"a session that is not there":        {map[string]string{"session-2026-11-21T10-00-76543210.jsonl": began + said}, id, ""},
-		"an id that is a pattern":            {map[string]string{mine: began + said}, "????????-89ab", ""},
-		"an id that is too short to be one":  {map[string]string{mine: began + said}, "0123", ""},
-		"no session at all":                  {nil, id, ""},
-		"garbage before and after":           {map[string]string{mine: "\x00\n" + began + "{\n" + said + "no end"}, id, mine},
-		"an end in the middle of a line":     {map[string]string{mine: began + strings.TrimSuffix(said, "\n")}, id, mine},
-		"lines that are longer than buffers": {map[string]string{mine: began + strings.Repeat("x", 1<<17) + "\n" + said}, id, mine},
+		"what was said": {map[string]string{mine: began + said}, id, mine},
+		"a file that was only begun": {map[string]string{mine: began + `{"$set":{"sessionId":"x"}}` + "\n"}, id,
+			""},
+		"another session of that short id": {map[string]string{mine: strings.ReplaceAll(began, id, other) + said}, id,
+			""},
+		"both": {map[string]string{mine: began + said,
+			"session-2026-11-21T11-30-01234567.jsonl": began}, id, mine},
+		"a session that is not there": {map[string]string{"session-2026-11-21T10-00-76543210.jsonl": began +
+			said}, id, ""},
+		"an id that is a pattern":           {map[string]string{mine: began + said}, "????????-89ab", ""},
+		"an id that is too short to be one": {map[string]string{mine: began + said}, "0123", ""},
+		"no session at all":                 {nil, id, ""},
+		"garbage before and after": {map[string]string{mine: "\x00\n" + began + "{\n" + said + "no end"}, id,
+			mine},
+		"an end in the middle of a line": {map[string]string{mine: began + strings.TrimSuffix(said, "\n")}, id,
+			mine},
+		"lines that are longer than buffers": {map[string]string{mine: began + strings.Repeat("x", 1<<17) + "\n" +
+			said}, id, mine},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, chats := home(t, c.files)
-			for range 2 { // the second time there is nothing to do
+			for range 2 { // the second call changes nothing
 				if err := Protect(dir, c.id); err != nil {
 					t.Fatal(err)
 				}
@@ -66,10 +73,11 @@ func TestProtect(t *testing.T) {
 	}
 }
 
-// What an agent put where a session should be is not waited for.
+// TestProtectWaitsForNothing tests that directories and pipes in place of a session do not block Protect.
 func TestProtectWaitsForNothing(t *testing.T) {
 	dir, chats := home(t, nil)
-	if err := errors.Join(os.MkdirAll(filepath.Join(chats, "session-dir-01234567.jsonl"), 0o700), syscall.Mkfifo(filepath.Join(chats, mine), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(chats, "session-dir-01234567.jsonl"), 0o700),
+		syscall.Mkfifo(filepath.Join(chats, mine), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if err := Protect(dir, id); err != nil {
@@ -77,7 +85,7 @@ func TestProtectWaitsForNothing(t *testing.T) {
 	}
 }
 
-// The program finds the session in the home that it is given, and says what went wrong.
+// TestTheProgram tests that Main finds the session in the given home, and prints errors.
 func TestTheProgram(t *testing.T) {
 	dir, chats := home(t, map[string]string{mine: began + said})
 	t.Setenv("HOME", t.TempDir())
@@ -87,12 +95,12 @@ func TestTheProgram(t *testing.T) {
 		t.Errorf("exit %d, %q, %q", code, out.String(), read(t, chats))
 	}
 	out.Reset()
-	if code := Main(nil, &out); code != 1 || !strings.Contains(out.String(), `"error":"one session is to be named"`) {
+	if code := Main(nil, &out); code != 1 || !strings.Contains(out.String(), `"error":"want one argument: a session"`) {
 		t.Errorf("exit %d, %q", code, out.String())
 	}
 }
 
-// home makes the home of a Gemini, with these files of sessions, in a place that looks like a pattern.
+// home creates Gemini's directory with session files. Its path contains special characters of patterns.
 func home(t *testing.T, files map[string]string) (dir, chats string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "ho[m]e", ".gemini")

@@ -1,5 +1,6 @@
-// Package files finds the newest files of an agent's sessions, and reads their beginnings and ends. It runs where the files are: in
-// ductor on this machine, and in a container as a part of ductor-runner. It knows no agent's format and imports nothing of ours.
+// Package files finds the newest session files of an agent, and reads their beginnings and ends. It runs where the
+// files are: in ductor for this machine, and in ductor-runner for a container. It knows no agent's format and imports
+// no other package of ductor.
 package files
 
 import (
@@ -20,46 +21,46 @@ import (
 	"time"
 )
 
-// Verb is the first argument of a program that is to run this package. A Query as JSON follows.
+// Verb is the first argument that makes a program run this package. A Query in JSON follows.
 const Verb = "session-files"
 
-// Query says which files are wanted.
+// Query selects files.
 type Query struct {
-	// Homes are where the agent may keep what it keeps: the name of a variable, and what is below the directory that it names
-	// ("HOME/.claude"). The first whose variable is set counts.
+	// Homes are the directories in which the agent may store its files: a variable, and a path below the directory that it
+	// names ("HOME/.claude"). Find uses the first one whose variable is set.
 	Homes []string
-	Globs []string // below that; * stands for any name in one directory
-	Has   string   // the first bytes of a file hold it; empty for all files
-	Most  int      // files, the newest
+	Globs []string // below the home; * matches any name in one directory
+	Has   string   // text that the first bytes of a file must contain; empty for all files
+	Most  int      // number of files, the newest first
 }
 
-// File is a file with its beginning and its end. Tail is empty for a file that Head has whole.
+// File is a file with its beginning and its end. Tail is empty if Head contains the whole file.
 type File struct {
 	Name       string
 	Used       time.Time
 	Head, Tail []byte
 }
 
-// Bounds of Find. What an agent put into its home costs no more than that.
+// Limits of Find, since an agent may put anything into its home.
 const (
-	entriesMost = 50_000 // looked at, directories included
+	entriesMost = 50_000 // including directories
 	opensMost   = 5_000
-	firstBytes  = 4 << 10 // that must hold Has
+	firstBytes  = 4 << 10 // in which Has must occur
 	headBytes   = 96 << 10
 	tailBytes   = 64 << 10
 )
 
-// Answer is what Main prints, as one line of JSON.
+// Answer is the output of Main: one line of JSON.
 type Answer struct {
 	Files []File `json:"files,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// Main answers the query in args about the home that the environment names, and returns an exit code.
+// Main answers the query in args for the home in the environment, and returns an exit code.
 func Main(args []string, out io.Writer) int {
 	var q Query
 	var answer Answer
-	err := errors.New("there is no query")
+	err := errors.New("want one argument: a query")
 	if len(args) == 1 {
 		err = json.Unmarshal([]byte(args[0]), &q)
 	}
@@ -75,8 +76,8 @@ func Main(args []string, out io.Writer) int {
 	return 0
 }
 
-// Find finds the newest files that q wants. env says where homes are. It follows no link, waits for no pipe, and a home that is not
-// there has no files.
+// Find returns the newest files that match q. env contains the variables of q.Homes. Find follows no links and does
+// not block on pipes. A missing home contains no files.
 func Find(ctx context.Context, env []string, q Query) ([]File, error) {
 	dir := q.home(env)
 	if dir == "" {
@@ -94,7 +95,9 @@ func Find(ctx context.Context, env []string, q Query) ([]File, error) {
 	for _, glob := range q.Globs {
 		w.into(".", strings.Split(glob, "/"))
 	}
-	slices.SortFunc(w.found, func(a, b found) int { return cmp.Or(b.used.Compare(a.used), cmp.Compare(b.name, a.name)) })
+	slices.SortFunc(w.found, func(a, b found) int {
+		return cmp.Or(b.used.Compare(a.used), cmp.Compare(b.name, a.name))
+	})
 	var out []File
 	for _, f := range w.found[:min(len(w.found), opensMost)] {
 		if ctx.Err() != nil || len(out) == q.Most {
@@ -107,7 +110,7 @@ func Find(ctx context.Context, env []string, q Query) ([]File, error) {
 	return out, context.Cause(ctx)
 }
 
-// home is the directory that the agent keeps its files in; empty if no variable names one.
+// home returns the agent's directory, or "" if no variable names one.
 func (q Query) home(env []string) string {
 	for _, h := range q.Homes {
 		name, below, _ := strings.Cut(h, "/")
@@ -132,7 +135,7 @@ type walk struct {
 	found []found
 }
 
-// into looks in dir for what fits the first of parts, and below it for the others. What cannot be read is passed over.
+// into finds files in dir whose path matches parts. It skips files that it cannot read.
 func (w *walk) into(dir string, parts []string) {
 	if !strings.Contains(parts[0], "*") && len(parts) > 1 {
 		w.into(path.Join(dir, parts[0]), parts[1:])
@@ -147,7 +150,7 @@ func (w *walk) into(dir string, parts []string) {
 		entries, err := d.ReadDir(min(w.left, 500))
 		w.left -= len(entries)
 		for _, e := range entries {
-			fits, _ := path.Match(parts[0], e.Name()) // a pattern that is none fits nothing
+			fits, _ := path.Match(parts[0], e.Name()) // an invalid pattern matches nothing
 			switch {
 			case !fits:
 			case len(parts) > 1 && e.IsDir():
@@ -164,7 +167,7 @@ func (w *walk) into(dir string, parts []string) {
 	}
 }
 
-// read reads a file that still is one and begins with what it must have.
+// read reads a file. It returns false if that is no longer a regular file, or if its beginning lacks has.
 func read(root *os.Root, f found, has string) (File, bool) {
 	file, err := root.OpenFile(f.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -189,6 +192,6 @@ func read(root *os.Root, f found, has string) (File, bool) {
 
 func part(f io.ReaderAt, from int64, most int) []byte {
 	buf := make([]byte, most)
-	n, _ := f.ReadAt(buf, from) // what cannot be read is not there
+	n, _ := f.ReadAt(buf, from) // an error leaves a shorter part
 	return buf[:n]
 }

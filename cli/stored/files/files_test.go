@@ -41,7 +41,7 @@ func find(t *testing.T, home string, q files.Query) (names []string, all []files
 	return names, all
 }
 
-// The newest files that fit are found; links, pipes and what lies outside are not.
+// TestFind tests that Find returns the newest matching files, without links, pipes, and files outside the home.
 func TestFind(t *testing.T) {
 	home := t.TempDir()
 	at := func(parts ...string) string { return filepath.Join(append([]string{home, ".agent"}, parts...)...) }
@@ -58,13 +58,15 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for link, to := range map[string]string{
-		at("chats", "b", "link.jsonl"): filepath.Join(home, "secret", "s6.jsonl"), at("chats", "c"): filepath.Join(home, "secret"), at("away"): filepath.Join(home, "secret"),
+		at("chats", "b", "link.jsonl"): filepath.Join(home, "secret", "s6.jsonl"),
+		at("chats", "c"):               filepath.Join(home, "secret"), at("away"): filepath.Join(home, "secret"),
 	} {
 		if err := os.Symlink(to, link); err != nil {
 			t.Fatal(err)
 		}
 	}
-	q := files.Query{Homes: []string{"AGENT_HOME", "HOME/.agent"}, Globs: []string{"chats/*/*.jsonl", "away/*.jsonl"}, Has: "mine", Most: 10}
+	q := files.Query{Homes: []string{"AGENT_HOME", "HOME/.agent"}, Globs: []string{"chats/*/*.jsonl", "away/*.jsonl"},
+		Has: "mine", Most: 10}
 	names, _ := find(t, home, q)
 	if got := strings.Join(names, " "); got != "chats/b/s2.jsonl chats/a/s1.jsonl" {
 		t.Errorf("found %s", got)
@@ -83,16 +85,17 @@ func TestFind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := files.Main([]string{string(query)}, &out); code != 0 || !strings.Contains(out.String(), `"Name":"chats/b/s2.jsonl"`) {
+	if code := files.Main([]string{string(query)}, &out); code != 0 ||
+		!strings.Contains(out.String(), `"Name":"chats/b/s2.jsonl"`) {
 		t.Errorf("the program answers %d %s", code, &out)
 	}
 	out.Reset()
-	if code := files.Main(nil, &out); code != 1 || !strings.Contains(out.String(), `"error":"there is no query"`) {
+	if code := files.Main(nil, &out); code != 1 || !strings.Contains(out.String(), `"error":"want one argument: a query"`) {
 		t.Errorf("without a query the program answers %d %s", code, &out)
 	}
 }
 
-// Of ten thousand files a hundred megabytes long the newest are read, and of those the beginning and the end.
+// TestFindReadsLittle tests that Find reads only the ends of the newest of ten thousand files.
 func TestFindReadsLittle(t *testing.T) {
 	home := t.TempDir()
 	for i := range 10_000 {
@@ -119,7 +122,8 @@ func TestFindReadsLittle(t *testing.T) {
 	if len(names) != 15 || names[0] != "s/09999" || names[14] != "s/09985" {
 		t.Fatalf("found %v", names)
 	}
-	if !bytes.HasPrefix(all[0].Head, []byte("begins 9999\n")) || !bytes.HasSuffix(all[0].Tail, []byte("ends")) || string(all[1].Head) != "begins 9998\n" || len(all[1].Tail) != 0 {
+	if !bytes.HasPrefix(all[0].Head, []byte("begins 9999\n")) || !bytes.HasSuffix(all[0].Tail, []byte("ends")) ||
+		string(all[1].Head) != "begins 9998\n" || len(all[1].Tail) != 0 {
 		t.Errorf("%.20q … %q, %q %q", all[0].Head, all[0].Tail[max(0, len(all[0].Tail)-9):], all[1].Head, all[1].Tail)
 	}
 	for _, f := range all {

@@ -1,6 +1,6 @@
-// Package floor is the least a bot can do: poll, hand each text to one warm Claude process per chat, send its first
-// delta and edit the message at the end. It stores nothing, limits nothing and recovers nothing. It is NOT a bot to
-// use: ductor's times are compared with its times.
+// Package floor is a bot that does the least possible: it polls, passes each text to one warm Claude process per
+// chat, sends the first delta, and edits the message at the end. It stores nothing, limits nothing and recovers
+// nothing. It only serves as a reference for ductor's times.
 package floor
 
 import (
@@ -23,7 +23,7 @@ type Bot struct {
 	agents map[int64]io.Writer // standard input of the agent of a chat
 }
 
-// New makes a bot of the API at base whose agents run claude in dir.
+// New returns a bot for the API at base. Its agents run claude in dir.
 func New(base, claude, dir string) *Bot {
 	return &Bot{
 		base: base, claude: claude, dir: dir, agents: map[int64]io.Writer{},
@@ -31,7 +31,7 @@ func New(base, claude, dir string) *Bot {
 	}
 }
 
-// Run serves until an agent cannot be started or written to. The agents end with the process.
+// Run serves until an agent fails to start or to read. The agents end with the process.
 func (b *Bot) Run() error {
 	b.call("getMe", nil, nil)
 	for offset := 0; ; {
@@ -60,7 +60,8 @@ func (b *Bot) Run() error {
 func (b *Bot) ask(chat int64, prompt string) error {
 	in := b.agents[chat]
 	if in == nil {
-		cmd := exec.Command(b.claude, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+		cmd := exec.Command(b.claude, "-p", "--input-format", "stream-json", "--output-format", "stream-json",
+			"--verbose",
 			"--include-partial-messages")
 		cmd.Dir = b.dir
 		stdin, err := cmd.StdinPipe()
@@ -85,7 +86,8 @@ func (b *Bot) ask(chat int64, prompt string) error {
 	return err
 }
 
-// show sends the first text of each turn of an agent, and edits it when the turn ends. It returns when the agent does.
+// show sends the first text of each turn of an agent, and edits it at the end of the turn. It returns when the agent
+// ends.
 func (b *Bot) show(chat int64, out io.Reader) {
 	lines := bufio.NewReaderSize(out, 1<<16)
 	var text strings.Builder
@@ -113,14 +115,15 @@ func (b *Bot) show(chat int64, out io.Reader) {
 			}
 		case bytes.Contains(line, []byte(`"type":"result"`)):
 			end := text.String()
-			b.call("editMessageText", map[string]any{"chat_id": chat, "message_id": sent.ID, "text": end[:min(len(end), 4000)] + "."}, nil)
+			b.call("editMessageText", map[string]any{"chat_id": chat, "message_id": sent.ID,
+				"text": end[:min(len(end), 4000)] + "."}, nil)
 			text.Reset()
 			sent.ID = 0
 		}
 	}
 }
 
-// call makes a call and reads its result, if there is one. What fails is left: the floor has no second try.
+// call makes a call and reads its result, if result is not nil. It ignores errors: the floor does not retry.
 func (b *Bot) call(method string, params map[string]any, result any) {
 	body, err := json.Marshal(params)
 	if err != nil {

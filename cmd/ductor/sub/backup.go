@@ -19,27 +19,31 @@ import (
 	"ductor/internal/config"
 )
 
-// Backup makes the command that writes an archive of what ductor needs.
+// Backup returns the command that writes an archive of ductor's state.
 func Backup(from Source, version string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "backup [FILE]", Short: "Write a checked copy of ductor's state into an archive, also while ductor runs", Args: cobra.MaximumNArgs(1),
-		Long: "Writes the database, the files that users sent and those that wait to be sent into an archive that only your user may read.\n" +
-			"With --with-secrets also the configuration with its token, kept API keys and the homes of sessions with their log-ins.",
+		Use: "backup [FILE]", Short: "Write a checked copy of ductor's state into an archive, also while ductor runs",
+		Args: cobra.MaximumNArgs(1),
+		Long: "Writes the database, the files that users sent and those that wait to be sent into an archive that " +
+			"only your user may read.\n" +
+			"With --with-secrets also the configuration with its token, kept API keys and the homes of sessions with " +
+			"their log-ins.",
 	}
-	secrets := cmd.Flags().Bool("with-secrets", false, "include the configuration with the token, kept keys and homes of sessions")
+	secrets := cmd.Flags().Bool("with-secrets", false,
+		"include the configuration with the token, kept keys and homes of sessions")
 	load := from(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		cfg, err := load()
 		if err != nil {
 			return err
 		}
-		what := app.Backed(cfg)
-		what.Version = version
+		contents := app.BackupContents(cfg)
+		contents.Version = version
 		if *secrets {
-			app.AddSecrets(&what, cfg)
+			app.AddSecrets(&contents, cfg)
 		}
 		target := archiveName(args)
-		m, err := backup.Write(cmd.Context(), target, what)
+		m, err := backup.Write(cmd.Context(), target, contents)
 		if errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("%w; name another file", err)
 		}
@@ -51,7 +55,7 @@ func Backup(from Source, version string) *cobra.Command {
 	return cmd
 }
 
-// archiveName is where the archive goes: the file of the arguments, or one that is named by the time in their directory.
+// archiveName returns the file to write: the argument, or a name with the time in that directory.
 func archiveName(args []string) string {
 	named := "ductor-" + time.Now().Format("20060102-150405") + ".tar.gz"
 	if len(args) == 0 {
@@ -76,11 +80,13 @@ func describeArchive(out io.Writer, name string, m backup.Manifest, secrets bool
 	return err
 }
 
-// Restore makes the command that puts an archive back.
+// Restore returns the command that restores an archive.
 func Restore(from Source) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "restore FILE", Short: "Put the state of a backup back, once all of it is checked", Args: cobra.ExactArgs(1),
-		Long: "Checks the archive and the database in it, and then puts them into the state directory. Stop ductor first.\n" +
+		Use: "restore FILE", Short: "Put the state of a backup back, once all of it is checked",
+		Args: cobra.ExactArgs(1),
+		Long: "Checks the archive and the database in it, and then puts them into the state directory. Stop " +
+			"ductor first.\n" +
 			"State that is there stays, unless --force has it moved into a directory beside the new one.",
 	}
 	force := cmd.Flags().Bool("force", false, "move the state that is there into a directory beside the new one")
@@ -114,7 +120,7 @@ func Restore(from Source) *cobra.Command {
 	return cmd
 }
 
-// restore is one run of the command.
+// restore restores one archive.
 type restore struct {
 	out      io.Writer
 	archive  string
@@ -122,14 +128,15 @@ type restore struct {
 	made     *madeFiles
 }
 
-// configuration is that of the archive, which it writes to path, or the default if the archive has none.
-func (r restore) configuration(path string, m backup.Manifest, other map[string][]byte, load func() (config.Config, error)) (config.Config, error) {
-	if _, ok := other[app.BackedConfig]; !ok {
-		fmt.Fprintf(r.out, "there is no configuration at %s, and none in the archive: write one before you start ductor\n", path)
+// configuration writes the configuration of the archive to path and loads it. Without one it returns the default.
+func (r restore) configuration(path string, m backup.Manifest, other map[string][]byte,
+	load func() (config.Config, error)) (config.Config, error) {
+	if _, ok := other[app.BackupConfigName]; !ok {
+		fmt.Fprintf(r.out, "no configuration exists at %s or in the archive: write one before you start ductor\n", path)
 		return config.Default(), nil
 	}
 	for _, f := range m.Paths {
-		if f.Name == app.BackedConfig {
+		if f.Name == app.BackupConfigName {
 			f.Path = path
 		}
 		if err := r.made.write(f.Path, other[f.Name]); err != nil {
@@ -139,10 +146,10 @@ func (r restore) configuration(path string, m backup.Manifest, other map[string]
 	return load()
 }
 
-// madeFiles are the files and directories that a restore makes. One that is refused removes them.
+// madeFiles records the files and directories that a restore created, so that a failed one can remove them.
 type madeFiles struct{ dirs, files []string }
 
-// mkdir makes a directory and those above it that are missing.
+// mkdir creates a directory and its missing parents.
 func (m *madeFiles) mkdir(dir string) error {
 	var missing []string
 	for at := dir; ; at = filepath.Dir(at) {
@@ -156,7 +163,7 @@ func (m *madeFiles) mkdir(dir string) error {
 	return os.MkdirAll(dir, 0o700)
 }
 
-// remove removes what was made. A directory in which there is more stays.
+// remove deletes everything that was created. A directory with other contents stays.
 func (m *madeFiles) remove() {
 	for _, name := range m.files {
 		_ = os.Remove(name)
@@ -167,7 +174,7 @@ func (m *madeFiles) remove() {
 	}
 }
 
-// write writes a private file, and leaves one that is there as it is.
+// write writes a private file, unless the file exists.
 func (m *madeFiles) write(path string, text []byte) error {
 	if err := m.mkdir(filepath.Dir(path)); err != nil {
 		return err
@@ -193,19 +200,22 @@ func (r restore) run(ctx context.Context, cfg config.Config) error {
 		return err
 	}
 	defer release()
-	m, aside, err := backup.Restore(ctx, r.archive, backup.Target{State: cfg.Storage.Dir, Database: app.DatabaseFile, Existing: r.existing})
+	m, aside, err := backup.Restore(ctx, r.archive,
+		backup.Target{State: cfg.Storage.Dir, Database: app.DatabaseFile, Existing: r.existing})
 	if errors.Is(err, backup.ErrInUse) {
-		return fmt.Errorf("%w; with --force it is moved aside first", err)
+		return fmt.Errorf("%w; --force moves it aside first", err)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(r.out, "restored the state of %s (ductor %s) into %s\n", m.Made.Local().Format(time.DateTime), m.Version, cfg.Storage.Dir)
+	fmt.Fprintf(r.out, "restored the state of %s (ductor %s) into %s\n", m.Made.Local().Format(time.DateTime),
+		m.Version, cfg.Storage.Dir)
 	if aside != "" {
-		fmt.Fprintf(r.out, "what was there is in %s\n", aside)
+		fmt.Fprintf(r.out, "the previous state is in %s\n", aside)
 	}
 	if m.State != cfg.Storage.Dir {
-		fmt.Fprintf(r.out, "it was made of %s: files that users sent before are not found from here by prompts that wait\n", m.State)
+		fmt.Fprintf(r.out, "the backup is from %s: waiting prompts will not find files that users sent there\n",
+			m.State)
 	}
 	return nil
 }

@@ -9,13 +9,13 @@ import (
 	"ductor/internal/config"
 )
 
-// call is how a user at this machine's shell starts ductor again: the program, and the flag that names the configuration.
+// call is how a user at a shell starts ductor again: the program, and the flag that names the configuration.
 type call struct{ program, flag string }
 
 // with returns the command line of a subcommand.
 func (c call) with(subcommand string) string { return c.program + " " + subcommand + c.flag }
 
-// program finds how this program can be called from the working directory, for the configuration at path.
+// program returns how to call this program from the working directory, for the configuration at path.
 func program(env config.Environment, path string) call {
 	c := call{program: "ductor"}
 	if usual, err := config.DefaultPath(env); err != nil || usual != path {
@@ -30,7 +30,7 @@ func program(env config.Environment, path string) call {
 	}
 	dir, err := os.Getwd()
 	switch {
-	case strings.Contains(self, string(filepath.Separator)+"go-build"): // go run removes it at its end
+	case strings.Contains(self, string(filepath.Separator)+"go-build"): // a temporary build of go run
 		c.program = "go run ./cmd/ductor"
 	case err == nil && filepath.Dir(self) == dir:
 		c.program = "./" + word(filepath.Base(self))
@@ -49,10 +49,11 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// word quotes a text for a shell if it needs that.
+// word quotes a text for a shell if needed.
 func word(text string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("/._-+:@%", r)
 	}
 	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
 		return text

@@ -14,17 +14,17 @@ import (
 	"ductor/internal/secrets"
 )
 
-// errStopped says that the user ended the program instead of answering.
+// errStopped is returned if the user ends the program instead of answering.
 var errStopped = errors.New("stopped")
 
-// console asks the user at a terminal, or reads answers a line each.
+// console asks the user at a terminal, or reads answers from other input, one per line.
 type console struct {
-	in    *os.File // nil: nothing is asked, and every preset counts
+	in    *os.File // nil: every preset is the answer
 	lines *bufio.Reader
 	out   io.Writer
 }
 
-// newConsole is a console of in; with a nil in it asks nothing.
+// newConsole returns a console that reads from in. If in is nil, it asks nothing.
 func newConsole(in *os.File, out io.Writer) *console {
 	c := &console{in: in, out: out}
 	if in != nil {
@@ -36,7 +36,7 @@ func newConsole(in *os.File, out io.Writer) *console {
 // Say writes a line.
 func (c *console) Say(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
 
-// Ask gives the line that answers a question.
+// Ask asks a question and returns the line that answers it.
 func (c *console) Ask(ctx context.Context, question, preset string) (string, error) {
 	if c.in == nil {
 		return preset, nil
@@ -49,7 +49,7 @@ func (c *console) Ask(ctx context.Context, question, preset string) (string, err
 	return line, err
 }
 
-// Secret gives what the user types without showing it.
+// Secret asks for a text that the terminal does not show.
 func (c *console) Secret(ctx context.Context, question string) (secrets.Value, error) {
 	if c.in == nil {
 		return "", nil
@@ -72,7 +72,8 @@ func (c *console) Secret(ctx context.Context, question string) (secrets.Value, e
 	return secrets.Value(typed), errors.Join(err, term.Restore(fd, before))
 }
 
-// read is what f reads. Where ctx ends first f goes on until the program ends: no read of a terminal can be ended.
+// read runs f and returns its answer. If ctx ends first, f continues until the program ends, since a read of a
+// terminal cannot be interrupted.
 func (c *console) read(ctx context.Context, f func() (string, error)) (string, error) {
 	type answer struct {
 		text string
@@ -86,13 +87,14 @@ func (c *console) read(ctx context.Context, f func() (string, error)) (string, e
 			a.err = nil
 		}
 		if a.err == io.EOF {
-			a.err = errors.New("there is no one to answer: run this in a terminal, or see --help for how to do without questions")
+			a.err = errors.New("the input has ended: run this in a terminal, or see --help for flags that replace " +
+				"the questions")
 		} else if a.err != nil {
 			a.err = fmt.Errorf("read an answer: %w", a.err)
 		}
 		return a.text, a.err
 	case <-ctx.Done():
-		fmt.Fprintln(c.out) // the question has no answer
+		fmt.Fprintln(c.out) // ends the line of the unanswered question
 		return "", errStopped
 	}
 }

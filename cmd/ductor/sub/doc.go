@@ -1,5 +1,5 @@
-// Package sub holds subcommands of ductor that set it up and keep it. They take flags and print; what they do is in
-// packages of its own.
+// Package sub contains subcommands of ductor that set it up and maintain it. They parse flags and print. Other
+// packages do the work.
 package sub
 
 import (
@@ -8,5 +8,5 @@ import (
 	"ductor/internal/config"
 )
 
-// Source gives cmd the flag that names the configuration, and returns what loads it.
+// Source adds the flag --config to cmd, and returns the function that loads the configuration.
 type Source func(cmd *cobra.Command) (load func() (config.Config, error))

@@ -14,13 +14,14 @@ import (
 	"ductor/internal/keys"
 )
 
-// Secret makes the commands for the keys of agents.
+// Secret returns the commands for the keys of agents.
 func Secret(env config.Environment, from Source) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret",
 		Short: "Keep API keys of agents outside of the configuration",
 		Long: "Keeps an API key in a file of its own that only your user may read. NAME is AGENT.VARIABLE, such as " +
-			"codex.OPENAI_API_KEY; the variable alone is enough where it tells the agent. Only that agent gets the key, " +
+			"codex.OPENAI_API_KEY; the variable alone is enough where it tells the agent. Only that agent " +
+			"gets the key, " +
 			"and ductor takes it out of all it shows and stores. A ductor that runs has to be restarted.",
 	}
 	cmd.AddCommand(setSecret(from), listSecrets(env, from), removeSecret(from))
@@ -47,13 +48,13 @@ func setSecret(from Source) *cobra.Command {
 	})
 }
 
-// secretFrom asks a user at a terminal, which does not show what is typed. Anything else is read as it is.
-func secretFrom(in io.Reader, prompt io.Writer, what string) (io.Reader, error) {
+// secretFrom asks a user at a terminal without showing the input. It returns any other input unchanged.
+func secretFrom(in io.Reader, prompt io.Writer, name string) (io.Reader, error) {
 	f, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return in, nil
 	}
-	fmt.Fprintf(prompt, "%s (not shown): ", what)
+	fmt.Fprintf(prompt, "%s (not shown): ", name)
 	typed, err := term.ReadPassword(int(f.Fd()))
 	fmt.Fprintln(prompt)
 	if err != nil {
@@ -99,7 +100,7 @@ func removeSecret(from Source) *cobra.Command {
 	})
 }
 
-// withConfig has cmd run f with the configuration.
+// withConfig makes cmd load the configuration and run f with it.
 func withConfig(from Source, cmd *cobra.Command, f func(*cobra.Command, config.Config, []string) error) *cobra.Command {
 	load := from(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

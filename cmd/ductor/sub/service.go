@@ -16,7 +16,7 @@ import (
 	"ductor/internal/service"
 )
 
-// Service makes the commands that have systemd run ductor.
+// Service returns the commands that manage ductor as a service of systemd.
 func Service(from Source) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "service", Short: "Have systemd run ductor",
@@ -24,23 +24,26 @@ func Service(from Source) *cobra.Command {
 	}
 	system := cmd.PersistentFlags().Bool("system", false, "the service manager of the machine instead of your user's")
 	cmd.AddCommand(installService(from, system))
-	cmd.AddCommand(onService(system, "uninstall", "Stop the service and remove its unit; agents at work continue", func(cmd *cobra.Command, m service.Manager) error {
-		return m.Uninstall(cmd.Context())
-	}), onService(system, "status", "Print what systemd says of the service", func(cmd *cobra.Command, m service.Manager) error {
-		return m.Status(cmd.Context())
-	}))
+	cmd.AddCommand(onService(system, "uninstall", "Stop the service and remove its unit; agents at work continue",
+		func(cmd *cobra.Command, m service.Manager) error {
+			return m.Uninstall(cmd.Context())
+		}), onService(system, "status", "Print what systemd says of the service",
+		func(cmd *cobra.Command, m service.Manager) error {
+			return m.Status(cmd.Context())
+		}))
 	cmd.AddCommand(serviceLogs(system))
 	return cmd
 }
 
 func onService(system *bool, name, short string, f func(*cobra.Command, service.Manager) error) *cobra.Command {
-	return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		m, err := manager(cmd, *system)
-		if err != nil {
-			return err
-		}
-		return f(cmd, m)
-	}}
+	return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := manager(cmd, *system)
+			if err != nil {
+				return err
+			}
+			return f(cmd, m)
+		}}
 }
 
 func serviceLogs(system *bool) *cobra.Command {
@@ -75,7 +78,8 @@ func installService(from Source, system *bool) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "install", Short: "Show the unit, write it and start the service", Args: cobra.NoArgs,
-		Long: "Shows the unit, asks, writes it, and starts ductor now and at each start of the machine. Run it again after ductor\n" +
+		Long: "Shows the unit, asks, writes it, and starts ductor now and at each start of the machine. Run it again " +
+			"after ductor\n" +
 			"or its configuration moved, or your PATH changed. A unit that ductor did not write stays as it is.",
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "write the unit without asking")
@@ -101,12 +105,12 @@ func installService(from Source, system *bool) *cobra.Command {
 	return cmd
 }
 
-// newUnit is a unit that lacks its configuration.
+// newUnit returns a unit without a configuration.
 func newUnit(m service.Manager) service.Unit {
 	return service.Unit{Scope: m.Scope, Path: absolutePath(os.Getenv("PATH"))}
 }
 
-// ofUser takes the configuration that the user's own ductor would read.
+// ofUser sets the configuration that the user's own ductor would read.
 func ofUser(load func() (config.Config, error), unit *service.Unit) error {
 	cfg, err := load()
 	if err != nil {
@@ -116,7 +120,7 @@ func ofUser(load func() (config.Config, error), unit *service.Unit) error {
 	return nil
 }
 
-// ofMachine takes a configuration that is another user's, who alone can say whether it is right.
+// ofMachine sets the configuration of another user. It does not check its contents, which this user may be unable to read.
 func ofMachine(cmd *cobra.Command, unit *service.Unit) error {
 	if !cmd.Flag("config").Changed {
 		return errors.New("name the configuration of that user with -c FILE")
@@ -132,7 +136,7 @@ func ofMachine(cmd *cobra.Command, unit *service.Unit) error {
 	return err
 }
 
-// absolutePath leaves out of a PATH what depends on the working directory.
+// absolutePath removes directories from a PATH that are relative to the working directory.
 func absolutePath(path string) string {
 	var all []string
 	for _, dir := range filepath.SplitList(path) {
@@ -172,7 +176,7 @@ func install(cmd *cobra.Command, m service.Manager, unit service.Unit, yes bool)
 	return nil
 }
 
-// confirm asks a user at a terminal.
+// confirm asks the user at a terminal. It returns an error unless the user agrees.
 func confirm(cmd *cobra.Command, question string) error {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {

@@ -17,10 +17,10 @@ import (
 	"ductor/internal/setup"
 )
 
-// Doctor checks the configuration at path and writes what it finds.
+// Doctor checks the configuration at path and writes its findings to out.
 type Doctor func(ctx context.Context, path string, out io.Writer) error
 
-// Setup makes the command that writes the configuration.
+// Setup returns the command that writes the configuration.
 func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 	var given setup.Given
 	var owner string
@@ -29,13 +29,16 @@ func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Ask what ductor needs to know, and write the configuration",
-		Long: "Asks for the token of the bot, learns from a message to the bot who you are, finds your agents, shows what it would " +
-			"write, and writes the configuration. It can be run again: it keeps comments and all other keys. With --yes it asks " +
-			"nothing and takes flags, the variables below, and what is configured. The token is taken from $" + config.TokenVariable + ".",
+		Long: "Asks for the token of the bot, learns from a message to the bot who you are, finds your agents, shows " +
+			"what it would " +
+			"write, and writes the configuration. It can be run again: it keeps comments and all other keys. With " +
+			"--yes it asks " +
+			"nothing and takes flags, the variables below, and what is configured. The token is taken from $" +
+			config.TokenVariable + ".",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if path == "" {
-				return app.OfKind(app.ErrConfig, pathErr)
+				return app.WithKind(app.ErrConfig, pathErr)
 			}
 			given.Token = secrets.Value(env.Getenv(config.TokenVariable))
 			if given.Owner, err = setup.ParseOwner(owner); err != nil {
@@ -55,14 +58,16 @@ func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 			on.Say("")
 			ductor := program(env, path)
 			if err := doctor(cmd.Context(), path, cmd.OutOrStdout()); err != nil {
-				on.Say("\nFix what FAILs above, and look again with: %s\nThen start ductor with:                 %s", ductor.with("doctor"), ductor.with("run"))
+				on.Say("\nFix what FAILs above, and look again with: %s\nThen start ductor with:                 %s",
+					ductor.with("doctor"), ductor.with("run"))
 				return err
 			}
 			return offerService(cmd, on, ductor, path, asService)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&path, "config", "c", path, "the configuration file; $"+config.PathVariable+" names another default")
+	flags.StringVarP(&path, "config", "c", path,
+		"the configuration file; $"+config.PathVariable+" names another default")
 	flags.BoolVar(&yes, "yes", false, "ask nothing")
 	flags.BoolVar(&asService, "service", false, "have systemd run ductor then, as ductor service install does")
 	flag := func(to *string, name, variable, usage string) {
@@ -85,8 +90,8 @@ const introduction = `This makes a bot of your own in about five minutes. You ne
 Nothing is written before you have seen it and agreed. Ctrl-C ends it.
 `
 
-// offerService has systemd run ductor if the owner wants that, and says otherwise how to start it. ductor is how the owner
-// calls this program with this configuration.
+// offerService installs ductor as a service if the owner agrees, and otherwise explains how to start it. ductor is
+// the command line by which the owner calls this program.
 func offerService(cmd *cobra.Command, on *console, ductor call, path string, wanted bool) error {
 	m, err := manager(cmd, false)
 	if err == nil {
@@ -94,7 +99,8 @@ func offerService(cmd *cobra.Command, on *console, ductor call, path string, wan
 	}
 	if err == nil && !wanted {
 		var failed error
-		if wanted, failed = setup.Agree(cmd.Context(), on, "\nHave systemd run ductor, now and at each start?", "no"); failed != nil {
+		if wanted, failed = setup.Agree(cmd.Context(), on, "\nHave systemd run ductor, now and at each start?",
+			"no"); failed != nil {
 			return failed
 		}
 	}
@@ -116,7 +122,7 @@ func offerService(cmd *cobra.Command, on *console, ductor call, path string, wan
 	return install(cmd, m, unit, true)
 }
 
-// world is this machine.
+// world returns this machine, as package setup sees it.
 func world(env config.Environment) setup.World {
 	return setup.World{
 		Environment: env,
@@ -133,13 +139,13 @@ func world(env config.Environment) setup.World {
 	}
 }
 
-// lookAtAgents says how the agents of this machine are.
+// lookAtAgents returns the state of each agent of this machine.
 func lookAtAgents(ctx context.Context, cfg config.Config) (states []cli.AgentState, err error) {
 	err = app.WithProbes(cfg, func(providers []cli.Provider) {
 		states = make([]cli.AgentState, len(providers))
 		var looks sync.WaitGroup
 		for i, p := range providers {
-			looks.Go(func() { states[i] = app.Look(ctx, cfg, p) })
+			looks.Go(func() { states[i] = app.ProbeAgent(ctx, cfg, p) })
 		}
 		looks.Wait()
 	})

@@ -12,11 +12,12 @@ import (
 	"ductor/internal/terminal"
 )
 
-// Terminal makes the commands that have the agents of this user's terminals tell ductor what they do.
+// Terminal returns the commands that install ductor's hooks into the agents of this user's terminals.
 func Terminal(env config.Environment, from Source) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "terminal", Short: "Have agents in your terminals ask on your phone",
-		Long: "Adds hooks to the settings of Claude Code, Codex and Gemini, as far as you use them. While you are away, Claude Code then\n" +
+		Long: "Adds hooks to the settings of Claude Code, Codex and Gemini, as far as you use them. While you are " +
+			"away, Claude Code then\n" +
 			"asks on your phone, and all of them report when they finish. Your own hooks stay.",
 	}
 	cmd.AddCommand(installTerminal(env, from), uninstallTerminal(env, from), terminalStatus(env, from))
@@ -25,68 +26,74 @@ func Terminal(env config.Environment, from Source) *cobra.Command {
 
 func installTerminal(env config.Environment, from Source) *cobra.Command {
 	yes := false
-	cmd := onTerminal(env, from, "install", "Show the hooks, and write them into the settings of your agents", func(cmd *cobra.Command, m terminal.Machine) error {
-		files, err := m.Installed()
-		if err != nil {
-			return err
-		}
-		return writeHooks(cmd, files, yes, "the hooks are installed; sessions that run already get them when they are started again")
-	})
+	cmd := onTerminal(env, from, "install", "Show the hooks, and write them into the settings of your agents",
+		func(cmd *cobra.Command, m terminal.Machine) error {
+			files, err := m.Installed()
+			if err != nil {
+				return err
+			}
+			return writeHooks(cmd, files, yes, "the hooks are installed; sessions that run already get them when "+
+				"they are started again")
+		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "write without asking")
 	return cmd
 }
 
 func uninstallTerminal(env config.Environment, from Source) *cobra.Command {
 	yes := false
-	cmd := onTerminal(env, from, "uninstall", "Remove ductor's hooks, and nothing else", func(cmd *cobra.Command, m terminal.Machine) error {
-		files, err := m.Uninstalled()
-		if err != nil {
-			return err
-		}
-		return writeHooks(cmd, files, yes, "the hooks are removed")
-	})
+	cmd := onTerminal(env, from, "uninstall", "Remove ductor's hooks, and nothing else",
+		func(cmd *cobra.Command, m terminal.Machine) error {
+			files, err := m.Uninstalled()
+			if err != nil {
+				return err
+			}
+			return writeHooks(cmd, files, yes, "the hooks are removed")
+		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "write without asking")
 	return cmd
 }
 
 func terminalStatus(env config.Environment, from Source) *cobra.Command {
-	return onTerminal(env, from, "status", "Say which agents have ductor's hooks", func(cmd *cobra.Command, m terminal.Machine) error {
-		files, err := m.Installed()
-		if err != nil {
-			return err
-		}
-		for _, f := range files {
-			state := "no hooks of ductor"
-			switch {
-			case f.Hooked && f.Changed():
-				state = "hooks of another ductor or of an older one; run ductor terminal install"
-			case f.Hooked:
-				state = "hooks installed"
-			}
-			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%-7s %s (%s)\n", f.Agent, state, f.Path); err != nil {
+	return onTerminal(env, from, "status", "Say which agents have ductor's hooks",
+		func(cmd *cobra.Command, m terminal.Machine) error {
+			files, err := m.Installed()
+			if err != nil {
 				return err
 			}
-		}
-		return nil
-	})
+			for _, f := range files {
+				state := "no hooks of ductor"
+				switch {
+				case f.Hooked && f.Changed():
+					state = "hooks of another ductor or of an older one; run ductor terminal install"
+				case f.Hooked:
+					state = "hooks installed"
+				}
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%-7s %s (%s)\n", f.Agent, state, f.Path); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 }
 
-// onTerminal makes a command on the settings of this user's agents.
-func onTerminal(env config.Environment, from Source, name, short string, f func(*cobra.Command, terminal.Machine) error) *cobra.Command {
-	return withConfig(from, &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs}, func(cmd *cobra.Command, cfg config.Config, _ []string) error {
-		m := terminal.Machine{Home: env.Getenv("HOME"), Getenv: env.Getenv}
-		var err error
-		if m.Program, err = os.Executable(); err != nil {
-			return fmt.Errorf("find this program: %w", err)
-		}
-		if m.State, err = filepath.Abs(cfg.Storage.Dir); err != nil {
-			return err
-		}
-		return f(cmd, m)
-	})
+// onTerminal returns a command that works on the settings of this user's agents.
+func onTerminal(env config.Environment, from Source, name, short string,
+	f func(*cobra.Command, terminal.Machine) error) *cobra.Command {
+	return withConfig(from, &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs},
+		func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+			m := terminal.Machine{Home: env.Getenv("HOME"), Getenv: env.Getenv}
+			var err error
+			if m.Program, err = os.Executable(); err != nil {
+				return fmt.Errorf("find this program: %w", err)
+			}
+			if m.State, err = filepath.Abs(cfg.Storage.Dir); err != nil {
+				return err
+			}
+			return f(cmd, m)
+		})
 }
 
-// writeHooks shows what changes, asks, and writes it.
+// writeHooks shows the changes, asks for confirmation, and writes them.
 func writeHooks(cmd *cobra.Command, files []terminal.File, yes bool, done string) error {
 	out, changed := cmd.OutOrStdout(), false
 	for _, f := range files {

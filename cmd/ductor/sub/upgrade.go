@@ -18,14 +18,15 @@ import (
 	"ductor/internal/config"
 )
 
-// ErrNewer says that a newer release is there.
-var ErrNewer = errors.New("a newer release is there")
+// ErrNewer reports that a newer release is available.
+var ErrNewer = errors.New("a newer release is available")
 
-// Upgrade makes the command that compares this version with the latest release. It downloads and runs nothing.
+// Upgrade returns the command that compares this version with the latest release. It downloads and runs nothing.
 func Upgrade(from Source, version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "upgrade --check", Short: "Say whether a newer release is there", Args: cobra.NoArgs,
-		Long: "Asks the address in upgrade.url for the latest release and compares it with this version. It downloads and runs nothing.\n" +
+		Long: "Asks the address in upgrade.url for the latest release and compares it with this version. It " +
+			"downloads and runs nothing.\n" +
 			"The exit code is 6 where a newer release is there, and 0 where none is or upgrade.url is not set.",
 	}
 	check := cmd.Flags().Bool("check", false, "compare this version with the latest release")
@@ -34,7 +35,8 @@ func Upgrade(from Source, version string) *cobra.Command {
 		case !*check:
 			return errors.New("ductor does not replace itself; add --check, and see docs/install.md for an upgrade")
 		case cfg.Upgrade.URL == "":
-			fmt.Fprintf(cmd.OutOrStdout(), "this is ductor %s; set upgrade.url to the address that names the latest release, and this compares them\n", version)
+			fmt.Fprintf(cmd.OutOrStdout(), "this is ductor %s; set upgrade.url to the address that names the latest "+
+				"release, and this compares them\n", version)
 			return nil
 		}
 		latest, err := latestRelease(cmd.Context(), cfg.Upgrade.URL)
@@ -45,7 +47,7 @@ func Upgrade(from Source, version string) *cobra.Command {
 	})
 }
 
-// compareReleases writes what this version is to the latest release; ErrNewer where that is newer.
+// compareReleases describes this version relative to the latest. It returns ErrNewer if the latest is newer.
 func compareReleases(out io.Writer, version, latest string) error {
 	own := strings.TrimPrefix(release.FindString(version), "v")
 	order := semver.Compare("v"+own, "v"+latest)
@@ -63,13 +65,14 @@ func compareReleases(out io.Writer, version, latest string) error {
 
 const (
 	upgradeWait  = 15 * time.Second
-	upgradeBytes = 1 << 20 // of an answer
+	upgradeBytes = 1 << 20 // limit of a response
 )
 
-// release is a version of a release; semver.org defines it.
-var release = regexp.MustCompile(`^v?[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(-[0-9A-Za-z.-]{1,60})?(\+[0-9A-Za-z.-]{1,60})?\b`)
+// release matches the version of a release, as semver.org defines it.
+var release = regexp.MustCompile(
+	`^v?[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(-[0-9A-Za-z.-]{1,60})?(\+[0-9A-Za-z.-]{1,60})?\b`)
 
-// latestRelease asks an address for the latest release: a JSON object with a tag_name, or a text that begins with the version.
+// latestRelease fetches the latest version: from a JSON object with a tag_name, or from a text that begins with it.
 func latestRelease(ctx context.Context, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, upgradeWait)
 	defer cancel()
@@ -83,7 +86,7 @@ func latestRelease(ctx context.Context, url string) (string, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return "", errors.New("it answers " + strconv.Itoa(resp.StatusCode))
+		return "", errors.New("the server answers " + strconv.Itoa(resp.StatusCode))
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, upgradeBytes))
 	if err != nil {
@@ -98,7 +101,7 @@ func latestRelease(ctx context.Context, url string) (string, error) {
 	}
 	latest := release.FindString(named)
 	if latest == "" {
-		return "", errors.New("its answer names no version")
+		return "", errors.New("the answer contains no version")
 	}
 	return strings.TrimPrefix(latest, "v"), nil
 }

@@ -13,12 +13,12 @@ import (
 	"ductor/internal/config"
 )
 
-// checkUpgrade runs ductor upgrade against an address that answers so.
+// checkUpgrade runs `ductor upgrade` against a server with the given answer.
 func checkUpgrade(t *testing.T, version string, status int, answer string, args ...string) (string, error) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte(answer)) // a client that left misses it
+		_, _ = w.Write([]byte(answer)) // an error means that the client left
 	}))
 	defer srv.Close()
 	cfg := config.Default()
@@ -43,13 +43,15 @@ func TestUpgradeSaysWhetherANewerReleaseIsThere(t *testing.T) {
 		says                  string
 		newer                 bool
 	}{
-		{"newer", "1.2.3", `{"tag_name":"v1.10.0","url":"elsewhere"}`, 200, "this is ductor 1.2.3; the latest release is 1.10.0", true},
+		{"newer", "1.2.3", `{"tag_name":"v1.10.0","url":"elsewhere"}`, 200,
+			"this is ductor 1.2.3; the latest release is 1.10.0", true},
 		{"the same", "1.2.3", "v1.2.3\n", 200, "no newer release is there, the latest is 1.2.3", false},
-		{"older", "2.0.0 0123456789ab", "1.9.9\nsha256 of it", 200, "no newer release is there, the latest is 1.9.9", false},
+		{"older", "2.0.0 0123456789ab", "1.9.9\nsha256 of it", 200, "no newer release is there, the latest is 1.9.9",
+			false},
 		{"a candidate", "1.2.0-rc.1", "1.2.0", 200, "the latest release is 1.2.0", true},
 		{"from source", "dev 0123456789ab", "1.2.0", 200, "which is no release; the latest release is 1.2.0", false},
-		{"no version", "1.2.3", "\x1b[31mwelcome", 200, "names no version", false},
-		{"no answer", "1.2.3", "gone", 404, "it answers 404", false},
+		{"no version", "1.2.3", "\x1b[31mwelcome", 200, "contains no version", false},
+		{"no answer", "1.2.3", "gone", 404, "the server answers 404", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out, err := checkUpgrade(t, c.version, c.status, c.answer, "--check")
@@ -61,7 +63,8 @@ func TestUpgradeSaysWhetherANewerReleaseIsThere(t *testing.T) {
 	if _, err := checkUpgrade(t, "1.2.3", 200, ""); err == nil || !strings.Contains(err.Error(), "--check") {
 		t.Errorf("without --check: %v", err)
 	}
-	if out, err := checkUpgrade(t, "1.2.3", 200, "", "--check"); err != nil || !strings.Contains(out, "this is ductor 1.2.3; set upgrade.url") {
+	if out, err := checkUpgrade(t, "1.2.3", 200, "", "--check"); err != nil ||
+		!strings.Contains(out, "this is ductor 1.2.3; set upgrade.url") {
 		t.Errorf("without an address: %q, %v", out, err)
 	}
 }

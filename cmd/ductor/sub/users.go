@@ -20,12 +20,13 @@ import (
 	"ductor/orchestrator/users"
 )
 
-// Users makes the commands for users.
+// Users returns the commands for users.
 func Users(from Source) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "users",
 		Short: "List users, change their roles and remove them",
-		Long: "Users are in the configuration, or joined by a link that /pair made in the chat. The commands change those who joined; " +
+		Long: "Users are in the configuration, or joined by a link that /pair made in the chat. The commands change " +
+			"those who joined; " +
 			"what they change counts at once, also in a ductor that runs.",
 	}
 	cmd.AddCommand(listUsers(from), roleOfUser(from), removeUser(from))
@@ -55,7 +56,8 @@ func listUsers(from Source) *cobra.Command {
 		}
 		for _, u := range joined {
 			if _, ok := roster[u.ID]; !ok {
-				fmt.Fprintf(w, "%d\t%s\t%s\tan invitation of %d, %s\n", u.ID, u.Role, strconv.Quote(u.Name), u.By, u.Joined.Local().Format(time.DateOnly))
+				fmt.Fprintf(w, "%d\t%s\t%s\tan invitation of %d, %s\n", u.ID, u.Role, strconv.Quote(u.Name), u.By,
+					u.Joined.Local().Format(time.DateOnly))
 			}
 		}
 		return w.Flush()
@@ -66,35 +68,39 @@ func databaseOf(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir
 
 func roleOfUser(from Source) *cobra.Command {
 	return withConfig(from, &cobra.Command{
-		Use: "role ID ROLE", Short: "Give a user who joined another role: owner, user or viewer", Args: cobra.ExactArgs(2),
+		Use: "role ID ROLE", Short: "Give a user who joined another role: owner, user or viewer",
+		Args: cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
 		role, ok := orchestrator.ParseUserRole(args[1])
 		if !ok {
-			return fmt.Errorf("%q is no role: owner, user or viewer", args[1])
+			return fmt.Errorf("%q is not a role; use owner, user or viewer", args[1])
 		}
-		return changeUser(cmd, cfg, args[0], "has the role "+string(role), func(ctx context.Context, d *users.Directory, by orchestrator.Press, id orchestrator.PersonID) error {
-			return d.SetRole(ctx, by, id, role)
-		})
+		return changeUser(cmd, cfg, args[0], "has the role "+string(role),
+			func(ctx context.Context, d *users.Directory, by orchestrator.Press, id orchestrator.PersonID) error {
+				return d.SetRole(ctx, by, id, role)
+			})
 	})
 }
 
 func removeUser(from Source) *cobra.Command {
 	return withConfig(from, &cobra.Command{
-		Use: "remove ID", Short: "Remove a user who joined, and pause the jobs of their private chat", Args: cobra.ExactArgs(1),
+		Use: "remove ID", Short: "Remove a user who joined, and pause the jobs of their private chat",
+		Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
-		return changeUser(cmd, cfg, args[0], "is removed", func(ctx context.Context, d *users.Directory, by orchestrator.Press, id orchestrator.PersonID) error {
-			return d.Remove(ctx, by, id)
-		})
+		return changeUser(cmd, cfg, args[0], "is removed",
+			func(ctx context.Context, d *users.Directory, by orchestrator.Press, id orchestrator.PersonID) error {
+				return d.Remove(ctx, by, id)
+			})
 	})
 }
 
-// changeUser changes a user in the database, which a ductor may be using. It makes none, and brings none up to date.
+// changeUser changes a user in the database, even while ductor uses it. It neither creates nor migrates a database.
 func changeUser(cmd *cobra.Command, cfg config.Config, arg, done string,
 	change func(context.Context, *users.Directory, orchestrator.Press, orchestrator.PersonID) error,
 ) error {
 	id, err := strconv.ParseInt(strings.TrimSpace(arg), 10, 64)
 	if err != nil {
-		return fmt.Errorf("%q is no id of a user; ductor users list has them", arg)
+		return fmt.Errorf("%q is not the id of a user; ductor users list shows them", arg)
 	}
 	ctx := cmd.Context()
 	current, err := store.OpenReadOnly(ctx, databaseOf(cfg), store.Options{})
@@ -111,7 +117,9 @@ func changeUser(cmd *cobra.Command, cfg config.Config, arg, done string,
 	if err != nil {
 		return err
 	}
-	directory, err := users.Open(ctx, users.Options{Store: db, Configured: func() orchestrator.Roster { return app.RosterOf(cfg) }, Now: time.Now})
+	directory, err := users.Open(ctx, users.Options{Store: db, Configured: func() orchestrator.Roster {
+		return app.RosterOf(cfg)
+	}, Now: time.Now})
 	if err == nil {
 		err = change(ctx, directory, orchestrator.Press{Role: orchestrator.RoleOwner}, orchestrator.PersonID(id))
 	}

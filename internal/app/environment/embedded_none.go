@@ -4,5 +4,5 @@ package environment
 
 import "embed"
 
-// embedded is empty: only a release has ductor-runner in it.
+// embedded is empty: only releases contain ductor-runner.
 var embedded embed.FS

@@ -8,13 +8,13 @@ import (
 	"ductor/internal/config"
 )
 
-// Environments are the sandboxes of a configuration, and the homes of sessions on this machine.
+// Environments holds the sandboxes of a configuration and the homes of sessions on this machine.
 type Environments struct {
 	Sandboxes *Sandboxes
-	Homes     *host.Homes // nil where all sessions have the owner's home
+	Homes     *host.Homes // nil if all sessions use the owner's home
 }
 
-// Open opens the environments without a call to an engine.
+// Open opens the environments without calling an engine.
 func Open(cfg config.Config, log *slog.Logger) (e Environments, err error) {
 	if e.Sandboxes, err = OpenSandboxes(cfg, log); err != nil {
 		return Environments{}, err
@@ -25,7 +25,7 @@ func Open(cfg config.Config, log *slog.Logger) (e Environments, err error) {
 	return e, nil
 }
 
-// Close closes what is open. Agents in the sandboxes continue.
+// Close closes sandboxes and homes. Agents in the sandboxes continue.
 func (e Environments) Close() error {
 	var errs []error
 	if e.Homes != nil {

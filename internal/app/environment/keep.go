@@ -25,8 +25,8 @@ const (
 	retireEvery = time.Minute
 )
 
-// Run keeps the sandboxes in order until ctx ends: what is no longer configured goes, images are made before they are
-// needed, and containers that do nothing are removed.
+// Run maintains the sandboxes until ctx ends: it removes those that are no longer configured, builds images before a
+// turn needs them, and removes idle containers.
 func (s *Sandboxes) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -43,7 +43,7 @@ func (s *Sandboxes) Run(ctx context.Context) {
 	}
 }
 
-// begin has all that a start has to do. It may take minutes.
+// begin does the maintenance of a start. It may take minutes.
 func (s *Sandboxes) begin(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, b := range s.configured {
@@ -57,18 +57,18 @@ func (s *Sandboxes) begin(ctx context.Context) {
 	s.cleanImages(ctx)
 }
 
-// cleanImages removes images that were made for settings of another time.
+// cleanImages removes images that ductor built for earlier settings.
 func (s *Sandboxes) cleanImages(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
-	var keep []string // of all engines: two of them may be one
+	var keep []string // of all engines, since two addresses may lead to one engine
 	for _, b := range s.configured {
 		if b.Launcher == nil {
 			continue
 		}
 		images, err := b.Launcher.Images(ctx)
 		if err != nil {
-			return // it was said why; nothing is removed that may be wanted
+			return // prepare logs the error; without a complete list nothing is removed
 		}
 		keep = append(keep, images...)
 	}
@@ -81,7 +81,7 @@ func (s *Sandboxes) cleanImages(ctx context.Context) {
 	}
 }
 
-// clean removes containers of projects that have no sandbox any more.
+// clean removes the containers of projects that no longer have a sandbox.
 func (s *Sandboxes) clean(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
@@ -101,7 +101,7 @@ func (s *Sandboxes) clean(ctx context.Context) {
 	}
 }
 
-// engineIDs asks the engines who they are. One that does not answer is left out.
+// engineIDs returns the id of each engine that answers.
 func (s *Sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 	var mu sync.Mutex
 	ids := map[*docker.Engine]string{}
@@ -114,7 +114,7 @@ func (s *Sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 			if err == nil && id != "" {
 				ids[e] = id
 			} else if ctx.Err() == nil {
-				s.log.Log(ctx, s.levelOf(e), "look for old sandboxes", "engine", e.Host(), "err", err)
+				s.log.Log(ctx, s.levelOf(e), "find old sandboxes", "engine", e.Host(), "err", err)
 			}
 		})
 	}
@@ -122,7 +122,7 @@ func (s *Sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 	return ids
 }
 
-// levelOf is how loud it is said that an engine is away: hardly, where nothing that matters is in it.
+// levelOf returns the level at which to log that an engine does not answer: debug if no sandbox in it matters.
 func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 	if slices.ContainsFunc(s.configured, func(b *Sandbox) bool { return b.Engine == e && b.matters() }) {
 		return slog.LevelWarn
@@ -130,8 +130,9 @@ func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 	return slog.LevelDebug
 }
 
-// keeps says which sandboxes may be in an engine: its own, those of another way to it, and those of an engine that does
-// not say who it is. A project has one for all conversations, or one for each.
+// keeps returns a filter for the sandboxes that may stay in engine e. A sandbox may stay if it belongs to e, to
+// another address of e, or to an engine that does not answer. A project has one sandbox, or one for each
+// conversation.
 func (s *Sandboxes) keeps(e *docker.Engine, ids map[*docker.Engine]string) func(name string) bool {
 	return func(name string) bool {
 		in := cli.Sandbox(name)
@@ -154,20 +155,21 @@ func (s *Sandboxes) retire(ctx context.Context) {
 		cancel()
 		switch {
 		case err != nil:
-			s.log.Debug("look for idle sandboxes", "sandbox", b.Name, "err", err)
+			s.log.Debug("find idle sandboxes", "sandbox", b.Name, "err", err)
 		case gone:
-			s.log.Info("a sandbox was removed, for nothing ran in it", "sandbox", b.Name)
+			s.log.Info("removed an idle sandbox", "sandbox", b.Name)
 		}
 	}
 }
 
-// prepare makes the image of a sandbox that has none yet: that takes longer than a turn should wait.
+// prepare builds the image of a sandbox if it is missing, since that takes longer than a turn should wait.
 func (s *Sandboxes) prepare(ctx context.Context, b *Sandbox) {
 	looking, cancel := context.WithTimeout(ctx, cleanWait)
 	status, err := b.Launcher.Status(looking)
 	cancel()
 	if err == nil && status.ImageIs != docker.StateThere {
-		s.log.Info("the image of a sandbox is made, which may take minutes", "sandbox", b.Name, "image", status.Image, "is", status.ImageIs)
+		s.log.Info("building the image of a sandbox; this may take minutes", "sandbox", b.Name, "image", status.Image,
+			"is", status.ImageIs)
 		if b.alone() {
 			err = b.Launcher.PrepareImage(ctx)
 		} else {
@@ -183,13 +185,12 @@ func (s *Sandboxes) prepare(ctx context.Context, b *Sandbox) {
 	}
 }
 
-// enginesFile is a list of the engines that were used, so that what is left in one that no sandbox has any more is
-// removed.
+// enginesFile lists the engines that ductor used, so that it can clean up those that no sandbox uses any more.
 const enginesFile = "engines.json"
 
 func (s *Sandboxes) enginesPath() string { return s.path(filepath.Join(dockerDir, enginesFile)) }
 
-// formerEngines are those that were used, and that no sandbox has any more.
+// formerEngines returns the engines that no sandbox uses any more.
 func (s *Sandboxes) formerEngines() ([]docker.EngineOptions, error) {
 	raw, err := os.ReadFile(s.enginesPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -205,7 +206,7 @@ func (s *Sandboxes) formerEngines() ([]docker.EngineOptions, error) {
 	return slices.DeleteFunc(all, func(o docker.EngineOptions) bool { return s.engines[o] != nil }), nil
 }
 
-// noteEngines keeps those that are used, and former ones in which something may be left.
+// noteEngines saves the engines in use, and former ones that could not be cleaned up.
 func (s *Sandboxes) noteEngines(former []docker.EngineOptions) error {
 	all := append(slices.Collect(maps.Keys(s.engines)), former...)
 	slices.SortFunc(all, func(a, b docker.EngineOptions) int { return cmp.Compare(a.Host+a.Cert, b.Host+b.Cert) })
@@ -216,12 +217,11 @@ func (s *Sandboxes) noteEngines(former []docker.EngineOptions) error {
 	return rooted.ReplaceFile(s.enginesPath(), raw, nil)
 }
 
-// leaveEngines removes what is left in engines that no sandbox has any more. One that cannot be reached is tried
-// again at the next start.
+// leaveEngines cleans up former engines. The next start tries those again that do not answer.
 func (s *Sandboxes) leaveEngines(ctx context.Context) {
 	former, err := s.formerEngines()
 	if err != nil {
-		s.log.Warn("look which engines were used", "err", err)
+		s.log.Warn("read which engines were used", "err", err)
 	}
 	var left []docker.EngineOptions
 	ids := map[*docker.Engine]string{}
@@ -238,11 +238,11 @@ func (s *Sandboxes) leaveEngines(ctx context.Context) {
 		return
 	}
 	if err := s.noteEngines(left); err != nil {
-		s.log.Warn("note which engines are used", "err", err)
+		s.log.Warn("save which engines are used", "err", err)
 	}
 }
 
-var errUnknownEngine = errors.New("an engine that is in use does not say who it is, and it may be this one")
+var errUnknownEngine = errors.New("an engine in use does not answer and may be the same one")
 
 func (s *Sandboxes) leaveEngine(ctx context.Context, o docker.EngineOptions, used map[*docker.Engine]string) error {
 	e, err := docker.Connect(o)
@@ -254,7 +254,7 @@ func (s *Sandboxes) leaveEngine(ctx context.Context, o docker.EngineOptions, use
 	return errors.Join(s.empty(ctx, e, used), e.Close())
 }
 
-// empty removes what is left in an engine, unless it is one that is used, by another way.
+// empty removes containers and images from a former engine, unless another address of it is in use.
 func (s *Sandboxes) empty(ctx context.Context, e *docker.Engine, used map[*docker.Engine]string) error {
 	id, err := e.ID(ctx)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// A former engine that is a present one by another way keeps what is in it.
+// TestAnotherWayToAnEngineIsNoFormerEngine tests that nothing is removed from a former engine that is still in use
+// under another address.
 func TestAnotherWayToAnEngineIsNoFormerEngine(t *testing.T) {
 	dockertest.Need(t)
 	dir, err := os.MkdirTemp("", "way-") // a socket's path is short

@@ -9,13 +9,13 @@ import (
 	"ductor/docker"
 )
 
-// parts holds the sandboxes that belong to one conversation each, by their names. It is safe for concurrent use.
+// parts holds the sandboxes that belong to one conversation each, by name. It is safe for concurrent use.
 type parts struct {
 	mu sync.Mutex
 	by map[string]*Sandbox
 }
 
-// get gives a part, and opens it if it is not open.
+// get returns a part. It opens the part if needed.
 func (p *parts) get(name string, open func() *Sandbox) *Sandbox {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,10 +37,10 @@ func (p *parts) list() (all []*Sandbox) {
 	return all
 }
 
-// All lists the configured sandboxes and the open parts of them.
+// All returns the configured sandboxes and their open parts.
 func (s *Sandboxes) All() []*Sandbox { return append(slices.Clone(s.configured), s.parts.list()...) }
 
-// project gives the configured sandbox that in is or is a part of; nil if there is none.
+// project returns the configured sandbox of in, or nil if none exists.
 func (s *Sandboxes) project(in cli.Sandbox) *Sandbox {
 	i := slices.IndexFunc(s.configured, func(b *Sandbox) bool { return b.Name == in.Name() })
 	if i < 0 || in.Alone() != "" && s.configured[i].Setting.Isolation != docker.IsolationConversation {
@@ -49,8 +49,8 @@ func (s *Sandboxes) project(in cli.Sandbox) *Sandbox {
 	return s.configured[i]
 }
 
-// Find gives a sandbox, and opens the part of a conversation if it is not open; nil if the configuration has no sandbox
-// of that name. It calls no engine.
+// Find returns a sandbox, or nil if the configuration has none of that name. It opens a conversation's part if
+// needed. It calls no engine.
 func (s *Sandboxes) Find(in cli.Sandbox) *Sandbox {
 	of := s.project(in)
 	if of == nil || in.Alone() == "" {
@@ -70,12 +70,12 @@ func (s *Sandboxes) Find(in cli.Sandbox) *Sandbox {
 func (s *Sandboxes) reopen() {
 	names, err := docker.Noted(s.path(dockerDir), Owner(s.cfg))
 	if err != nil {
-		s.log.Warn("look which conversations have containers", "err", err)
+		s.log.Warn("list conversations with containers", "err", err)
 	}
 	for _, name := range names {
 		s.Find(cli.Sandbox(name))
 	}
 }
 
-// alone says whether each conversation has a container of its own here.
+// alone reports whether each conversation gets its own container.
 func (b *Sandbox) alone() bool { return b.Setting.Isolation == docker.IsolationConversation }

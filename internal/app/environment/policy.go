@@ -13,18 +13,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// Policy says by directory where agents run. It is the orchestrator.Sandboxes of a configuration.
+// Policy finds the environment for a directory. It implements orchestrator.Sandboxes.
 type Policy struct {
 	projects []projectDir
 	sandbox  config.Sandbox
-	any      bool // there are sandboxes at all
+	any      bool // the configuration has a sandbox
 }
 
-// projectDir is a directory that leads to a project. What leads where was settled when ductor started, before any
-// agent could change it.
+// projectDir is a directory of a project. Links are resolved when ductor starts, before an agent could change them.
 type projectDir struct{ dir, name string }
 
-// NewPolicy reads which directory leads to which project.
+// NewPolicy returns the policy of a configuration.
 func NewPolicy(cfg config.Config) Policy {
 	p := Policy{sandbox: cfg.Sandbox, any: asksForSandbox(cfg)}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sandbox.Projects)) {
@@ -37,7 +36,7 @@ func NewPolicy(cfg config.Config) Policy {
 	return p
 }
 
-// realDir follows all links; a directory that is not there is as it is written.
+// realDir resolves all links. It returns a directory that does not exist as written.
 func realDir(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		return real
@@ -45,7 +44,7 @@ func realDir(dir string) string {
 	return filepath.Clean(dir)
 }
 
-// Of gives the sandbox that a conversation's agents run in whose directory is dir; empty is this machine.
+// Of implements orchestrator.Sandboxes.
 func (p Policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 	if name := p.project(dir); p.docker(name) {
 		return p.part(name, conv)
@@ -53,7 +52,7 @@ func (p Policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 	return ""
 }
 
-// part is what a conversation has of a sandbox: all of it, or a container of its own.
+// part returns the sandbox itself, or the conversation's own container of it.
 func (p Policy) part(name string, conv orchestrator.ConversationID) cli.Sandbox {
 	if p.sandbox.Named(name).Isolation == docker.IsolationConversation {
 		return cli.Sandbox(name).For(conv.Key())
@@ -61,9 +60,10 @@ func (p Policy) part(name string, conv orchestrator.ConversationID) cli.Sandbox 
 	return cli.Sandbox(name)
 }
 
-var errNoSandboxes = errors.New("ductor's configuration has no sandbox; set sandbox.mode, or that of a project, and start ductor anew")
+var errNoSandboxes = errors.New("ductor's configuration has no sandbox; set sandbox.mode, also possible for one " +
+	"project, and restart ductor")
 
-// Forced gives the sandbox of a task that asks for one, whatever the Policy of its project.
+// Forced implements orchestrator.Sandboxes.
 func (p Policy) Forced(dir string, conv orchestrator.ConversationID) (cli.Sandbox, error) {
 	if !p.any {
 		return "", errNoSandboxes
@@ -71,17 +71,18 @@ func (p Policy) Forced(dir string, conv orchestrator.ConversationID) (cli.Sandbo
 	return p.part(p.project(dir), conv), nil
 }
 
-// OnHost says whether anything may run on this machine.
+// OnHost reports whether agents may run on this machine.
 func (p Policy) OnHost() bool {
-	return !p.docker(config.DefaultSandbox) || slices.ContainsFunc(p.projects, func(d projectDir) bool { return !p.docker(d.name) })
+	return !p.docker(config.DefaultSandbox) ||
+		slices.ContainsFunc(p.projects, func(d projectDir) bool { return !p.docker(d.name) })
 }
 
 func (p Policy) docker(name string) bool {
 	return p.sandbox.Named(name).Mode == orchestrator.SandboxDocker
 }
 
-// project is the project that dir is in. Links may have been laid by an agent that works there: where what is written
-// and what it leads to are in different projects, the one with a sandbox counts.
+// project returns the project that contains dir. An agent may have planted links there, so if the written and the
+// resolved path belong to different projects, the one with a sandbox wins.
 func (p Policy) project(dir string) string {
 	if len(p.projects) == 0 {
 		return config.DefaultSandbox

@@ -34,7 +34,7 @@ func TestPolicyByDirectory(t *testing.T) {
 		"web": project("web", "docker"), "inner": project("web/shop/inner", "off"), "open": project("open", "off"),
 		"linked": project("linked", "docker"), "missing": project("missing", "docker"),
 	}
-	// What an agent of the sandbox web can lay: ways out of it.
+	// Links that an agent inside the sandbox web can plant.
 	for link, to := range map[string]string{"web/out": "other", "web/open": "open", "other/in": "web"} {
 		if err := os.Symlink(at(to), at(link)); err != nil {
 			t.Fatal(err)

@@ -10,23 +10,23 @@ import (
 	"ductor/internal/runner"
 )
 
-// Runs holds the runs of an environment: this machine, whose name is empty, or a sandbox.
+// Runs holds the runs of this machine, whose name is empty, or of a sandbox.
 type Runs struct {
 	Name string
 	Root *runner.Client
 }
 
-// lookWait is how long a command waits for one sandbox.
+// lookWait limits how long a command waits for one sandbox.
 const lookWait = 10 * time.Second
 
-// Running lists the sandboxes in which an agent may run.
+// Running returns the sandboxes in which agents may run. It writes to notes which ones it cannot reach.
 func (s *Sandboxes) Running(ctx context.Context, notes io.Writer) (runs []Runs) {
 	for _, b := range s.All() {
 		if !b.matters() {
 			continue
 		}
 		if b.Launcher == nil {
-			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", b.Name, b.Err)
+			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be reached: %v\n", b.Name, b.Err)
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, lookWait)
@@ -36,9 +36,9 @@ func (s *Sandboxes) Running(ctx context.Context, notes io.Writer) (runs []Runs) 
 		case status.Is == docker.StateRunning:
 			runs = append(runs, Runs{Name: b.Name, Root: b.Launcher.Runs()})
 		case status.Is == docker.StatePaused:
-			fmt.Fprintf(notes, "ductor: the sandbox %s is paused, and not looked at\n", b.Name)
+			fmt.Fprintf(notes, "ductor: the sandbox %s is paused and was skipped\n", b.Name)
 		case err != nil:
-			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be looked at: %v\n", b.Name, err)
+			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be reached: %v\n", b.Name, err)
 		}
 	}
 	return runs

@@ -21,29 +21,29 @@ import (
 	"ductor/orchestrator"
 )
 
-// The directories inside the storage directory.
+// Directories inside the storage directory.
 const (
 	UploadsDir = "uploads"
-	PromptsDir = "prompts" // system prompts, until no agent was given them for a day
-	GeminiDir  = "gemini"  // settings that Gemini is started with
-	HomesDir   = "homes"   // the homes of sessions on this machine
+	PromptsDir = "prompts" // system prompts, for a day after their last use
+	GeminiDir  = "gemini"  // settings with which Gemini starts
+	HomesDir   = "homes"   // homes of sessions on this machine
 	dockerDir  = "docker"  // records of containers
-	seedsDir   = "seeds"   // inside dockerDir: what is made of the owner's files for sandboxes
-	programDir = "program" // the ductor-runner that ductor made
+	seedsDir   = "seeds"   // inside dockerDir: files that ductor derives from the owner's for sandboxes
+	programDir = "program" // the ductor-runner that ductor built
 )
 
-// sandboxes are the environments besides this machine in which a configuration runs agents.
+// Sandboxes are the environments besides this machine in which a configuration runs agents.
 type Sandboxes struct {
 	cfg        config.Config
 	log        *slog.Logger
 	engines    map[docker.EngineOptions]*docker.Engine
-	configured []*Sandbox // as configured, in order of their names
+	configured []*Sandbox // sorted by name
 	parts      parts
 	policy     Policy
 	small      smallProgram
 }
 
-// Sandbox is the sandbox of a project or of all directories without one, or the part of it that a conversation has.
+// Sandbox is the sandbox of a project, the default sandbox, or a conversation's part of one of them.
 type Sandbox struct {
 	Name     string
 	Setting  docker.Settings
@@ -51,11 +51,11 @@ type Sandbox struct {
 	Launcher *docker.Launcher // nil if it cannot be used
 	Err      error            // why it cannot be used: an error of package docker
 	Seeds    []docker.Seed
-	source   *docker.Engine // the engine its image comes from; nil for none
+	source   *docker.Engine // from which the image is copied; nil for none
 	small    func(context.Context) error
 }
 
-// MakeRunner makes ductor-runner now where it is not there, as the first container would.
+// MakeRunner builds ductor-runner now if it is missing. Otherwise the first container would build it.
 func (b *Sandbox) MakeRunner(ctx context.Context) error {
 	if b.small == nil {
 		return nil
@@ -63,17 +63,17 @@ func (b *Sandbox) MakeRunner(ctx context.Context) error {
 	return b.small(ctx)
 }
 
-// matters says whether agents run, ran or may run in a sandbox. A sandbox of a project without one serves jobs that ask
-// for it.
+// matters reports whether agents run, ran or may run in a sandbox. The sandbox of a project in other modes only
+// serves jobs that require it.
 func (b *Sandbox) matters() bool {
 	return b.Setting.Mode == orchestrator.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
 }
 
-// inSandbox tells Claude that it is in a container: it refuses to bypass permissions as root elsewhere.
+// inSandbox tells Claude that it runs in a container. Elsewhere Claude refuses to bypass permissions as root.
 const inSandbox = "IS_SANDBOX=1"
 
-// OpenSandboxes makes the sandboxes of the configuration without a call to an engine. A sandbox that cannot be used
-// refuses its turns, and is no error.
+// OpenSandboxes opens the configured sandboxes without calling an engine. A sandbox that is unusable rejects its
+// turns; OpenSandboxes does not return its error.
 func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 	s := &Sandboxes{cfg: cfg, log: log, engines: map[docker.EngineOptions]*docker.Engine{}, policy: NewPolicy(cfg)}
 	if !asksForSandbox(cfg) {
@@ -96,7 +96,7 @@ func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 	return s, nil
 }
 
-// CheckEngine asks whether the engine of a configuration's sandboxes answers. It makes nothing.
+// CheckEngine reports whether the engine of the configured sandboxes answers. It creates nothing.
 func CheckEngine(ctx context.Context, cfg config.Config) error {
 	e, err := docker.Connect(engineOptions(cfg.Sandbox.Settings))
 	if err != nil {
@@ -110,7 +110,7 @@ func engineOptions(set docker.Settings) docker.EngineOptions {
 	return set.EngineOptions
 }
 
-// asksForSandbox says whether the configuration runs anything in a sandbox.
+// asksForSandbox reports whether the configuration runs anything in a sandbox.
 func asksForSandbox(cfg config.Config) bool {
 	asked := cfg.Sandbox.Mode == orchestrator.SandboxDocker
 	for _, p := range cfg.Sandbox.Projects {
@@ -127,7 +127,7 @@ func asksForSandbox(cfg config.Config) bool {
 
 func (s *Sandboxes) path(name string) string { return filepath.Join(s.cfg.Storage.Dir, name) }
 
-// shared are the directories of ductor's own that agents read.
+// shared returns ductor's own directories that agents read.
 func (s *Sandboxes) shared() []string {
 	return []string{s.path(UploadsDir), s.path(PromptsDir), s.path(GeminiDir)}
 }
@@ -147,7 +147,7 @@ func (s *Sandboxes) open(b *Sandbox) (err error) {
 	return s.launch(b)
 }
 
-// launch makes the launcher of a sandbox.
+// launch opens the launcher of a sandbox.
 func (s *Sandboxes) launch(b *Sandbox) error {
 	o, err := s.options(b)
 	if err == nil {
@@ -160,10 +160,11 @@ func (s *Sandboxes) launch(b *Sandbox) error {
 }
 
 func wrongSetting(name string, err error) error {
-	return &docker.Error{Reason: err.Error(), Fix: fmt.Sprintf("correct the settings of the sandbox %s, and start ductor anew", name), Err: err}
+	return &docker.Error{Reason: err.Error(),
+		Fix: fmt.Sprintf("correct the settings of the sandbox %s, then restart ductor", name), Err: err}
 }
 
-// engine gives one engine to all that have the same settings of it.
+// engine returns the engine for its settings. Sandboxes with the same settings share one.
 func (s *Sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 	if e := s.engines[key]; e != nil {
 		return e, nil
@@ -201,14 +202,14 @@ func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
 	return o, nil
 }
 
-// Owner names the owner of containers by a hash of the storage directory, so that two ductors keep theirs apart.
+// Owner returns a hash of the storage directory. Containers carry it, so that two ductors do not mix up theirs.
 func Owner(cfg config.Config) string {
 	sum := sha256.Sum256([]byte(cfg.Storage.Dir))
 	return hex.EncodeToString(sum[:6])
 }
 
-// projects lists the directories that agents work in, as the configuration names them and with links resolved: a
-// container does not have the links.
+// projects returns the directories in which agents work, both as configured and with links resolved, since a
+// container does not contain the links.
 func (s *Sandboxes) projects(b *Sandbox) []string {
 	var named []string
 	if p, ok := s.cfg.Sandbox.Projects[cli.Sandbox(b.Name).Name()]; ok {
@@ -241,13 +242,13 @@ func mountsOf(set docker.Settings) ([]docker.Mount, error) {
 	return mounts, err
 }
 
-// Configured lists the sandboxes of the configuration, without the parts of conversations.
+// Configured returns the configured sandboxes, without the parts of conversations.
 func (s *Sandboxes) Configured() []*Sandbox { return s.configured }
 
-// Policy says by directory where agents run.
+// Policy returns the policy that finds the environment for a directory.
 func (s *Sandboxes) Policy() Policy { return s.policy }
 
-// RunLauncher starts agents in the sandbox. Where the sandbox cannot be used, each of its methods returns the reason.
+// RunLauncher returns the launcher of the sandbox. All methods of an unusable one return the reason.
 func (b *Sandbox) RunLauncher() cli.Launcher {
 	if b.Launcher == nil {
 		return unavailable{b.Err}
@@ -255,7 +256,7 @@ func (b *Sandbox) RunLauncher() cli.Launcher {
 	return b.Launcher
 }
 
-// Homes gives the homes that sessions have in the sandbox; nil where all have the owner's, or it cannot be used.
+// Homes returns the homes of sessions in the sandbox, or nil if sessions share a home or the sandbox is unusable.
 func (b *Sandbox) Homes() service.Homes {
 	if b.Launcher == nil || b.Setting.Home != docker.HomeSession {
 		return nil
@@ -277,7 +278,7 @@ func (s *Sandboxes) Close() error {
 	return errors.Join(errs...)
 }
 
-// unavailable is the launcher of a sandbox that cannot be used: each of its methods returns the reason.
+// unavailable is the launcher of an unusable sandbox. Its methods return the reason.
 type unavailable struct{ why error }
 
 var _ cli.Launcher = unavailable{}

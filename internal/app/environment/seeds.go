@@ -16,7 +16,7 @@ import (
 	"ductor/internal/config"
 )
 
-// OwnerHome is the home of the user who runs ductor; empty if it is not known.
+// OwnerHome returns the home of the user who runs ductor, or "" if it is unknown.
 func OwnerHome() string {
 	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
 		return home
@@ -24,14 +24,15 @@ func OwnerHome() string {
 	return ""
 }
 
-// agentSeeds are what one agent finds in a home that is not the owner's; for no agent, what all find there.
+// agentSeeds are the initial files of an agent in a home other than the owner's. With no agent, they are for all
+// agents.
 type agentSeeds struct {
 	agent cli.Agent
 	seeds []cli.HomeSeed
 }
 
-// homeSeeds are what the agents find in a home that is not the owner's: the owner's log-ins, and settings that ask
-// nothing.
+// homeSeeds returns the initial files of the agents: the owner's log-ins, and settings that prevent questions at the
+// start.
 func homeSeeds(agents config.Agents) []agentSeeds {
 	home, env := OwnerHome(), os.Environ()
 	if home == "" {
@@ -44,7 +45,8 @@ func homeSeeds(agents config.Agents) []agentSeeds {
 		seeds   func(owner string, env []string) []cli.HomeSeed
 	}{
 		{"claude", agents.Claude.Enabled, claude.HomeSeeds}, {codex.Agent, agents.Codex.Enabled, codex.HomeSeeds},
-		{gemini.Agent, agents.Gemini.Enabled, gemini.HomeSeeds}, {copilot.Agent, agents.Copilot.Enabled, copilot.HomeSeeds},
+		{gemini.Agent, agents.Gemini.Enabled, gemini.HomeSeeds},
+		{copilot.Agent, agents.Copilot.Enabled, copilot.HomeSeeds},
 	} {
 		if of.enabled {
 			all = append(all, agentSeeds{of.agent, of.seeds(home, env)})
@@ -53,7 +55,7 @@ func homeSeeds(agents config.Agents) []agentSeeds {
 	return all
 }
 
-// openHomes makes the homes of sessions on this machine; nil where all have the owner's.
+// openHomes opens the homes of sessions on this machine. It returns nil if all sessions use the owner's home.
 func openHomes(cfg config.Config) (*host.Homes, error) {
 	if cfg.Sandbox.Home != docker.HomeSession {
 		return nil, nil
@@ -65,7 +67,7 @@ func openHomes(cfg config.Config) (*host.Homes, error) {
 	return host.OpenHomes(host.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, HomesDir), Seeds: seeds})
 }
 
-// seedsOf are the files of this machine that are copied into the home of a sandbox. dir is for those that are made.
+// seedsOf returns the files of this machine to copy into the home of a sandbox. It writes derived files into dir.
 func seedsOf(set docker.Settings, agents config.Agents, dir string) ([]docker.Seed, error) {
 	var seeds []docker.Seed
 	if set.Logins == docker.LoginsCopy {
@@ -83,7 +85,7 @@ func seedsOf(set docker.Settings, agents config.Agents, dir string) ([]docker.Se
 	return append(seeds, own...), err
 }
 
-// ReadFile reads a file of the owner's home as it is in the sandbox: what was copied there, and nothing else.
+// ReadFile reads a file of the owner's home from the copies in the sandbox. Other files do not exist.
 func (b *Sandbox) ReadFile(path string) ([]byte, error) {
 	below, err := filepath.Rel(OwnerHome(), path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"ductor/heartbeat"
 )
 
-// inUse makes an error of what did not go.
+// inUse returns heartbeat.ErrInUse if a removal reported neither success nor an error.
 func inUse(gone bool, err error) error {
 	if err == nil && !gone {
 		err = heartbeat.ErrInUse
@@ -18,23 +18,26 @@ func inUse(gone bool, err error) error {
 	return err
 }
 
-// HomeShelf has the homes that sessions have of their own, on this machine and in sandboxes, and the homes of
-// sandboxes that are configured no longer.
+// HomeShelf returns the homes that retention may remove: those of sessions, on this machine and in sandboxes, and
+// those of sandboxes that are no longer configured.
 func (e *Environments) HomeShelf() heartbeat.Items {
-	return heartbeat.Items{List: e.keptHomes, InUse: since(max(e.Sandboxes.cfg.Agents.TurnTimeout, e.Sandboxes.cfg.Agents.IdleLimit))}
+	return heartbeat.Items{List: e.keptHomes,
+		InUse: since(max(e.Sandboxes.cfg.Agents.TurnTimeout, e.Sandboxes.cfg.Agents.IdleLimit))}
 }
 
-// since gives the time of d ago.
+// since returns a function that returns the time d ago.
 func since(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(-d) } }
 
-// keptHomes are all of them, those that could be listed where others could not.
+// keptHomes returns all homes that could be listed, and the errors of the others.
 func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err error) {
 	var errs []error
 	if e.Homes != nil {
 		infos, err := e.Homes.List(ctx)
 		errs = append(errs, err)
 		for _, i := range infos {
-			all = append(all, heartbeat.Item{Used: i.Used, Bytes: i.Bytes, Remove: func(ctx context.Context) error { return e.Homes.Forget(ctx, i.Name) }})
+			all = append(all, heartbeat.Item{Used: i.Used, Bytes: i.Bytes, Remove: func(ctx context.Context) error {
+				return e.Homes.Forget(ctx, i.Name)
+			}})
 		}
 	}
 	there, whole, err := e.Sandboxes.sortHomes(ctx)
@@ -43,14 +46,16 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 		homes, err := b.sessionHomes(ctx)
 		errs = append(errs, err)
 		for _, i := range homes {
-			all = append(all, heartbeat.Item{Used: i.Used, Bytes: i.Bytes, Remove: func(ctx context.Context) error { return b.Launcher.ForgetHome(ctx, i.Name) }})
+			all = append(all, heartbeat.Item{Used: i.Used, Bytes: i.Bytes, Remove: func(ctx context.Context) error {
+				return b.Launcher.ForgetHome(ctx, i.Name)
+			}})
 		}
 	}
 	return append(all, whole...), errors.Join(errs...)
 }
 
-// sortHomes finds the sandboxes that have a home in their engines, and the homes that go as a whole: those of one
-// conversation, and of sandboxes that are configured no longer.
+// sortHomes returns the sandboxes whose engine has a home for them, and the homes to remove as a whole: those of one
+// conversation, and of sandboxes that are no longer configured.
 func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []heartbeat.Item, err error) {
 	var errs []error
 	for _, e := range s.engines {
@@ -60,7 +65,9 @@ func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []he
 			b := s.Find(cli.Sandbox(home.Name))
 			switch {
 			case b == nil:
-				whole = append(whole, heartbeat.Item{Used: home.Used, Remove: func(ctx context.Context) error { return e.Forget(ctx, Owner(s.cfg), home.Name) }})
+				whole = append(whole, heartbeat.Item{Used: home.Used, Remove: func(ctx context.Context) error {
+					return e.Forget(ctx, Owner(s.cfg), home.Name)
+				}})
 			case b.Launcher == nil || b.Engine != e:
 			case cli.Sandbox(home.Name).Alone() != "":
 				whole = append(whole, heartbeat.Item{Used: home.Used, Remove: func(ctx context.Context) error {
@@ -74,8 +81,8 @@ func (s *Sandboxes) sortHomes(ctx context.Context) (there []*Sandbox, whole []he
 	return there, whole, errors.Join(errs...)
 }
 
-// sessionHomes lists the homes of sessions in a sandbox. They can only be seen from inside, so a container that was
-// removed because nothing ran in it is made for that; what is not as it should be is left for another time.
+// sessionHomes returns the homes of sessions in a sandbox. They are only visible from inside, so it creates the
+// container if that was removed as idle. It skips a sandbox that is paused or whose image is missing.
 func (b *Sandbox) sessionHomes(ctx context.Context) ([]docker.SessionHome, error) {
 	status, err := b.Launcher.Status(ctx)
 	switch {
@@ -92,7 +99,7 @@ func (b *Sandbox) sessionHomes(ctx context.Context) ([]docker.SessionHome, error
 	return b.Launcher.SessionHomes(ctx)
 }
 
-// ContainerShelf has the containers of sandboxes, with what they hold besides their images and homes.
+// ContainerShelf returns the containers of sandboxes with the size of their data outside images and homes.
 func (e *Environments) ContainerShelf() heartbeat.Items {
 	return heartbeat.Items{List: e.Sandboxes.keptContainers, InUse: since(e.Sandboxes.cfg.Agents.IdleLimit)}
 }

@@ -32,10 +32,12 @@ func TestHomesOfSessionsAreForgottenByAgeAndSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer homes.Close()
-			for session, used := range map[string]time.Time{"a": hour(100), "b": hour(80), "c": hour(10), "d": hour(1)} {
+			for session, used := range map[string]time.Time{"a": hour(100), "b": hour(80), "c": hour(10),
+				"d": hour(1)} {
 				home, err := homes.Home(t.Context(), session)
 				size := map[string]int{"a": 10, "b": 20, "c": 30, "d": 40}[session]
-				err = errors.Join(err, os.WriteFile(filepath.Join(home, "file"), make([]byte, size), 0o600), os.Chtimes(home, used, used))
+				err = errors.Join(err, os.WriteFile(filepath.Join(home, "file"), make([]byte, size), 0o600),
+					os.Chtimes(home, used, used))
 				if err != nil {
 					t.Fatal(err)
 				}

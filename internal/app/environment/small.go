@@ -24,21 +24,21 @@ import (
 	"ductor/internal/runner"
 )
 
-// smallName is the program that owns agents in containers, and on this machine in less memory than ductor does.
+// smallName is the program that owns agents, in containers and on this machine. It needs less memory than ductor.
 const smallName = "ductor-runner"
 
 // embeddedDir is the directory of embedded.
 const embeddedDir = "program"
 
-// smallProgram says where ductor-runner is.
+// smallProgram locates ductor-runner.
 type smallProgram struct {
 	path string
-	make func(context.Context) error // sees that it is there; nil where it is
-	slow bool                        // make takes long the first time
+	make func(context.Context) error // installs it; nil if it is already there
+	slow bool                        // make builds it, which takes long
 }
 
-// findSmall finds ductor-runner in this program, which a release is built with, beside it, or by name. Elsewhere it is to be built
-// from the source that this program was built from.
+// findSmall locates ductor-runner: embedded in a release, beside this program, in PATH, or in the storage directory,
+// where ductor builds it from its own source.
 func findSmall(cfg config.Config) smallProgram {
 	dir := filepath.Join(cfg.Storage.Dir, programDir)
 	if files, err := fs.Glob(embedded, embeddedDir+"/"+smallName+"-*"); err == nil && len(files) == 1 {
@@ -65,7 +65,8 @@ func findSmall(cfg config.Config) smallProgram {
 	return smallProgram{path: m.path(), make: m.make, slow: true}
 }
 
-// installedSmall is the path of ductor-runner beside ductor or by name; empty where it is not there, or speaks another version.
+// installedSmall returns the path of ductor-runner beside ductor or in PATH. It returns "" if none exists or its
+// version differs.
 func installedSmall() string {
 	path := besideOwn()
 	if _, err := os.Stat(path); err != nil {
@@ -80,7 +81,7 @@ func installedSmall() string {
 	return path
 }
 
-// besideOwn is the path of ductor-runner beside this program.
+// besideOwn returns the path that ductor-runner would have beside this program.
 func besideOwn() string {
 	own, err := os.Executable()
 	if err != nil {
@@ -89,25 +90,25 @@ func besideOwn() string {
 	return filepath.Join(filepath.Dir(own), smallName)
 }
 
-// maker keeps a program in a directory: a file named by what it was made of, and a link to it whose name stays. Safe for
-// concurrent use, also by several processes.
+// maker installs a program in a directory: a file whose name identifies its source, and a link to it with a fixed
+// name. It is safe for concurrent use, also by several processes.
 type maker struct {
 	dir   string
-	file  string // its name
+	file  string
 	write func(ctx context.Context, path string) error
 	mu    sync.Mutex
 }
 
 func (m *maker) path() string { return filepath.Join(m.dir, smallName) }
 
-// made says whether the program is there.
+// made reports whether the program is installed.
 func (m *maker) made() bool {
 	to, err := os.Readlink(m.path())
 	_, gone := os.Stat(m.path())
 	return err == nil && gone == nil && to == m.file
 }
 
-// make makes the program if it is not there, and removes the one before.
+// make installs the program if needed, and removes the previous version.
 func (m *maker) make(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,16 +122,17 @@ func (m *maker) make(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a directory for %s: %w", smallName, err)
 	}
-	defer func() { _ = os.RemoveAll(work) }() // what is left takes room alone
+	defer func() { _ = os.RemoveAll(work) }() // a leftover only takes space
 	program, link := filepath.Join(work, "program"), filepath.Join(work, "link")
 	if err := m.write(ctx, program); err != nil {
 		return err
 	}
-	if err := syncFile(program); err != nil { // it is not looked at again once it has its name
+	if err := syncFile(program); err != nil { // later starts trust a file with this name
 		return fmt.Errorf("keep %s: %w", smallName, err)
 	}
-	before, _ := os.Readlink(m.path()) // none: there is nothing to remove
-	if err := errors.Join(os.Rename(program, filepath.Join(m.dir, m.file)), os.Symlink(m.file, link), os.Rename(link, m.path())); err != nil {
+	before, _ := os.Readlink(m.path()) // empty if nothing was installed before
+	if err := errors.Join(os.Rename(program, filepath.Join(m.dir, m.file)), os.Symlink(m.file, link),
+		os.Rename(link, m.path())); err != nil {
 		return fmt.Errorf("keep %s: %w", smallName, err)
 	}
 	if before != "" && before != m.file {
@@ -139,7 +141,7 @@ func (m *maker) make(ctx context.Context) error {
 	return nil
 }
 
-// syncFile brings a file to the disk.
+// syncFile flushes a file to the disk.
 func syncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -148,50 +150,55 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// builder builds ductor-runner.
+// builder builds ductor-runner from source.
 type builder struct {
-	source   string   // the source of ductor; empty where this program does not know it
-	projects []string // where agents write
+	source   string   // of ductor; empty if unknown
+	projects []string // directories that agents may write
 }
 
 const (
-	goPlace   = "/usr/local/go/bin/go" // for services, whose PATH is short
-	endOfPipe = 5 * time.Second        // how long programs that the Go tool started may hold its output after its end
+	goPlace   = "/usr/local/go/bin/go" // services have a short PATH
+	endOfPipe = 5 * time.Second        // how long children of the Go tool may keep its output open after its exit
 )
 
-// build builds ductor-runner without the network. Its errors are of *docker.Error, and say what to do.
+// build builds ductor-runner without the network. Its errors are of type *docker.Error and name a fix.
 func (b builder) build(ctx context.Context, path string) error {
 	const args = "build ./cmd/" + smallName
 	byHand := "run in the source of ductor: CGO_ENABLED=0 go build -o " + besideOwn() + " ./cmd/" + smallName
 	if b.source == "" {
-		return &docker.Error{Reason: "the program " + smallName + " is not there, which runs in every container", Fix: byHand}
+		return &docker.Error{Reason: "the program " + smallName + ", which every container needs, is missing",
+			Fix: byHand}
 	}
 	if slices.ContainsFunc(b.projects, func(dir string) bool { return cli.Lies(realDir(b.source), realDir(dir)) }) {
-		return &docker.Error{Reason: "ductor builds no program from " + b.source + ", where agents may write", Fix: byHand}
+		return &docker.Error{Reason: "ductor does not build a program from " + b.source + ", where agents may write",
+			Fix: byHand}
 	}
 	tool, err := exec.LookPath("go")
 	if err != nil {
 		tool = goPlace
 	}
-	cmd := exec.CommandContext(ctx, tool, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./cmd/"+smallName)
+	cmd := exec.CommandContext(ctx, tool, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path,
+		"./cmd/"+smallName)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = b.source, goEnv(), endOfPipe
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		if err = runner.CheckVersion(ctx, path); err != nil {
-			out = []byte("the source in " + b.source + " changed since ductor was built of it: build ductor anew")
+			out = []byte("the source in " + b.source + " changed since ductor was built: rebuild ductor")
 		}
 	}
 	if err != nil {
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		return &docker.Error{Reason: strings.TrimSuffix("go "+args+" fails: "+lines[len(lines)-1], ": "), Fix: byHand, Err: err}
+		return &docker.Error{Reason: strings.TrimSuffix("go "+args+" fails: "+lines[len(lines)-1], ": "), Fix: byHand,
+			Err: err}
 	}
 	return nil
 }
 
-// goEnv is the environment of the Go tool: a static program, of modules that are on this machine.
+// goEnv returns the environment of the Go tool. It builds a static program from modules that are on this machine.
 func goEnv() []string {
 	env := []string{"CGO_ENABLED=0", "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off"}
-	for _, name := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOPATH", "GOTOOLCHAIN"} {
+	for _, name := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOCACHE",
+		"GOMODCACHE", "GOPATH", "GOTOOLCHAIN"} {
 		if value, is := os.LookupEnv(name); is {
 			env = append(env, name+"="+value)
 		}
@@ -199,7 +206,7 @@ func goEnv() []string {
 	return env
 }
 
-// sourceDir is the directory of the source that this program was built from; empty where it is not there or -trimpath removed its name.
+// sourceDir returns the directory of the source of this program, or "" if it is gone or -trimpath removed its name.
 func sourceDir() string {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Join(filepath.Dir(file), "../../..")
@@ -209,7 +216,7 @@ func sourceDir() string {
 	return dir
 }
 
-// ownID names the build of this program.
+// ownID identifies the build of this program.
 func ownID() string {
 	f, err := elf.Open("/proc/self/exe")
 	if err != nil {
@@ -218,28 +225,29 @@ func ownID() string {
 	defer f.Close()
 	var note []byte
 	if s := f.Section(".note.go.buildid"); s != nil {
-		note, _ = s.Data() // what cannot be read is as if it were not there
+		note, _ = s.Data() // an unreadable note counts as none
 	}
 	sum := sha256.Sum256(note)
 	return hex.EncodeToString(sum[:6])
 }
 
-// HostRunner says how the runner of this machine is started: by ductor-runner where it is there and of this version, otherwise by
-// ductor itself, which does the same in more memory.
+// HostRunner returns how to start the runner of this machine. It uses ductor-runner of the same version if available,
+// and otherwise ductor itself, which needs more memory.
 func HostRunner(ctx context.Context, cfg config.Config, log *slog.Logger) runner.Options {
 	small := findSmall(cfg)
 	if small.make != nil {
 		if small.slow {
-			return runner.Options{} // sandboxes alone are worth a build
+			return runner.Options{} // only sandboxes justify a build
 		}
 		if err := small.make(ctx); err != nil {
-			log.Warn("ductor is the runner of its agents, since ductor-runner cannot be", "err", err)
+			log.Warn("ductor itself runs the agents, since ductor-runner failed", "err", err)
 			return runner.Options{}
 		}
 	}
 	options, err := runner.Small(ctx, small.path)
 	if err != nil {
-		log.Warn("ductor is the runner of its agents, since ductor-runner cannot be; build both of one version", "err", err)
+		log.Warn("ductor itself runs the agents, since ductor-runner failed; build both from the same version", "err",
+			err)
 		return runner.Options{}
 	}
 	return options

@@ -14,7 +14,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// The program under its lasting name is always the one that was asked for last, and nothing else is left.
+// TestAMadeProgramReplacesTheOneBefore tests that the fixed name leads to the latest program, and that nothing else
+// remains.
 func TestAMadeProgramReplacesTheOneBefore(t *testing.T) {
 	dir, wrote := filepath.Join(t.TempDir(), "program"), 0
 	of := func(file string) *maker {
@@ -72,7 +73,7 @@ func TestTheRunnerIsBuiltOfTheSource(t *testing.T) {
 	}
 }
 
-// What keeps the runner from being built says what to run.
+// TestARunnerThatIsNotBuilt tests that errors of a build name the command to run.
 func TestARunnerThatIsNotBuilt(t *testing.T) {
 	source, err := filepath.Abs("../../..")
 	if err != nil {
@@ -88,8 +89,9 @@ func TestARunnerThatIsNotBuilt(t *testing.T) {
 		b    builder
 		says string
 	}{
-		{"no source", builder{}, "is not there"},
-		{"below a project", builder{source: source, projects: []string{filepath.Dir(source)}}, "where agents may write"},
+		{"no source", builder{}, "is missing"},
+		{"below a project", builder{source: source, projects: []string{filepath.Dir(source)}},
+			"where agents may write"},
 		{"below a project, by a link", builder{source: link, projects: []string{source}}, "where agents may write"},
 		{"no module", builder{source: empty}, "go build ./cmd/ductor-runner fails: "},
 	} {
@@ -97,7 +99,8 @@ func TestARunnerThatIsNotBuilt(t *testing.T) {
 			path := filepath.Join(t.TempDir(), smallName)
 			err := c.b.build(t.Context(), path)
 			var own *docker.Error
-			if !errors.As(err, &own) || !strings.Contains(own.Reason, c.says) || !strings.Contains(own.Fix, "CGO_ENABLED=0 go build -o /") {
+			if !errors.As(err, &own) || !strings.Contains(own.Reason, c.says) ||
+				!strings.Contains(own.Fix, "CGO_ENABLED=0 go build -o /") {
 				t.Errorf("%v", err)
 			}
 			if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
@@ -107,7 +110,7 @@ func TestARunnerThatIsNotBuilt(t *testing.T) {
 	}
 }
 
-// A ductor-runner by name goes before one that ductor makes, unless it is of another version.
+// TestAnInstalledRunnerIsUsed tests that an installed ductor-runner of the same version is preferred to building one.
 func TestAnInstalledRunnerIsUsed(t *testing.T) {
 	cfg := config.Default()
 	cfg.Storage.Dir = t.TempDir()

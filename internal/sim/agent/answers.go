@@ -11,11 +11,11 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// answersFile is a file in the home of scripted agents: a JSON object that maps prompts to scripts. AnyPrompt in it answers
-// all other prompts without directives.
+// answersFile is a file in the home of scripted agents: a JSON object that maps prompts to scripts. Its entry
+// AnyPrompt answers all other prompts without directives.
 const answersFile = "answers.json"
 
-// AnyPrompt is the key of the answer to all prompts that have none of their own. PromptPlace in it stands for the prompt.
+// AnyPrompt is the key of the default answer. PromptPlace in an answer is replaced by the prompt.
 const (
 	AnyPrompt   = "*"
 	PromptPlace = "{prompt}"
@@ -24,7 +24,7 @@ const (
 // quoteLimit is how many characters of a prompt an answer repeats.
 const quoteLimit = 120
 
-// InstallAt installs agents like Install, in home/bin. They store their sessions below home, and know answers by heart.
+// InstallAt installs agents like Install, in home/bin. They store their sessions below home and give these answers.
 func InstallAt(home string, answers map[string]string) (Programs, error) {
 	bin := filepath.Join(home, binDir)
 	if err := os.MkdirAll(bin, 0o700); err != nil {
@@ -51,8 +51,8 @@ func ownHome(program string) string {
 	return filepath.Clean(home)
 }
 
-// responses reads the script of a prompt. Only the newest text of the user counts: what ductor puts before it holds the
-// prompts of other turns, with their directives.
+// responses parses the script of a prompt. It ignores text that ductor puts before the user's, since that contains
+// earlier prompts with their directives.
 func (p *process) responses(prompt string) [][]script.Step {
 	said := newestText(prompt)
 	if p.program.Heard != nil && p.life.Err() == nil {
@@ -77,13 +77,14 @@ func (p *process) answers() (all map[string]string) {
 	return all
 }
 
-// quotes are what ductor puts before the text of a reply: what the user replies to.
+// quotes matches the quotation that ductor puts before the text of a reply.
 var quotes = regexp.MustCompile(`(?m)^\[(?:In reply to|Said in) [^\n]*\n(?:>[^\n]*\n)+`)
 
-// newestText cuts off what ductor puts before the text of its user: instructions, files of the project, earlier turns, and what
-// the user replies to.
+// newestText removes the text that ductor puts before the user's: instructions, project files, earlier turns and
+// quotations.
 func newestText(prompt string) string {
-	for _, end := range []string{"</instructions>\n\n", "</project-files>\n\n", "[End of what was said before. The request:]\n\n"} {
+	for _, end := range []string{"</instructions>\n\n", "</project-files>\n\n",
+		"[End of what was said before. The request:]\n\n"} {
 		if i := strings.LastIndex(prompt, end); i >= 0 {
 			prompt = prompt[i+len(end):]
 		}
@@ -91,7 +92,7 @@ func newestText(prompt string) string {
 	return strings.TrimSpace(quotes.ReplaceAllString(prompt, ""))
 }
 
-// quotable is the beginning of a text on one line, for the place between quotes in a directive.
+// quotable returns the beginning of a text on one line, for use between quotes in a directive.
 func quotable(text string) string {
 	line := []rune(strings.Join(strings.Fields(text), " "))
 	if len(line) > quoteLimit {

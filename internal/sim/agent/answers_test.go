@@ -9,17 +9,18 @@ import (
 	"ductor/internal/sim/agent"
 )
 
-// An agent answers the newest text of its user, by heart where it can, and runs no directive of what ductor puts before that.
+// TestOnlyTheNewestTextIsAnswered tests that an agent answers only the newest text of its user, with a stored answer
+// if it has one, and ignores directives before that text.
 func TestOnlyTheNewestTextIsAnswered(t *testing.T) {
 	p := newPlace(t)
 	home := t.TempDir()
 	var err error
-	p.programs, err = agent.InstallAt(home, map[string]string{"hello?": `[[text "by heart"]]`, agent.AnyPrompt: `[[text "no idea: {prompt}"]]`})
+	p.programs, err = agent.InstallAt(home, map[string]string{"hello?": `[[text "by heart"]]`,
+		agent.AnyPrompt: `[[text "no idea: {prompt}"]]`})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const before = "<instructions>\nWrite [[file: PATH]] on a line.\n</instructions>\n\n[What was said]\nUser: [[text \"an old answer\"]]\n" +
-		"[End of what was said before. The request:]\n\n"
+	const before = "<instructions>\nWrite [[file: PATH]] on a line.\n</instructions>\n\n[What was said]\nUser: [[text \"an old answer\"]]\n[End of what was said before. The request:]\n\n"
 	for prompt, want := range map[string]string{
 		"hello?":                     "by heart",
 		before + "hello?":            "by heart",

@@ -14,8 +14,8 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// misbehave does a step by which an agent is broken, or just slow, whatever protocol it speaks.
-// It reports whether st was one. longLine makes a valid event of about n bytes.
+// misbehave performs the step of a broken or slow agent, in any protocol. It reports whether st was such a step.
+// longLine returns a valid event of about n bytes.
 func (p *process) misbehave(ctx context.Context, st script.Step, longLine func(n int) []byte) (bool, error) {
 	switch st := st.(type) {
 	case script.Sleep:
@@ -62,7 +62,7 @@ func (p *process) ignoreTerm() {
 	signal.Ignore(syscall.SIGTERM)
 }
 
-// garbage is n bytes of every value but the line end.
+// garbage returns n bytes with all values except the line feed.
 func garbage(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -86,7 +86,7 @@ func (p *process) endlessLine(ctx context.Context) error {
 	}
 }
 
-// holdPipe starts a process in a session of its own that has our standard output and outlives us.
+// holdPipe starts a process in another session that inherits our standard output and outlives this process.
 func (p *process) holdPipe(d time.Duration) {
 	f, ok := p.stdout.(*os.File)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 // claudeVersion is the version whose recordings this agent follows.
 const claudeVersion = "2.1.197"
 
-// claudeModel is what the default model resolves to.
+// claudeModel is the model to which the default resolves.
 const claudeModel = "claude-opus-4-8[1m]"
 
 // claude is a run of Claude: one session, one or many turns.
@@ -51,7 +51,8 @@ func (p *process) claude(args []string) int {
 	if msg := a.wrong(p.env); msg != "" {
 		return p.fail(1, msg)
 	}
-	c := &claude{process: p, args: a, started: time.Now(), answers: newAnswers(), queue: newQueue(), tasks: make(chan *task, 16)}
+	c := &claude{process: p, args: a, started: time.Now(), answers: newAnswers(), queue: newQueue(),
+		tasks: make(chan *task, 16)}
 	if code, ok := c.openSession(); !ok {
 		return code
 	}
@@ -69,7 +70,7 @@ func (p *process) claudeCommand(words []string) int {
 	return p.fail(1, "error: unknown command '"+strings.Join(words, " ")+"'")
 }
 
-// wrong says what Claude would not accept in its command line, or nothing.
+// wrong returns the error with which Claude rejects a command line, or "".
 func (a claudeArgs) wrong(env map[string]string) string {
 	switch {
 	case !a.print:
@@ -86,7 +87,7 @@ func (a claudeArgs) wrong(env map[string]string) string {
 	return a.wrongPrompts()
 }
 
-// openSession finds the session to go on with or names a new one. ok is false when the run ends here.
+// openSession finds the session to resume, or creates a new one. It returns false if the run ends here.
 func (c *claude) openSession() (code int, ok bool) {
 	c.folder = "claude/" + slug(c.dir)
 	c.model = resolveModel(c.args.model)
@@ -128,7 +129,7 @@ func (c *claude) resumeSession(id string) (code int, ok bool) {
 	return 0, true
 }
 
-// noSession ends the run as Claude does when there is nothing to resume.
+// noSession ends the run with Claude's error for a missing session.
 func (c *claude) noSession(message string) int {
 	if c.args.output != "text" {
 		c.emit(obj("type", "result", "subtype", "error_during_execution", "duration_ms", 0, "duration_api_ms", 0,
@@ -157,7 +158,7 @@ func resolveModel(name string) string {
 // stdinPatience is how long a one-shot run with a prompt waits for more of it on standard input.
 const stdinPatience = 3 * time.Second
 
-// oneShot takes one prompt from the arguments and standard input, and runs it.
+// oneShot runs the prompt from the arguments and standard input.
 func (c *claude) oneShot() int {
 	piped := make(chan string, 1)
 	go func() {
@@ -182,7 +183,8 @@ func (c *claude) oneShot() int {
 		return signalCode(s)
 	}
 	if prompt == "" {
-		return c.fail(1, "Error: Input must be provided either through stdin or as a prompt argument when using --print")
+		return c.fail(1,
+			"Error: Input must be provided either through stdin or as a prompt argument when using --print")
 	}
 	turn := c.startTurn([]userMessage{{prompt: prompt}})
 	for {
@@ -199,7 +201,7 @@ func (c *claude) oneShot() int {
 	}
 }
 
-// signalCode is what a program of Node exits with.
+// signalCode returns the exit code of a Node program that a signal ended.
 func signalCode(s os.Signal) int {
 	if s == os.Interrupt {
 		return 130
@@ -207,7 +209,7 @@ func signalCode(s os.Signal) int {
 	return 143
 }
 
-// emit prints an event, or keeps it for the end where the output is text.
+// emit prints an event. If the output is text, it stores the event until flush.
 func (c *claude) emit(event []byte) {
 	if c.args.output == "stream-json" {
 		c.out.line(event)
@@ -216,7 +218,7 @@ func (c *claude) emit(event []byte) {
 	c.held = event // only the last, which is the result
 }
 
-// flush prints what emit kept.
+// flush prints the event that emit stored.
 func (c *claude) flush() {
 	if c.held != nil {
 		c.out.line([]byte(resultText(c.held)))
@@ -236,5 +238,5 @@ func (c *claude) currentMode() string {
 	return c.args.mode
 }
 
-// apiModel is the model as the API names it, without Claude's own suffix for a long context.
+// apiModel returns the model's name in the API, without Claude's suffix for a long context.
 func (c *claude) apiModel() string { return strings.TrimSuffix(c.currentModel(), "[1m]") }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// claudeArgs is Claude's command line, as far as the scripted agent acts on it.
+// claudeArgs is the part of Claude's command line that the scripted agent uses.
 type claudeArgs struct {
 	print, verbose, partial, replay bool
 	version, fork                   bool
@@ -19,13 +19,13 @@ type claudeArgs struct {
 	allowed, denied                 []string
 	maxTurns                        int
 	maxBudget                       float64
-	command                         []string // auth status and the like
+	command                         []string // such as auth status
 	prompt                          string
 	hasPrompt                       bool
 }
 
-// parseClaude reads a command line the way Claude's own parser does: options that take several values
-// swallow every word up to the next option.
+// parseClaude parses a command line as Claude's own parser does: an option with several values takes all words up to
+// the next option.
 func parseClaude(args []string) (claudeArgs, error) {
 	a := claudeArgs{input: "text", output: "text", mode: "default",
 		system: promptOption{flag: "--system-prompt"}, appended: promptOption{flag: "--append-system-prompt"}}
@@ -66,7 +66,7 @@ func parseClaude(args []string) (claudeArgs, error) {
 	return a, nil
 }
 
-// words takes arguments that are no option: a subcommand or the prompt.
+// words parses arguments that are not options: a subcommand or the prompt.
 func (a *claudeArgs) words(words []string) {
 	for _, w := range words {
 		switch {
@@ -78,7 +78,7 @@ func (a *claudeArgs) words(words []string) {
 	}
 }
 
-// flag takes an option without a value.
+// flag parses an option without a value.
 func (a *claudeArgs) flag(name string) bool {
 	switch name {
 	case "-p", "--print":
@@ -105,7 +105,7 @@ func (a *claudeArgs) flag(name string) bool {
 	return true
 }
 
-// claudeValue says whether an option with a value is known, and whether it takes several.
+// claudeValue reports whether an option with a value is known, and whether it accepts several values.
 func claudeValue(name string) (several, known bool) {
 	switch name {
 	case "--add-dir", "--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools",
@@ -113,7 +113,8 @@ func claudeValue(name string) (several, known bool) {
 		return true, true
 	case "--model", "--effort", "--input-format", "--output-format", "--session-id", "--resume", "-r",
 		"--permission-mode", "--permission-prompt-tool", "--max-turns", "--max-budget-usd",
-		"--system-prompt", "--append-system-prompt", "--system-prompt-file", "--append-system-prompt-file", "--fallback-model", "--settings", "--setting-sources",
+		"--system-prompt", "--append-system-prompt", "--system-prompt-file", "--append-system-prompt-file",
+		"--fallback-model", "--settings", "--setting-sources",
 		"--json-schema", "--agents", "--agent", "--plugin-dir", "-n", "--name", "--debug-file":
 		return false, true
 	}
@@ -173,7 +174,7 @@ func oneOf(name, v string, choices ...string) (string, error) {
 		name, v, strings.Join(choices, ", "))
 }
 
-// toolNames are the tools of rules such as "Bash(git *),Edit", without what is in brackets.
+// toolNames returns the tools of rules such as "Bash(git *),Edit", without the parts in brackets.
 func toolNames(rules []string) []string {
 	var names []string
 	for _, r := range rules {

@@ -10,15 +10,15 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// task is a command that runs beside the turns of a live session.
+// task is a background command of a live session.
 type task struct {
 	id, tool, description string
-	output                string // the file that gets what it prints
+	output                string // file for its output
 	run                   toolRun
-	text                  []string // what Claude says when it has ended
+	text                  []string // Claude's text after its end
 }
 
-// background starts a command that the turn does not wait for. The live session takes up its end.
+// background starts a command and does not wait for it. The live session handles its end.
 func (t *claudeTurn) background(st script.Background) error {
 	ended := &task{id: "b" + newUUID()[:8], tool: t.stream.toolID(), description: st.Command, text: st.Chunks}
 	input := []any{"command", st.Command, "description", st.Command, "run_in_background", true}
@@ -28,20 +28,22 @@ func (t *claudeTurn) background(st script.Background) error {
 			"description", ended.description, "task_type", "local_bash"))
 		t.working++
 		go func() {
-			ended.run, _ = t.runTool(t.life, st.Command, func(error) bool { return false }) // it outlives a killed Claude
+			// it outlives a killed Claude
+			ended.run, _ = t.runTool(t.life, st.Command, func(error) bool { return false })
 			select {
 			case t.tasks <- ended:
 			case <-t.life.Done():
 			}
 		}()
-		return toolOutcome{text: "Command running in background with ID: " + ended.id + ". Output is being written to: " + ended.output +
+		return toolOutcome{text: "Command running in background with ID: " + ended.id +
+			". Output is being written to: " + ended.output +
 			". You will be notified when it completes. To check interim output, use Read on that file path.",
 			detail: obj("stdout", "", "stderr", "", "interrupted", false, "isImage", false, "noOutputExpected", false,
 				"backgroundTaskId", ended.id)}, nil
 	})
 }
 
-// notice begins the turn that Claude takes when a task has ended.
+// notice starts the turn in which Claude reports the end of a task.
 func (c *claude) notice(ended *task) *runningTurn {
 	c.working--
 	status := "completed"
@@ -49,7 +51,7 @@ func (c *claude) notice(ended *task) *runningTurn {
 		status = "failed"
 	}
 	if err := os.MkdirAll(filepath.Dir(ended.output), 0o700); err == nil {
-		_ = os.WriteFile(ended.output, []byte(ended.run.output), 0o600) // as Claude, which says nothing when it cannot
+		_ = os.WriteFile(ended.output, []byte(ended.run.output), 0o600) // Claude ignores errors here too
 	}
 	c.emit(c.systemEvent("task_updated", "task_id", ended.id, "patch", obj("status", status)))
 	c.emit(c.systemEvent("task_notification", "task_id", ended.id, "tool_use_id", ended.tool, "status", status,

@@ -39,7 +39,7 @@ func (c *claude) control(in inputLine, turn *runningTurn) (ends bool) {
 	return false
 }
 
-// reply answers a control request with success and, where there is one, a response.
+// reply answers a control request with success and an optional response.
 func (c *claude) reply(id string, response json.RawMessage) {
 	kv := []any{"subtype", "success", "request_id", id}
 	if response != nil {
@@ -79,7 +79,8 @@ func timestamp() string { return time.Now().UTC().Format("2006-01-02T15:04:05.00
 func (c *claude) initializeReply() json.RawMessage {
 	efforts := []string{"low", "medium", "high", "xhigh", "max"}
 	model := func(value, name, description string, effort bool) json.RawMessage {
-		kv := []any{"value", value, "resolvedModel", resolveModel(value), "displayName", name, "description", description}
+		kv := []any{"value", value, "resolvedModel", resolveModel(value), "displayName", name, "description",
+			description}
 		if effort {
 			kv = append(kv, "supportsEffort", true, "supportedEffortLevels", efforts,
 				"supportsAdaptiveThinking", true, "supportsAutoMode", true)
@@ -89,12 +90,14 @@ func (c *claude) initializeReply() json.RawMessage {
 	return obj(
 		"commands", []json.RawMessage{
 			obj("name", "clear", "description", "Start a new session with empty context", "argumentHint", ""),
-			obj("name", "compact", "description", "Free up context by summarizing the conversation so far", "argumentHint", ""),
+			obj("name", "compact", "description", "Free up context by summarizing the conversation so far",
+				"argumentHint", ""),
 		},
 		"agents", []json.RawMessage{},
 		"output_style", "default", "available_output_styles", []string{"default"},
 		"models", []json.RawMessage{
-			model("default", "Default (recommended)", "Use the default model (currently Opus 4.8 (1M context)) · scripted", true),
+			model("default", "Default (recommended)",
+				"Use the default model (currently Opus 4.8 (1M context)) · scripted", true),
 			model("opus[1m]", "Opus", "Opus 4.8 with 1M context · scripted", true),
 			model("sonnet", "Sonnet", "Sonnet 5 · scripted", true),
 			model("sonnet[1m]", "Sonnet 5 (1M context)", "Sonnet 5 for long sessions · scripted", true),

@@ -27,7 +27,7 @@ type queue struct {
 
 func newQueue() *queue { return &queue{seen: map[string]bool{}} }
 
-// add takes m unless its uuid was seen before.
+// add appends m, unless it has a known uuid.
 func (q *queue) add(m userMessage) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -38,7 +38,7 @@ func (q *queue) add(m userMessage) {
 	q.all = append(q.all, m)
 }
 
-// take empties the queue.
+// take removes and returns all messages.
 func (q *queue) take() []userMessage {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -47,7 +47,7 @@ func (q *queue) take() []userMessage {
 	return all
 }
 
-// drop takes a message back, unless a turn took it up.
+// drop removes a message. It returns false if a turn has already taken it.
 func (q *queue) drop(uuid string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,7 +56,7 @@ func (q *queue) drop(uuid string) bool {
 	return len(q.all) < had
 }
 
-// answers brings control responses to the turn that waits for them. Safe for concurrent use.
+// answers passes control responses to the waiting turn. It is safe for concurrent use.
 type answers struct {
 	mu      sync.Mutex
 	waiting map[string]chan json.RawMessage
@@ -94,7 +94,7 @@ type inputLine struct {
 		Subtype string `json:"subtype"`
 		Model   string `json:"model"`
 		Mode    string `json:"mode"`
-		// MessageUUID is the message that cancel_async_message takes back.
+		// MessageUUID is the message to remove with cancel_async_message.
 		MessageUUID string `json:"message_uuid"`
 	} `json:"request"`
 	Response struct {
@@ -103,7 +103,7 @@ type inputLine struct {
 	} `json:"response"`
 }
 
-// live reads messages and control requests until standard input ends, and runs the turns they make.
+// live reads messages and control requests until standard input ends, and runs their turns.
 func (c *claude) live() int {
 	input := c.readLines()
 	var (
@@ -146,7 +146,7 @@ func (c *claude) live() int {
 	}
 }
 
-// liveSignal ends the process: at once, or for an interrupt with the result of the running turn.
+// liveSignal ends the process. After an interrupt, it first prints the result of the running turn.
 func (c *claude) liveSignal(s os.Signal, turn *runningTurn) int {
 	if s != os.Interrupt {
 		return signalCode(s)
@@ -158,7 +158,7 @@ func (c *claude) liveSignal(s os.Signal, turn *runningTurn) int {
 	return (<-turn.done).code
 }
 
-// readLines sends each line of standard input, whatever its length, and closes the channel at the end.
+// readLines sends the lines of standard input, of any length, and closes the channel at the end.
 func (p *process) readLines() <-chan []byte {
 	ch := make(chan []byte)
 	go func() {
@@ -181,7 +181,7 @@ func (p *process) readLines() <-chan []byte {
 	return ch
 }
 
-// take acts on one line of input. ends means that the process is over.
+// take handles one line of input. ends reports whether the process ends.
 func (c *claude) take(line []byte, turn *runningTurn) (code int, ends bool) {
 	var in inputLine
 	if err := json.Unmarshal(line, &in); err != nil {
@@ -208,7 +208,7 @@ func (c *claude) take(line []byte, turn *runningTurn) (code int, ends bool) {
 	return 0, false
 }
 
-// newUserMessage reads the prompt out of a message: a string, or blocks of which the text counts.
+// newUserMessage returns the prompt of a message, which is a string or the text of blocks.
 func newUserMessage(in inputLine) (userMessage, error) {
 	m := userMessage{content: in.Message.Content, uuid: in.UUID}
 	if json.Unmarshal(in.Message.Content, &m.prompt) == nil {

@@ -111,7 +111,8 @@ func TestLiveClaudeAsksForPermission(t *testing.T) {
 			l := p.startClaude(t)
 			l.say(`[[ask "touch made"]][[text after]]`)
 			id := l.until("control_request")["request_id"].(string)
-			l.send(`{"type":"control_response","response":{"subtype":"success","request_id":"` + id + `","response":` + tt.response + `}}`)
+			l.send(`{"type":"control_response","response":{"subtype":"success","request_id":"` + id + `","response":` +
+				tt.response + `}}`)
 			result := l.until("result")
 			if result["result"] != tt.result || (len(result["permission_denials"].([]any)) > 0) != tt.denied {
 				t.Errorf("%v", result)
@@ -133,8 +134,10 @@ func TestLiveClaudeQueuesMessages(t *testing.T) {
 	l.send(`{"type":"user","uuid":"u1","message":{"role":"user","content":"[[text twice]]"}}`)
 	l.send(`{"type":"user","uuid":"u2","message":{"role":"user","content":"[[text three]]"}}`)
 	for _, given := range []bool{true, false} {
-		l.send(`{"type":"user","uuid":"u3","message":{"role":"user","content":"[[text four]]"}}`) // taken but once
-		l.send(`{"type":"control_request","request_id":"back","request":{"subtype":"cancel_async_message","message_uuid":"u3"}}`)
+		// a second message with this uuid is ignored
+		l.send(`{"type":"user","uuid":"u3","message":{"role":"user","content":"[[text four]]"}}`)
+		l.send(
+			`{"type":"control_request","request_id":"back","request":{"subtype":"cancel_async_message","message_uuid":"u3"}}`)
 		if got := l.until("control_response")["response"].(event)["response"].(event)["cancelled"]; got != given {
 			t.Errorf("taken back: %v", got)
 		}
@@ -192,7 +195,8 @@ func TestLiveClaudeDiesOfALineThatIsNoJSON(t *testing.T) {
 func TestLiveClaudeKnowsNoSuchSession(t *testing.T) {
 	l := newPlace(t).startClaude(t, "--resume", "11111111-2222-3333-4444-555555555555")
 	result := l.until("result")
-	if result["subtype"] != "error_during_execution" || result["errors"].([]any)[0] != "No conversation found with session ID: 11111111-2222-3333-4444-555555555555" {
+	if result["subtype"] != "error_during_execution" ||
+		result["errors"].([]any)[0] != "No conversation found with session ID: 11111111-2222-3333-4444-555555555555" {
 		t.Errorf("%v", result)
 	}
 	if r := l.wait(); r.status.ExitStatus() != 1 {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// promptOption is a system prompt, given as text or as a file. The scripted agent reads it as Claude does,
-// at its start, and has no use for it.
+// promptOption is a system prompt, as a text or a file. The scripted agent reads it at its start, as Claude does, but
+// does not use it.
 type promptOption struct{ flag, text, file string }
 
-// wrong says why Claude would not begin with it, or nothing; what names the option.
+// wrong returns the error with which Claude rejects the option, or "". The text uses what as the option's name.
 func (o promptOption) wrong(what string) string {
 	if o.file == "" {
 		return ""
@@ -40,7 +40,7 @@ func (o promptOption) wrong(what string) string {
 	return ""
 }
 
-// wrongPrompts is what is wrong with either system prompt, or nothing.
+// wrongPrompts returns the error for one of the system prompts, or "".
 func (a claudeArgs) wrongPrompts() string {
 	if msg := a.system.wrong("System prompt"); msg != "" {
 		return msg

@@ -21,24 +21,24 @@ const signature = "c2lnbmF0dXJl"
 // claudeStream prints one message of the model: its blocks, their deltas and their end.
 type claudeStream struct {
 	c     *claude
-	id    string // message id, empty before the message began
+	id    string // message id, or "" before the message
 	index int    // of the open block
 	open  blockKind
 	block strings.Builder
 	text  strings.Builder // the message's text blocks
-	whole bool            // the connection broke: what comes is printed whole, without deltas
-	asked time.Time       // when the model was asked
+	whole bool            // after a broken connection, blocks are printed whole, without deltas
+	asked time.Time       // time of the request to the model
 	buf   []byte
 }
 
-// reset makes ready for the next message.
+// reset prepares for the next message.
 func (s *claudeStream) reset() {
 	s.id, s.index, s.open, s.whole, s.asked = "", 0, blockNone, false, time.Now()
 	s.block.Reset()
 	s.text.Reset()
 }
 
-// answer is the text of the message.
+// answer returns the text of the message.
 func (s *claudeStream) answer() string { return s.text.String() }
 
 func (s *claudeStream) partial() bool { return s.c.args.partial && !s.whole }
@@ -56,7 +56,7 @@ func (s *claudeStream) begin() {
 	}
 }
 
-// beginBlock opens a block of kind unless it is open already.
+// beginBlock opens a block of a kind unless it is already open.
 func (s *claudeStream) beginBlock(kind blockKind) {
 	s.begin()
 	if s.open == kind {
@@ -77,7 +77,7 @@ func (s *claudeStream) startEvent(content json.RawMessage) {
 	}
 }
 
-// say streams chunks into a block of kind.
+// say streams chunks into a block of a kind.
 func (s *claudeStream) say(ctx context.Context, kind blockKind, chunks []string, delay time.Duration) error {
 	s.beginBlock(kind)
 	for i, chunk := range chunks {
@@ -103,7 +103,7 @@ func (s *claudeStream) delta(kind blockKind, chunk string) {
 	s.c.emit(s.buf)
 }
 
-// endBlock closes the open block: the whole message of it comes just before its stop.
+// endBlock closes the open block, and prints the message with the whole block just before.
 func (s *claudeStream) endBlock() {
 	var content json.RawMessage
 	switch s.open {
@@ -132,7 +132,7 @@ func (s *claudeStream) finishBlock(content json.RawMessage) {
 	s.index++
 }
 
-// assistant prints one block as a message of its own.
+// assistant prints one block as a separate message.
 func (s *claudeStream) assistant(content json.RawMessage) {
 	s.c.emit(obj("type", "assistant", "message", obj("id", s.id, "type", "message", "role", "assistant",
 		"model", s.c.apiModel(), "content", []json.RawMessage{content}, "stop_reason", nil, "stop_sequence", nil,
@@ -140,7 +140,7 @@ func (s *claudeStream) assistant(content json.RawMessage) {
 		"uuid", newUUID(), "request_id", "req_"+s.id))
 }
 
-// toolUse prints a whole tool_use block.
+// toolUse prints a complete tool_use block.
 func (s *claudeStream) toolUse(id, name string, input json.RawMessage) {
 	s.begin()
 	s.endBlock()
@@ -159,7 +159,7 @@ func (s *claudeStream) toolUse(id, name string, input json.RawMessage) {
 	s.finishBlock(obj("type", "tool_use", "id", id, "name", name, "input", input))
 }
 
-// end closes the message, if there is one.
+// end closes the open message, if any.
 func (s *claudeStream) end(stop string) {
 	if s.id == "" {
 		return
@@ -173,13 +173,13 @@ func (s *claudeStream) end(stop string) {
 	s.id = ""
 }
 
-// giveUp drops the message without closing it; the next text comes whole, in a message of its own.
+// giveUp discards the message without closing it. The next text is printed whole, in a new message.
 func (s *claudeStream) giveUp() {
 	s.reset()
 	s.whole = true
 }
 
-// cut prints what the open block holds, as an interrupt does.
+// cut prints the open block so far, as Claude does after an interrupt.
 func (s *claudeStream) cut() {
 	if s.open == blockText && s.block.Len() > 0 {
 		s.assistant(obj("type", "text", "text", s.block.String()))

@@ -18,7 +18,8 @@ import (
 )
 
 func TestClaudeStreamsWhatItSays(t *testing.T) {
-	r := newPlace(t).claude(t, `[[think "hm"]][[text "Hello **world** «é»" chunk=3]][[usage in=10 out=5 cached=3 cost=0.5]]`)
+	r := newPlace(t).claude(t,
+		`[[think "hm"]][[text "Hello **world** «é»" chunk=3]][[usage in=10 out=5 cached=3 cost=0.5]]`)
 	var deltas, whole strings.Builder
 	for _, e := range r.events() {
 		if e["type"] == "assistant" {
@@ -37,7 +38,8 @@ func TestClaudeStreamsWhatItSays(t *testing.T) {
 		t.Errorf("deltas %q, whole %q, result %q", &deltas, &whole, r.result())
 	}
 	result := r.last("result")
-	if u := result["usage"].(event); u["input_tokens"] != 10.0 || u["output_tokens"] != 5.0 || u["cache_read_input_tokens"] != 3.0 {
+	if u := result["usage"].(event); u["input_tokens"] != 10.0 || u["output_tokens"] != 5.0 ||
+		u["cache_read_input_tokens"] != 3.0 {
 		t.Errorf("usage %v", u)
 	}
 	if result["total_cost_usd"] != 0.5 || r.status.ExitStatus() != 0 {
@@ -46,7 +48,8 @@ func TestClaudeStreamsWhatItSays(t *testing.T) {
 }
 
 func TestClaudeWithoutPartialMessagesPrintsWholeOnesOnly(t *testing.T) {
-	r := newPlace(t).run(t, `[[text "a" ]][[tool "echo hi"]][[text "b"]]`, "claude", "-p", "--output-format", "stream-json", "--verbose")
+	r := newPlace(t).run(t, `[[text "a" ]][[tool "echo hi"]][[text "b"]]`, "claude", "-p", "--output-format",
+		"stream-json", "--verbose")
 	var kinds []string
 	for _, e := range r.events() {
 		kinds = append(kinds, e["type"].(string))
@@ -65,7 +68,8 @@ func TestClaudePrintsText(t *testing.T) {
 
 func TestClaudeRunsTools(t *testing.T) {
 	p := newPlace(t)
-	r := p.claude(t, `[[tool "echo out; exit 3"]][[tool "pwd"]][[write path=a.txt text="written"]]`, "--permission-mode", "acceptEdits")
+	r := p.claude(t, `[[tool "echo out; exit 3"]][[tool "pwd"]][[write path=a.txt text="written"]]`,
+		"--permission-mode", "acceptEdits")
 	var results []event
 	for _, e := range r.events() {
 		if e["type"] == "user" {
@@ -91,14 +95,15 @@ func TestClaudePermissions(t *testing.T) {
 		args   []string
 		runs   bool
 	}{
-		"what must be asked for is denied":       {bash, nil, false},
-		"writing must be asked for":              {write, nil, false},
-		"accepted edits are no commands":         {bash, []string{"--permission-mode", "acceptEdits"}, false},
-		"accepted edits":                         {write, []string{"--permission-mode", "acceptEdits"}, true},
-		"bypass":                                 {bash, []string{"--permission-mode", "bypassPermissions"}, true},
-		"plan writes nothing":                    {write, []string{"--permission-mode", "plan"}, false},
-		"allowed by name":                        {bash, []string{"--allowedTools", "Edit,Bash(touch *)"}, true},
-		"denied by name though nothing is asked": {`[[tool "touch made"]][[text after]]`, []string{"--disallowedTools", "Bash"}, false},
+		"what must be asked for is denied": {bash, nil, false},
+		"writing must be asked for":        {write, nil, false},
+		"accepted edits are no commands":   {bash, []string{"--permission-mode", "acceptEdits"}, false},
+		"accepted edits":                   {write, []string{"--permission-mode", "acceptEdits"}, true},
+		"bypass":                           {bash, []string{"--permission-mode", "bypassPermissions"}, true},
+		"plan writes nothing":              {write, []string{"--permission-mode", "plan"}, false},
+		"allowed by name":                  {bash, []string{"--allowedTools", "Edit,Bash(touch *)"}, true},
+		"denied by name though nothing is asked": {`[[tool "touch made"]][[text after]]`,
+			[]string{"--disallowedTools", "Bash"}, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +123,8 @@ func TestClaudeSessions(t *testing.T) {
 	if r := p.claude(t, `I am Ann [[text ok]]`, "--session-id", id); r.last("result")["session_id"] != id {
 		t.Fatalf("result %v", r.last("result"))
 	}
-	if r := p.claude(t, `[[history]]`, "--resume", id); r.result() != "1. I am Ann" || r.last("result")["session_id"] != id {
+	if r := p.claude(t, `[[history]]`, "--resume", id); r.result() != "1. I am Ann" ||
+		r.last("result")["session_id"] != id {
 		t.Errorf("resume: %v", r.last("result"))
 	}
 	forked := p.claude(t, `[[history]]`, "--resume", id, "--fork-session")
@@ -141,14 +147,20 @@ func TestClaudeRefusesCommandLines(t *testing.T) {
 		args   []string
 		stderr string
 	}{
-		"unknown flag":         {[]string{"-p", "--no-such-flag"}, "error: unknown option '--no-such-flag'\n"},
-		"a prompt with a dash": {[]string{"-p", "-starts with a dash"}, "error: unknown option '-starts with a dash'\n"},
-		"no verbose":           {[]string{"-p", "--output-format", "stream-json"}, "Error: When using --print, --output-format=stream-json requires --verbose\n"},
-		"nothing to do":        {[]string{"-p"}, "Error: Input must be provided either through stdin or as a prompt argument when using --print\n"},
-		"not a session":        {[]string{"-p", "--session-id", "x"}, "Error: Invalid session ID. Must be a valid UUID.\n"},
-		"prompt given twice":   {[]string{"-p", "--system-prompt", "x", "--system-prompt-file", "/none"}, "Error: Cannot use both --system-prompt and --system-prompt-file. Please use only one.\n"},
-		"no prompt file":       {[]string{"-p", "--append-system-prompt-file", "/none"}, "Error: Append system prompt file not found: /none\n"},
-		"variadic swallows":    {[]string{"-p", "--add-dir", "/a", "the prompt"}, "Error: Input must be provided either through stdin or as a prompt argument when using --print\n"},
+		"unknown flag": {[]string{"-p", "--no-such-flag"}, "error: unknown option '--no-such-flag'\n"},
+		"a prompt with a dash": {[]string{"-p", "-starts with a dash"},
+			"error: unknown option '-starts with a dash'\n"},
+		"no verbose": {[]string{"-p", "--output-format", "stream-json"},
+			"Error: When using --print, --output-format=stream-json requires --verbose\n"},
+		"nothing to do": {[]string{"-p"}, "Error: Input must be provided either through stdin or as a prompt argument when using --print\n"},
+		"not a session": {[]string{"-p", "--session-id", "x"},
+			"Error: Invalid session ID. Must be a valid UUID.\n"},
+		"prompt given twice": {[]string{"-p", "--system-prompt", "x", "--system-prompt-file", "/none"},
+			"Error: Cannot use both --system-prompt and --system-prompt-file. Please use only one.\n"},
+		"no prompt file": {[]string{"-p", "--append-system-prompt-file", "/none"},
+			"Error: Append system prompt file not found: /none\n"},
+		"variadic swallows": {[]string{"-p", "--add-dir", "/a", "the prompt"},
+			"Error: Input must be provided either through stdin or as a prompt argument when using --print\n"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -174,10 +186,12 @@ func TestClaudeErrorsOfTheAPI(t *testing.T) {
 		retries int
 		code    int
 	}{
-		"401 is retried":     {`[[error 401 delay=1ms]]`, 401.0, "Invalid API key · Fix external API key", 3, 1},
-		"400 is not":         {`[[error 400 message="odd"]]`, 400.0, "API Error: 400 odd", 0, 1},
-		"429":                {`[[error 429 delay=1ms]]`, 429.0, "API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again later.", 3, 1},
-		"529 gives up soon":  {`[[error 529 delay=1ms]]`, nil, "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment.", 2, 1},
+		"401 is retried": {`[[error 401 delay=1ms]]`, 401.0, "Invalid API key · Fix external API key", 3, 1},
+		"400 is not":     {`[[error 400 message="odd"]]`, 400.0, "API Error: 400 odd", 0, 1},
+		"429": {`[[error 429 delay=1ms]]`, 429.0,
+			"API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again later.", 3, 1},
+		"529 gives up soon": {`[[error 529 delay=1ms]]`, nil,
+			"API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment.", 2, 1},
 		"an error wears off": {`[[error 500 times=2 delay=1ms]][[text fine]]`, nil, "fine", 2, 0},
 	}
 	for name, tt := range tests {
@@ -192,7 +206,8 @@ func TestClaudeErrorsOfTheAPI(t *testing.T) {
 				}
 			}
 			result := r.last("result")
-			if result["result"] != tt.says || result["api_error_status"] != tt.status || result["is_error"] != (tt.code == 1) ||
+			if result["result"] != tt.says || result["api_error_status"] != tt.status ||
+				result["is_error"] != (tt.code == 1) ||
 				result["subtype"] != "success" || retries != tt.retries || r.status.ExitStatus() != tt.code {
 				t.Errorf("%d retries, status %v, result %v", retries, r.status, result)
 			}
@@ -203,7 +218,8 @@ func TestClaudeErrorsOfTheAPI(t *testing.T) {
 func TestClaudeLimitsOfATurn(t *testing.T) {
 	p := newPlace(t)
 	r := p.claude(t, `[[tool "echo 1"]][[tool "echo 2"]][[text never]]`, "--max-turns", "2")
-	if got := r.last("result"); got["subtype"] != "error_max_turns" || got["errors"].([]any)[0] != "Reached maximum number of turns (2)" {
+	if got := r.last("result"); got["subtype"] != "error_max_turns" ||
+		got["errors"].([]any)[0] != "Reached maximum number of turns (2)" {
 		t.Errorf("%v", got)
 	}
 	r = p.claude(t, `[[tool "echo 1"]][[text never]]`, "--max-budget-usd", "0.001")
@@ -248,17 +264,20 @@ func TestClaudeSlashCommands(t *testing.T) {
 func TestClaudeSignals(t *testing.T) {
 	p := newPlace(t)
 	t.Run("SIGINT in text ends with a result and 0", func(t *testing.T) {
-		l := p.start(t, "claude", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages", `[[text "abc" chunk=1]][[hang]]`)
+		l := p.start(t, "claude", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages",
+			`[[text "abc" chunk=1]][[hang]]`)
 		l.in.Close()
 		l.until("stream_event")
 		l.signal(syscall.SIGINT)
 		r := l.wait()
-		if got := r.last("result"); got["terminal_reason"] != "aborted_streaming" || got["subtype"] != "error_during_execution" || r.status.ExitStatus() != 0 {
+		if got := r.last("result"); got["terminal_reason"] != "aborted_streaming" ||
+			got["subtype"] != "error_during_execution" || r.status.ExitStatus() != 0 {
 			t.Errorf("%v, status %v", got, r.status)
 		}
 	})
 	t.Run("SIGINT in a tool kills it and ends with 1", func(t *testing.T) {
-		l := p.start(t, "claude", "-p", "--output-format", "stream-json", "--verbose", `[[tool "touch running1; exec sleep 41.1"]]`)
+		l := p.start(t, "claude", "-p", "--output-format", "stream-json", "--verbose",
+			`[[tool "touch running1; exec sleep 41.1"]]`)
 		l.in.Close()
 		eventually(t, "the tool runs", func() bool { return exists(p, "running1") })
 		l.signal(syscall.SIGINT)
@@ -271,9 +290,12 @@ func TestClaudeSignals(t *testing.T) {
 		}
 	})
 	t.Run("SIGTERM ends at once with 143 and leaves the tool", func(t *testing.T) {
-		l := p.start(t, "claude", "-p", "--output-format", "stream-json", "--verbose", `[[tool "touch running2; exec sleep 41.2"]]`)
+		l := p.start(t, "claude", "-p", "--output-format", "stream-json", "--verbose",
+			`[[tool "touch running2; exec sleep 41.2"]]`)
 		l.in.Close()
-		eventually(t, "the tool runs", func() bool { return exists(p, "running2") && processes(t, "sleep\x0041.2") == 1 })
+		eventually(t, "the tool runs", func() bool {
+			return exists(p, "running2") && processes(t, "sleep\x0041.2") == 1
+		})
 		l.signal(syscall.SIGTERM)
 		r := l.wait()
 		if r.status.ExitStatus() != 143 || strings.Contains(r.out, `"type":"result"`) {
@@ -322,8 +344,7 @@ func TestBrokenAgents(t *testing.T) {
 		}
 	})
 	t.Run("longline", func(t *testing.T) {
-		r := p.claude(t, `[[longline bytes=300000]][[text "after"]]`)
-		if r.result() != "after" || len(r.out) < 300000 {
+		if r := p.claude(t, `[[longline bytes=300000]][[text "after"]]`); r.result() != "after" || len(r.out) < 300000 {
 			t.Errorf("%d bytes, result %q", len(r.out), r.result())
 		}
 	})
@@ -352,7 +373,8 @@ func TestBrokenAgents(t *testing.T) {
 		}
 	})
 	t.Run("hold-pipe", func(t *testing.T) {
-		l := p.start(t, "claude", "-p", "--output-format", "stream-json", "--verbose", `[[hold-pipe for=41300ms]][[text "x"]]`)
+		l := p.start(t, "claude", "-p", "--output-format", "stream-json", "--verbose",
+			`[[hold-pipe for=41300ms]][[text "x"]]`)
 		l.in.Close()
 		l.until("result")
 		eventually(t, "the agent ends", func() bool { return stopped(l.cmd.Process.Pid) })
@@ -368,7 +390,7 @@ func exists(p place, name string) bool {
 	return err == nil
 }
 
-// stopped says whether a child ended, though no process has reaped it yet.
+// stopped reports whether a child has ended, even if no process has reaped it.
 func stopped(pid int) bool {
 	b, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "stat"))
 	return err != nil || strings.Contains(string(b), ") Z ")
@@ -380,7 +402,7 @@ func processes(t *testing.T, cmdline string) int {
 	return len(pids(t, cmdline))
 }
 
-// kill ends processes by their command line and says how many there were.
+// kill ends processes by their command line and returns their number.
 func kill(t *testing.T, cmdline string) int {
 	t.Helper()
 	all := pids(t, cmdline)
@@ -404,7 +426,8 @@ func TestClaudePromptInTheArgumentsDoesNotWaitForEver(t *testing.T) {
 		defer open.Close()
 		var out, stderr bytes.Buffer
 		start := time.Now()
-		code := agent.Main([]string{"claude", "-p", "[[text ok]]"}, stdin, &out, &stderr, []string{"DUCTOR_SIM_HOME=" + home})
+		code := agent.Main([]string{"claude", "-p", "[[text ok]]"}, stdin, &out, &stderr,
+			[]string{"DUCTOR_SIM_HOME=" + home})
 		if code != 0 || out.String() != "ok\n" || !strings.Contains(stderr.String(), "no stdin data received in 3s") {
 			t.Errorf("code %d, out %q, stderr %q", code, &out, &stderr)
 		}

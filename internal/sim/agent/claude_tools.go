@@ -12,15 +12,15 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// toolOutcome is what a tool gives back to the model.
+// toolOutcome is the result of a tool for the model.
 type toolOutcome struct {
 	text   string
 	failed bool
-	bare   bool            // success is not said, only not denied
-	detail json.RawMessage // tool_use_result, where it went well
+	bare   bool            // omits is_error for a success
+	detail json.RawMessage // tool_use_result after a success
 }
 
-// permission is whether a tool may run.
+// permission is the decision whether a tool may run.
 type permission int
 
 const (
@@ -32,13 +32,15 @@ const (
 const rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was " +
 	"a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed."
 
-// tool calls a tool: the block that announces it, permission, the run and its result.
-func (t *claudeTurn) tool(name string, input []any, perm permission, run func(json.RawMessage) (toolOutcome, error)) (err error) {
+// tool calls a tool. It prints the call, gets permission, runs the tool and prints the result.
+func (t *claudeTurn) tool(name string, input []any, perm permission,
+	run func(json.RawMessage) (toolOutcome, error)) (err error) {
 	return t.toolOf(name, obj(input...), perm, run)
 }
 
-// toolOf is tool with an input that is made already.
-func (t *claudeTurn) toolOf(name string, in json.RawMessage, perm permission, run func(json.RawMessage) (toolOutcome, error)) (err error) {
+// toolOf is like tool, for input that is already encoded.
+func (t *claudeTurn) toolOf(name string, in json.RawMessage, perm permission,
+	run func(json.RawMessage) (toolOutcome, error)) (err error) {
 	id := t.stream.toolID()
 	t.stream.toolUse(id, name, in)
 	t.tools++
@@ -58,7 +60,8 @@ func (t *claudeTurn) toolOf(name string, in json.RawMessage, perm permission, ru
 	return t.runAndReport(id, name, in, run)
 }
 
-func (t *claudeTurn) runAndReport(id, name string, in json.RawMessage, run func(json.RawMessage) (toolOutcome, error)) error {
+func (t *claudeTurn) runAndReport(id, name string, in json.RawMessage,
+	run func(json.RawMessage) (toolOutcome, error)) error {
 	out, err := run(in)
 	var exit exitError
 	if errors.As(err, &exit) {
@@ -84,7 +87,7 @@ func (t *claudeTurn) toolResult(id string, out toolOutcome, detail any) {
 	t.emit(t.userEvent([]json.RawMessage{obj(kv...)}, "tool_use_result", detail))
 }
 
-// refuse tells the model that the tool was not allowed.
+// refuse reports to the model that the tool was denied.
 func (t *claudeTurn) refuse(id, name string, in json.RawMessage, why string) {
 	t.refused = append(t.refused, obj("tool_name", name, "tool_use_id", id, "tool_input", in))
 	t.toolResult(id, toolOutcome{text: why, failed: true}, "Error: "+why)
@@ -98,13 +101,15 @@ type decision struct {
 	UpdatedInput json.RawMessage `json:"updatedInput"`
 }
 
-// askThenRun relays the question to the client and waits for its answer, however long that takes.
-func (t *claudeTurn) askThenRun(id, name string, in json.RawMessage, run func(json.RawMessage) (toolOutcome, error)) error {
+// askThenRun forwards the question to the client and waits for its answer without a limit.
+func (t *claudeTurn) askThenRun(id, name string, in json.RawMessage,
+	run func(json.RawMessage) (toolOutcome, error)) error {
 	request := newUUID()
 	answer := t.answers.expect(request)
 	t.emit(obj("type", "control_request", "request_id", request, "request", obj("subtype", "can_use_tool",
 		"tool_name", name, "display_name", name, "input", in, "description", "Run a command",
-		"permission_suggestions", []json.RawMessage{obj("type", "setMode", "mode", "acceptEdits", "destination", "session")},
+		"permission_suggestions", []json.RawMessage{obj("type", "setMode", "mode", "acceptEdits", "destination",
+			"session")},
 		"tool_use_id", id)))
 	t.stream.end("tool_use")
 	select {
@@ -122,7 +127,8 @@ func (t *claudeTurn) askThenRun(id, name string, in json.RawMessage, run func(js
 	}
 }
 
-func (t *claudeTurn) decided(id, name string, in json.RawMessage, d decision, run func(json.RawMessage) (toolOutcome, error)) error {
+func (t *claudeTurn) decided(id, name string, in json.RawMessage, d decision,
+	run func(json.RawMessage) (toolOutcome, error)) error {
 	t.asked(string(in), d.Behavior == "allow")
 	if d.Behavior == "allow" {
 		if len(d.UpdatedInput) > 0 {
@@ -137,7 +143,7 @@ func (t *claudeTurn) decided(id, name string, in json.RawMessage, d decision, ru
 	return nil
 }
 
-// bash is the Bash tool.
+// bash runs the Bash tool.
 func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	var in struct {
 		Command string `json:"command"`
@@ -145,14 +151,15 @@ func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	if err := json.Unmarshal(input, &in); err != nil {
 		return toolOutcome{text: "InputValidationError: " + err.Error(), failed: true}, nil
 	}
-	// An interrupt kills the command. A signal that ends the process leaves it running, as Claude does.
+	// An interrupt kills the command. As in Claude, a signal that ends the process leaves the command running.
 	run, err := t.runTool(t.ctx, in.Command, func(cause error) bool { return errors.Is(cause, errInterrupted) })
 	if err != nil {
 		return toolOutcome{}, err
 	}
 	text := strings.TrimRight(run.output, "\n")
 	if run.code != 0 {
-		return toolOutcome{text: strings.TrimRight(fmt.Sprintf("Exit code %d\n%s", run.code, text), "\n"), failed: true}, nil
+		return toolOutcome{text: strings.TrimRight(fmt.Sprintf("Exit code %d\n%s", run.code, text), "\n"),
+			failed: true}, nil
 	}
 	detail := obj("stdout", text, "stderr", "", "interrupted", false, "isImage", false, "noOutputExpected", text == "")
 	if text == "" {
@@ -161,7 +168,7 @@ func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	return toolOutcome{text: text, detail: detail}, nil
 }
 
-// bashAllowed says whether a command may run; asks is set when it is one that permission is needed for.
+// bashAllowed returns whether a command may run. asks is true for a command that needs permission.
 func (t *claudeTurn) bashAllowed(asks bool) permission {
 	switch mode := t.currentMode(); {
 	case slices.Contains(t.args.denied, "Bash"):
@@ -186,13 +193,13 @@ func (t *claudeTurn) writeAllowed() permission {
 	return ask
 }
 
-// retryDelay is Claude's own schedule of retries.
+// retryDelay returns Claude's delay before a retry.
 func retryDelay(attempt int) time.Duration {
 	schedule := [...]time.Duration{550, 1100, 2100, 4500, 8000, 17200, 38000}
 	return schedule[min(attempt, len(schedule))-1] * time.Millisecond
 }
 
-// apiError plays a failure of the model's API: retries, and the end of the turn when none helps.
+// apiError performs a failure of the model's API: retries, and the end of the turn if they fail.
 func (t *claudeTurn) apiError(st script.APIError) error {
 	most := 10
 	if v, err := strconv.Atoi(t.env["CLAUDE_CODE_MAX_RETRIES"]); err == nil {
@@ -246,17 +253,21 @@ func claudeFailure(st script.APIError, model string) apiFailure {
 	case 403:
 		f.text, f.name = "Failed to authenticate. API Error: 403 "+or(said, "forbidden"), "authentication_failed"
 	case 404:
-		f.text = "There's an issue with the selected model (" + model + "). It may not exist or you may not have access to it. Run --model to pick a different model."
+		f.text = "There's an issue with the selected model (" + model +
+			"). It may not exist or you may not have access to it. Run --model to pick a different model."
 		f.name = "model_not_found"
 	case 429:
-		f.text = "API Error: Request rejected (429) · " + or(said, "This request would exceed your account's rate limit. Please try again later.")
+		f.text = "API Error: Request rejected (429) · " + or(said,
+			"This request would exceed your account's rate limit. Please try again later.")
 		f.name = "rate_limit"
 	case 529:
 		f.text, f.name = "API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment.", "server_error"
 	case 400, 413:
 		f.text, f.name = fmt.Sprintf("API Error: %d %s", st.Status, or(said, "invalid request")), "invalid_request"
 	default:
-		f.text = fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", st.Status, or(said, "Internal server error"))
+		f.text = fmt.Sprintf(
+			"API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", st.Status,
+			or(said, "Internal server error"))
 		f.name = "server_error"
 	}
 	return f

@@ -18,13 +18,13 @@ type runningTurn struct {
 	done   <-chan turnEnd
 }
 
-// turnEnd is how a turn ended: the exit code a one-shot run has, and whether the process ends at once.
+// turnEnd is the end of a turn: the exit code of a one-shot run, and whether the process ends.
 type turnEnd struct {
 	code int
 	quit bool
 }
 
-// claudeTurn is what one turn needs while it runs, in one goroutine.
+// claudeTurn is the state of a running turn. One goroutine uses it.
 type claudeTurn struct {
 	*claude
 	ctx     context.Context
@@ -39,9 +39,9 @@ type claudeTurn struct {
 	cost    float64
 }
 
-// apiFailure ends a turn with what the model's API said.
+// apiFailure ends a turn with an error of the model's API.
 type apiFailure struct {
-	status int // 0 is told as null
+	status int // printed as null if 0
 	text   string
 	name   string
 }
@@ -57,7 +57,7 @@ func (c *claude) startTurn(messages []userMessage) *runningTurn {
 	return c.begin(func(t *claudeTurn) turnEnd { return t.run(messages) })
 }
 
-// begin has a turn of its own do something.
+// begin runs do in a new turn.
 func (c *claude) begin(do func(*claudeTurn) turnEnd) *runningTurn {
 	ctx, cancel := context.WithCancelCause(c.life)
 	done := make(chan turnEnd, 1)
@@ -106,7 +106,7 @@ func (t *claudeTurn) replay(m userMessage) {
 		"parent_tool_use_id", nil, "uuid", id, "timestamp", timestamp(), "isReplay", true))
 }
 
-// play goes through the model's responses. A message that comes while tools run is taken in between.
+// play performs the model's responses. In between, it takes messages that arrived while tools ran.
 func (t *claudeTurn) play(responses [][]script.Step) error {
 	for len(responses) > 0 {
 		if err := t.response(responses[0]); err != nil {
@@ -117,7 +117,8 @@ func (t *claudeTurn) play(responses [][]script.Step) error {
 			return nil
 		}
 		if limit := t.args.maxTurns; limit > 0 && t.calls >= limit {
-			return limitReached{"error_max_turns", "max_turns", fmt.Sprintf("Reached maximum number of turns (%d)", limit)}
+			return limitReached{"error_max_turns", "max_turns",
+				fmt.Sprintf("Reached maximum number of turns (%d)", limit)}
 		}
 		for _, m := range t.queue.take() {
 			t.replay(m)
@@ -129,7 +130,7 @@ func (t *claudeTurn) play(responses [][]script.Step) error {
 	return nil
 }
 
-// response plays one answer of the model, and the tool it ends with.
+// response plays one answer of the model and its tool call.
 func (t *claudeTurn) response(steps []script.Step) error {
 	t.calls++
 	t.stream.reset()
@@ -146,7 +147,7 @@ func (t *claudeTurn) response(steps []script.Step) error {
 	return t.overBudget()
 }
 
-// step plays one step; rest are those after it in the same response.
+// step plays one step. rest are the following steps of the response.
 func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 	switch st := st.(type) {
 	case script.Text:
@@ -158,7 +159,8 @@ func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 	case script.RetryText:
 		return t.retryText(st, rest)
 	case script.Tool:
-		return t.tool("Bash", []any{"command", st.Command, "description", "Run a command"}, t.bashAllowed(st.Ask), t.bash)
+		return t.tool("Bash", []any{"command", st.Command, "description", "Run a command"}, t.bashAllowed(st.Ask),
+			t.bash)
 	case script.Request:
 		return t.request(st)
 	case script.Background:
@@ -180,8 +182,8 @@ func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 	return err
 }
 
-// retryText streams text and gives it up: what follows comes whole, in another message, as when the
-// connection to the model broke. With nothing to follow the same text comes again.
+// retryText streams text and discards it, as after a broken connection to the model. The following steps are printed
+// whole, in another message. Without following steps the same text is printed again.
 func (t *claudeTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.stream.say(t.ctx, blockText, st.Chunks, st.Delay); err != nil {
 		return err
@@ -204,7 +206,7 @@ func (t *claudeTurn) compact(trigger string) {
 			"cumulative_dropped_tokens", 432, "duration_ms", 97)))
 }
 
-// slashCommand does what Claude does with a prompt that begins with a slash.
+// slashCommand handles a prompt that begins with a slash, as Claude does.
 func (t *claudeTurn) slashCommand(word string) turnEnd {
 	t.emit(t.initEvent())
 	said := "Unknown command: " + word
@@ -224,7 +226,7 @@ func (t *claudeTurn) slashCommand(word string) turnEnd {
 	return turnEnd{}
 }
 
-// count adds what one model call costs.
+// count adds the cost of one model call.
 func (t *claudeTurn) count() {
 	call := tokens{Input: inputTokens, Output: outputTokens}
 	t.add(call, float64(call.Input)*inputPrice+float64(call.Output)*outputPrice)
@@ -235,7 +237,7 @@ func (t *claudeTurn) add(n tokens, cost float64) {
 	t.total.tokens, t.total.cost = t.total.tokens.plus(n), t.total.cost+cost
 }
 
-// settle replaces what was counted with what the script says the turn counts.
+// settle replaces the usage by the script's, if it sets one.
 func (t *claudeTurn) settle() {
 	u := t.usage
 	if u == nil {
@@ -258,7 +260,7 @@ func (t *claudeTurn) overBudget() error {
 	return nil
 }
 
-// finish prints the result that err calls for.
+// finish prints the result for err.
 func (t *claudeTurn) finish(err error) turnEnd {
 	var (
 		exit  exitError
@@ -329,7 +331,7 @@ func (t *claudeTurn) result(subtype, text, stop string, api *apiFailure, errs []
 	t.emit(obj(kv...))
 }
 
-// write is the Write tool.
+// write runs the Write tool.
 func (t *claudeTurn) write(input json.RawMessage) (toolOutcome, error) {
 	var in struct {
 		Path    string `json:"file_path"`

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// newUUID makes a random version 4 UUID. It names events only, so speed counts and secrecy does not.
+// newUUID creates a random version 4 UUID. It is not a secret, and must be fast.
 func newUUID() string {
 	var b [16]byte
 	a, z := rand.Uint64(), rand.Uint64()
@@ -31,7 +31,7 @@ type modelTotals struct {
 	cost   float64
 }
 
-// What a response of the recorded models counts, and costs, when the script says nothing.
+// Usage and cost of a response of the recorded models, unless the script sets them.
 const (
 	inputTokens  = 1200
 	outputTokens = 42
@@ -63,7 +63,8 @@ func (c *claude) modelUsageJSON() json.RawMessage {
 }
 
 func (c *claude) initEvent() json.RawMessage {
-	tools := []string{"Task", "Bash", "Edit", "NotebookEdit", "Read", "Skill", "TaskOutput", "TaskStop", "WebFetch", "WebSearch", "Write"}
+	tools := []string{"Task", "Bash", "Edit", "NotebookEdit", "Read", "Skill", "TaskOutput", "TaskStop", "WebFetch",
+		"WebSearch", "Write"}
 	if c.args.promptTool == "stdio" {
 		tools = append(tools, "AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
 	}
@@ -76,7 +77,7 @@ func (c *claude) initEvent() json.RawMessage {
 		"memory_paths", obj("auto", c.store.root+"/memory/"), "fast_mode_state", "off")
 }
 
-// systemEvent is a system event of subtype with kv in its middle.
+// systemEvent returns a system event of subtype with kv in its middle.
 func (c *claude) systemEvent(subtype string, kv ...any) json.RawMessage {
 	all := append([]any{"type", "system", "subtype", subtype}, kv...)
 	return obj(append(all, "uuid", newUUID(), "session_id", c.id)...)
@@ -84,11 +85,12 @@ func (c *claude) systemEvent(subtype string, kv ...any) json.RawMessage {
 
 // streamEvent wraps an event of the model's API.
 func (c *claude) streamEvent(event json.RawMessage, kv ...any) json.RawMessage {
-	all := []any{"type", "stream_event", "event", event, "session_id", c.id, "parent_tool_use_id", nil, "uuid", newUUID()}
+	all := []any{"type", "stream_event", "event", event, "session_id", c.id, "parent_tool_use_id", nil, "uuid",
+		newUUID()}
 	return obj(append(all, kv...)...)
 }
 
-// deltaEvent is the event there are most of, so it is put together by hand.
+// deltaEvent encodes the most frequent event without package json, for speed.
 func (c *claude) deltaEvent(buf []byte, index int, kind, field, text string) []byte {
 	buf = append(buf[:0], `{"type":"stream_event","event":{"type":"content_block_delta","index":`...)
 	buf = strconv.AppendInt(buf, int64(index), 10)
@@ -105,14 +107,14 @@ func (c *claude) deltaEvent(buf []byte, index int, kind, field, text string) []b
 	return append(buf, `"}`...)
 }
 
-// userEvent is a message with role user: a tool's result or a notice.
+// userEvent returns a message with role user: a tool's result or a notice.
 func (c *claude) userEvent(content any, kv ...any) json.RawMessage {
 	all := []any{"type", "user", "message", obj("role", "user", "content", content), "parent_tool_use_id", nil,
 		"session_id", c.id, "uuid", newUUID(), "timestamp", timestamp()}
 	return obj(append(all, kv...)...)
 }
 
-// syntheticEvent is an assistant message made up by the agent itself, such as an API error.
+// syntheticEvent returns an assistant message that the agent itself writes, such as an API error.
 func (c *claude) syntheticEvent(text, errorName string) json.RawMessage {
 	kv := []any{"type", "assistant", "message", obj("id", newUUID(), "container", nil, "model", "<synthetic>",
 		"role", "assistant", "stop_details", nil, "stop_reason", "stop_sequence", "stop_sequence", "",
@@ -128,7 +130,7 @@ func (c *claude) syntheticEvent(text, errorName string) json.RawMessage {
 	return obj(kv...)
 }
 
-// resultText is the answer in a result event, for output as text.
+// resultText returns the answer in a result event, for output as text.
 func resultText(result []byte) string {
 	var r struct {
 		Result string   `json:"result"`

@@ -18,7 +18,7 @@ import (
 // codexVersion is the version whose recordings this agent follows.
 const codexVersion = "0.169.0"
 
-// codexFolder is where threads are kept: they are not bound to a working directory.
+// codexFolder is the folder of threads, which do not belong to a working directory.
 const codexFolder = "codex"
 
 // codex runs Codex's command line.
@@ -55,7 +55,7 @@ func (p *process) codexLogin(words []string) int {
 	return p.fail(2, "error: the scripted agent only knows `login status`")
 }
 
-// codexExec is `codex exec` and `codex exec resume`: one prompt, one turn.
+// codexExec runs `codex exec` and `codex exec resume`: one prompt, one turn.
 func (p *process) codexExec(a codexArgs) int {
 	thread, prompt, code, ok := p.codexThread(a)
 	if !ok {
@@ -91,7 +91,7 @@ type signalError struct{ os.Signal }
 
 func (s signalError) Error() string { return s.Signal.String() }
 
-// codexSignal ends as Codex does: with 1 on an interrupt, and by the signal itself on SIGTERM.
+// codexSignal ends the process as Codex does: with code 1 after an interrupt, and by the signal after SIGTERM.
 func (p *process) codexSignal(err error) int {
 	var s signalError
 	if !errors.As(err, &s) {
@@ -100,7 +100,7 @@ func (p *process) codexSignal(err error) int {
 	if s.Signal == os.Interrupt {
 		return 1
 	}
-	if p.program.IgnoreTerm != nil { // it is no process
+	if p.program.IgnoreTerm != nil { // it is part of another process
 		return 143
 	}
 	signal.Reset(syscall.SIGTERM)
@@ -109,7 +109,7 @@ func (p *process) codexSignal(err error) int {
 	return 143
 }
 
-// codexThread finds the thread to go on with, or names a new one. The words that are left are the prompt.
+// codexThread finds the thread to resume, or creates a new one. The remaining words are the prompt.
 func (p *process) codexThread(a codexArgs) (thread, prompt string, code int, ok bool) {
 	words := a.words
 	if a.command == "resume" || a.command == "fork" {
@@ -147,7 +147,7 @@ func (p *process) codexThread(a codexArgs) (thread, prompt string, code int, ok 
 	return thread, prompt, 0, true
 }
 
-// codexPrompt adds what standard input has. An open pipe is waited for without end, as Codex does.
+// codexPrompt appends standard input. As Codex does, it waits for an open pipe without a limit.
 func (p *process) codexPrompt(a codexArgs, prompt string) (string, error) {
 	if prompt != "" && prompt != "-" && a.command != "exec" {
 		return prompt, nil
@@ -178,7 +178,7 @@ func (p *process) codexPrompt(a codexArgs, prompt string) (string, error) {
 	}
 }
 
-// newThreadID makes a version 7 UUID, as Codex names its threads.
+// newThreadID creates a version 7 UUID, as Codex names its threads.
 func newThreadID() string {
 	id, err := uuid.NewV7()
 	if err != nil {

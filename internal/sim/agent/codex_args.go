@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// codexArgs is Codex's command line, as far as the scripted agent acts on it.
+// codexArgs is the part of Codex's command line that the scripted agent uses.
 type codexArgs struct {
 	version    bool
 	command    string // exec, resume, app-server, login
@@ -22,7 +22,7 @@ type codexArgs struct {
 	config     map[string]string
 }
 
-// usageError is a command line that Codex refuses with exit code 2.
+// usageError is a command line that Codex rejects with exit code 2.
 type usageError struct{ arg, usage string }
 
 func (e usageError) Error() string {
@@ -30,8 +30,8 @@ func (e usageError) Error() string {
 		"Usage: codex %s\n\nFor more information, try '--help'.", e.arg, e.arg, e.arg, e.usage)
 }
 
-// parseCodex reads a command line the way Codex's own parser does: an option belongs to the command it
-// stands behind, and -i swallows every word up to the next option.
+// parseCodex parses a command line as Codex's own parser does: an option belongs to the command before it, and -i
+// takes all words up to the next option.
 func parseCodex(args []string) (codexArgs, error) {
 	a := codexArgs{sandbox: "read-only", config: map[string]string{}}
 	for i := 0; i < len(args); i++ {
@@ -77,7 +77,7 @@ func (a *codexArgs) usage() string {
 	return "[OPTIONS] [PROMPT]\n       codex [OPTIONS] <COMMAND> [ARGS]"
 }
 
-// word takes an argument that is no option: a command, or one of its words.
+// word parses an argument that is not an option: a command, or one of its words.
 func (a *codexArgs) word(w string) {
 	switch {
 	case a.command == "" && (w == "exec" || w == "e"):
@@ -91,7 +91,7 @@ func (a *codexArgs) word(w string) {
 	}
 }
 
-// flag takes an option without a value.
+// flag parses an option without a value.
 func (a *codexArgs) flag(name string) bool {
 	exec := a.command == "exec" || a.command == "resume" || a.command == "fork"
 	switch {

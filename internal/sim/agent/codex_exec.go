@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// execSink prints the events of `codex exec --json`, or only the last message where json is not set.
+// execSink prints the events of `codex exec --json`. Without --json it prints only the last message.
 type execSink struct {
 	*process
 	json  bool
@@ -24,7 +24,7 @@ func (s *execSink) turnStarted(thread string) {
 	s.event("type", "turn.started")
 }
 
-// There are no partial events in this protocol.
+// The protocol has no partial events.
 func (s *execSink) textDelta(string, string)  {}
 func (s *execSink) thinkDelta(string, string) {}
 
@@ -73,5 +73,6 @@ func (s *execSink) turnFailed(message string, _ int) {
 }
 
 func (s *execSink) longLine(n int) []byte {
-	return obj("type", "item.completed", "item", obj("id", "item_long", "type", "error", "message", strings.Repeat("x", n)))
+	return obj("type", "item.completed", "item",
+		obj("id", "item_long", "type", "error", "message", strings.Repeat("x", n)))
 }

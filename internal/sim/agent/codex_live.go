@@ -10,47 +10,48 @@ import (
 	"time"
 )
 
-// codexThreads are the threads of one app server. Each plays one turn at a time, apart from the others.
+// codexThreads are the threads of one app server. Each plays one turn at a time, independently of the others.
 type codexThreads struct {
 	server *server
 
 	mu      sync.Mutex
 	all     map[string]*codexThread
-	waiting map[string]chan json.RawMessage // requests of ours, by id
+	waiting map[string]chan json.RawMessage // own requests, by id
 	asked   int
 	exit    chan int // the exit code, when a turn ends the process
 }
 
-// codexThread is one thread and what was set for it.
+// codexThread is one thread with its settings.
 type codexThread struct {
 	id       string
 	dir      string
 	env      map[string]string
 	model    string
-	policy   string // when it asks
+	policy   string // when it asks for approval
 	sandbox  string
-	context  map[string]string // additional context the model was told
-	heard    bool              // somebody is subscribed to it
-	unstable bool              // it has yet to warn of a feature
+	context  map[string]string // additional context that the model has received
+	heard    bool              // a client is subscribed to it
+	unstable bool              // it has not warned of the feature yet
 
 	mu     sync.Mutex
-	turn   string // that runs; empty for none
+	turn   string // the running turn, or ""
 	cancel context.CancelCauseFunc
-	more   []steeredIn // that the model was not given yet
+	more   []steeredIn // not passed to the model yet
 	left   []*toolLeft // commands that an interrupt left running
 }
 
-// steeredIn is a prompt that was sent into a turn, and what the client calls it.
+// steeredIn is a prompt that was sent into a running turn, with the client's id.
 type steeredIn struct{ prompt, client string }
 
-// toolLeft is a command that runs on though its turn is over.
+// toolLeft is a command that continues after its turn.
 type toolLeft struct{ kill func() }
 
 func newCodexThreads(s *server) *codexThreads {
-	return &codexThreads{server: s, all: map[string]*codexThread{}, waiting: map[string]chan json.RawMessage{}, exit: make(chan int, 1)}
+	return &codexThreads{server: s, all: map[string]*codexThread{}, waiting: map[string]chan json.RawMessage{},
+		exit: make(chan int, 1)}
 }
 
-// threadParams are what the methods about threads and turns are given.
+// threadParams are the parameters of the methods about threads and turns.
 type threadParams struct {
 	ThreadID       string                     `json:"threadId"`
 	TurnID         string                     `json:"turnId"`
@@ -64,13 +65,13 @@ type threadParams struct {
 	Config         map[string]json.RawMessage `json:"config"`
 	Input          []struct{ Type, Text string }
 	Limit          int `json:"limit"`
-	// Additional is context by its source, said to the model when it changes.
+	// Additional is context by its source. The model receives it when it changes.
 	Additional map[string]struct{ Value string } `json:"additionalContext"`
 }
 
 const shellEnvPrefix = "shell_environment_policy.set."
 
-// adjust takes over what p says.
+// adjust applies the settings in p.
 func (t *codexThread) adjust(p threadParams) {
 	if p.Dir != "" {
 		t.dir = p.Dir
@@ -82,7 +83,8 @@ func (t *codexThread) adjust(p threadParams) {
 		t.sandbox = p.Sandbox
 	}
 	if p.SandboxPolicy != nil {
-		t.sandbox = map[string]string{"dangerFullAccess": "danger-full-access", "workspaceWrite": "workspace-write"}[p.SandboxPolicy.Type]
+		t.sandbox = map[string]string{"dangerFullAccess": "danger-full-access",
+			"workspaceWrite": "workspace-write"}[p.SandboxPolicy.Type]
 		if t.sandbox == "" {
 			t.sandbox = "read-only"
 		}
@@ -93,13 +95,14 @@ func (t *codexThread) adjust(p threadParams) {
 	}
 	for name, raw := range p.Config {
 		var value string
-		if len(name) > len(shellEnvPrefix) && name[:len(shellEnvPrefix)] == shellEnvPrefix && json.Unmarshal(raw, &value) == nil {
+		if len(name) > len(shellEnvPrefix) && name[:len(shellEnvPrefix)] == shellEnvPrefix &&
+			json.Unmarshal(raw, &value) == nil {
 			t.env[name[len(shellEnvPrefix):]] = value
 		}
 	}
 }
 
-// take does what in asks for; false if it is about no thread.
+// take handles a request about a thread. It returns false for other requests.
 func (c *codexThreads) take(in rpcLine) bool {
 	var p threadParams
 	if json.Unmarshal(in.Params, &p) != nil {
@@ -118,7 +121,8 @@ func (c *codexThreads) take(in rpcLine) bool {
 	case "thread/loaded/list":
 		c.loaded(in)
 	case "config/read":
-		c.server.reply(in, obj("config", obj("model", "gpt-5.5", "model_reasoning_effort", nil, "sandbox_workspace_write", nil)))
+		c.server.reply(in, obj("config", obj("model", "gpt-5.5", "model_reasoning_effort", nil,
+			"sandbox_workspace_write", nil)))
 	default:
 		return c.takeOfThread(in, p)
 	}
@@ -127,7 +131,8 @@ func (c *codexThreads) take(in rpcLine) bool {
 
 func (c *codexThreads) takeOfThread(in rpcLine, p threadParams) bool {
 	switch in.Method {
-	case "turn/start", "turn/steer", "turn/interrupt", "thread/backgroundTerminals/clean", "thread/unsubscribe", "thread/read":
+	case "turn/start", "turn/steer", "turn/interrupt", "thread/backgroundTerminals/clean", "thread/unsubscribe",
+		"thread/read":
 	default:
 		return false
 	}
@@ -165,7 +170,7 @@ func (c *codexThreads) known(id string) bool {
 	return c.all[id] != nil || c.server.store.has(codexFolder, id)
 }
 
-// status is what the thread does.
+// status returns the thread's status.
 func (t *codexThread) status() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,19 +180,20 @@ func (t *codexThread) status() string {
 	return "idle"
 }
 
-// loaded lists the threads that are in memory.
+// loaded returns the threads that are in memory.
 func (c *codexThreads) loaded(in rpcLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.server.reply(in, obj("data", slices.AppendSeq([]string{}, maps.Keys(c.all)), "nextCursor", nil))
 }
 
-// open loads a thread and adjusts it. Like Codex it adjusts nothing of one that somebody is subscribed to.
+// open loads a thread and adjusts it. Like Codex, it does not adjust a thread with a subscriber.
 func (c *codexThreads) open(in rpcLine, p threadParams, id string) {
 	c.mu.Lock()
 	t := c.all[id]
 	if t == nil {
-		t = &codexThread{id: id, dir: c.server.dir, env: map[string]string{}, model: "gpt-5.5", policy: "on-request", sandbox: "read-only", context: map[string]string{}}
+		t = &codexThread{id: id, dir: c.server.dir, env: map[string]string{}, model: "gpt-5.5", policy: "on-request",
+			sandbox: "read-only", context: map[string]string{}}
 		c.all[id] = t
 	}
 	c.mu.Unlock()
@@ -196,7 +202,8 @@ func (c *codexThreads) open(in rpcLine, p threadParams, id string) {
 		t.adjust(p)
 	}
 	t.heard = true
-	t.unstable = string(p.Config["features.default_mode_request_user_input"]) == "true" && string(p.Config["suppress_unstable_features_warning"]) != "true"
+	t.unstable = string(p.Config["features.default_mode_request_user_input"]) == "true" &&
+		string(p.Config["suppress_unstable_features_warning"]) != "true"
 	t.mu.Unlock()
 	if info, err := os.Stat(t.dir); err != nil || !info.IsDir() {
 		c.server.refuse(in, -32600, "cwd is no directory: "+t.dir)
@@ -214,7 +221,7 @@ func (p threadParams) prompt() string {
 	return text
 }
 
-// start begins a turn; on a busy thread it steers.
+// start begins a turn. If the thread is busy, it sends the prompt into the running turn.
 func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -228,9 +235,10 @@ func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 	t.turn, t.cancel = newThreadID(), cancel
 	sink := &liveSink{threads: c, thread: t, turn: t.turn}
 	c.server.reply(in, obj("turn", obj("id", t.turn, "status", "inProgress")))
-	if t.unstable { // the real one may say it before
+	if t.unstable { // the real one may send it earlier
 		t.unstable = false
-		c.notify("warning", obj("threadId", t.id, "message", "Under-development features enabled: default_mode_request_user_input."))
+		c.notify("warning", obj("threadId", t.id, "message",
+			"Under-development features enabled: default_mode_request_user_input."))
 	}
 	env := *c.server.process
 	env.dir = t.dir
@@ -239,7 +247,8 @@ func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 		env.environ = append(env.environ, name+"="+value)
 	}
 	turn := &codexTurn{
-		process: &env, args: codexArgs{sandbox: t.sandbox}, ctx: ctx, sink: sink, thread: t.id, spareTools: true, live: sink,
+		process: &env, args: codexArgs{sandbox: t.sandbox}, ctx: ctx, sink: sink, thread: t.id, spareTools: true,
+		live: sink,
 	}
 	go c.play(turn, sink, p.prompt())
 }
@@ -282,7 +291,7 @@ func (c *codexThreads) interrupt(in rpcLine, t *codexThread) {
 	t.cancel(errInterrupted)
 }
 
-// clean kills the commands that an interrupt left. Like Codex it does not reach what has left their groups.
+// clean kills the commands that an interrupt left running. Like Codex, it misses processes that left their groups.
 func (t *codexThread) clean() {
 	t.mu.Lock()
 	left := t.left
@@ -293,7 +302,7 @@ func (t *codexThread) clean() {
 	}
 }
 
-// ask asks the client and waits for its answer, which is nil when ctx ended before.
+// ask sends a request to the client and waits for the answer. It returns nil if ctx ends before.
 func (c *codexThreads) ask(ctx context.Context, method string, params json.RawMessage, thread string) json.RawMessage {
 	c.mu.Lock()
 	id := obj("n", c.asked)[len(`{"n":`):]
@@ -315,7 +324,7 @@ func (c *codexThreads) ask(ctx context.Context, method string, params json.RawMe
 	return answer
 }
 
-// answered takes the client's answer to a request of ours. An answer to no open request is passed over.
+// answered handles the client's answer to a request. It ignores answers to unknown requests.
 func (c *codexThreads) answered(id, result json.RawMessage) {
 	c.mu.Lock()
 	came := c.waiting[string(id)]

@@ -28,7 +28,7 @@ func newDialog(t *testing.T, p place) *dialog {
 	return d
 }
 
-// await reads up to the line of which found says yes.
+// await reads until found accepts a line.
 func (d *dialog) await(found func(event) bool) event {
 	d.t.Helper()
 	for {
@@ -62,7 +62,9 @@ func (d *dialog) start(thread, prompt string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.l.send(fmt.Sprintf(`{"id":"s","method":"turn/start","params":{"threadId":%q,"input":[{"type":"text","text":%s}]}}`, thread, raw))
+	d.l.send(
+		fmt.Sprintf(`{"id":"s","method":"turn/start","params":{"threadId":%q,"input":[{"type":"text","text":%s}]}}`,
+			thread, raw))
 }
 
 func (d *dialog) status() string {

@@ -21,7 +21,8 @@ func (s *liveSink) notify(method string, kv ...any) {
 }
 
 func (s *liveSink) turnStarted(string) {
-	s.threads.notify("turn/started", obj("threadId", s.thread.id, "turn", obj("id", s.turn, "status", "inProgress", "error", nil)))
+	s.threads.notify("turn/started", obj("threadId", s.thread.id, "turn",
+		obj("id", s.turn, "status", "inProgress", "error", nil)))
 }
 
 func (s *liveSink) textDelta(item, delta string) {
@@ -71,7 +72,8 @@ func liveError(message string, status int) json.RawMessage {
 }
 
 func (s *liveSink) usage(total, last tokens) {
-	s.notify("thread/tokenUsage/updated", "tokenUsage", obj("total", total.liveJSON(), "last", last.liveJSON(), "modelContextWindow", 258400))
+	s.notify("thread/tokenUsage/updated", "tokenUsage",
+		obj("total", total.liveJSON(), "last", last.liveJSON(), "modelContextWindow", 258400))
 }
 
 func (t tokens) liveJSON() json.RawMessage {
@@ -85,24 +87,26 @@ func (s *liveSink) turnFailed(message string, status int) {
 	s.completed("failed", liveError(message, status))
 }
 
-// completed ends the turn: the thread can take another from now on.
+// completed ends the turn. The thread can start another one from now on.
 func (s *liveSink) completed(status string, failure any) {
 	s.over = true
 	s.thread.mu.Lock()
 	s.thread.turn, s.thread.more = "", nil
 	s.thread.mu.Unlock()
-	s.threads.notify("turn/completed", obj("threadId", s.thread.id, "turn", obj("id", s.turn, "status", status, "error", failure)))
+	s.threads.notify("turn/completed", obj("threadId", s.thread.id, "turn",
+		obj("id", s.turn, "status", status, "error", failure)))
 }
 
 func (s *liveSink) longLine(n int) []byte {
 	return obj("method", "warning", "params", obj("threadId", s.thread.id, "message", strings.Repeat("x", n)))
 }
 
-// approved asks the client about a command or a patch, where the thread's policy says so. decided is false
-// when there is no user to ask.
+// approved asks the client about a command or a patch if the thread's policy requires that. decided is false if no
+// user can be asked.
 func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool) (allowed, decided bool) {
 	policy := s.thread.policy
-	asks := policy == "untrusted" || policy == "on-request" && (escalated || item.kind == itemFile && s.thread.sandbox == "read-only")
+	asks := policy == "untrusted" || policy == "on-request" &&
+		(escalated || item.kind == itemFile && s.thread.sandbox == "read-only")
 	if !asks || s.thread.sandbox == "danger-full-access" {
 		return false, false
 	}
@@ -118,7 +122,7 @@ func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool)
 	}
 	var answer struct{ Decision string }
 	raw := s.threads.ask(ctx, method, obj(kv...), s.thread.id)
-	_ = json.Unmarshal(raw, &answer) // anything else is a no
+	_ = json.Unmarshal(raw, &answer) // an invalid answer denies
 	allowed = answer.Decision == "accept" || answer.Decision == "acceptForSession"
 	if raw != nil { // else the turn ended before
 		s.threads.server.asked(item.command+item.body, allowed)
@@ -126,30 +130,33 @@ func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool)
 	return allowed, true
 }
 
-// heard is a person's answer to a question.
+// heard asks the user a question and returns the answer.
 func (s *liveSink) heard(ctx context.Context, item string, q script.Question) string {
-	question := obj("id", "q", "header", "Question", "question", q.Text, "isOther", true, "isSecret", q.Secret, "options", nil)
-	raw := s.threads.ask(ctx, "item/tool/requestUserInput", obj("threadId", s.thread.id, "turnId", s.turn, "itemId", item,
-		"questions", []json.RawMessage{question}, "isBlocking", true), s.thread.id)
+	question := obj("id", "q", "header", "Question", "question", q.Text, "isOther", true, "isSecret", q.Secret,
+		"options", nil)
+	raw := s.threads.ask(ctx, "item/tool/requestUserInput",
+		obj("threadId", s.thread.id, "turnId", s.turn, "itemId", item,
+			"questions", []json.RawMessage{question}, "isBlocking", true), s.thread.id)
 	var answer struct {
 		Answers map[string]struct{ Answers []string }
 	}
-	_ = json.Unmarshal(raw, &answer) // anything else is no answer
+	_ = json.Unmarshal(raw, &answer) // an invalid answer is empty
 	return strings.Join(answer.Answers["q"].Answers, ", ")
 }
 
-// took says that the model is given a prompt that was sent into the turn.
+// took reports that the model receives a prompt that was sent into the turn.
 func (s *liveSink) took(p steeredIn) {
 	var client any
 	if p.client != "" {
 		client = p.client
 	}
-	item := obj("type", "userMessage", "id", newThreadID(), "clientId", client, "content", []json.RawMessage{obj("type", "text", "text", p.prompt)})
+	item := obj("type", "userMessage", "id", newThreadID(), "clientId", client, "content",
+		[]json.RawMessage{obj("type", "text", "text", p.prompt)})
 	s.notify("item/started", "item", item)
 	s.notify("item/completed", "item", item)
 }
 
-// steered gives the prompts that came while the turn ran.
+// steered returns the prompts that arrived while the turn ran.
 func (s *liveSink) steered() []steeredIn {
 	s.thread.mu.Lock()
 	defer s.thread.mu.Unlock()
@@ -158,7 +165,7 @@ func (s *liveSink) steered() []steeredIn {
 	return more
 }
 
-// spare keeps a command that runs on.
+// spare records a command that continues to run.
 func (s *liveSink) spare(kill func()) {
 	s.thread.mu.Lock()
 	defer s.thread.mu.Unlock()

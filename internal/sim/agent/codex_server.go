@@ -14,7 +14,7 @@ type rpcLine struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// appServer is `codex app-server`: JSON-RPC by lines until standard input ends.
+// appServer runs `codex app-server`: JSON-RPC by lines until standard input ends.
 func (p *process) appServer() int {
 	s := &server{process: p}
 	s.threads = newCodexThreads(s)
@@ -47,7 +47,7 @@ type server struct {
 func (s *server) take(line []byte) {
 	var in rpcLine
 	if json.Unmarshal(line, &in) != nil || len(in.ID) == 0 {
-		return // lines that are no JSON, and notifications, get no answer
+		return // invalid lines and notifications get no answer
 	}
 	switch {
 	case in.Method == "":
@@ -62,7 +62,8 @@ func (s *server) take(line []byte) {
 		s.reply(in, obj("account", obj("type", "apiKey"), "requiresOpenaiAuth", false))
 	case s.threads.take(in):
 	default:
-		s.refuse(in, -32600, "Invalid request: unknown variant `"+in.Method+"`, expected one of `initialize`, `model/list`, `account/read`")
+		s.refuse(in, -32600, "Invalid request: unknown variant `"+in.Method+
+			"`, expected one of `initialize`, `model/list`, `account/read`")
 	}
 }
 
@@ -98,7 +99,7 @@ func (s *server) initialize(in rpcLine) {
 		"serverName", "host", "installationId", newUUID(), "environmentId", nil), "emittedAtMs", 0))
 }
 
-// modelList answers page by page: the cursor is how many models were told already.
+// modelList answers one page. The cursor is the number of models in earlier pages.
 func (s *server) modelList(in rpcLine) {
 	var params struct {
 		Limit  int    `json:"limit"`

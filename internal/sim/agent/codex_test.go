@@ -69,7 +69,8 @@ func TestCodexThreads(t *testing.T) {
 		t.Errorf("usage is not the thread's total: %v", u)
 	}
 	r := p.codex(t, `x`, "resume", "11111111-2222-3333-4444-555555555555")
-	if r.status.ExitStatus() != 1 || r.out != "" || r.stderr != "Error: thread/resume: thread/resume failed: no rollout found for thread id 11111111-2222-3333-4444-555555555555 (code -32600)\n" {
+	if r.status.ExitStatus() != 1 || r.out != "" ||
+		r.stderr != "Error: thread/resume: thread/resume failed: no rollout found for thread id 11111111-2222-3333-4444-555555555555 (code -32600)\n" {
 		t.Errorf("unknown id: %+v", r)
 	}
 	if r := p.codex(t, `[[history]]`, "resume", "nosuchname"); !strings.Contains(r.message(), "first message") {
@@ -83,19 +84,26 @@ func TestCodexRefusesCommandLines(t *testing.T) {
 		code int
 		says string
 	}{
-		"a flag that is gone":     {[]string{"exec", "--full-auto"}, 2, "error: unexpected argument '--full-auto' found"},
-		"sandbox behind resume":   {[]string{"exec", "resume", "--json", "-s", "read-only", "x"}, 2, "error: unexpected argument '-s' found"},
-		"two words":               {[]string{"exec", "a", "b"}, 2, "error: unexpected argument 'b' found"},
-		"a sandbox that is none":  {[]string{"exec", "--sandbox", "bogus"}, 2, "error: invalid value 'bogus' for '--sandbox <SANDBOX_MODE>'"},
-		"json twice":              {[]string{"exec", "--json", "--json"}, 2, "error: unexpected argument '--json' found"},
-		"outside a repository":    {[]string{"exec", "--json", "hello"}, 1, "Not inside a trusted directory and --skip-git-repo-check was not specified."},
-		"untrusted is gone":       {[]string{"exec", "-c", "approval_policy=untrusted", "x"}, 1, "no longer supported"},
-		"a picture eats the rest": {[]string{"exec", "--skip-git-repo-check", "-i", "a.png", "the prompt"}, 1, "No prompt provided via stdin."},
+		"a flag that is gone": {[]string{"exec", "--full-auto"}, 2,
+			"error: unexpected argument '--full-auto' found"},
+		"sandbox behind resume": {[]string{"exec", "resume", "--json", "-s", "read-only", "x"}, 2,
+			"error: unexpected argument '-s' found"},
+		"two words": {[]string{"exec", "a", "b"}, 2, "error: unexpected argument 'b' found"},
+		"a sandbox that is none": {[]string{"exec", "--sandbox", "bogus"}, 2,
+			"error: invalid value 'bogus' for '--sandbox <SANDBOX_MODE>'"},
+		"json twice": {[]string{"exec", "--json", "--json"}, 2,
+			"error: unexpected argument '--json' found"},
+		"outside a repository": {[]string{"exec", "--json", "hello"}, 1,
+			"Not inside a trusted directory and --skip-git-repo-check was not specified."},
+		"untrusted is gone": {[]string{"exec", "-c", "approval_policy=untrusted", "x"}, 1, "no longer supported"},
+		"a picture eats the rest": {[]string{"exec", "--skip-git-repo-check", "-i", "a.png", "the prompt"}, 1,
+			"No prompt provided via stdin."},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
-			p.work = "/" // nothing lies above, where a .git could be: a real Codex leaves one in its writable directories, such as /tmp
+			// nothing lies above, where a .git could be: a real Codex leaves one in its writable directories, such as /tmp
+			p.work = "/"
 			r := p.run(t, "", append([]string{"codex"}, tt.args...)...)
 			if r.status.ExitStatus() != tt.code || !strings.Contains(r.stderr, tt.says) || r.out != "" {
 				t.Errorf("%+v", r)
@@ -116,7 +124,8 @@ func TestCodexErrorsOfTheAPI(t *testing.T) {
 		errors int
 		says   string
 	}{
-		"401 reconnects":     {`[[error 401 delay=1ms message="bad key"]]`, 6, "unexpected status 401 Unauthorized: bad key"},
+		"401 reconnects": {`[[error 401 delay=1ms message="bad key"]]`, 6,
+			"unexpected status 401 Unauthorized: bad key"},
 		"429 does not":       {`[[error 429]]`, 1, "exceeded retry limit, last status: 429 Too Many Requests"},
 		"400 does not":       {`[[error 400 message=odd]]`, 1, `"message":"odd"`},
 		"an error wears off": {`[[error 500 times=2 delay=1ms]][[text fine]]`, 2, ""},
@@ -139,7 +148,8 @@ func TestCodexErrorsOfTheAPI(t *testing.T) {
 				}
 				return
 			}
-			if got := r.last("turn.failed")["error"].(event)["message"].(string); !strings.Contains(got, tt.says) || r.status.ExitStatus() != 1 {
+			if got := r.last("turn.failed")["error"].(event)["message"].(string); !strings.Contains(got, tt.says) ||
+				r.status.ExitStatus() != 1 {
 				t.Errorf("%q, status %v", got, r.status)
 			}
 		})
@@ -168,10 +178,12 @@ func TestCodexSignals(t *testing.T) {
 			eventually(t, "the tool runs", func() bool { return processes(t, "sleep\x0043.1") == 1 })
 			l.signal(s)
 			r := l.wait()
-			if s == syscall.SIGINT && r.status.ExitStatus() != 1 || s == syscall.SIGTERM && (!r.status.Signaled() || r.status.Signal() != syscall.SIGTERM) {
+			if s == syscall.SIGINT && r.status.ExitStatus() != 1 || s == syscall.SIGTERM &&
+				(!r.status.Signaled() || r.status.Signal() != syscall.SIGTERM) {
 				t.Errorf("status %v", r.status)
 			}
-			if strings.Contains(r.out, "turn.failed") || strings.Contains(r.out, "turn.completed") || processes(t, "sleep\x0043.1") != 0 {
+			if strings.Contains(r.out, "turn.failed") || strings.Contains(r.out, "turn.completed") ||
+				processes(t, "sleep\x0043.1") != 0 {
 				t.Errorf("out %q", r.out)
 			}
 		})
@@ -199,7 +211,8 @@ func TestCodexListsModels(t *testing.T) {
 		t.Errorf("not refused: %v, %v", replies[0], replies[4])
 	}
 	page, rest := replies[2]["result"].(event), replies[3]["result"].(event)
-	if len(page["data"].([]any)) != 3 || page["nextCursor"] != "3" || len(rest["data"].([]any)) != 1 || rest["nextCursor"] != nil {
+	if len(page["data"].([]any)) != 3 || page["nextCursor"] != "3" || len(rest["data"].([]any)) != 1 ||
+		rest["nextCursor"] != nil {
 		t.Errorf("pages %v, %v", page, rest)
 	}
 	if r.status.ExitStatus() != 0 {

@@ -14,7 +14,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// sink prints what happens in a turn of Codex in one of its two protocols.
+// sink prints the events of a turn in one of Codex's two protocols.
 type sink interface {
 	turnStarted(thread string)
 	textDelta(item, delta string)
@@ -28,7 +28,7 @@ type sink interface {
 	longLine(n int) []byte
 }
 
-// codexItem is one thing in a turn.
+// codexItem is one item of a turn.
 type codexItem struct {
 	id       string
 	kind     itemKind
@@ -65,7 +65,7 @@ type codexTurn struct {
 	said   string     // the last message
 	usage  *script.Usage
 	calls  int64
-	// spareTools leaves a running command alone when the turn is interrupted, as the app server does.
+	// spareTools leaves a running command alone if the turn is interrupted, as the app server does.
 	spareTools bool
 	live       *liveSink // of a turn of the app server
 }
@@ -81,7 +81,7 @@ func (f codexFailure) Error() string { return f.message }
 // run plays prompt and returns the exit code of `codex exec`.
 func (t *codexTurn) run(prompt string) int {
 	t.past = t.store.read(codexFolder, t.thread)
-	if t.live != nil { // a process that dies in its first turn leaves a thread all the same
+	if t.live != nil { // the thread exists even if the process dies in its first turn
 		if e := t.store.begin(codexFolder, t.thread); e != nil {
 			fmt.Fprintln(t.stderr, e)
 		}
@@ -189,7 +189,7 @@ func (t *codexTurn) nextID() string {
 	return fmt.Sprintf("item_%d", t.items-1)
 }
 
-// say streams chunks into an item of kind, which is opened unless it is open already.
+// say streams chunks into an item of a kind. It opens the item if needed.
 func (t *codexTurn) say(kind itemKind, chunks []string, delay time.Duration) error {
 	if t.open == nil || t.open.kind != kind {
 		t.close()
@@ -254,7 +254,7 @@ func (t *codexTurn) command(st script.Tool) error {
 		return t.liveCommand(st)
 	}
 	if st.Ask && t.args.sandbox != "danger-full-access" {
-		// A command the sandbox blocks gives no item: only the model is told.
+		// A command that the sandbox blocks yields no item: only the model learns of it.
 		fmt.Fprintln(t.stderr, "ERROR codex_core::exec: exec error: command blocked by the sandbox")
 		return context.Cause(t.ctx)
 	}
@@ -265,9 +265,10 @@ func (t *codexTurn) command(st script.Tool) error {
 	return t.perform(st, item, start)
 }
 
-// liveCommand asks for a command where the thread does, and runs it.
+// liveCommand runs a command, after asking for approval if the thread requires it.
 func (t *codexTurn) liveCommand(st script.Tool) error {
-	item := codexItem{id: t.nextID(), kind: itemCommand, status: "in_progress", command: shell() + " -lc " + shellQuote(st.Command)}
+	item := codexItem{id: t.nextID(), kind: itemCommand, status: "in_progress",
+		command: shell() + " -lc " + shellQuote(st.Command)}
 	t.sink.itemStarted(item)
 	allowed, decided := t.live.approved(t.ctx, item, st.Ask)
 	if decided && !allowed || !decided && st.Ask && t.args.sandbox != "danger-full-access" {
@@ -296,7 +297,7 @@ func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) err
 	return nil
 }
 
-// question asks the client, where there is one to ask, and says what it heard.
+// question asks the client, if one is connected, and prints the answer.
 func (t *codexTurn) question(st script.Question) error {
 	if t.live == nil {
 		return t.say(itemMessage, []string{"There is no user to ask."}, 0)
@@ -346,7 +347,7 @@ func (t *codexTurn) write(st script.Write) error {
 	return nil
 }
 
-// apiError plays a failure of the model's API: Codex reconnects five times where that could help.
+// apiError performs a failure of the model's API. Codex reconnects five times if that could help.
 func (t *codexTurn) apiError(st script.APIError) error {
 	const most = 5
 	f := codexFailureOf(st)

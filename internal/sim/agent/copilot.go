@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// copilotArgs is Copilot's command line, as far as the scripted agent acts on it.
+// copilotArgs is the part of Copilot's command line that the scripted agent uses.
 type copilotArgs struct {
 	version, headless         bool
 	allowAll                  bool
@@ -20,7 +20,7 @@ type copilotArgs struct {
 	json                      bool
 }
 
-// parseCopilot reads a command line. Options with a value take it tied by "=", or as the next word.
+// parseCopilot parses a command line. A value follows its option after "=" or as the next word.
 func parseCopilot(args []string) (a copilotArgs, err error) {
 	for i := 0; i < len(args); i++ {
 		name, v, tied := strings.Cut(args[i], "=")
@@ -52,7 +52,8 @@ func parseCopilot(args []string) (a copilotArgs, err error) {
 			a.model = next()
 		case "--output-format":
 			a.json = next() == "json"
-		case "--mode", "--reasoning-effort", "--available-tools", "--add-dir", "--attachment", "--additional-mcp-config":
+		case "--mode", "--reasoning-effort", "--available-tools", "--add-dir", "--attachment",
+			"--additional-mcp-config":
 			next()
 		case "--stdio", "--no-auto-update", "--no-color", "--disable-client-telemetry", "--no-remote-export",
 			"--no-ask-user", "--assisted-approval":
@@ -78,7 +79,7 @@ func (p *process) copilot(args []string) int {
 	return p.copilotOnce(a)
 }
 
-// copilotLogin says whether there is anything that a real Copilot would accept.
+// copilotLogin reports whether the environment has a login that Copilot accepts.
 func (p *process) copilotLogin() bool {
 	for _, name := range []string{"COPILOT_PROVIDER_BASE_URL", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"} {
 		if p.env[name] != "" {
@@ -116,9 +117,12 @@ func (p *process) copilotOnce(a copilotArgs) int {
 		},
 		ask: func(kind, _ string, _ json.RawMessage) (bool, string) {
 			named := func(list []string) bool {
-				return slices.ContainsFunc(list, func(r string) bool { return r == kind || strings.HasPrefix(r, kind+"(") })
+				return slices.ContainsFunc(list, func(r string) bool {
+					return r == kind || strings.HasPrefix(r, kind+"(")
+				})
 			}
-			return (a.allowAll || named(a.allow)) && !named(a.deny), "Permission denied because no interactive user response was available."
+			return (a.allowAll || named(a.allow)) && !named(a.deny),
+				"Permission denied because no interactive user response was available."
 		},
 	}
 	done := make(chan error, 1)

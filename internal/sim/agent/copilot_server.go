@@ -43,7 +43,7 @@ type copilotSession struct {
 	dir    string
 	model  string
 
-	// All under the server's mu.
+	// The server's mu guards these.
 	allowAll bool
 	queue    []copilotMessage
 	running  bool
@@ -111,10 +111,12 @@ func (h *headlessCopilot) models(in copilotRPC) {
 		return
 	}
 	model := func(id, name string) json.RawMessage {
-		return obj("id", id, "name", name, "vendor", "Scripted", "supportedReasoningEfforts", []string{"low", "medium", "high"},
+		return obj("id", id, "name", name, "vendor", "Scripted", "supportedReasoningEfforts",
+			[]string{"low", "medium", "high"},
 			"defaultReasoningEffort", "medium")
 	}
-	h.reply(in, obj("models", []json.RawMessage{model("gpt-5.2", "GPT-5.2"), model("claude-sonnet-4.6", "Claude Sonnet 4.6")}))
+	h.reply(in, obj("models", []json.RawMessage{model("gpt-5.2", "GPT-5.2"),
+		model("claude-sonnet-4.6", "Claude Sonnet 4.6")}))
 }
 
 func (h *headlessCopilot) open(in copilotRPC) {
@@ -130,19 +132,21 @@ func (h *headlessCopilot) open(in copilotRPC) {
 	h.mu.Lock()
 	h.sessions[id] = s
 	h.mu.Unlock()
-	s.event("session.start", obj("sessionId", id, "version", 1, "producer", "copilot-agent", "copilotVersion", copilotVersion,
+	s.event("session.start", obj("sessionId", id, "version", 1, "producer", "copilot-agent", "copilotVersion",
+		copilotVersion,
 		"selectedModel", s.model), false)
 	h.reply(in, obj("sessionId", id, "isRemote", false, "mode", "interactive", "modelState", obj("modelId", s.model)))
 }
 
-// session answers what is about a session that is there.
+// session handles requests about an existing session.
 func (h *headlessCopilot) session(in copilotRPC) {
 	h.mu.Lock()
 	s := h.sessions[in.Params.SessionID]
 	h.mu.Unlock()
 	if s == nil {
 		if len(in.Method) > 8 && in.Method[:8] == "session." {
-			h.refuse(in, -32603, "Request "+in.Method+" failed with message: Session not found for sessionId: "+in.Params.SessionID)
+			h.refuse(in, -32603, "Request "+in.Method+" failed with message: Session not found for sessionId: "+
+				in.Params.SessionID)
 			return
 		}
 		h.refuse(in, -32601, "Unhandled method "+in.Method)
@@ -186,7 +190,7 @@ func (s *copilotSession) event(kind string, data json.RawMessage, ephemeral bool
 		obj("sessionId", s.id, "event", copilotEvent(kind, data, ephemeral)))))
 }
 
-// send queues a message, and plays it if nothing else is.
+// send queues a message. It plays the message if no other is playing.
 func (s *copilotSession) send(m copilotMessage) {
 	h := s.server
 	h.mu.Lock()
@@ -198,7 +202,7 @@ func (s *copilotSession) send(m copilotMessage) {
 	}
 }
 
-// drain plays what is queued and says that the session is idle.
+// drain runs the queued prompts and reports that the session is idle.
 func (s *copilotSession) drain() {
 	h := s.server
 	aborted := false
@@ -246,7 +250,7 @@ func (s *copilotSession) abort() {
 	}
 }
 
-// ask puts a request to the client and waits for its decision.
+// ask sends a request to the client and waits for its decision.
 func (s *copilotSession) ask(ctx context.Context, call string, request json.RawMessage) (bool, string) {
 	h := s.server
 	h.mu.Lock()
@@ -275,7 +279,7 @@ func (s *copilotSession) ask(ctx context.Context, call string, request json.RawM
 	return d.allow, d.why
 }
 
-// decided hands a decision to the request that waits for it; false if there is none.
+// decided passes a decision to the waiting request. It returns false if none waits.
 func (s *copilotSession) decided(in copilotRPC) bool {
 	h := s.server
 	h.mu.Lock()

@@ -10,12 +10,14 @@ import (
 	"testing"
 )
 
-// copilotLines runs the scripted Copilot once and gives what it printed.
-func copilotLines(t *testing.T, home, prompt string, args ...string) (events []map[string]any, code int, stderr string) {
+// copilotLines runs the scripted Copilot once and returns its output.
+func copilotLines(t *testing.T, home, prompt string, args ...string) (events []map[string]any, code int,
+	stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	env := []string{"HOME=" + home, "GH_TOKEN=x", "PATH=" + os.Getenv("PATH")}
-	code = Main(append([]string{"copilot", "--output-format", "json"}, args...), strings.NewReader(prompt), &out, &errs, env)
+	code = Main(append([]string{"copilot", "--output-format", "json"}, args...), strings.NewReader(prompt), &out, &errs,
+		env)
 	for line := range strings.Lines(out.String()) {
 		var e map[string]any
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -44,21 +46,26 @@ func TestCopilotOneShot(t *testing.T) {
 	if _, err := os.Stat(file); err != nil {
 		t.Error("what was allowed did not run")
 	}
-	if events, code, _ := copilotLines(t, home, "[[error 400]]"); code != 1 || events[len(events)-1]["exitCode"] != 1.0 {
+	if events, code, _ := copilotLines(t, home, "[[error 400]]"); code != 1 ||
+		events[len(events)-1]["exitCode"] != 1.0 {
 		t.Errorf("an error of the model: exit %d", code)
 	}
-	if _, code, stderr := copilotLines(t, home, "x", "--resume=nobody"); code != 1 || !strings.Contains(stderr, "No session") {
+	if _, code, stderr := copilotLines(t, home, "x", "--resume=nobody"); code != 1 ||
+		!strings.Contains(stderr, "No session") {
 		t.Errorf("a session that is not there: exit %d, %q", code, stderr)
 	}
-	if _, code, stderr := copilotLines(t, home, "x", "--unheard-of"); code != 1 || !strings.Contains(stderr, "unexpected argument") {
+	if _, code, stderr := copilotLines(t, home, "x", "--unheard-of"); code != 1 ||
+		!strings.Contains(stderr, "unexpected argument") {
 		t.Errorf("a flag that is not there: exit %d, %q", code, stderr)
 	}
 }
 
-// Every kind of event that the scripted Copilot prints was recorded from the real one, with the same fields at least.
+// TestCopilotEventsAreThoseOfTheRealOne tests that each kind of event was recorded from the real Copilot with at
+// least the same fields.
 func TestCopilotEventsAreThoseOfTheRealOne(t *testing.T) {
 	home := t.TempDir()
-	events, _, _ := copilotLines(t, home, `[[think "hm"]] [[text "a"]] [[tool "echo hi"]] [[write path="`+home+`/x" text="y"]] [[error 500 times=1]] [[text "b"]]`, "--allow-all")
+	events, _, _ := copilotLines(t, home, `[[think "hm"]] [[text "a"]] [[tool "echo hi"]] [[write path="`+home+
+		`/x" text="y"]] [[error 500 times=1]] [[text "b"]]`, "--allow-all")
 	real := map[string]map[string]bool{}
 	files, err := filepath.Glob("testdata/recorded/copilot/*.ndjson")
 	if err != nil || len(files) == 0 {

@@ -17,16 +17,16 @@ type copilotTurn struct {
 	*process
 	ctx     context.Context
 	session string
-	id      string // of the message; empty makes one
+	id      string // of the message; empty creates one
 	model   string
 	emit    func(kind string, data json.RawMessage, ephemeral bool)
-	// ask asks for leave to use a tool of a kind; it says no with a reason.
+	// ask asks for permission to use a tool of a kind. If denied, it returns false and a reason.
 	ask func(kind, call string, request json.RawMessage) (bool, string)
-	// counts is set where usage is told.
+	// counts is true if the protocol reports usage.
 	counts bool
 
 	past    []entry
-	message string // that is streamed now; empty if none is
+	message string // the streamed one, or ""
 	said    strings.Builder
 	thought strings.Builder
 	usage   *script.Usage
@@ -34,10 +34,10 @@ type copilotTurn struct {
 	calls   int
 }
 
-// errCopilotFailed ends a turn whose model failed for good.
+// errCopilotFailed ends a turn if the model fails permanently.
 var errCopilotFailed = errors.New("the model failed")
 
-// run plays prompt to its end. The error is nil also where the model failed.
+// run plays prompt to its end. The error is nil even if the model failed.
 func (t *copilotTurn) run(prompt string) error {
 	t.past = t.store.read(copilotFolder, t.session)
 	if err := t.store.add(copilotFolder, t.session, entry{Prompt: prompt, Dir: t.dir}); err != nil {
@@ -56,9 +56,10 @@ func (t *copilotTurn) run(prompt string) error {
 	return err
 }
 
-// heard says that a message of the user is in the conversation.
+// heard reports that a message of the user is part of the conversation.
 func (t *copilotTurn) heard(prompt, id string) {
-	t.emit("user.message", obj("content", prompt, "transformedContent", "<current_datetime>"+copilotNow()+"</current_datetime>\n\n"+prompt,
+	t.emit("user.message", obj("content", prompt, "transformedContent",
+		"<current_datetime>"+copilotNow()+"</current_datetime>\n\n"+prompt,
 		"messageId", id, "delivery", "idle", "interactionId", newUUID(), "turnId", "0"), false)
 }
 
@@ -109,7 +110,8 @@ func (t *copilotTurn) step(st script.Step, rest []script.Step) error {
 		return t.apiError(st)
 	case script.Compact:
 		t.emit("session.compaction_start", obj("currentTokens", 100000), false)
-		t.emit("session.compaction_complete", obj("success", true, "preCompactionTokens", 100000, "trigger", "threshold"), false)
+		t.emit("session.compaction_complete", obj("success", true, "preCompactionTokens", 100000, "trigger",
+			"threshold"), false)
 		return nil
 	case script.Usage:
 		t.usage = &st
@@ -118,7 +120,8 @@ func (t *copilotTurn) step(st script.Step, rest []script.Step) error {
 	_, err := t.misbehave(t.ctx, st, func(n int) []byte {
 		line := copilotEvent("session.info", obj("infoType", "notification", "message", strings.Repeat("x", n)), true)
 		if t.counts {
-			return frame(obj("jsonrpc", "2.0", "method", "session.event", "params", obj("sessionId", t.session, "event", line)))
+			return frame(obj("jsonrpc", "2.0", "method", "session.event", "params",
+				obj("sessionId", t.session, "event", line)))
 		}
 		return line
 	})
@@ -167,7 +170,8 @@ func (t *copilotTurn) close(tool string, arguments json.RawMessage) (call string
 			"cacheReadTokens", u.Cached, "cacheWriteTokens", 0, "reasoningTokens", 0, "cost", 0, "duration", 1), true)
 	}
 	id := or(t.message, newUUID())
-	t.emit("assistant.message", obj("messageId", id, "model", t.model, "content", t.said.String(), "toolRequests", requests,
+	t.emit("assistant.message", obj("messageId", id, "model", t.model, "content", t.said.String(), "toolRequests",
+		requests,
 		"reasoningText", t.thought.String()), false)
 	t.message = ""
 	t.said.Reset()
@@ -175,7 +179,7 @@ func (t *copilotTurn) close(tool string, arguments json.RawMessage) (call string
 	return call
 }
 
-// retryText streams text that is given up, because the connection to the model broke.
+// retryText streams text and discards it, as after a broken connection to the model.
 func (t *copilotTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.stream(st.Chunks, st.Delay, t.text); err != nil {
 		return err
@@ -189,7 +193,7 @@ func (t *copilotTurn) retryText(st script.RetryText, rest []script.Step) error {
 	return t.stream(st.Chunks, 0, t.text)
 }
 
-// retrying gives up what was streamed.
+// retrying discards the streamed text.
 func (t *copilotTurn) retrying(reason string) {
 	t.message = ""
 	t.said.Reset()
@@ -211,13 +215,15 @@ func (t *copilotTurn) command(st script.Tool) error {
 	if err != nil {
 		return err
 	}
-	content := fmt.Sprintf("%s\n<shellId: 0 completed with exit code %d>", strings.TrimSuffix(run.output, "\n"), run.code)
-	t.emit("tool.execution_complete", obj("toolCallId", call, "model", t.model, "shellExecution", obj("exitCode", run.code),
+	content := fmt.Sprintf("%s\n<shellId: 0 completed with exit code %d>", strings.TrimSuffix(run.output, "\n"),
+		run.code)
+	t.emit("tool.execution_complete", obj("toolCallId", call, "model", t.model, "shellExecution",
+		obj("exitCode", run.code),
 		"success", true, "result", obj("content", content, "detailedContent", content)), false)
 	return nil
 }
 
-// decided hands on an answer, unless the turn ended before.
+// decided passes on an answer, unless the turn has ended.
 func (t *copilotTurn) decided(what string, allowed bool) {
 	if t.ctx.Err() == nil {
 		t.asked(what, allowed)
@@ -245,7 +251,8 @@ func (t *copilotTurn) write(st script.Write) error {
 	path := t.abs(st.Path)
 	call := t.start("create", "Creating file", obj("path", path, "file_text", st.Body))
 	diff := "--- a/dev/null\n+++ b" + path + "\n@@ -1,0 +1,1 @@\n+" + st.Body + "\n"
-	ok, why := t.ask("write", call, obj("kind", "write", "toolCallId", call, "fileName", path, "intention", "Create file",
+	ok, why := t.ask("write", call, obj("kind", "write", "toolCallId", call, "fileName", path, "intention",
+		"Create file",
 		"diff", diff, "newFileContents", st.Body, "canOfferSessionApproval", true))
 	t.decided(st.Body, ok)
 	if !ok {
@@ -262,7 +269,7 @@ func (t *copilotTurn) write(st script.Write) error {
 	return nil
 }
 
-// apiError plays a failure of the model's API: what could get better is asked again.
+// apiError performs a failure of the model's API. It retries failures that may be temporary.
 func (t *copilotTurn) apiError(st script.APIError) error {
 	kind, reason, most := "query", "api_error", 5
 	switch st.Status {

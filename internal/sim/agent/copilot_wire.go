@@ -13,25 +13,26 @@ import (
 // copilotVersion is the version whose recordings this agent follows.
 const copilotVersion = "1.0.102"
 
-// copilotFolder is where sessions are kept: they are not bound to a working directory.
+// copilotFolder is the folder of sessions, which do not belong to a working directory.
 const copilotFolder = "copilot"
 
-// copilotEvent is a session event as both protocols have it.
+// copilotEvent returns a session event as both protocols have it.
 func copilotEvent(kind string, data json.RawMessage, ephemeral bool) json.RawMessage {
 	if ephemeral {
-		return obj("type", kind, "data", data, "ephemeral", true, "id", newUUID(), "timestamp", copilotNow(), "parentId", nil)
+		return obj("type", kind, "data", data, "ephemeral", true, "id", newUUID(), "timestamp", copilotNow(),
+			"parentId", nil)
 	}
 	return obj("type", kind, "data", data, "id", newUUID(), "timestamp", copilotNow(), "parentId", nil)
 }
 
 func copilotNow() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// frame puts the header of the SDK's protocol before a message.
+// frame adds the header of the SDK's protocol to a message.
 func frame(body []byte) []byte {
 	return append([]byte("Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
 }
 
-// readFrames hands on messages until the input ends or is none.
+// readFrames sends messages until the input ends or is invalid.
 func (p *process) readFrames() <-chan []byte {
 	out := make(chan []byte)
 	go func() {

@@ -1,10 +1,9 @@
-// Package agent is a scripted coding agent: a program that speaks the protocols of Claude Code, Codex, Gemini
-// and Copilot as recorded from the real ones, or one of its own (PlainLine), and does what the directives in its prompt say
-// (package script).
+// Package agent is a scripted coding agent. It speaks the recorded protocols of Claude Code, Codex, Gemini and
+// Copilot, or its own (PlainLine), and follows the directives in its prompt (package script).
 //
-// It is run as a process of its own: by the hidden subcommand of ductor, or by a test binary that runs
-// itself again under the name of the agent (Install and RunIfChild). It remembers its sessions in
-// $DUCTOR_SIM_HOME, in $HOME/.ductor-sim, or where InstallAt says.
+// It runs as a separate process: through a hidden subcommand of ductor, or as a test binary that starts itself under
+// the name of an agent (Install and RunIfChild). It stores its sessions in $DUCTOR_SIM_HOME, in $HOME/.ductor-sim, or
+// in the directory passed to InstallAt.
 //
-// It asks no model and needs no account. It is not a sandbox: the shell commands of a script are run.
+// It calls no model and needs no account. It is not a sandbox: it really runs the shell commands of a script.
 package agent

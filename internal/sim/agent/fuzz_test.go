@@ -9,7 +9,8 @@ import (
 
 func FuzzCommandLines(f *testing.F) {
 	for _, seed := range []string{
-		"-p\x00--output-format\x00json\x00--\x00-x", "--add-dir=\x00-p", "exec\x00--json\x00-i\x00a\x00-\x00-c", "exec\x00resume\x00ID",
+		"-p\x00--output-format\x00json\x00--\x00-x", "--add-dir=\x00-p", "exec\x00--json\x00-i\x00a\x00-\x00-c",
+		"exec\x00resume\x00ID",
 		"--allowedTools\x00Bash(a,b),Edit)(", "-", "--", "=", "app-server\x00-c\x00a=b",
 	} {
 		f.Add(seed)
@@ -51,14 +52,16 @@ func FuzzLiveInput(f *testing.F) {
 
 func FuzzServerInput(f *testing.F) {
 	for _, seed := range []string{
-		`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"a"}}}`, `{"id":"x","method":"model/list","params":{"limit":-1}}`,
+		`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"a"}}}`,
+		`{"id":"x","method":"model/list","params":{"limit":-1}}`,
 		`{"id":2,"method":"model/list","params":{"cursor":"9"}}`, `{"id":null,"method":1}`, `nonsense`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		var out strings.Builder
-		s := &server{process: newProcess(t.Context(), Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard}), ready: true}
+		s := &server{process: newProcess(t.Context(),
+			Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard}), ready: true}
 		s.threads = newCodexThreads(s)
 		var in rpcLine
 		if json.Unmarshal(line, &in) == nil && strings.Contains(in.Method, "/start") {

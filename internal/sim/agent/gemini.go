@@ -32,7 +32,7 @@ type geminiArgs struct {
 
 func geminiModes() []string { return []string{"default", "auto_edit", "yolo", "plan"} }
 
-// parseGemini reads a command line; values follow their flag or an equals sign.
+// parseGemini parses a command line. A value follows its option after "=" or as the next word.
 func parseGemini(args []string) (geminiArgs, error) {
 	a := geminiArgs{mode: "default", model: geminiModelNames()[0]}
 	for i := 0; i < len(args); i++ {
@@ -116,10 +116,10 @@ func (p *process) hasGeminiLogin() bool {
 	return err == nil
 }
 
-// geminiFolder is where the sessions of a directory are kept.
+// geminiFolder returns the folder for the sessions of a directory.
 func geminiFolder(dir string) string { return filepath.Join("gemini", slug(dir)) }
 
-// geminiPrint is a run for one prompt, which comes on standard input.
+// geminiPrint runs one prompt from standard input.
 func (p *process) geminiPrint(a geminiArgs) int {
 	session, code, ok := p.geminiSession(a)
 	if !ok {
@@ -146,7 +146,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	select {
 	case err := <-done:
 		return sink.end(t, err)
-	case s := <-p.signals: // it stops without a result, and its tools run on
+	case s := <-p.signals: // it stops without a result and leaves its tools running
 		t.spareTools = true
 		cancel(signalError{s})
 		<-done
@@ -154,7 +154,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	}
 }
 
-// geminiSession finds the session to go on with, or names a new one.
+// geminiSession finds the session to resume, or creates a new one.
 func (p *process) geminiSession(a geminiArgs) (id string, code int, ok bool) {
 	folder := geminiFolder(p.dir)
 	switch {

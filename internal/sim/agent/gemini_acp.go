@@ -19,7 +19,7 @@ type acpLine struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// acpServer is `gemini --acp`: many sessions, each with at most one turn. Lines are taken by one goroutine.
+// acpServer is `gemini --acp`. It has many sessions, each with at most one turn. One goroutine handles the input.
 type acpServer struct {
 	*process
 	args     geminiArgs
@@ -28,19 +28,20 @@ type acpServer struct {
 
 	mu      sync.Mutex
 	next    int
-	waiting map[string]chan json.RawMessage // requests of ours that wait for an answer
+	waiting map[string]chan json.RawMessage // own requests that wait for an answer
 }
 
 // acpSession is one session of the server.
 type acpSession struct {
 	id, dir, mode, model string
-	cancel               context.CancelCauseFunc // of the turn that runs; nil if none does
+	cancel               context.CancelCauseFunc // of the running turn, or nil
 	done                 chan struct{}           // closed when that turn is over
 }
 
 // geminiACP serves the protocol until standard input ends.
 func (p *process) geminiACP(a geminiArgs) int {
-	s := &acpServer{process: p, args: a, sessions: map[string]*acpSession{}, exits: make(chan int, 1), waiting: map[string]chan json.RawMessage{}}
+	s := &acpServer{process: p, args: a, sessions: map[string]*acpSession{}, exits: make(chan int, 1),
+		waiting: map[string]chan json.RawMessage{}}
 	input := p.readLines()
 	for {
 		select {
@@ -94,7 +95,7 @@ func (s *acpServer) take(line []byte) {
 	}
 }
 
-// answered gives a response to whoever waits for it.
+// answered passes a response to the request that waits for it.
 func (s *acpServer) answered(in acpLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +106,7 @@ func (s *acpServer) answered(in acpLine) {
 	}
 }
 
-// reply answers a request; a notification gets no answer.
+// reply answers a request. Notifications get no answer.
 func (s *acpServer) reply(in acpLine, result json.RawMessage) {
 	if len(in.ID) > 0 {
 		s.out.line(obj("jsonrpc", "2.0", "id", in.ID, "result", result))
@@ -124,10 +125,11 @@ func (s *acpServer) refuse(in acpLine, code int, message, details string) {
 }
 
 func (s *acpServer) update(session string, kv ...any) {
-	s.out.line(obj("jsonrpc", "2.0", "method", "session/update", "params", obj("sessionId", session, "update", obj(kv...))))
+	s.out.line(obj("jsonrpc", "2.0", "method", "session/update", "params",
+		obj("sessionId", session, "update", obj(kv...))))
 }
 
-// ask sends a request to the client, and waits for its result; it is nil if the process ends before.
+// ask sends a request to the client and waits for the result. It returns nil if the process ends before.
 func (s *acpServer) ask(method string, params json.RawMessage) json.RawMessage {
 	select {
 	case result := <-s.send(method, params):
@@ -137,7 +139,7 @@ func (s *acpServer) ask(method string, params json.RawMessage) json.RawMessage {
 	}
 }
 
-// send sends a request to the client; the channel gets its result.
+// send sends a request to the client. The channel gets the result.
 func (s *acpServer) send(method string, params json.RawMessage) <-chan json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +161,10 @@ func (s *acpServer) initialize(in acpLine) {
 		return
 	}
 	s.reply(in, obj("protocolVersion", 1,
-		"authMethods", []json.RawMessage{obj("id", "gemini-api-key", "name", "Gemini API key", "description", "Use an API key with Gemini Developer API")},
-		"agentInfo", obj("name", or(s.env["SIM_ACP_NAME"], "gemini-cli"), "title", "Gemini CLI", "version", geminiVersion),
+		"authMethods", []json.RawMessage{obj("id", "gemini-api-key", "name", "Gemini API key", "description",
+			"Use an API key with Gemini Developer API")},
+		"agentInfo", obj("name", or(s.env["SIM_ACP_NAME"], "gemini-cli"), "title", "Gemini CLI", "version",
+			geminiVersion),
 		"agentCapabilities", obj("loadSession", true,
 			"promptCapabilities", obj("image", true, "audio", true, "embeddedContext", true),
 			"mcpCapabilities", obj("http", true, "sse", true))))
@@ -172,7 +176,7 @@ type acpNew struct {
 	MCP       *[]json.RawMessage `json:"mcpServers"`
 }
 
-// opening reads what makes or loads a session; false if it was refused.
+// opening parses a request that creates or loads a session. It returns false if it rejected the request.
 func (s *acpServer) opening(in acpLine) (acpNew, bool) {
 	var p acpNew
 	switch {
@@ -216,7 +220,7 @@ func (a *acpSession) state() []any {
 
 func acpModes() []string { return []string{"default", "autoEdit", "yolo", "plan"} }
 
-// replayAfter is how long after the answer a session that was loaded is replayed.
+// replayAfter is the time between the answer to a load and the replay of the session.
 const replayAfter = 20 * time.Millisecond
 
 // loadSession replays the session after it answered, as Gemini does.
@@ -240,7 +244,7 @@ func (s *acpServer) loadSession(in acpLine) {
 	s.commands(session)
 }
 
-// session finds the session a request is about; nil if it was refused.
+// session returns the session of a request. It returns nil if it rejected the request.
 func (s *acpServer) session(in acpLine) *acpSession {
 	var p struct {
 		SessionID string `json:"sessionId"`

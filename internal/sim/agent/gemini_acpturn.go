@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// prompt begins a turn; one that still runs is cancelled by it.
+// prompt starts a turn, and cancels a running one.
 func (s *acpServer) prompt(in acpLine) {
 	session := s.session(in)
 	if session == nil {
@@ -33,19 +33,21 @@ func (s *acpServer) prompt(in acpLine) {
 	}
 	prompt := strings.Join(words, "\n")
 	if strings.HasPrefix(strings.TrimSpace(prompt), "/memory") {
-		s.update(session.id, "sessionUpdate", "agent_message_chunk", "content", obj("type", "text", "text", "a command, not a prompt"))
+		s.update(session.id, "sessionUpdate", "agent_message_chunk", "content",
+			obj("type", "text", "text", "a command, not a prompt"))
 		s.reply(in, obj("stopReason", "end_turn"))
 		return
 	}
 	ctx, cancel := context.WithCancelCause(s.life)
 	session.cancel, session.done = cancel, make(chan struct{})
 	mode := map[string]string{"autoEdit": "auto_edit"}[session.mode]
-	t := &geminiTurn{process: s.inDir(session.dir), ctx: ctx, session: session.id, dir: session.dir, mode: or(mode, session.mode),
+	t := &geminiTurn{process: s.inDir(session.dir), ctx: ctx, session: session.id, dir: session.dir,
+		mode: or(mode, session.mode),
 		sink: &acpSink{s: s, session: session.id}}
 	go s.play(in, t, session.model, prompt, session.done)
 }
 
-// inDir is the process as tools of a session see it.
+// inDir returns the process with the working directory of a session.
 func (s *acpServer) inDir(dir string) *process {
 	p := *s.process
 	p.dir = dir
@@ -81,7 +83,7 @@ func (s *acpServer) play(in acpLine, t *geminiTurn, model, prompt string, done c
 	}
 }
 
-// acpSink tells of a turn by updates of its session.
+// acpSink reports a turn by updates of its session.
 type acpSink struct {
 	s       *acpServer
 	session string
@@ -103,7 +105,8 @@ func (c geminiCall) acp(status string, content []json.RawMessage) []any {
 	if c.path != "" {
 		locations = append(locations, obj("path", c.path))
 	}
-	return []any{"toolCallId", c.id, "status", status, "title", c.title, "content", content, "locations", locations, "kind", c.kind}
+	return []any{"toolCallId", c.id, "status", status, "title", c.title, "content", content, "locations", locations,
+		"kind", c.kind}
 }
 
 func (c geminiCall) diff() []json.RawMessage {
@@ -114,7 +117,8 @@ func (c geminiCall) diff() []json.RawMessage {
 	if c.before == "" {
 		kind = "add"
 	}
-	return []json.RawMessage{obj("type", "diff", "path", c.path, "oldText", c.before, "newText", c.body, "_meta", obj("kind", kind))}
+	return []json.RawMessage{obj("type", "diff", "path", c.path, "oldText", c.before, "newText", c.body, "_meta",
+		obj("kind", kind))}
 }
 
 func said(text string) []json.RawMessage {
@@ -146,7 +150,7 @@ func permitOptions() []json.RawMessage {
 	}
 }
 
-// toolStarted announces a call, unless it was asked for: then nothing is said before it ended.
+// toolStarted announces a call. A call that needed permission is only reported at its end.
 func (k *acpSink) toolStarted(c geminiCall) {
 	if !c.asked {
 		k.s.update(k.session, append([]any{"sessionUpdate", "tool_call"}, c.acp("in_progress", nil)...)...)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// geminiPrinter prints the events of `gemini -o stream-json`, or only the answer where json is not set.
+// geminiPrinter prints the events of `gemini -o stream-json`. Without json it prints only the answer.
 type geminiPrinter struct {
 	*process
 	json  bool
@@ -72,12 +72,13 @@ func (s *geminiPrinter) longLine(n int) []byte {
 	return obj("type", "error", "timestamp", timestamp(), "severity", "warning", "message", strings.Repeat("x", n))
 }
 
-// end prints the result and gives the exit code.
+// end prints the result and returns the exit code.
 func (s *geminiPrinter) end(t *geminiTurn, err error) int {
 	var exit exitError
 	var failure geminiFailure
 	u := t.counted()
-	stats := obj("total_tokens", u.Input+u.Output, "input_tokens", u.Input, "output_tokens", u.Output, "cached", u.Cached,
+	stats := obj("total_tokens", u.Input+u.Output, "input_tokens", u.Input, "output_tokens", u.Output, "cached",
+		u.Cached,
 		"input", u.Input-u.Cached, "duration_ms", time.Since(s.start).Milliseconds(), "tool_calls", s.tools,
 		"models", obj(s.model, obj("total_tokens", u.Input+u.Output, "input_tokens", u.Input, "output_tokens", u.Output,
 			"cached", u.Cached, "input", u.Input-u.Cached)))
@@ -85,7 +86,8 @@ func (s *geminiPrinter) end(t *geminiTurn, err error) int {
 	case errors.As(err, &exit):
 		return exit.code
 	case errors.As(err, &failure):
-		s.event("result", "status", "error", "error", obj("type", "unknown", "message", "[API Error: "+failure.message+"]"), "stats", stats)
+		s.event("result", "status", "error", "error",
+			obj("type", "unknown", "message", "[API Error: "+failure.message+"]"), "stats", stats)
 		if failure.status == 404 {
 			return 1
 		}

@@ -13,11 +13,11 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// geminiSink prints what happens in a turn of Gemini in one of its two protocols.
+// geminiSink prints the events of a turn in one of Gemini's two protocols.
 type geminiSink interface {
 	text(chunk string)
 	think(chunk string)
-	// permit asks for permission where the protocol can; it returns when there is an answer, or the turn's cause.
+	// permit asks for permission if the protocol supports it. It returns the answer, or the cause with which the turn ended.
 	permit(ctx context.Context, call geminiCall) (bool, error)
 	toolStarted(call geminiCall)
 	toolEnded(call geminiCall)
@@ -28,11 +28,11 @@ type geminiSink interface {
 type geminiCall struct {
 	id, name, title, kind string
 	command               string
-	path, before, body    string // of a file that is written
+	path, before, body    string // of a written file
 	output                string
 	code                  int    // of a command
-	failed                string // how it failed; empty if it did not
-	asked                 bool   // a person was asked, so that it was announced
+	failed                string // its error, or ""
+	asked                 bool   // the user was asked, so the client knows the call
 }
 
 // geminiTurn plays one prompt in one goroutine.
@@ -49,10 +49,10 @@ type geminiTurn struct {
 	usage      *script.Usage
 	said       []string // chunks of text
 	late       []script.Late
-	spareTools bool // a command that runs is left alone when the turn is cancelled
+	spareTools bool // a cancelled turn leaves its command running
 }
 
-// geminiFailure ends a turn with what the model's API said.
+// geminiFailure ends a turn with an error of the model's API.
 type geminiFailure struct {
 	status  int
 	message string
@@ -60,10 +60,10 @@ type geminiFailure struct {
 
 func (f geminiFailure) Error() string { return f.message }
 
-// errDenied ends a tool that no user allowed.
+// errDenied ends a tool that was not allowed.
 var errDenied = errors.New("denied")
 
-// run plays prompt; its error is a geminiFailure, an exitError or the cause of the turn's context.
+// run plays prompt. Its error is a geminiFailure, an exitError or the cause of the turn's context.
 func (t *geminiTurn) run(prompt string) error {
 	folder := geminiFolder(t.dir)
 	t.past = t.store.read(folder, t.session)
@@ -84,8 +84,8 @@ func (t *geminiTurn) run(prompt string) error {
 	return err
 }
 
-// forgets reports whether Gemini takes the prompt out of its session: live, and if the turn was cancelled or failed before a tool ran. One that
-// was cancelled after a tool is forgotten too, unless that was in the tool.
+// forgets reports whether Gemini removes the prompt from its session. Live, it does so if the turn was cancelled or
+// failed before a tool ran. A turn cancelled after a tool is removed too, but not one cancelled during the tool.
 func (t *geminiTurn) forgets(err error) bool {
 	var failure geminiFailure
 	_, live := t.sink.(*acpSink)
@@ -120,7 +120,7 @@ func (t *geminiTurn) step(st script.Step, rest []script.Step) error {
 		return t.say(t.sink.think, st.Chunks, st.Delay)
 	case script.History:
 		return t.say(t.sink.text, []string{history(t.past)}, 0)
-	case script.RetryText: // its text comes again after a pause, without a word
+	case script.RetryText: // the text is silently repeated after a pause
 		if err := t.say(t.sink.text, st.Chunks, st.Delay); err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (t *geminiTurn) say(print func(string), chunks []string, delay time.Duratio
 	return nil
 }
 
-// unsaid ends an answer without a word about its end: it comes again, and in vain, so that no tokens of it are counted.
+// unsaid plays an answer without an end reason. Gemini retries it without success, and counts no tokens.
 func (t *geminiTurn) unsaid(st script.End) error {
 	if st.Reason != script.EndUnsaid {
 		return nil
@@ -185,7 +185,7 @@ func (t *geminiTurn) call(name, title, kind string) geminiCall {
 	return geminiCall{id: fmt.Sprintf("%s__fc_%d_%d", name, len(t.past), t.tools), name: name, title: title, kind: kind}
 }
 
-// allowed asks where the mode wants that; edit says that it is an edit.
+// allowed asks for permission if the mode requires it. edit is true for an edit.
 func (t *geminiTurn) allowed(c *geminiCall, edit bool) error {
 	if t.mode == "yolo" || edit && t.mode == "auto_edit" {
 		return context.Cause(t.ctx)
@@ -215,7 +215,7 @@ func (t *geminiTurn) command(st script.Tool) error {
 		return err
 	}
 	c.output, c.code = strings.TrimSuffix(run.output, "\n"), run.code
-	if run.code != 0 && strings.TrimSpace(c.output) == "" { // else the code is for the model alone
+	if run.code != 0 && strings.TrimSpace(c.output) == "" { // otherwise only the model sees the code
 		c.output = fmt.Sprintf("Command exited with code: %d", run.code)
 	}
 	t.sink.toolEnded(c)
@@ -243,7 +243,7 @@ func (t *geminiTurn) write(st script.Write) error {
 }
 
 func (t *geminiTurn) apiError(st script.APIError) error {
-	if st.Times > 0 { // asked again in silence until it works
+	if st.Times > 0 { // retries silently until it works
 		return sleep(t.ctx, max(st.Delay, 10*time.Millisecond)*time.Duration(st.Times))
 	}
 	said := or(st.Message, "scripted error "+fmt.Sprint(st.Status))

@@ -7,7 +7,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// history is the answer to [[history]]: the plain part of each earlier prompt.
+// history returns the answer to [[history]]: the plain part of each earlier prompt.
 func history(past []entry) string {
 	if len(past) == 0 {
 		return "This is the first message of the session."

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// Names of the agents this program can be.
+// Names of the agents.
 const (
 	Claude  = "claude"
 	Codex   = "codex"
 	Gemini  = "gemini"
 	Copilot = "copilot"
-	// Plain is an agent of no vendor, which speaks in PlainLines.
+	// Plain is an agent that belongs to no vendor and speaks in PlainLines.
 	Plain = "plain"
 )
 
@@ -21,11 +21,11 @@ const (
 // `ductor sim-agent claude …`.
 const Subcommand = "sim-agent"
 
-// homeVar names the directory in which scripted agents store their sessions.
+// homeVar is the variable for the directory in which scripted agents store their sessions.
 const homeVar = "DUCTOR_SIM_HOME"
 
-// RunIfChild turns this process into the scripted agent, and never returns, if the process was started
-// under an agent's name or with Subcommand. Call it first in main or TestMain.
+// RunIfChild turns this process into the scripted agent, and never returns, if the process was started under an
+// agent's name or with Subcommand. Call it first in main or TestMain.
 func RunIfChild() {
 	if args, ok := childArgs(os.Args); ok {
 		env := os.Environ()
@@ -36,8 +36,8 @@ func RunIfChild() {
 	}
 }
 
-// exit ends the process. os.Exit of a program built with the race detector takes a second, which tests
-// that start many agents would feel; with GORACE set it is used all the same, for its report.
+// exit ends the process. os.Exit of a program with the race detector takes a second, which slows down tests that
+// start many agents. If GORACE is set, exit still uses it, for the race report.
 func exit(code int) {
 	if os.Getenv("GORACE") != "" {
 		os.Exit(code)
@@ -62,8 +62,8 @@ func childArgs(argv []string) ([]string, bool) {
 // Programs are the scripted agents installed in a folder. Dir can be put on PATH.
 type Programs struct{ Dir, Claude, Codex, Gemini, Copilot, Plain string }
 
-// Install links the running program into dir under the name of each agent. The program must call RunIfChild.
-// Links that are there already are left.
+// Install links the running program into dir under the name of each agent. The program must call RunIfChild. Install
+// keeps existing links.
 func Install(dir string) (Programs, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -72,10 +72,11 @@ func Install(dir string) (Programs, error) {
 	return InstallFrom(self, dir)
 }
 
-// InstallFrom is Install with another program than the running one, by its whole path.
+// InstallFrom is Install for a program other than the running one, given by its absolute path.
 func InstallFrom(program, dir string) (Programs, error) {
 	p := Programs{
-		Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex), Gemini: filepath.Join(dir, Gemini),
+		Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex),
+		Gemini:  filepath.Join(dir, Gemini),
 		Copilot: filepath.Join(dir, Copilot), Plain: filepath.Join(dir, Plain),
 	}
 	for _, link := range []string{p.Claude, p.Codex, p.Gemini, p.Copilot, p.Plain} {

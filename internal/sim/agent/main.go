@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Main is the program: args begin with the agent's name. It returns the exit code, and is meant to be
-// the whole of a process: signals are handled, and what still runs when it returns dies with the process.
+// Main runs the program and returns its exit code. args begin with the agent's name. Main handles signals. Whatever
+// still runs when it returns must end with the process.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -22,33 +22,34 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return Program{Args: args, Env: env, Dir: dir, Stdin: stdin, Stdout: stdout, Stderr: stderr, Signals: signals}.Run(context.Background())
+	return Program{Args: args, Env: env, Dir: dir, Stdin: stdin, Stdout: stdout, Stderr: stderr,
+		Signals: signals}.Run(context.Background())
 }
 
-// Program is a scripted agent that runs inside of a process which does more.
+// Program is a scripted agent inside a process that has other work too.
 type Program struct {
 	Args           []string // they begin with the agent's name
 	Env            []string
-	Dir            string // where it works
+	Dir            string // working directory
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Signals        <-chan os.Signal
 
-	// IgnoreTerm is called by a script that makes the agent deaf to SIGTERM; nil: the process ignores it.
+	// IgnoreTerm is called by a script that ignores SIGTERM. If it is nil, the process ignores the signal.
 	IgnoreTerm func()
-	// Shell runs a command of a tool until ctx ends; nil: a shell of this machine does.
+	// Shell runs a command of a tool until ctx ends. If it is nil, a shell of this machine runs it.
 	Shell func(ctx context.Context, dir, command string) (output string, code int)
-	// Heard is called with each prompt that the agent begins to work on, and Wrote for each file that it wrote; nil for nothing.
+	// Heard is called with each prompt that the agent begins, and Wrote for each file that it wrote. Both may be nil.
 	Heard func(prompt string)
 	Wrote func(path, text string)
-	// Asked is called with each answer to a question whether the agent may run a command or write a text; nil for nothing.
+	// Asked is called with each answer to a request to run a command or to write a text. It may be nil.
 	Asked func(what string, allowed bool)
-	// Ended is called with each prompt whose turn ended well, when all of its answer is printed; nil for nothing.
+	// Ended is called with each prompt whose turn succeeded, after its answer is printed. It may be nil.
 	Ended func(prompt string)
 }
 
-// Run runs the program to its end, and returns its exit code. What it started ends with ctx, which its caller ends after that,
-// or before to kill the program.
+// Run runs the program to its end and returns its exit code. The caller then cancels ctx, which ends all that the
+// program started. Cancelling ctx earlier kills the program.
 func (o Program) Run(ctx context.Context) int {
 	p, args := newProcess(ctx, o), o.Args
 	if len(args) == 0 {
@@ -72,7 +73,7 @@ func (o Program) Run(ctx context.Context) int {
 // process is one run of the program.
 type process struct {
 	stdin   io.Reader
-	stdout  io.Writer // as given, for those who need the file behind it
+	stdout  io.Writer // the original writer, which may be a file
 	out     *lines
 	stderr  io.Writer
 	env     map[string]string
@@ -101,21 +102,21 @@ func newProcess(life context.Context, o Program) *process {
 	}
 }
 
-// asked hands on an answer.
+// asked passes an answer to Program.Asked.
 func (p *process) asked(what string, allowed bool) {
 	if p.program.Asked != nil && p.life.Err() == nil {
 		p.program.Asked(what, allowed)
 	}
 }
 
-// ended hands on that the turn of a prompt ended well, if it did.
+// ended reports a successful turn to Program.Ended.
 func (p *process) ended(prompt string, err error) {
 	if err == nil && p.program.Ended != nil && p.life.Err() == nil {
 		p.program.Ended(newestText(prompt))
 	}
 }
 
-// fail says message on standard error and returns code.
+// fail prints message to standard error and returns code.
 func (p *process) fail(code int, message string) int {
 	fmt.Fprintln(p.stderr, message)
 	return code

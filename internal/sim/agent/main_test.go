@@ -43,10 +43,11 @@ func newPlace(t *testing.T) place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return place{p, work, []string{"HOME=" + base, "PATH=" + os.Getenv("PATH"), "IS_SANDBOX=1", "GORACE=atexit_sleep_ms=0"}}
+	return place{p, work, []string{"HOME=" + base, "PATH=" + os.Getenv("PATH"), "IS_SANDBOX=1",
+		"GORACE=atexit_sleep_ms=0"}}
 }
 
-// run is how a process ended and what it printed.
+// run is the outcome of a process and its output.
 type run struct {
 	t      *testing.T
 	out    string
@@ -77,18 +78,20 @@ func (p place) run(t *testing.T, prompt string, args ...string) run {
 // claude runs a one-shot stream of Claude.
 func (p place) claude(t *testing.T, prompt string, more ...string) run {
 	t.Helper()
-	return p.run(t, prompt, append([]string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"}, more...)...)
+	return p.run(t, prompt, append([]string{"claude", "-p", "--output-format", "stream-json", "--verbose",
+		"--include-partial-messages"}, more...)...)
 }
 
 // codex runs `codex exec`.
 func (p place) codex(t *testing.T, prompt string, more ...string) run {
 	t.Helper()
-	return p.run(t, prompt, append([]string{"codex", "exec", "--json", "--skip-git-repo-check"}, append(more, "-")...)...)
+	return p.run(t, prompt, append([]string{"codex", "exec", "--json", "--skip-git-repo-check"},
+		append(more, "-")...)...)
 }
 
 type event = map[string]any
 
-// events are the lines printed, which must all be JSON.
+// events returns the lines printed, which must all be JSON.
 func (r run) events() []event {
 	r.t.Helper()
 	var all []event
@@ -102,7 +105,7 @@ func (r run) events() []event {
 	return all
 }
 
-// last is the last event of a type.
+// last returns the last event of a type.
 func (r run) last(kind string) event {
 	r.t.Helper()
 	all := r.events()
@@ -115,14 +118,14 @@ func (r run) last(kind string) event {
 	return nil
 }
 
-// result is the text of the result event.
+// result returns the text of the result event.
 func (r run) result() string {
 	r.t.Helper()
 	text, _ := r.last("result")["result"].(string)
 	return text
 }
 
-// message is the text of Codex's last message.
+// message returns the text of Codex's last message.
 func (r run) message() string {
 	r.t.Helper()
 	text := ""
@@ -211,7 +214,7 @@ func (l *live) signal(s syscall.Signal) {
 	}
 }
 
-// wait reads what is left and gives how the process ended.
+// wait reads the remaining output and waits for the end of the process.
 func (l *live) wait() run {
 	l.t.Helper()
 	rest, err := io.ReadAll(l.out)
@@ -222,7 +225,7 @@ func (l *live) wait() run {
 	return run{l.t, string(rest), l.noise.String(), l.cmd.ProcessState.Sys().(syscall.WaitStatus)}
 }
 
-// eventually waits until ok says yes, with a deadline far beyond what it takes.
+// eventually waits until ok returns true. Its deadline is much longer than needed.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {

@@ -10,19 +10,19 @@ import (
 	"sync"
 )
 
-// PlainLine is a line of the scripted agent's own protocol, which is the least that a live agent needs: one session at a time,
-// a JSON object a line.
+// PlainLine is a line of the scripted agent's own protocol. It is the minimum for a live agent: one session at a
+// time, one JSON object per line.
 //
-//	in   prompt     Text; ID names the session to go on with, and is empty for a new one; Allow lets tools run unasked
+//	in   prompt     Text; ID is the session to resume, or empty for a new one; Allow permits all tools
 //	     answer     to an ask: its ID, and Allow
 //	     interrupt  ends the turn
 //	out  session    ID
-//	     text       ID of the block that Text is added to
+//	     text       ID of the block to which Text belongs
 //	     think      Text
 //	     tool       ID, and the command as Text
 //	     result     of a tool: its ID, and Text
-//	     ask        ID, and as Text the command that the agent may not run unasked
-//	     done       the turn is over; Error says how it failed
+//	     ask        ID, and the command that needs permission as Text
+//	     done       the turn is over; Error is the failure, if any
 type PlainLine struct {
 	Kind  string `json:"kind"`
 	ID    string `json:"id,omitempty"`
@@ -34,11 +34,11 @@ type PlainLine struct {
 // plainAgent is the scripted agent that speaks in PlainLines.
 type plainAgent struct {
 	*process
-	cancel context.CancelCauseFunc // of the turn that runs; nil between turns
+	cancel context.CancelCauseFunc // of the running turn, or nil
 	over   chan error
 
 	mu      sync.Mutex
-	waiting map[string]chan bool // answers that tools wait for
+	waiting map[string]chan bool // answers to waiting tools
 	block   int
 }
 
@@ -92,7 +92,8 @@ func (a *plainAgent) take(in PlainLine) {
 func (a *plainAgent) prompt(in PlainLine) {
 	var ctx context.Context
 	ctx, a.cancel = context.WithCancelCause(a.life)
-	t := &geminiTurn{process: a.process, ctx: ctx, sink: a, session: or(in.ID, newUUID()), dir: a.dir, mode: map[bool]string{true: "yolo"}[in.Allow]}
+	t := &geminiTurn{process: a.process, ctx: ctx, sink: a, session: or(in.ID, newUUID()), dir: a.dir,
+		mode: map[bool]string{true: "yolo"}[in.Allow]}
 	a.say(PlainLine{Kind: "session", ID: t.session})
 	go func() { a.over <- t.run(in.Text) }()
 }

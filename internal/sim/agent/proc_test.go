@@ -10,7 +10,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// pids are the living processes with a command line.
+// pids returns the living processes with a command line.
 func pids(t *testing.T, cmdline string) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -31,7 +31,7 @@ func pids(t *testing.T, cmdline string) []int {
 	return all
 }
 
-// touch makes an empty file in the working directory.
+// touch creates an empty file in the working directory.
 func touch(p place, name string) error {
 	return os.WriteFile(filepath.Join(p.work, name), nil, 0o600)
 }

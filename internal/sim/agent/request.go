@@ -9,10 +9,10 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// This file plays script.Request: a request for permission with fields of the script's own. The agent does nothing
-// after the answer but say what it was.
+// This file performs script.Request: a request for permission with the script's own fields. The agent only prints the
+// answer.
 
-// fieldsOf are the fields of a request, without their braces.
+// fieldsOf returns the fields of a request, without their braces.
 func fieldsOf(st script.Request) []byte {
 	params := bytes.TrimSpace([]byte(st.Params))
 	if !json.Valid(params) || params[0] != '{' {
@@ -21,7 +21,7 @@ func fieldsOf(st script.Request) []byte {
 	return bytes.TrimSpace(params[1 : len(params)-1])
 }
 
-// withFields is an object of kv and the fields of a request.
+// withFields returns an object with kv and the fields of a request.
 func withFields(st script.Request, kv ...any) json.RawMessage {
 	own, fields := obj(kv...), fieldsOf(st)
 	if len(fields) == 0 {
@@ -49,24 +49,26 @@ func (t *codexTurn) request(st script.Request) error {
 	if t.live == nil {
 		return nil
 	}
-	allowed := t.live.request(t.ctx, st.Kind, withFields(st, "threadId", t.live.thread.id, "turnId", t.live.turn, "itemId", t.nextID()))
+	allowed := t.live.request(t.ctx, st.Kind,
+		withFields(st, "threadId", t.live.thread.id, "turnId", t.live.turn, "itemId", t.nextID()))
 	return t.say(itemMessage, answered(allowed), 0)
 }
 
-// request sends a request as it is.
+// request sends a request unchanged.
 func (s *liveSink) request(ctx context.Context, method string, params json.RawMessage) (allowed bool) {
 	var answer struct {
 		Decision, Action string
 		Permissions      map[string]json.RawMessage
 	}
-	_ = json.Unmarshal(s.threads.ask(ctx, method, params, s.thread.id), &answer) // anything else is a no
+	_ = json.Unmarshal(s.threads.ask(ctx, method, params, s.thread.id), &answer) // an invalid answer denies
 	return answer.Decision == "accept" || answer.Action == "accept" || len(answer.Permissions) > 0
 }
 
 func (t *copilotTurn) request(st script.Request) error {
 	call := t.start(st.Kind, "Asking", obj())
 	allowed, _ := t.ask(st.Kind, call, withFields(st, "kind", st.Kind, "toolCallId", call))
-	t.emit("tool.execution_complete", obj("toolCallId", call, "model", t.model, "success", true, "result", obj("content", "done")), false)
+	t.emit("tool.execution_complete", obj("toolCallId", call, "model", t.model, "success", true, "result",
+		obj("content", "done")), false)
 	return t.stream(answered(allowed), 0, t.text)
 }
 
@@ -80,12 +82,13 @@ func (t *geminiTurn) request(st script.Request) error {
 	return t.say(t.sink.text, answered(strings.HasPrefix(answer, "proceed")), 0)
 }
 
-// request sends a request about a tool call as it is, and returns the option that was chosen.
+// request sends a request about a tool call unchanged, and returns the chosen option.
 func (k *acpSink) request(call json.RawMessage) string {
 	var r struct {
 		Outcome struct{ Outcome, OptionID string } `json:"outcome"`
 	}
-	_ = json.Unmarshal(bytes.TrimSpace(k.s.ask("session/request_permission", obj("sessionId", k.session, "toolCall", call,
-		"options", permitOptions()))), &r) // anything else is a no
+	_ = json.Unmarshal(bytes.TrimSpace(k.s.ask("session/request_permission",
+		obj("sessionId", k.session, "toolCall", call,
+			"options", permitOptions()))), &r) // an invalid answer denies
 	return r.Outcome.OptionID
 }

@@ -21,7 +21,7 @@ type shape struct {
 // shapes are by kind of event.
 type shapes map[string]*shape
 
-// kindOf names what an event is, as finely as its fields depend on it.
+// kindOf returns the kind of an event. Events of one kind have the same fields.
 func kindOf(e event) string {
 	parts := []string{fmt.Sprint(e["type"]), fmt.Sprint(e["subtype"])}
 	for _, key := range []string{"event", "request", "response", "item", "params"} {
@@ -42,7 +42,8 @@ func kindOf(e event) string {
 		parts = append(parts, "with errors")
 	}
 	if m, ok := e["message"].(event); ok {
-		parts = append(parts, fmt.Sprint(m["model"] == "<synthetic>"), contentKind(m["content"]), fmt.Sprint(e["isReplay"]))
+		parts = append(parts, fmt.Sprint(m["model"] == "<synthetic>"), contentKind(m["content"]),
+			fmt.Sprint(e["isReplay"]))
 	}
 	if r, ok := e["result"].(event); ok {
 		parts = append(parts, "reply", strings.Join(slices.Sorted(maps.Keys(r)), ","))
@@ -133,9 +134,9 @@ func recorded(t *testing.T, agent string) shapes {
 	return all
 }
 
-// compare holds what the scripted agent prints against what the real one was recorded to print: no kind
-// of event and no field that was never seen, no field of another type, and none missing that was always
-// there. left names fields that the scripted agent leaves out knowingly.
+// compare checks the scripted agent's events against recordings of the real one. Each kind of event and each field
+// must have been recorded, with the same type, and all fields that were always recorded must be present. left lists
+// fields that the scripted agent omits on purpose.
 func compare(t *testing.T, want, got shapes, left ...string) {
 	t.Helper()
 	for kind, g := range got {
@@ -152,14 +153,16 @@ func compare(t *testing.T, want, got shapes, left ...string) {
 			}
 		}
 		for path, n := range w.seen {
-			if n == w.total && g.seen[path] != g.total && !slices.ContainsFunc(left, func(l string) bool { return strings.HasPrefix(path, l) }) && !strings.Contains(path, "[]") {
+			if n == w.total && g.seen[path] != g.total &&
+				!slices.ContainsFunc(left, func(l string) bool { return strings.HasPrefix(path, l) }) &&
+				!strings.Contains(path, "[]") {
 				t.Errorf("%s: %s is missing", kind, path)
 			}
 		}
 	}
 }
 
-// emptyList says whether path lies in a list that was recorded empty, so that nothing is known of it.
+// emptyList reports whether path lies in a list that was always recorded empty, so its fields are unknown.
 func emptyList(path string, w *shape) bool {
 	list, _, ok := strings.Cut(path, "[]")
 	return ok && w.types[list]["array"] && w.types[list+"[]"] == nil
@@ -177,7 +180,8 @@ func TestClaudeLooksLikeItsRecordings(t *testing.T) {
 			got.add(e)
 		}
 	}
-	for _, args := range [][]string{{"--max-turns", "1"}, {"--max-budget-usd", "0.001"}, {"--resume", "11111111-2222-3333-4444-555555555555"}} {
+	for _, args := range [][]string{{"--max-turns", "1"}, {"--max-budget-usd", "0.001"},
+		{"--resume", "11111111-2222-3333-4444-555555555555"}} {
 		for _, e := range p.claude(t, `[[tool "echo hi"]][[tool "echo hi"]]`, args...).events() {
 			got.add(e)
 		}
@@ -189,7 +193,8 @@ func TestClaudeLooksLikeItsRecordings(t *testing.T) {
 	l.send(`{"type":"control_request","request_id":"1","request":{"subtype":"initialize","hooks":{}}}`)
 	l.say(`[[ask "touch x"]]`)
 	id := l.until("control_request")["request_id"].(string)
-	l.send(`{"type":"control_response","response":{"subtype":"success","request_id":"` + id + `","response":{"behavior":"deny","message":"no"}}}`)
+	l.send(`{"type":"control_response","response":{"subtype":"success","request_id":"` + id +
+		`","response":{"behavior":"deny","message":"no"}}}`)
 	l.until("result")
 	l.say(`[[ask "touch x"]]`)
 	l.until("control_request")

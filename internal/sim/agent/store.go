@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// store keeps sessions on disk, one file of JSON lines each.
+// store stores sessions on disk, each in a file of JSON lines.
 type store struct{ root string }
 
 // entry is one turn of a session.
@@ -20,7 +20,7 @@ type entry struct {
 	Tokens tokens `json:"tokens"`
 }
 
-// tokens are what a turn counted.
+// tokens are the usage of a turn.
 type tokens struct {
 	Input     int64 `json:"in"`
 	Cached    int64 `json:"cached"`
@@ -32,7 +32,7 @@ func (t tokens) plus(u tokens) tokens {
 	return tokens{t.Input + u.Input, t.Cached + u.Cached, t.Output + u.Output, t.Reasoning + u.Reasoning}
 }
 
-// slug makes a folder name of a working directory, as Claude does.
+// slug converts a working directory to a folder's name, as Claude does.
 func slug(dir string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -51,7 +51,7 @@ func (s store) has(folder, id string) bool {
 	return err == nil
 }
 
-// add appends e to a session, which is made if it is new.
+// add appends e to a session, and creates the session if needed.
 func (s store) add(folder, id string, e entry) error {
 	path := s.path(folder, id)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -65,7 +65,7 @@ func (s store) add(folder, id string, e entry) error {
 	return errors.Join(err, f.Close())
 }
 
-// begin makes a session that has no turn yet, if it is new.
+// begin creates a session without turns, unless it exists.
 func (s store) begin(folder, id string) error {
 	path := s.path(folder, id)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -78,7 +78,7 @@ func (s store) begin(folder, id string) error {
 	return f.Close()
 }
 
-// read gives the turns of a session; none if it is not there. Lines that are no entry are passed over.
+// read returns the turns of a session, or none if it does not exist. It skips invalid lines.
 func (s store) read(folder, id string) []entry {
 	b, err := os.ReadFile(s.path(folder, id))
 	if err != nil {

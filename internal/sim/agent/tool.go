@@ -11,27 +11,28 @@ import (
 	"time"
 )
 
-// toolRun is how a shell command ended.
+// toolRun is the result of a shell command.
 type toolRun struct {
 	output string
 	code   int
 }
 
-// toolDrain is how long output is waited for when a command left something behind that holds it open.
+// toolDrain is how long to wait for output after a command, if a process that it left behind holds the output open.
 const toolDrain = 500 * time.Millisecond
 
-// signalPatience is how long the end of the agent is waited for after a signal ended its command. Who ends an agent
-// ends its commands too, and a real agent handles its own signal before it looks at the command's.
+// signalPatience is how long to wait for the end of the agent after a signal ended its command. A runner that ends an
+// agent also ends its commands, and a real agent handles its own signal before its command's.
 const signalPatience = time.Second
 
-// runTool runs a shell command in a session of its own, as the real agents do. When ctx ends it returns
-// at once; kill says whether the command is killed then or runs on.
+// runTool runs a shell command in a new session, as the real agents do. When ctx ends, it returns at once. kill then
+// decides whether to kill the command or to leave it running.
 func (p *process) runTool(ctx context.Context, command string, kill func(cause error) bool) (toolRun, error) {
 	return p.runToolOrSpare(ctx, command, kill, nil)
 }
 
-// runToolOrSpare is runTool that hands on how to kill a command that runs on.
-func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool, spared func(kill func())) (toolRun, error) {
+// runToolOrSpare is like runTool, and passes on a function that kills a command which continues.
+func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool,
+	spared func(kill func())) (toolRun, error) {
 	if p.program.Shell != nil {
 		return p.runShell(ctx, command, kill, spared)
 	}
@@ -71,8 +72,9 @@ func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(
 	}
 }
 
-// runShell is runToolOrSpare with the shell of the program.
-func (p *process) runShell(ctx context.Context, command string, kill func(cause error) bool, spared func(kill func())) (toolRun, error) {
+// runShell is like runToolOrSpare, with the shell of the program.
+func (p *process) runShell(ctx context.Context, command string, kill func(cause error) bool,
+	spared func(kill func())) (toolRun, error) {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan toolRun, 1)
 	go func() {
@@ -120,9 +122,9 @@ func shell() string {
 	return "/bin/sh"
 }
 
-// writeFile writes a file, and the folders in which it is.
+// writeFile writes a file and creates its directory.
 func (p *process) writeFile(path, text string) error {
-	if err := p.life.Err(); err != nil { // a process that is dead writes nothing
+	if err := p.life.Err(); err != nil { // a dead process writes nothing
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -137,7 +139,7 @@ func (p *process) writeFile(path, text string) error {
 	return nil
 }
 
-// abs is path as seen from the working directory.
+// abs returns an absolute path for a path in the working directory.
 func (p *process) abs(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

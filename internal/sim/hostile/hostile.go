@@ -1,5 +1,5 @@
-// Package hostile writes texts that make careless parsers slow, and checks that the work of one grows in proportion to its text.
-// It is for tests only.
+// Package hostile generates texts that make careless parsers slow, and checks that a parser's work is proportional to
+// the length of its text. It is for tests only.
 package hostile
 
 import (
@@ -22,17 +22,20 @@ func All(size int) map[string]string {
 	return all
 }
 
-// Bounds of Linear. The work over factor times the text is factor times the work for a linear parser, and factor² for a quadratic one.
+// Parameters of Linear. For a text that is factor times as long, a linear parser works factor times as long, and a
+// quadratic one factor² times.
 const (
-	small   = 40 << 10
-	factor  = 4
-	most    = 2 * factor
-	tries   = 5
-	nothing = 20 * time.Millisecond // of work over the longer text: even if it grew with the square, a megabyte would take a second
+	small  = 40 << 10
+	factor = 4
+	most   = 2 * factor
+	tries  = 5
+	// work over the longer text that is never too much: even a quadratic parser would handle a megabyte in a second
+	nothing = 20 * time.Millisecond
 )
 
-// Linear fails the test if the work over one of the texts grows faster than the text. work reads all of a text in this goroutine. What
-// counts is the processor's time of one thread, so that a busy machine changes nothing; a text fails if it did in each of several tries.
+// Linear fails the test if the work over one of the texts grows faster than its length. work parses a text in this
+// goroutine. Linear measures the CPU time of one thread, which does not depend on the load of the machine. It tries
+// several times before it fails a text.
 func Linear(t *testing.T, texts func(size int) map[string]string, work func(text string)) {
 	t.Helper()
 	if raceDetector {
@@ -63,7 +66,7 @@ func growth(short, long func()) (grows bool, least float64) {
 	return true, least
 }
 
-// processorTime is how long this thread works on it.
+// processorTime returns the CPU time of this thread for work.
 func processorTime(work func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -75,12 +78,12 @@ func processorTime(work func()) time.Duration {
 func threadTime() time.Duration {
 	var at unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at); err != nil {
-		panic(err) // there is such a clock
+		panic(err) // Linux has this clock
 	}
 	return time.Duration(at.Nano())
 }
 
-// Benchmark measures the processor's time of the work over a megabyte of each text.
+// Benchmark measures the CPU time of the work over a megabyte of each text.
 func Benchmark(b *testing.B, texts func(size int) map[string]string, work func(text string)) {
 	all := texts(1 << 20)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -90,7 +93,7 @@ func Benchmark(b *testing.B, texts func(size int) map[string]string, work func(t
 				took += processorTime(func() { work(all[name]) })
 			}
 			b.ReportMetric(took.Seconds()/float64(b.N), "s/MB")
-			b.ReportMetric(0, "ns/op") // it depends on what else runs
+			b.ReportMetric(0, "ns/op") // it depends on the load of the machine
 		})
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Work that grows with the square of the text is found, and work in proportion to it is not.
+// TestASquareIsFound tests that Linear fails for quadratic work and passes for linear work.
 func TestASquareIsFound(t *testing.T) {
 	text := func(size int) string { return strings.Repeat("a", size) }
 	count := 0

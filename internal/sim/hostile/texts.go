@@ -6,20 +6,23 @@ import (
 	"strings"
 )
 
-// Answer is what an agent writes in a long answer: headings, paragraphs, lists, code, a table; size bytes or a little more.
+// Answer returns a long answer of an agent, of at least size bytes: headings, paragraphs, lists, code and a table.
 func Answer(size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
-		fmt.Fprintf(&b, "## Step %d: the `reader`\n\nThe **reader** takes *one* line at a time, see [the docs](https://go.dev/doc/%d), and "+
-			"hands it on.\nIt never blocks longer than 2*3*4 ms.\n\n- first, `open(path_%d)`\n- then **read**\n  - and close\n\n"+
-			"```go\nfunc read%d(r io.Reader) error {\n\tfor {\n\t\tif err := step(r); err != nil {\n\t\t\treturn err\n\t\t}\n\t}\n}\n```\n\n"+
+		fmt.Fprintf(&b, "## Step %d: the `reader`\n\nThe **reader** takes *one* line at a time, see [the "+
+			"docs](https://go.dev/doc/%d), and "+
+			"hands it on.\nIt never blocks longer than 2*3*4 ms.\n\n- first, `open(path_%d)`\n- then **read**\n  - "+
+			"and close\n\n"+
+			"```go\nfunc read%d(r io.Reader) error {\n\tfor {\n\t\tif err := step(r); err != nil {\n\t\t\treturn "+
+			"err\n\t\t}\n\t}\n}\n```\n\n"+
 			"| name | cost |\n|---|---:|\n| read | %d |\n| 写 | 2 |\n\n> Note: *never* twice.\n\n", i, i, i, i, i)
 	}
 	return b.String()
 }
 
-// Markdown returns texts of about size bytes, by what they are: the common one, one single block of each sort, and those that make
-// careless parsers of Markdown quadratic.
+// Markdown returns texts of about size bytes, by description: a usual answer, single blocks of each kind, and texts
+// that make careless parsers of Markdown quadratic.
 func Markdown(size int) map[string]string {
 	fill := func(s string) string { return fill(s, size) }
 	lines := func(s string) string { return fill(s + "\n") }
@@ -90,8 +93,8 @@ func Markdown(size int) map[string]string {
 	}
 }
 
-// Printed returns texts of about size bytes that programs print and agents repeat: codes of terminals, diffs, JSON, shell commands,
-// paths, near misses of secrets, and words of errors.
+// Printed returns texts of about size bytes that programs print and agents repeat: terminal codes, diffs, JSON, shell
+// commands, paths, words of errors, and texts that are almost secrets.
 func Printed(size int) map[string]string {
 	fill := func(s string) string { return fill(s, size) }
 	lines := func(s string) string { return fill(s + "\n") }
@@ -168,7 +171,7 @@ func deepList(size int) string {
 	return b.String()
 }
 
-// growingLines has ever longer lines, each of which begins with the one before it.
+// growingLines returns ever longer lines. Each begins with the previous one.
 func growingLines(size int) string {
 	var b strings.Builder
 	for i := 1; b.Len() < size; i++ {
@@ -177,7 +180,7 @@ func growingLines(size int) string {
 	return b.String()
 }
 
-// Lines returns texts that repeat one of the lines of recordings: as it is, and as one about ever other things.
+// Lines returns texts that repeat a line of a recording, both unchanged and with a different id each time.
 func Lines(recordings [][]byte) func(size int) map[string]string {
 	kinds := map[string]string{}
 	for _, recording := range recordings {
@@ -202,13 +205,13 @@ func Lines(recordings [][]byte) func(size int) map[string]string {
 	}
 }
 
-// kindBytes is how much of the beginning of a line tells its kind.
+// kindBytes is the length of a line's beginning that identifies its kind.
 const kindBytes = 48
 
-// named matches what an event is about.
+// named matches the id in an event.
 var named = regexp.MustCompile(`"(id|toolCallId|tool_use_id|itemId|callId|messageId)":"[^"]*"`)
 
-// Objects returns JSON objects of about size bytes: with many members, deep ones, long names and texts.
+// Objects returns JSON objects of about size bytes: with many members, deep nesting, long names and long texts.
 func Objects(size int) map[string]string {
 	many := func(member func(i int) string) string {
 		var b strings.Builder
@@ -220,16 +223,20 @@ func Objects(size int) map[string]string {
 		}
 		return b.String()
 	}
-	const depth = 4000 // encoding/json goes no deeper than 10,000
+	const depth = 4000 // encoding/json accepts at most 10,000
 	return map[string]string{
 		"members":     "{" + many(func(i int) string { return fmt.Sprintf(`"a%d":%d`, i, i) }) + "}",
 		"same member": "{" + many(func(int) string { return `"a":"/d/y"` }) + "}",
 		"list":        `{"edits":[` + many(func(i int) string { return fmt.Sprintf(`{"path":"/d/%d"}`, i) }) + "]}",
-		"long names":  "{" + many(func(i int) string { return fmt.Sprintf(`"%s%d":1`, strings.Repeat("a", 2000), i) }) + "}",
+		"long names": "{" + many(func(i int) string {
+			return fmt.Sprintf(`"%s%d":1`, strings.Repeat("a", 2000), i)
+		}) + "}",
 		"deep": strings.Repeat(`{"a":`, depth) + "[" + many(func(i int) string { return fmt.Sprint(i) }) + "]" +
 			strings.Repeat("}", depth),
-		"deep lists": `{"a":[` + many(func(int) string { return strings.Repeat("[", depth/2) + strings.Repeat("]", depth/2) }) + "]}",
-		"text":       `{"a":"` + fill(`\n\u0041`, size/8*8) + `"}`,
-		"paths":      `{"a":[` + many(func(i int) string { return `"` + strings.Repeat("../x/", 100) + `"` }) + "]}",
+		"deep lists": `{"a":[` + many(func(int) string {
+			return strings.Repeat("[", depth/2) + strings.Repeat("]", depth/2)
+		}) + "]}",
+		"text":  `{"a":"` + fill(`\n\u0041`, size/8*8) + `"}`,
+		"paths": `{"a":[` + many(func(i int) string { return `"` + strings.Repeat("../x/", 100) + `"` }) + "]}",
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// messagesRequest is the body of POST /v1/messages, as far as it matters.
+// messagesRequest contains the used fields of the body of POST /v1/messages.
 type messagesRequest struct {
 	Model     string          `json:"model"`
 	MaxTokens *int            `json:"max_tokens"`
@@ -40,7 +40,7 @@ type block struct {
 	} `json:"source"`
 }
 
-// messages is POST /v1/messages.
+// messages handles POST /v1/messages.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("request-id", newID("req_"))
 	var in messagesRequest
@@ -73,7 +73,7 @@ func anthropicError(kind, message string) map[string]any {
 		"error": map[string]any{"type": kind, "message": message}}
 }
 
-// readMessages reads and checks a request, and fills in rec as far as it gets.
+// readMessages reads and checks a request. It fills in rec even if the request is invalid.
 func (s *Server) readMessages(r *http.Request, in *messagesRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -98,11 +98,12 @@ func (s *Server) readMessages(r *http.Request, in *messagesRequest, rec *Request
 		return conversation{}, err
 	}
 	rec.Model, rec.Session, rec.Prompt, rec.Position = in.Model, c.session, c.prompt, c.position
-	rec.System, rec.Effort, rec.Tools, rec.Images, rec.Stream = plainText(in.System), in.Output.Effort, c.tools, images, in.Stream
+	rec.System, rec.Effort, rec.Tools, rec.Images, rec.Stream = plainText(in.System), in.Output.Effort, c.tools, images,
+		in.Stream
 	return c, nil
 }
 
-// check holds a request against what the API requires.
+// check returns an error if the API would reject the request.
 func (in *messagesRequest) check() error {
 	switch {
 	case in.Model == "":
@@ -127,7 +128,7 @@ func (in *messagesRequest) check() error {
 	return nil
 }
 
-// walk goes through the messages: it checks them and finds the prompts and where the script stands.
+// walk checks the messages, and finds the prompts and the position in the script.
 func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 	var (
 		images []Image
@@ -149,14 +150,17 @@ func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 			switch b.Type {
 			case "text":
 				if b.Text == nil || strings.TrimSpace(*b.Text) == "" {
-					return nil, bad("messages.%d.content.%d.text: text content blocks must contain non-whitespace text", i, j)
+					return nil, bad("messages.%d.content.%d.text: text content blocks must contain non-whitespace text",
+						i, j)
 				}
 				texts = append(texts, *b.Text)
 			case "tool_use":
 				open[b.ID] = true
 			case "tool_result":
 				if !open[b.ToolUseID] {
-					return nil, bad("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s", i, j, b.ToolUseID)
+					return nil,
+						bad("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s", i, j,
+							b.ToolUseID)
 				}
 				delete(open, b.ToolUseID)
 				results++
@@ -167,7 +171,8 @@ func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 			}
 		}
 		if m.Role == "user" && results == 0 && len(open) > 0 {
-			return nil, bad("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after", i-1)
+			return nil, bad("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after",
+				i-1)
 		}
 		if m.Role != "user" {
 			continue
@@ -183,8 +188,8 @@ func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 	return images, nil
 }
 
-// afterInterrupt is what the user wrote after a turn that was cut in mid-tool: Claude sends it in one message with
-// the tool's result. Other texts beside a result are not the user's.
+// afterInterrupt returns the user's texts after a turn that was interrupted during a tool. Claude sends them in one
+// message with the tool's result. Other texts beside a result are not the user's.
 func afterInterrupt(texts []string) []string {
 	for i, t := range texts {
 		if strings.HasPrefix(t, "[Request interrupted by user") {
@@ -194,7 +199,7 @@ func afterInterrupt(texts []string) []string {
 	return nil
 }
 
-// addTexts notes the user's own texts of one message as one prompt.
+// addTexts adds the user's own texts of one message as one prompt.
 func addTexts(c *conversation, texts []string) bool {
 	var own []string
 	for _, t := range texts {
@@ -219,7 +224,7 @@ func blockImages(blocks []block) []Image {
 	return images
 }
 
-// contentBlocks reads content that is a string or a list of blocks.
+// contentBlocks parses content that is a string or a list of blocks.
 func contentBlocks(raw json.RawMessage) ([]block, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -232,7 +237,7 @@ func contentBlocks(raw json.RawMessage) ([]block, error) {
 	return blocks, nil
 }
 
-// plainText is the text of a string or of blocks.
+// plainText returns the text of a string or of blocks.
 func plainText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
@@ -250,7 +255,7 @@ func plainText(raw json.RawMessage) string {
 	return strings.Join(parts, "\n")
 }
 
-// countTokens is POST /v1/messages/count_tokens: about four bytes are a token.
+// countTokens handles POST /v1/messages/count_tokens. It counts one token for four bytes.
 func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	var in json.RawMessage
 	body, err := readBody(r, &in)

@@ -9,7 +9,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// messageWire writes an answer of the Messages API, as events or as one message.
+// messageWire writes a response of the Messages API, as events or as one message.
 type messageWire struct {
 	c       conversation
 	model   string
@@ -30,7 +30,7 @@ func (w *messageWire) usageJSON(output int64) map[string]any {
 		"cache_read_input_tokens": w.counted.Cached, "output_tokens": output, "service_tier": "standard"}
 }
 
-// send writes an event where the answer is a stream.
+// send writes an event if the response is a stream.
 func (w *messageWire) send(v map[string]any) error {
 	if !w.c.stream {
 		return nil
@@ -48,7 +48,7 @@ func (w *messageWire) start() error {
 		"stop_reason": nil, "stop_sequence": nil, "usage": w.usageJSON(1)}})
 }
 
-// begin opens a block of kind, closing another that is open.
+// begin opens a block of a kind, and first closes an open one.
 func (w *messageWire) begin(kind string, content map[string]any) error {
 	if err := w.start(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (w *messageWire) closeBlock() error {
 
 func (w *messageWire) last() map[string]any { return w.blocks[len(w.blocks)-1] }
 
-// delta sends a piece of a block, with its fields in the order of the real API, which Claude Code repeats.
+// delta sends a piece of a block. Its fields have the order of the real API, which Claude Code repeats.
 func (w *messageWire) delta(kind, field, piece string) error {
 	if !w.c.stream {
 		return nil
@@ -154,7 +154,7 @@ func (w *messageWire) tool(name string, input map[string]any) error {
 	return nil
 }
 
-// fail ends the answer with an error: by its status, or by an event where the stream began.
+// fail ends the response with an error: by its status, or by an event if the stream has begun.
 func (w *messageWire) fail(e script.APIError) error {
 	kind, message := anthropicFailure(e)
 	if w.started && w.c.stream {
@@ -174,7 +174,8 @@ func anthropicFailure(e script.APIError) (kind, message string) {
 	case http.StatusNotFound:
 		kind, message = "not_found_error", "model: not found"
 	case http.StatusTooManyRequests:
-		kind, message = "rate_limit_error", "This request would exceed your account's rate limit. Please try again later."
+		kind, message = "rate_limit_error", "This request would exceed your account's rate limit. Please try "+
+			"again later."
 	case 529:
 		kind, message = "overloaded_error", "Overloaded"
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:

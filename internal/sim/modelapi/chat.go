@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// chatRequest is the body of POST /v1/chat/completions, as far as it matters.
+// chatRequest contains the used fields of the body of POST /v1/chat/completions.
 type chatRequest struct {
 	Model    string        `json:"model"`
 	Messages []chatMessage `json:"messages"`
@@ -33,7 +33,7 @@ type chatMessage struct {
 	ToolCallID string `json:"tool_call_id"`
 }
 
-// chatCompletions is POST /v1/chat/completions, which OpenCode and Qwen Code use.
+// chatCompletions handles POST /v1/chat/completions, which OpenCode and Qwen Code use.
 func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("x-request-id", newID("req_"))
 	var in chatRequest
@@ -43,7 +43,8 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 		s.refuseResponses(w, rec, err)
 		return
 	}
-	out := &chatWire{c: c, model: in.Model, id: newID("chatcmpl-"), w: w, tellUsage: in.Options.Usage, counted: defaultUsage()}
+	out := &chatWire{c: c, model: in.Model, id: newID("chatcmpl-"), w: w, tellUsage: in.Options.Usage,
+		counted: defaultUsage()}
 	if len(c.tools) == 0 && isTitleRequest(rec.System) {
 		s.record(rec)
 		end(errors.Join(out.text("Scripted title"), out.finish("")))
@@ -56,10 +57,10 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 	end(s.play(r.Context(), c, out))
 }
 
-// isTitleRequest reports whether a CLI asks for a title of the session, beside the user's prompt.
+// isTitleRequest reports whether a CLI requests a title for the session.
 func isTitleRequest(system string) bool { return strings.Contains(system, "title generator") }
 
-// readChat reads and checks a request, and fills in rec as far as it gets.
+// readChat reads and checks a request. It fills in rec even if the request is invalid.
 func (s *Server) readChat(r *http.Request, in *chatRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -85,7 +86,7 @@ func (s *Server) readChat(r *http.Request, in *chatRequest, rec *Request) (conve
 	return c, nil
 }
 
-// walkChat goes through the messages: it checks them and finds the prompts and where the script stands.
+// walkChat checks the messages, and finds the prompts and the position in the script.
 func walkChat(messages []chatMessage, c *conversation) (images []Image, system string, err error) {
 	open := map[string]bool{}
 	var rules []string
@@ -95,14 +96,15 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 			return nil, "", bad("Invalid type for 'messages[%d].content': %v", i, err)
 		}
 		if m.Role != "tool" && len(open) > 0 {
-			return nil, "", bad("An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.")
+			return nil, "", bad("An assistant message with 'tool_calls' must be followed by tool messages responding " +
+				"to each 'tool_call_id'.")
 		}
 		switch m.Role {
 		case "system", "developer":
 			rules = append(rules, texts...)
 		case "user":
 			if addTexts(c, texts) {
-				images, c.items = pictures, i+1 // what a CLI adds to go on with an answer is no other prompt
+				images, c.items = pictures, i+1 // a CLI's request to continue an answer is not a prompt
 			}
 		case "assistant":
 			for _, call := range m.ToolCalls {
@@ -110,12 +112,14 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 			}
 		case "tool":
 			if !open[m.ToolCallID] {
-				return nil, "", bad("Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.")
+				return nil, "", bad("Invalid parameter: messages with role 'tool' must be a response to a preceding " +
+					"message with 'tool_calls'.")
 			}
 			delete(open, m.ToolCallID)
 			c.position++
 		default:
-			return nil, "", bad("Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', and 'tool'.", m.Role)
+			return nil, "", bad("Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', and 'tool'.",
+				m.Role)
 		}
 	}
 	for id := range open {
@@ -124,7 +128,7 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 	return images, strings.Join(rules, "\n"), nil
 }
 
-// chatContent reads content that is null, a string or a list of parts.
+// chatContent parses content that is null, a string or a list of parts.
 func chatContent(raw json.RawMessage) (texts []string, images []Image, err error) {
 	var text *string
 	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {

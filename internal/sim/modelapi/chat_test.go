@@ -11,10 +11,11 @@ import (
 
 const chatBash = `,"tools":[{"type":"function","function":{"name":"bash","parameters":{}}}]`
 
-// chat posts a request and returns its status and its body as it came: the events of this API have no name.
+// chat posts a request and returns its status and its raw body, since the events of this API have no name.
 func chat(t *testing.T, s *modelapi.Server, body string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/chat/completions",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,17 +43,23 @@ func TestChatCompletions(t *testing.T) {
 	}{
 		"a tool is called": {messages: ask, rest: `,"stream":true` + chatBash, status: 200,
 			has: []string{`"name":"bash"`, `"finish_reason":"tool_calls"`, "data: [DONE]"}, lacks: `"usage"`},
-		"the script goes on after its result": {messages: ask + "," + called + `,{"role":"tool","tool_call_id":"call_1","content":"a.txt"}`,
+		"the script goes on after its result": {messages: ask + "," + called +
+			`,{"role":"tool","tool_call_id":"call_1","content":"a.txt"}`,
 			rest: `,"stream":true,"stream_options":{"include_usage":true}` + chatBash, status: 200,
 			has: []string{`"reasoning_content":"hm"`, `"content":"listed"`, `"finish_reason":"stop"`, `"usage"`}},
 		"an answer that is no stream": {messages: ask, rest: chatBash, status: 200,
 			has: []string{`"object":"chat.completion"`, `"tool_calls"`, `"usage"`}, lacks: "data:"},
-		"a call without a result": {messages: ask + "," + called, rest: chatBash, status: 400, has: []string{"No tool output found"}},
-		"a result without a call": {messages: ask + `,{"role":"tool","tool_call_id":"call_1","content":"a.txt"}`, status: 400, has: []string{"must be a response"}},
-		"a role that is none":     {messages: `{"role":"robot","content":"hi"}`, status: 400, has: []string{"Invalid value: 'robot'"}},
-		"an error of the script":  {messages: `{"role":"user","content":"[[error 429]]"}`, status: 429, has: []string{"rate_limit_exceeded"}},
-		"a title beside the prompt": {messages: `{"role":"system","content":"You are a title generator."},` + ask, status: 200,
-			has: []string{"Scripted title"}, lacks: "listed"},
+		"a call without a result": {messages: ask + "," + called, rest: chatBash, status: 400,
+			has: []string{"No tool output found"}},
+		"a result without a call": {messages: ask + `,{"role":"tool","tool_call_id":"call_1","content":"a.txt"}`,
+			status: 400, has: []string{"must be a response"}},
+		"a role that is none": {messages: `{"role":"robot","content":"hi"}`, status: 400,
+			has: []string{"Invalid value: 'robot'"}},
+		"an error of the script": {messages: `{"role":"user","content":"[[error 429]]"}`, status: 429,
+			has: []string{"rate_limit_exceeded"}},
+		"a title beside the prompt": {messages: `{"role":"system","content":"You are a title generator."},` + ask,
+			status: 200,
+			has:    []string{"Scripted title"}, lacks: "listed"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// chatWire writes an answer of the Chat Completions API, as events or as one object.
+// chatWire writes a response of the Chat Completions API, as events or as one object.
 type chatWire struct {
 	c         conversation
 	w         http.ResponseWriter
@@ -20,14 +20,14 @@ type chatWire struct {
 	said      strings.Builder
 	calls     []any
 	counted   script.Usage
-	tellUsage bool // in a stream, where the request asks for it
+	tellUsage bool // the request asks for the usage in the stream
 }
 
 func (w *chatWire) began() bool { return w.started }
 
 func (w *chatWire) usage(u script.Usage) { w.counted = u }
 
-// delta sends one piece of the answer.
+// delta sends one piece of the response.
 func (w *chatWire) delta(d map[string]any) error {
 	if !w.c.stream {
 		return nil
@@ -46,7 +46,7 @@ func (w *chatWire) object(kind string, choices ...any) map[string]any {
 	return map[string]any{"id": w.id, "object": kind, "created": unixNow(), "model": w.model, "choices": choices}
 }
 
-// send writes an event. OpenAI's have no name here.
+// send writes an event without a name.
 func (w *chatWire) send(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -68,12 +68,12 @@ func (w *chatWire) text(chunk string) error {
 	return w.delta(map[string]any{"content": chunk})
 }
 
-// think sends reasoning as the servers of open models do: OpenAI itself sends none.
+// think sends reasoning in the form of open models' servers. OpenAI itself sends none.
 func (w *chatWire) think(chunk string) error {
 	return w.delta(map[string]any{"reasoning_content": chunk})
 }
 
-// shell calls the shell tool under the name, and in the shape, in which the CLI offers it.
+// shell calls the shell tool with the name and parameters that the CLI offers.
 func (w *chatWire) shell(st script.Tool) error {
 	in := map[string]any{"command": st.Command, "description": "Run a command"}
 	switch name := cmp.Or(st.As, w.c.offered("run_shell_command", "bash")); name {
@@ -107,7 +107,7 @@ func (w *chatWire) use(tool string, input map[string]any) error {
 	return w.delta(map[string]any{"tool_calls": []any{call}})
 }
 
-// fail ends the answer with an error: by its status, or by an event where the stream began.
+// fail ends the response with an error: by its status, or by an event if the stream has begun.
 func (w *chatWire) fail(e script.APIError) error {
 	kind, code, message := openAIFailure(e)
 	if w.started && w.c.stream {
@@ -125,7 +125,8 @@ func (w *chatWire) finish(reason script.EndReason) error {
 	}
 	why = cmp.Or(why, "stop")
 	usage := map[string]any{"prompt_tokens": w.counted.Input, "completion_tokens": w.counted.Output,
-		"total_tokens": w.counted.Input + w.counted.Output, "prompt_tokens_details": map[string]any{"cached_tokens": w.counted.Cached}}
+		"total_tokens":          w.counted.Input + w.counted.Output,
+		"prompt_tokens_details": map[string]any{"cached_tokens": w.counted.Cached}}
 	if !w.c.stream {
 		message := map[string]any{"role": "assistant", "content": w.said.String()}
 		if w.calls != nil {
@@ -136,7 +137,8 @@ func (w *chatWire) finish(reason script.EndReason) error {
 		writeJSON(w.w, http.StatusOK, whole)
 		return nil
 	}
-	if err := w.send(w.object("chat.completion.chunk", map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": why})); err != nil {
+	if err := w.send(w.object("chat.completion.chunk",
+		map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": why})); err != nil {
 		return err
 	}
 	if w.tellUsage {

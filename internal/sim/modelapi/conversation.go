@@ -10,22 +10,22 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// conversation is what a request tells, whatever its API.
+// conversation is the content of a request, independent of its API.
 type conversation struct {
 	session  string
 	earlier  []string // prompts before the newest
 	prompt   string
 	position int // tool results since the prompt
-	items    int // messages in all: tells repeated prompts apart
+	items    int // number of messages, which distinguishes repeated prompts
 	tools    []string
-	spaces   map[string]string // of OpenAI's tools: the namespace, where there is one
-	free     []string          // of OpenAI's tools: those that take a text, not an object
-	searched []string          // for tools that the CLI holds back: the arguments of the searches
+	spaces   map[string]string // namespaces of OpenAI's tools that have one
+	free     []string          // OpenAI's tools that take a text instead of an object
+	searched []string          // arguments of earlier searches for deferred tools
 	stream   bool
-	resumes  bool // the CLI asks to go on with an answer whose stream broke
+	resumes  bool // the CLI asks to continue an answer whose stream broke
 }
 
-// steps is the part of the script that this request asks for.
+// steps returns the part of the script for this request.
 func (c conversation) steps() []script.Step {
 	responses := script.Parse(c.prompt).Responses()
 	if c.position >= len(responses) {
@@ -39,7 +39,7 @@ func (c conversation) steps() []script.Step {
 	return steps
 }
 
-// key names step i of this request among all there are.
+// key identifies step i of this request among all requests.
 func (c conversation) key(i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%d\x00%s", c.session, c.items, c.position, c.prompt))
 	return fmt.Sprintf("%s/%d", hex.EncodeToString(sum[:8]), i)
@@ -63,7 +63,7 @@ func (c conversation) history() string {
 	return b.String()
 }
 
-// add notes one text of the user. wrapped is text that a CLI adds to the prompt.
+// add adds a text of the user. It ignores texts that the CLI wraps around the prompt.
 func (c *conversation) add(text string) {
 	text = unwrapCopilot(text)
 	if wrapped(text) {
@@ -78,12 +78,13 @@ func (c *conversation) add(text string) {
 	c.prompt, c.position = text, 0
 }
 
-// wrapped says whether a text with role user was made by the CLI, not by the user.
+// wrapped reports whether the CLI, and not the user, wrote a text with the role user.
 func wrapped(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, tag := range [...]string{"<system-reminder>", "<environment_context>", "<user_instructions>",
 		"<permissions instructions>", "<skills_instructions>", "<turn_aborted>", "<local-command-stdout>",
-		"<command-name>", "<mode_changed_notice>", "# AGENTS.md instructions", "[Request interrupted by user", "Please continue from where you left off"} {
+		"<command-name>", "<mode_changed_notice>", "# AGENTS.md instructions", "[Request interrupted by user",
+		"Please continue from where you left off"} {
 		if strings.HasPrefix(text, tag) {
 			return true
 		}
@@ -91,7 +92,7 @@ func wrapped(text string) bool {
 	return text == ""
 }
 
-// offered is the first of names that the CLI offers, or "".
+// offered returns the first of names that the CLI offers, or "".
 func (c conversation) offered(names ...string) string {
 	for _, want := range names {
 		for _, have := range c.tools {

@@ -2,13 +2,13 @@ package modelapi
 
 import "strings"
 
-// copilotShell is the input of Copilot's shell tool, with a wait that is longer than any test.
+// copilotShell returns the input of Copilot's shell tool, with a wait that is longer than any test.
 func copilotShell(command string) map[string]any {
 	return map[string]any{"command": command, "description": "Run a command", "mode": "sync", "initial_wait": 600}
 }
 
-// unwrapCopilot takes off what Copilot puts before the user's words: the time, and notices of what changed.
-// A text that does not begin with the time is not Copilot's, and stays as it is.
+// unwrapCopilot removes the lines that Copilot puts before the user's words: the time, and notices of changes. It
+// returns a text that does not begin with the time unchanged.
 func unwrapCopilot(text string) string {
 	if !strings.HasPrefix(text, "<current_datetime>") {
 		return text

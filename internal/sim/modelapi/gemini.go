@@ -10,7 +10,7 @@ import (
 // GenerateContent is Google's Gemini API.
 const GenerateContent API = "generate-content"
 
-// geminiRequest is the body of a request to Gemini's API, as far as it matters.
+// geminiRequest contains the used fields of the body of a request to Gemini's API.
 type geminiRequest struct {
 	Contents []geminiContent `json:"contents"`
 	System   *geminiContent  `json:"systemInstruction"`
@@ -51,7 +51,7 @@ type geminiFunction struct {
 	Name string `json:"name"`
 }
 
-// gemini is POST /v1beta/models/MODEL:METHOD.
+// gemini handles POST /v1beta/models/MODEL:METHOD.
 func (s *Server) gemini(w http.ResponseWriter, r *http.Request) {
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
 	switch method {
@@ -69,11 +69,12 @@ func (s *Server) gemini(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// geminiModels is GET /v1beta/models.
+// geminiModels handles GET /v1beta/models.
 func (s *Server) geminiModels(w http.ResponseWriter, r *http.Request) {
 	s.record(Request{API: Other, Method: r.Method, Path: r.URL.Path})
 	writeJSON(w, http.StatusOK, map[string]any{"models": []any{map[string]any{
-		"name": "models/gemini-sim", "displayName": "Scripted model", "inputTokenLimit": 1 << 20, "outputTokenLimit": 1 << 16,
+		"name": "models/gemini-sim", "displayName": "Scripted model", "inputTokenLimit": 1 << 20,
+		"outputTokenLimit":           1 << 16,
 		"supportedGenerationMethods": []string{"generateContent", "countTokens"}}}})
 }
 
@@ -87,7 +88,8 @@ func (s *Server) letGoogleIn(r *http.Request) bool {
 
 func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, stream bool) {
 	var in geminiRequest
-	rec := Request{API: GenerateContent, Method: r.Method, Path: r.URL.Path, Model: model, Stream: stream, Status: http.StatusOK}
+	rec := Request{API: GenerateContent, Method: r.Method, Path: r.URL.Path, Model: model, Stream: stream,
+		Status: http.StatusOK}
 	c, err := s.readGemini(r, &in, &rec)
 	if err != nil {
 		var no refusal
@@ -100,7 +102,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 		return
 	}
 	out := &geminiWire{c: c, w: w, model: model, id: newID(""), counted: defaultUsage()}
-	if in.Config.MIME == "application/json" { // a question of the CLI's own, not of the conversation
+	if in.Config.MIME == "application/json" { // a question of the CLI itself, outside the conversation
 		rec.API = Other
 		s.record(rec)
 		end(out.decide())
@@ -113,7 +115,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 	end(s.play(r.Context(), c, out))
 }
 
-// readGemini reads and checks a request, and fills in rec as far as it gets.
+// readGemini reads and checks a request. It fills in rec even if the request is invalid.
 func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -132,7 +134,8 @@ func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (c
 	for i, t := range in.Tools {
 		for j, f := range t.Functions {
 			if f.Name == "" {
-				return conversation{}, bad("* GenerateContentRequest.tools[%d].function_declarations[%d].name: Invalid function name.", i, j)
+				return conversation{}, bad("* GenerateContentRequest.tools[%d].function_declarations[%d].name: "+
+					"Invalid function name.", i, j)
 			}
 			c.tools = append(c.tools, f.Name)
 		}
@@ -141,14 +144,15 @@ func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (c
 	if err != nil {
 		return conversation{}, err
 	}
-	rec.Prompt, rec.Position, rec.Tools, rec.Images, rec.Effort = c.prompt, c.position, c.tools, images, in.Config.Thinking.Level
+	rec.Prompt, rec.Position, rec.Tools, rec.Images, rec.Effort = c.prompt, c.position, c.tools, images,
+		in.Config.Thinking.Level
 	if in.System != nil {
 		rec.System = strings.Join(in.System.texts(), "\n")
 	}
 	return c, nil
 }
 
-// walkContents goes through the conversation: it checks it and finds the prompts and where the script stands.
+// walkContents checks the conversation, and finds the prompts and the position in the script.
 func walkContents(contents []geminiContent, c *conversation) (images []Image, err error) {
 	calls := 0
 	for i, content := range contents {
@@ -165,12 +169,13 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 				}
 			}
 			if kinds != 1 {
-				return nil, bad("* GenerateContentRequest.contents[%d].parts[%d].data: required oneof field 'data' must have one initialized field", i, j)
+				return nil, bad("* GenerateContentRequest.contents[%d].parts[%d].data: required oneof field 'data' "+
+					"must have one initialized field", i, j)
 			}
 			if p.Call != nil {
 				now++
 			}
-			if p.Response != nil && !answered[p.Response.ID] { // Gemini repeats some when it goes on with a session
+			if p.Response != nil && !answered[p.Response.ID] { // Gemini repeats some when it continues a session
 				responses++
 				answered[p.Response.ID] = p.Response.ID != ""
 			}
@@ -178,7 +183,8 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 		switch content.Role {
 		case "user", "function", "":
 			if responses != calls && (responses > 0 || calls > 0) {
-				return nil, bad("Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.")
+				return nil, bad("Please ensure that the number of function response parts is equal to the number of " +
+					"function call parts of the function call turn.")
 			}
 			c.position += responses
 			if responses == 0 && addTexts(c, content.texts()) {
@@ -187,7 +193,8 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 			calls = 0
 		case "model":
 			if calls > 0 {
-				return nil, bad("Please ensure that function call turn comes immediately after a user turn or after a function response turn.")
+				return nil, bad("Please ensure that function call turn comes immediately after a user turn or after " +
+					"a function response turn.")
 			}
 			calls = now
 		default:
@@ -197,7 +204,7 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 	return images, nil
 }
 
-// texts are the texts of a content that are no context of the CLI's own.
+// texts returns the texts of a content, without those that the CLI adds as context.
 func (c geminiContent) texts() []string {
 	var texts []string
 	for _, p := range c.Parts {
@@ -220,8 +227,10 @@ func (c geminiContent) images() []Image {
 
 func geminiError(status int, message string) map[string]any {
 	name := map[int]string{
-		http.StatusBadRequest: "INVALID_ARGUMENT", http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusForbidden: "PERMISSION_DENIED",
-		http.StatusNotFound: "NOT_FOUND", http.StatusTooManyRequests: "RESOURCE_EXHAUSTED", http.StatusServiceUnavailable: "UNAVAILABLE",
+		http.StatusBadRequest: "INVALID_ARGUMENT", http.StatusUnauthorized: "UNAUTHENTICATED",
+		http.StatusForbidden: "PERMISSION_DENIED",
+		http.StatusNotFound:  "NOT_FOUND", http.StatusTooManyRequests: "RESOURCE_EXHAUSTED",
+		http.StatusServiceUnavailable: "UNAVAILABLE",
 	}[status]
 	if name == "" {
 		name = "INTERNAL"

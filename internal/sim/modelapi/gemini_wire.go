@@ -10,14 +10,14 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// geminiWire writes an answer of Gemini's API, as events or as one object.
+// geminiWire writes a response of Gemini's API, as events or as one object.
 type geminiWire struct {
 	c       conversation
 	w       http.ResponseWriter
 	model   string
 	id      string
 	started bool
-	parts   []any // of an answer that is no stream
+	parts   []any // of a response that is not a stream
 	counted script.Usage
 }
 
@@ -25,7 +25,7 @@ func (w *geminiWire) began() bool { return w.started }
 
 func (w *geminiWire) usage(u script.Usage) { w.counted = u }
 
-// part sends one part of the answer.
+// part sends one part of the response.
 func (w *geminiWire) part(p map[string]any) error {
 	w.started = true
 	if !w.c.stream {
@@ -35,7 +35,7 @@ func (w *geminiWire) part(p map[string]any) error {
 	return w.send(w.response([]any{p}, ""))
 }
 
-// send writes an event. Google's have no name.
+// send writes an event without a name.
 func (w *geminiWire) send(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -88,7 +88,8 @@ func (w *geminiWire) call(name string, args map[string]any) error {
 	return w.part(map[string]any{"functionCall": map[string]any{"id": newID("fc_"), "name": name, "args": args}})
 }
 
-// fail ends the answer with an error: by its status, or in the stream where that began, bare and in one piece as Google does.
+// fail ends the response with an error: by its status, or in the stream if that has begun. As Google does, it then
+// writes the bare error in one piece.
 func (w *geminiWire) fail(e script.APIError) error {
 	if !w.started || !w.c.stream {
 		setErrorHeaders(w.w, e)
@@ -99,7 +100,7 @@ func (w *geminiWire) fail(e script.APIError) error {
 	if err != nil {
 		return fmt.Errorf("encode error: %w", err)
 	}
-	time.Sleep(cutLinger) // a client that reads it together with what came before takes it for text
+	time.Sleep(cutLinger) // a client that reads it together with earlier text takes it for text
 	if _, err := w.w.Write(b); err != nil {
 		return fmt.Errorf("send error: %w", err)
 	}
@@ -124,7 +125,7 @@ func (w *geminiWire) finish(reason script.EndReason) error {
 	return w.send(w.response([]any{map[string]any{"text": ""}}, why))
 }
 
-// decide answers a question that the CLI asks for itself: which model to take, and who speaks next.
+// decide answers a question of the CLI itself: which model to use, and who speaks next.
 func (w *geminiWire) decide() error {
 	answer, err := json.Marshal(map[string]any{"reasoning": "scripted", "next_speaker": "user", "model_choice": "pro",
 		"complexity_reasoning": "scripted", "complexity_score": 50})

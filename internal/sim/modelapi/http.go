@@ -16,10 +16,10 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// maxBody bounds a request.
+// maxBody limits a request.
 const maxBody = 64 << 20
 
-// refusal is an error answer to a request that is not as it must be.
+// refusal is the error response to an invalid request.
 type refusal struct {
 	status  int
 	kind    string // the vendor's name of the error
@@ -47,7 +47,7 @@ func readBody(r *http.Request, v any) ([]byte, error) {
 	return b, nil
 }
 
-// credential is the API key of a request, however it is sent.
+// credential returns the API key of a request, from any of the headers and parameters that vendors use.
 func credential(r *http.Request) string {
 	if k := r.Header.Get("x-api-key"); k != "" {
 		return k
@@ -67,25 +67,25 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client may be gone
 }
 
-// setErrorHeaders sets what comes with a scripted error.
+// setErrorHeaders sets the headers of a scripted error.
 func setErrorHeaders(w http.ResponseWriter, e script.APIError) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
 }
 
-// cutLinger gives the client time to read what it was sent before the connection breaks: one that is
-// reset drops what was not read yet.
+// cutLinger gives the client time to read the response before the connection breaks. A client whose connection is
+// reset drops data that it has not read yet.
 const cutLinger = 20 * time.Millisecond
 
-// end finishes a request after play. An answer that is not whole must not look whole, so every error
-// breaks the connection.
+// end finishes a request after play. An incomplete response must not look complete, so every error breaks the
+// connection.
 func end(err error) {
 	if errors.Is(err, errCut) {
 		time.Sleep(cutLinger)
 	}
 	if err != nil {
-		panic(http.ErrAbortHandler) // net/http's way to break a connection without a word
+		panic(http.ErrAbortHandler) // makes net/http close the connection without a log line
 	}
 }
 
@@ -114,12 +114,12 @@ func (e *events) send(name string, v any) error {
 	return http.NewResponseController(e.w).Flush()
 }
 
-// newID makes an id with a prefix, as the vendors do.
+// newID returns an id with a prefix, as the vendors do.
 func newID(prefix string) string {
 	return prefix + strings.ReplaceAll(uuid.NewString(), "-", "")[:24]
 }
 
 func unixNow() int64 { return time.Now().Unix() }
 
-// defaultUsage is what an answer counts when the script does not say.
+// defaultUsage is the usage of a response whose script sets none.
 func defaultUsage() script.Usage { return script.Usage{Input: 1200, Output: 42} }

@@ -36,7 +36,7 @@ func start(t *testing.T) *modelapi.Server {
 	return s
 }
 
-// answer is what a request got: a status, and an object or events.
+// answer is a response: a status, and an object or events.
 type answer struct {
 	status int
 	header http.Header
@@ -109,7 +109,7 @@ func (a *answer) readEvents(t *testing.T, r io.Reader) {
 	}
 }
 
-// names are the events in order, those that repeat written once.
+// names returns the names of the events in order, without direct repetitions.
 func (a answer) names() string {
 	var names []string
 	for _, e := range a.events {
@@ -120,7 +120,7 @@ func (a answer) names() string {
 	return strings.Join(names, " ")
 }
 
-// text is what the text deltas of either API make.
+// text joins the text deltas of either API.
 func (a answer) text() string {
 	var b strings.Builder
 	for _, e := range a.events {
@@ -145,7 +145,8 @@ func quote(t *testing.T, s string) string {
 
 func TestProbes(t *testing.T) {
 	s := start(t)
-	for path, want := range map[string]int{"HEAD /": 200, "GET /v1/models": 200, "GET /v1/nonsense": 404, "GET /v1/messages": 404} {
+	for path, want := range map[string]int{"HEAD /": 200, "GET /v1/models": 200, "GET /v1/nonsense": 404,
+		"GET /v1/messages": 404} {
 		method, p, _ := strings.Cut(path, " ")
 		req, err := http.NewRequestWithContext(t.Context(), method, s.URL()+p, nil)
 		if err != nil {
@@ -202,14 +203,15 @@ func FuzzRequests(f *testing.F) {
 		`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"[[tool x]]"}],"tools":[{"name":"Bash","input_schema":{}}]}`,
 		`{"model":"m","input":[{"type":"function_call","call_id":"a"},{"type":"function_call_output","call_id":"a"}],"stream":true}`,
 		`{"model":"m","input":"[[write path=a text=b]]","tools":[{"type":"custom","name":"apply_patch"}]}`,
-		`{"messages":[{"content":[{"type":"image"}]}]}`, `[`, `{"input":[{"type":"additional_tools","tools":[{"type":"namespace","name":"n","tools":[{}]}]}]}`,
+		`{"messages":[{"content":[{"type":"image"}]}]}`, `[`,
+		`{"input":[{"type":"additional_tools","tools":[{"type":"namespace","name":"n","tools":[{}]}]}]}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		h := modelapi.New(modelapi.Options{}).Handler()
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // nothing is waited for
+		cancel() // the requests return at once
 		for _, path := range []string{"/v1/messages", "/v1/responses", "/v1/messages/count_tokens"} {
 			serve(ctx, t, h, path, body)
 		}

@@ -9,7 +9,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// responsesRequest is the body of POST /v1/responses, as far as it matters.
+// responsesRequest contains the used fields of the body of POST /v1/responses.
 type responsesRequest struct {
 	Model        string          `json:"model"`
 	Input        json.RawMessage `json:"input"`
@@ -22,7 +22,7 @@ type responsesRequest struct {
 	Tools []offer `json:"tools"`
 }
 
-// offer is a tool the CLI offers, or a namespace of tools.
+// offer is a tool that the CLI offers, or a namespace of tools.
 type offer struct {
 	Type  string  `json:"type"`
 	Name  string  `json:"name"`
@@ -35,11 +35,11 @@ type inputItem struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	CallID  string          `json:"call_id"`
-	Tools   []offer         `json:"tools"` // of additional_tools, and of what a search found
+	Tools   []offer         `json:"tools"` // of additional_tools, and results of a search
 	Search  json.RawMessage `json:"arguments"`
 }
 
-// responses is POST /v1/responses.
+// responses handles POST /v1/responses.
 func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("x-request-id", newID("req_"))
 	var in responsesRequest
@@ -75,7 +75,7 @@ func openAIError(kind, code, message string) map[string]any {
 	return map[string]any{"error": e}
 }
 
-// readResponses reads and checks a request, and fills in rec as far as it gets.
+// readResponses reads and checks a request. It fills in rec even if the request is invalid.
 func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -99,7 +99,8 @@ func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Reque
 	return c, nil
 }
 
-// admit checks what every request to OpenAI's APIs must have: the key, a model, and content in a field of this name.
+// admit checks the parts that every request to OpenAI's APIs must have: the key, a model, and content in the named
+// field.
 func (s *Server) admit(r *http.Request, model, field string, has bool) error {
 	switch {
 	case !s.letIn(r):
@@ -112,7 +113,7 @@ func (s *Server) admit(r *http.Request, model, field string, has bool) error {
 	return nil
 }
 
-// offer notes the names of tools.
+// offer records the names of tools.
 func (c *conversation) offer(tools []offer) error {
 	if c.spaces == nil {
 		c.spaces = map[string]string{}
@@ -142,7 +143,7 @@ func (c *conversation) offer(tools []offer) error {
 	return nil
 }
 
-// walkInput goes through the input: it checks it and finds the prompts and where the script stands.
+// walkInput checks the input, and finds the prompts and the position in the script.
 func walkInput(raw json.RawMessage, c *conversation) (images []Image, system string, err error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -172,7 +173,8 @@ func walkInput(raw json.RawMessage, c *conversation) (images []Image, system str
 				rules = append(rules, texts...)
 			case "assistant":
 			default:
-				return nil, "", bad("Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", it.Role)
+				return nil, "", bad("Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', "+
+					"and 'user'.", it.Role)
 			}
 		case "additional_tools", "tool_search_output":
 			if err := c.offer(it.Tools); err != nil {
@@ -196,7 +198,7 @@ func walkInput(raw json.RawMessage, c *conversation) (images []Image, system str
 	return images, strings.Join(rules, "\n"), nil
 }
 
-// inputContent reads content that is a string or a list of parts.
+// inputContent parses content that is a string or a list of parts.
 func inputContent(raw json.RawMessage) (texts []string, images []Image, err error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -222,7 +224,7 @@ func inputContent(raw json.RawMessage) (texts []string, images []Image, err erro
 	return texts, images, nil
 }
 
-// firstError is the status of a request whose script begins with an error that has not used off.
+// firstError returns the status of a request whose script begins with an error that still applies.
 func (s *Server) firstError(c conversation) (int, bool) {
 	if e := s.failing(); e != nil {
 		return e.Status, true

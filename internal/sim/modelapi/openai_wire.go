@@ -11,7 +11,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// responseWire writes an answer of the Responses API, as events or as one object.
+// responseWire writes a response of the Responses API, as events or as one object.
 type responseWire struct {
 	c       conversation
 	model   string
@@ -29,7 +29,7 @@ func (w *responseWire) began() bool { return w.started }
 
 func (w *responseWire) usage(u script.Usage) { w.counted = u }
 
-// send writes an event where the answer is a stream.
+// send writes an event if the response is a stream.
 func (w *responseWire) send(name string, v map[string]any) error {
 	if !w.c.stream {
 		return nil
@@ -56,7 +56,7 @@ func (w *responseWire) start() error {
 	return w.send("response.created", map[string]any{"response": w.response("in_progress")})
 }
 
-// at is the place of the open item in the output.
+// at returns the index of the open item in the output.
 func (w *responseWire) at() int { return len(w.output) - 1 }
 
 func (w *responseWire) itemID() string { return w.output[w.at()]["id"].(string) }
@@ -90,7 +90,7 @@ func (w *responseWire) text(chunk string) error {
 	return w.send("response.output_text.delta", w.part(map[string]any{"delta": chunk}))
 }
 
-// part is v with what names the open part of a message.
+// part adds to v the fields that identify the open part of a message.
 func (w *responseWire) part(v map[string]any) map[string]any {
 	v["item_id"], v["output_index"], v["content_index"] = w.itemID(), w.at(), 0
 	return v
@@ -98,7 +98,8 @@ func (w *responseWire) part(v map[string]any) map[string]any {
 
 func (w *responseWire) think(chunk string) error {
 	if w.open != "reasoning" {
-		if err := w.add("reasoning", map[string]any{"id": newID("rs_"), "type": "reasoning", "summary": []any{}}); err != nil {
+		if err := w.add("reasoning", map[string]any{"id": newID("rs_"), "type": "reasoning",
+			"summary": []any{}}); err != nil {
 			return err
 		}
 		if err := w.send("response.reasoning_summary_part.added", w.summary(map[string]any{
@@ -139,7 +140,7 @@ func (w *responseWire) closeItem() error {
 	return w.send("response.output_item.done", map[string]any{"output_index": w.at(), "item": item})
 }
 
-// shell calls the shell tool under the name, and in the shape, in which the CLI offers it.
+// shell calls the shell tool with the name and parameters that the CLI offers.
 func (w *responseWire) shell(st script.Tool) error {
 	command := st.Command
 	switch name := cmp.Or(st.As, w.c.offered("exec_command", "shell_command", "shell", "exec", "bash")); name {
@@ -167,12 +168,13 @@ func (w *responseWire) shell(st script.Tool) error {
 		if st.Dir != "" {
 			where = ", workdir: " + jsString(st.Dir)
 		}
-		return w.custom(name, "const r = await tools.exec_command({cmd: "+jsString(command)+where+"});\ntext(r.output);\n")
+		return w.custom(name, "const r = await tools.exec_command({cmd: "+jsString(command)+where+
+			"});\ntext(r.output);\n")
 	}
 	return w.text("script: the request offers no shell tool")
 }
 
-// write adds a file by a patch.
+// write adds a file with a patch.
 func (w *responseWire) write(path, body string) error {
 	var patch strings.Builder
 	fmt.Fprintf(&patch, "*** Begin Patch\n*** Add File: %s\n", path)
@@ -191,7 +193,7 @@ func (w *responseWire) write(path, body string) error {
 	return w.text("script: the request offers no file tool")
 }
 
-// use calls a tool. One that takes a text gets the field "input".
+// use calls a tool. A tool that takes a text gets the field "input".
 func (w *responseWire) use(tool string, input map[string]any) error {
 	if text, ok := input["input"].(string); ok && slices.Contains(w.c.free, tool) {
 		return w.custom(tool, text)
@@ -199,13 +201,14 @@ func (w *responseWire) use(tool string, input map[string]any) error {
 	return w.function(tool, input)
 }
 
-// search asks for tools that the CLI holds back, which offers them in the next request.
+// search requests deferred tools. The CLI then offers them in its next request.
 func (w *responseWire) search(query string) error {
-	return w.add("tool_search_call", map[string]any{"id": newID("tsc_"), "type": "tool_search_call", "status": "completed",
+	return w.add("tool_search_call", map[string]any{"id": newID("tsc_"), "type": "tool_search_call",
+		"status":  "completed",
 		"call_id": newID("call_"), "execution": "client", "arguments": map[string]any{"query": query}})
 }
 
-// jsString is s as a literal of JavaScript.
+// jsString returns s as a JavaScript literal.
 func jsString(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -250,7 +253,7 @@ func (w *responseWire) custom(name, input string) error {
 	return nil
 }
 
-// fail ends the answer with an error: by its status, or by an event where the stream began.
+// fail ends the response with an error: by its status, or by an event if the stream has begun.
 func (w *responseWire) fail(e script.APIError) error {
 	kind, code, message := openAIFailure(e)
 	if w.started && w.c.stream {
@@ -268,13 +271,16 @@ func openAIFailure(e script.APIError) (kind, code, message string) {
 	case http.StatusUnauthorized:
 		kind, code, message = "invalid_request_error", "invalid_api_key", "Incorrect API key provided."
 	case http.StatusNotFound:
-		kind, code, message = "invalid_request_error", "model_not_found", "The model does not exist or you do not have access to it."
+		kind, code, message = "invalid_request_error", "model_not_found",
+			"The model does not exist or you do not have access to it."
 	case http.StatusTooManyRequests:
 		kind, code, message = "requests", "rate_limit_exceeded", "Rate limit reached. Please try again later."
 	case http.StatusServiceUnavailable, 529:
-		kind, code, message = "server_error", "server_is_overloaded", "Our servers are currently overloaded. Please try again later."
+		kind, code, message = "server_error", "server_is_overloaded",
+			"Our servers are currently overloaded. Please try again later."
 	case http.StatusForbidden:
-		kind, code, message = "request_forbidden", "unsupported_country_region_territory", "Country, region, or territory not supported"
+		kind, code, message = "request_forbidden", "unsupported_country_region_territory",
+			"Country, region, or territory not supported"
 	case http.StatusBadRequest:
 		kind, code, message = "invalid_request_error", "", "scripted error"
 	default:
@@ -295,7 +301,8 @@ func (w *responseWire) finish(reason script.EndReason) error {
 	}
 	u := w.counted
 	status := "completed"
-	why := map[script.EndReason]string{script.EndMaxTokens: "max_output_tokens", script.EndRefusal: "content_filter"}[reason]
+	why := map[script.EndReason]string{script.EndMaxTokens: "max_output_tokens",
+		script.EndRefusal: "content_filter"}[reason]
 	if why != "" {
 		status = "incomplete"
 	}

@@ -11,30 +11,30 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// wire prints an answer in one vendor's format.
+// wire writes a response in one vendor's format.
 type wire interface {
 	text(chunk string) error
 	think(chunk string) error
 	shell(st script.Tool) error
 	write(path, body string) error
-	use(tool string, input map[string]any) error // one that a server serves
+	use(tool string, input map[string]any) error // calls a tool of an MCP server
 	usage(script.Usage)
 	fail(script.APIError) error
-	// finish ends the answer: for reason, or as one that is done where that is empty.
+	// finish ends the response, for a reason or, if that is empty, normally.
 	finish(reason script.EndReason) error
-	began() bool // something was sent already
+	began() bool // reports whether anything was sent
 }
 
-// errCut breaks the connection in mid answer.
+// errCut breaks the connection within a response.
 var errCut = errors.New("connection cut")
 
-// play sends what the script says for this request. It returns errCut where the connection is to break.
+// play sends the scripted response to this request. It returns errCut if the connection is to break.
 func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 	if e := s.failing(); e != nil {
 		return w.fail(*e)
 	}
 	steps := c.steps()
-	for _, st := range steps { // an answer may tell what it counts before its first word
+	for _, st := range steps { // some APIs send the usage before the text
 		if u, ok := st.(script.Usage); ok {
 			w.usage(u)
 		}
@@ -89,7 +89,7 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 	return w.finish(reason)
 }
 
-// call calls a tool of a server by the name under which the CLI offers it, which ends with the tool's own.
+// call calls a tool of an MCP server. The CLI offers it under a name that ends with the tool's own.
 func call(c conversation, st script.Call, w wire) error {
 	var input map[string]any
 	if err := json.Unmarshal([]byte(st.Args), &input); err != nil {
@@ -100,17 +100,18 @@ func call(c conversation, st script.Call, w wire) error {
 			return w.use(name, input)
 		}
 	}
-	if c.offered("ToolSearch") != "" { // Claude runs a tool that it holds back all the same
+	if c.offered("ToolSearch") != "" { // Claude also runs deferred tools
 		return w.use(st.Tool, input)
 	}
-	if s, ok := w.(interface{ search(query string) error }); ok && c.offered("tool_search") != "" && !strings.Contains(strings.Join(c.searched, " "), st.Tool) {
+	if s, ok := w.(interface{ search(query string) error }); ok && c.offered("tool_search") != "" &&
+		!strings.Contains(strings.Join(c.searched, " "), st.Tool) {
 		return s.search(st.Tool)
 	}
 	return w.text("script: the request offers no tool " + st.Tool)
 }
 
-// drop breaks the connection after some text. An answer that is no stream comes whole instead: that is
-// how an agent recovers.
+// drop breaks the connection after some text. A response that is not a stream is sent completely instead: agents
+// recover with such a request.
 func drop(c conversation, w wire) error {
 	if !w.began() || !c.stream {
 		if err := stream(context.Background(), script.Generated(3, 0), 0, w.text); err != nil {
@@ -123,8 +124,10 @@ func drop(c conversation, w wire) error {
 	return errCut
 }
 
-// retryText breaks the connection after its text, once. Then what follows comes, or the same text again.
-func (s *Server) retryText(ctx context.Context, c conversation, i int, st script.RetryText, rest []script.Step, w wire) error {
+// retryText breaks the connection once after its text. The next request gets the following steps. Without following
+// steps it gets the same text again.
+func (s *Server) retryText(ctx context.Context, c conversation, i int, st script.RetryText, rest []script.Step,
+	w wire) error {
 	if c.stream && !s.wearsOff(c.key(i), 1) {
 		if err := stream(ctx, st.Chunks, st.Delay, w.text); err != nil {
 			return err

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// API says which vendor's API a request was for.
+// API is the vendor's API of a request.
 type API string
 
-// The APIs. Other is a probe or something unknown.
+// Known APIs. Other stands for probes and unknown requests.
 const (
 	Messages  API = "messages"  // Anthropic
 	Responses API = "responses" // OpenAI
-	Chat      API = "chat"      // OpenAI's older one, which many others serve
+	Chat      API = "chat"      // OpenAI's older API, which many other servers support
 	Other     API = "other"
 )
 
@@ -22,34 +22,34 @@ type Request struct {
 	API          API
 	Method, Path string
 	Model        string
-	Session      string   // the CLI's own session, where it says
-	Prompt       string   // the newest text of the user, without what the CLI wraps around it
+	Session      string   // the CLI's own session, if it sends one
+	Prompt       string   // the newest text of the user, without the CLI's additions
 	Position     int      // tool results since that text
 	System       string   // system prompt or instructions
-	Effort       string   // reasoning effort, where asked for
+	Effort       string   // reasoning effort, if the request sets it
 	Tools        []string // names of the tools on offer
 	Images       []Image  // of the newest message of the user
 	Stream       bool
-	Status       int    // what was answered: 200, or an error
-	Body         []byte // as it came
+	Status       int    // status of the response
+	Body         []byte // unchanged
 }
 
-// Image is a picture in a request. Data is base64 as it came.
+// Image is a picture in a request. Data is the unchanged base64 text.
 type Image struct{ MIME, Data string }
 
-// Requests are those so far, oldest first.
+// Requests returns all requests, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Prompts are the model requests so far, without probes.
+// Prompts returns all requests to a model, without probes.
 func (s *Server) Prompts() []Request {
 	return slices.DeleteFunc(s.Requests(), func(r Request) bool { return r.API == Other })
 }
 
-// Asked is all that a model was asked so far: the bodies of Prompts.
+// Asked returns the joined bodies of Prompts.
 func (s *Server) Asked() string {
 	var b strings.Builder
 	for _, r := range s.Prompts() {
@@ -58,7 +58,7 @@ func (s *Server) Asked() string {
 	return b.String()
 }
 
-// Await waits until enough says yes to the requests so far, or ctx ends.
+// Await waits until enough accepts the requests so far, or ctx ends.
 func (s *Server) Await(ctx context.Context, enough func([]Request) bool) error {
 	for {
 		s.mu.Lock()
@@ -83,7 +83,7 @@ func (s *Server) record(r Request) {
 	s.arrived = make(chan struct{})
 }
 
-// wearsOff counts one more use of a step, and says whether it was used up before. times 0 is never.
+// wearsOff counts one more use of a step, and reports whether its uses were exhausted. If times is 0, they never are.
 func (s *Server) wearsOff(key string, times int) bool {
 	if times == 0 {
 		return false

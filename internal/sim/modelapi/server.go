@@ -14,26 +14,26 @@ import (
 
 // Options of a Server.
 type Options struct {
-	// Key is the only API key that is let in. Empty lets in any key, but not none.
+	// Key is the only accepted API key. If it is empty, the server accepts any key, but requires one.
 	Key string
 }
 
-// Server is the simulated APIs. Safe for concurrent use. Use New.
+// Server simulates the APIs. It is safe for concurrent use. Create one with New.
 type Server struct {
 	key  string
 	http *http.Server
 	url  string
-	stop context.CancelFunc // ends answers that hang
-	done chan struct{}      // closed when serving is over
+	stop context.CancelFunc // ends hanging responses
+	done chan struct{}      // closed at the end of serving
 
 	mu       sync.Mutex
 	requests []Request
 	arrived  chan struct{}  // closed and replaced with each request
-	spent    map[string]int // how often a step that wears off was played, by conversation
+	spent    map[string]int // number of uses of a step with a limit, by conversation
 	outage   *script.APIError
 }
 
-// New makes a server that does not listen yet.
+// New returns a server that does not listen yet.
 func New(o Options) *Server {
 	return &Server{key: o.Key, arrived: make(chan struct{}), spent: map[string]int{}}
 }
@@ -54,37 +54,37 @@ func (s *Server) Start() error {
 	}
 	go func() {
 		defer close(s.done)
-		_ = s.http.Serve(l) // always an error, and after Close the expected one
+		_ = s.http.Serve(l) // returns an error after Close
 	}()
 	return nil
 }
 
-// Fail makes every request of a model fail with an HTTP status, whatever its script says, until Recover is called. Without a message
-// it fails in the vendor's words.
+// Fail makes every request of a model fail with an HTTP status until Recover is called. If message is empty, the
+// error has the vendor's usual message.
 func (s *Server) Fail(status int, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.outage = &script.APIError{Status: status, Message: message}
 }
 
-// Recover ends what Fail began.
+// Recover ends the failures that Fail started.
 func (s *Server) Recover() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.outage = nil
 }
 
-// failing returns the failure that Fail asked for; nil for none.
+// failing returns the failure set by Fail, or nil.
 func (s *Server) failing() *script.APIError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.outage
 }
 
-// URL is the base address, without a path: ANTHROPIC_BASE_URL. OpenAI's base address is URL() + "/v1".
+// URL returns the base address without a path, for ANTHROPIC_BASE_URL. OpenAI's base address is URL() + "/v1".
 func (s *Server) URL() string { return s.url }
 
-// Close ends every answer, also those that hang, and waits for the server's goroutines until ctx ends.
+// Close ends every response, including those that hang, and waits for the server's goroutines until ctx ends.
 func (s *Server) Close(ctx context.Context) error {
 	if s.http == nil {
 		return nil
@@ -112,7 +112,7 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// other answers the probes the CLIs make (HEAD /), and 404 for everything else.
+// other answers the probes of the CLIs (HEAD /), and returns 404 for everything else.
 func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 	s.record(Request{API: Other, Method: r.Method, Path: r.URL.Path})
 	if r.Method == http.MethodHead && r.URL.Path == "/" {

@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// directive is one pair of brackets, read but not yet understood.
+// directive is a parsed pair of brackets, before its values are checked.
 type directive struct {
 	name string
-	kind
+	kind kind
 	args []string          // values without a name
 	opts map[string]string // name=value
-	seen map[string]bool   // what was asked for by the maker, to find leftovers
+	seen map[string]bool   // names that the maker has read, to find unknown ones
 	err  error
 }
 
-// kind is how directives of one name are understood.
+// kind describes the directives of one name.
 type kind struct {
-	bare string // the option that a value without a name stands for
+	bare string // the option that a value without a name sets
 	make func(*directive) Step
 }
 
-// kindOf finds a kind by name. A maker reads its values by the methods of directive, which collect the
-// first error.
+// kindOf returns a kind by name. Its maker reads values with the methods of directive, which keep the first error.
 func kindOf(name string) (kind, bool) {
 	switch name {
 	case "text":
@@ -43,7 +42,9 @@ func kindOf(name string) (kind, bool) {
 	case "ask":
 		return kind{"cmd", askStep}, true
 	case "request":
-		return kind{"kind", func(d *directive) Step { return Request{Kind: d.must("kind"), Params: d.text("params", "{}")} }}, true
+		return kind{"kind", func(d *directive) Step {
+			return Request{Kind: d.must("kind"), Params: d.text("params", "{}")}
+		}}, true
 	case "background":
 		return kind{"cmd", func(d *directive) Step {
 			return Background{Command: d.must("cmd"), Chunks: cut(d.must("text"), defaultChunk)}
@@ -53,22 +54,24 @@ func kindOf(name string) (kind, bool) {
 			return Question{Text: d.must("text"), Secret: d.text("secret", "") != "", Echo: d.text("echo", "") != ""}
 		}}, true
 	case "write":
-		return kind{"path", func(d *directive) Step { return Write{Path: d.must("path"), Body: d.text("text", "")} }}, true
+		return kind{"path", func(d *directive) Step { return Write{Path: d.must("path"), Body: d.text("text", "")} }},
+			true
 	case "call":
-		return kind{"tool", func(d *directive) Step { return Call{Tool: d.must("tool"), Args: d.text("args", "{}")} }}, true
+		return kind{"tool", func(d *directive) Step { return Call{Tool: d.must("tool"), Args: d.text("args", "{}")} }},
+			true
 	case "error":
 		return kind{"status", errorStep}, true
 	case "sleep":
 		return kind{"for", func(d *directive) Step { return Sleep{d.duration("for", time.Second)} }}, true
 	case "usage":
 		return kind{"", usageStep}, true
-	case "start": // Parse acts on it
+	case "start": // Parse handles it
 		return kind{}, true
 	}
 	return brokenKindOf(name)
 }
 
-// brokenKindOf finds the kinds of directive by which an agent misbehaves.
+// brokenKindOf returns the kinds of directives that make an agent misbehave.
 func brokenKindOf(name string) (kind, bool) {
 	switch name {
 	case "hang":
@@ -78,7 +81,8 @@ func brokenKindOf(name string) (kind, bool) {
 	case "end":
 		return kind{"reason", endStep}, true
 	case "crash":
-		return kind{"code", func(d *directive) Step { return Crash{d.number("code", 1, 255), d.text("stderr", "")} }}, true
+		return kind{"code", func(d *directive) Step { return Crash{d.number("code", 1, 255), d.text("stderr", "")} }},
+			true
 	case "silent":
 		return kind{"", func(*directive) Step { return Silent{} }}, true
 	case "garbage":
@@ -90,7 +94,9 @@ func brokenKindOf(name string) (kind, bool) {
 	case "ignore-term":
 		return kind{"", func(*directive) Step { return IgnoreTerm{} }}, true
 	case "late":
-		return kind{"text", func(d *directive) Step { return Late{d.must("text"), d.duration("after", 100*time.Millisecond)} }}, true
+		return kind{"text", func(d *directive) Step {
+			return Late{d.must("text"), d.duration("after", 100*time.Millisecond)}
+		}}, true
 	case "hold-pipe":
 		return kind{"for", func(d *directive) Step { return HoldPipe{d.duration("for", time.Minute)} }}, true
 	case "compact":
@@ -144,7 +150,7 @@ func usageStep(d *directive) Step {
 	return u
 }
 
-// step turns d into its step, or into a text that says what is wrong with it.
+// step converts d to its step. If a value is invalid, it returns a text that describes the error.
 func (d *directive) step() Step {
 	d.seen = map[string]bool{}
 	st := d.kind.make(d)
@@ -168,13 +174,13 @@ func (d *directive) fail(format string, args ...any) {
 	}
 }
 
-// text is the option called name, or the next value without a name, or fallback.
+// text returns the option with a name, or the next value without a name, or fallback.
 func (d *directive) text(name, fallback string) string {
 	d.seen[name] = true
 	if v, ok := d.opts[name]; ok {
 		return v
 	}
-	if d.bare == name && len(d.args) > 0 {
+	if d.kind.bare == name && len(d.args) > 0 {
 		v := d.args[0]
 		d.args = d.args[1:]
 		return v
@@ -203,7 +209,8 @@ func (d *directive) number(name string, fallback, most int) int {
 	return n
 }
 
-// duration takes 25ms, 1s and the like; a bare number is milliseconds, for retry_after seconds.
+// duration parses "25ms", "1s" and the like. A number without a unit is in milliseconds, or in seconds for
+// retry_after.
 func (d *directive) duration(name string, fallback time.Duration) time.Duration {
 	v := d.text(name, "")
 	if v == "" {
@@ -245,7 +252,7 @@ func (d *directive) chunks() ([]string, time.Duration) {
 	return cut(text, max(chunk, 1)), delay
 }
 
-// words reads the options of numbered words: p7w0 p7w1 and so on, each with a space behind it.
+// words reads the options of numbered words: p7w0, p7w1 and so on, each followed by a space.
 func (d *directive) words() Step {
 	const most = 1e6
 	token, from := d.must("token"), d.number("from", 0, most)
@@ -256,7 +263,7 @@ func (d *directive) words() Step {
 	return Text{cut(text.String(), max(1, d.number("chunk", defaultChunk, most))), d.duration("delay", 0)}
 }
 
-// found is a text that the script does not hold itself: of a file or a variable.
+// found returns a text from outside the script: a variable and a file.
 func (d *directive) found() string {
 	text := os.Getenv(d.text("env", ""))
 	if path := d.text("file", ""); path != "" {
@@ -269,7 +276,7 @@ func (d *directive) found() string {
 	return text
 }
 
-// Generated is n chunks of plain words: one word each, or exactly size characters each when size > 0.
+// Generated returns n chunks of plain words: one word each, or exactly size characters each if size > 0.
 func Generated(n, size int) []string {
 	vocabulary := [...]string{"The ", "quick ", "brown ", "fox ", "jumps ", "over ", "the ", "lazy ", "dog. "}
 	chunks := make([]string, n)
@@ -292,7 +299,7 @@ func Generated(n, size int) []string {
 	return chunks
 }
 
-// cut splits text every size characters.
+// cut splits text into parts of size characters.
 func cut(text string, size int) []string {
 	var chunks []string
 	count, start := 0, 0

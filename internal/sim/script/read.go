@@ -2,11 +2,11 @@ package script
 
 import "strings"
 
-// maxDirective bounds how far the end of a directive is looked for.
+// maxDirective is the longest directive, in bytes.
 const maxDirective = 1 << 20
 
-// readDirective reads a directive at the start of s, which begins with "[[". It returns how many bytes
-// it took. Brackets that are not closed, or hold no known name, are no directive.
+// readDirective parses a directive at the start of s, which begins with "[[", and returns its length. It returns
+// false if the brackets are not closed or their name is unknown.
 func readDirective(s string) (d *directive, n int, ok bool) {
 	r := reader{s: s[:min(len(s), maxDirective)], at: 2}
 	name := r.bare()
@@ -71,7 +71,7 @@ func (r *reader) value(d *directive) bool {
 	return ok && word != ""
 }
 
-// bareValue is like bare, but equals signs belong to it.
+// bareValue is like bare, but accepts equals signs.
 func (r *reader) bareValue() string {
 	start := r.at
 	for r.at < len(r.s) && strings.IndexByte(" \t\r\n", r.s[r.at]) < 0 && !r.end() {
@@ -80,8 +80,8 @@ func (r *reader) bareValue() string {
 	return r.s[start:r.at]
 }
 
-// quoted reads a quoted value. A backslash before n, t or r makes a control character; before anything
-// else it stands for that character.
+// quoted reads a quoted value. A backslash before n, t or r stands for a control character, and before any other
+// character for that character.
 func (r *reader) quoted() (string, bool) {
 	var b strings.Builder
 	for r.at++; r.at < len(r.s); r.at++ {

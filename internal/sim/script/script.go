@@ -10,11 +10,11 @@ import (
 type Script struct {
 	Steps []Step
 	Plain string // the prompt without its directives, trimmed
-	// Default is set when the prompt had no directive and Steps are the friendly answer.
+	// Default is true if the prompt had no directive, so that Steps are the default answer.
 	Default bool
 }
 
-// Parse reads a prompt. It accepts any text and never fails.
+// Parse parses a prompt. It accepts any text.
 func Parse(prompt string) Script {
 	var (
 		s     Script
@@ -49,8 +49,8 @@ func Parse(prompt string) Script {
 	return s
 }
 
-// Responses cuts the steps into the model's responses: one ends with each tool, and one comes last.
-// A script that ends with a tool gets a last response that says it is done.
+// Responses splits the steps into the model's responses. A tool call ends a response. If the script ends with one, a
+// last response "Done." follows.
 func (s Script) Responses() [][]Step {
 	var (
 		all [][]Step
@@ -68,7 +68,7 @@ func (s Script) Responses() [][]Step {
 	return append(all, cur)
 }
 
-// CallsTool says whether st is a tool call, which ends the model's response.
+// CallsTool reports whether st is a tool call, which ends the model's response.
 func CallsTool(st Step) bool {
 	switch st.(type) {
 	case Tool, Write, Request, Call, Background:
@@ -77,7 +77,7 @@ func CallsTool(st Step) bool {
 	return false
 }
 
-// Done is the text a model says when its script ends with a tool.
+// Done returns the model's text at the end of a script that ends with a tool.
 func Done() Text { return Text{Chunks: []string{"Done."}} }
 
 func speaks(steps []Step) bool {
@@ -112,7 +112,7 @@ func defaultAnswer(plain string) []Step {
 	return []Step{Text{Chunks: words(answer), Delay: defaultDelay}}
 }
 
-// words cuts text after each run of white space, so that the parts joined are the text.
+// words splits text after each run of white space. The joined parts equal the text.
 func words(text string) []string {
 	var (
 		parts []string

@@ -36,17 +36,21 @@ func TestDirectivesBecomeSteps(t *testing.T) {
 			`[[write path="a.txt" text="x=y"]]`, []script.Step{script.Write{Path: "a.txt", Body: "x=y"}}, ""},
 		"an error": {
 			`[[error 429 retry_after=1 times=2 delay=5ms]]`,
-			[]script.Step{script.APIError{Status: 429, RetryAfter: time.Second, Times: 2, Delay: 5 * time.Millisecond}}, ""},
+			[]script.Step{script.APIError{Status: 429, RetryAfter: time.Second, Times: 2, Delay: 5 * time.Millisecond}},
+			""},
 		"a model that ends its answer": {
 			`[[end refusal]][[end reason=unsaid times=2]]`,
 			[]script.Step{script.End{Reason: script.EndRefusal}, script.End{Reason: script.EndUnsaid, Times: 2}}, ""},
 		"broken agents": {
 			`[[hang]][[drop]][[crash code=3]][[silent]][[garbage bytes=7]][[longline 9]][[endlessline]][[ignore-term]][[hold-pipe for=2s]]`,
-			[]script.Step{script.Hang{}, script.Drop{}, script.Crash{Code: 3}, script.Silent{}, script.Garbage{Bytes: 7},
-				script.LongLine{Bytes: 9}, script.EndlessLine{}, script.IgnoreTerm{}, script.HoldPipe{For: 2 * time.Second}}, ""},
+			[]script.Step{script.Hang{}, script.Drop{}, script.Crash{Code: 3}, script.Silent{},
+				script.Garbage{Bytes: 7},
+				script.LongLine{Bytes: 9}, script.EndlessLine{}, script.IgnoreTerm{},
+				script.HoldPipe{For: 2 * time.Second}}, ""},
 		"the rest": {
 			`[[compact]][[history]][[sleep 1s]][[think "hm"]][[retry-text "no"]][[usage in=1 out=2 cached=3 cost=0.5]]`,
-			[]script.Step{script.Compact{}, script.History{}, script.Sleep{For: time.Second}, script.Think{Chunks: []string{"hm"}},
+			[]script.Step{script.Compact{}, script.History{}, script.Sleep{For: time.Second},
+				script.Think{Chunks: []string{"hm"}},
 				script.RetryText{Chunks: []string{"no"}}, script.Usage{Input: 1, Output: 2, Cached: 3, Cost: 0.5}}, ""},
 		"start forgets what came before": {
 			`old [[text "a"]] [[start]] new [[text "b"]]`, []script.Step{script.Text{Chunks: []string{"b"}}}, "new"},
@@ -143,7 +147,8 @@ func TestAnyTextSurvivesQuoting(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"", "[[", "[[text \"", "[[text=\"a\"]]", "[[error 429 times=]]", "[[sleep =]]", "[[[tool \"]]\"]]]"} {
+	for _, seed := range []string{"", "[[", "[[text \"", "[[text=\"a\"]]", "[[error 429 times=]]", "[[sleep =]]",
+		"[[[tool \"]]\"]]]"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, prompt string) {

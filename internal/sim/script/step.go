@@ -2,10 +2,10 @@ package script
 
 import "time"
 
-// Step is one thing to do. The concrete types below are all there are.
+// Step is one action. All its types are below.
 type Step interface{ step() }
 
-// Text streams Chunks as answer text, with Delay before each but the first.
+// Text streams Chunks as answer text, with Delay between them.
 type Text struct {
 	Chunks []string
 	Delay  time.Duration
@@ -17,25 +17,26 @@ type Think struct {
 	Delay  time.Duration
 }
 
-// Tool runs Command with the agent's shell tool. With Ask it is one the agent must ask permission for.
+// Tool runs Command with the agent's shell tool. If Ask is true, the agent asks for permission first.
 type Tool struct {
 	Command string
 	Ask     bool
-	Dir     string // where the model wants it to run, for models that can say so; empty for where the agent works
-	As      string // the name under which the model calls the tool, offered or not; empty: as it is offered
+	Dir     string // the directory that the model requests, if its tool has such a field; empty for the agent's own
+	As      string // the tool's name in the model's call, offered or not; empty for the offered name
 }
 
-// Request asks the client for permission, with the fields of a JSON object. Kind is the tool, or the method for Codex.
+// Request asks the client for permission, with the fields of a JSON object. Kind is the tool, or the method for
+// Codex.
 type Request struct{ Kind, Params string }
 
 // Write writes Body to Path with the agent's file tool.
 type Write struct{ Path, Body string }
 
-// Call calls a tool that a server serves to the agent, with a JSON object. The real agents alone have such tools.
+// Call calls a tool of an MCP server with a JSON object. Only real agents have such tools.
 type Call struct{ Tool, Args string }
 
-// Question asks the client something in words of its own. The agent says how long the answer is, and with Echo the
-// answer itself, in small pieces.
+// Question asks the client a question in the agent's own words. The agent reports the length of the answer. With Echo
+// it repeats the answer in small pieces.
 type Question struct {
 	Text         string
 	Secret, Echo bool
@@ -44,14 +45,14 @@ type Question struct {
 // APIError is a failure of the model's API with an HTTP status.
 type APIError struct {
 	Status     int
-	RetryAfter time.Duration // 0 is none told
-	Times      int           // how often it fails before it works; 0 is for ever
-	Delay      time.Duration // how long the agent waits between tries; 0 is its own schedule
+	RetryAfter time.Duration // 0 for none
+	Times      int           // number of failures before a success; 0 to fail always
+	Delay      time.Duration // pause of the agent between attempts; 0 for its own schedule
 	Message    string
 }
 
-// Background runs Command with the agent's shell tool, which does not wait for its end. When it has ended the agent takes
-// a turn of its own, and says Chunks. Claude's live sessions only.
+// Background runs Command with the agent's shell tool without waiting for its end. After that the agent starts a turn
+// of its own with Chunks. Only Claude's live sessions support it.
 type Background struct {
 	Command string
 	Chunks  []string
@@ -60,31 +61,31 @@ type Background struct {
 // Sleep is a pause.
 type Sleep struct{ For time.Duration }
 
-// Hang is silence for ever.
+// Hang is a pause without an end.
 type Hang struct{}
 
-// Drop breaks the connection to the model in mid text; a scripted agent dies of it.
+// Drop breaks the connection to the model within a text. A scripted agent then ends.
 type Drop struct {
-	Times int // how often before it holds; 0 is for ever
+	Times int // number of breaks; 0 to break always
 }
 
-// End has the model end its answer for another reason than that it is done.
+// End makes the model end its answer early.
 type End struct {
 	Reason EndReason
-	Times  int // how often; 0 is for ever
+	Times  int // number of times; 0 for always
 }
 
-// EndReason is why a model ends an answer.
+// EndReason is the reason why a model ends an answer.
 type EndReason string
 
-// The reasons of an End.
+// Reasons of an End.
 const (
 	EndMaxTokens EndReason = "max-tokens" // the answer became too long
-	EndRefusal   EndReason = "refusal"    // the model, or a filter, refuses to go on
-	EndUnsaid    EndReason = "unsaid"     // the stream ends in good order without saying why
+	EndRefusal   EndReason = "refusal"    // the model or a filter refuses to continue
+	EndUnsaid    EndReason = "unsaid"     // the stream ends properly without a reason
 )
 
-// Crash ends the agent with Code and a last word on standard error.
+// Crash ends the agent with Code and a message on standard error.
 type Crash struct {
 	Code   int
 	Stderr string
@@ -93,22 +94,22 @@ type Crash struct {
 // Silent ends the agent with success and without a result.
 type Silent struct{}
 
-// Garbage prints Bytes bytes that are no protocol.
+// Garbage prints Bytes bytes that are not in the protocol.
 type Garbage struct{ Bytes int }
 
-// LongLine prints one valid event that is Bytes long at least.
+// LongLine prints one valid event of at least Bytes bytes.
 type LongLine struct{ Bytes int }
 
 // EndlessLine prints a line that never ends.
 type EndlessLine struct{}
 
-// IgnoreTerm makes the agent ignore SIGTERM from here on.
+// IgnoreTerm makes the agent ignore SIGTERM from now on.
 type IgnoreTerm struct{}
 
-// HoldPipe starts a process that keeps standard output open For that long.
+// HoldPipe starts a process that keeps standard output open for some time.
 type HoldPipe struct{ For time.Duration }
 
-// Late says Text so long after the reply that ends the turn.
+// Late sends Text some time after the reply that ends the turn.
 type Late struct {
 	Text  string
 	After time.Duration
@@ -117,16 +118,16 @@ type Late struct {
 // Compact shortens the agent's context.
 type Compact struct{}
 
-// RetryText streams Chunks, gives them up, and goes on in another message.
+// RetryText streams Chunks, discards them, and continues in another message.
 type RetryText struct {
 	Chunks []string
 	Delay  time.Duration
 }
 
-// History answers with the plain part of the session's earlier prompts, one a line.
+// History answers with the plain part of the session's earlier prompts, one per line.
 type History struct{}
 
-// Usage says what the turn counts. Cost is in US dollars, and negative where it was not given.
+// Usage is the usage of the turn. Cost is in US dollars, and negative if unknown.
 type Usage struct {
 	Input, Output, Cached int64
 	Cost                  float64

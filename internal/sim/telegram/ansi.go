@@ -7,8 +7,8 @@ import (
 	"unicode/utf16"
 )
 
-// ANSI is a message for a terminal: formatting as colours and weights, links with their address, buttons in a frame.
-// Control characters of the text are shown as spaces, so that no text can steer the terminal.
+// ANSI formats a message for a terminal: formatting as colours and weights, links with their address, buttons in a
+// frame. It shows control characters of the text as spaces, so that a text cannot control the terminal.
 func (m Message) ANSI() string {
 	var b strings.Builder
 	if m.Service != "" {
@@ -36,7 +36,7 @@ func (m Message) ANSI() string {
 	return b.String()
 }
 
-// ansiText walks the text from edge to edge of its entities; between two edges the style is constant.
+// ansiText formats the parts of a text between the edges of its entities. Each part has one style.
 func ansiText(text string, entities []Entity) string {
 	units := utf16.Encode([]rune(text))
 	edges := []int{0, len(units)}
@@ -95,7 +95,7 @@ func ansiCode(kind string) string {
 	return ""
 }
 
-// style wraps every line on its own, so that a pager or a narrow window cannot smear a colour.
+// style formats every line separately, so that a pager or a narrow window shows the right colours.
 func style(code, text string) string {
 	if code == "" || text == "" {
 		return text

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// View is what a chat shows at one moment.
+// View is the visible content of a chat at one moment.
 type View struct {
 	Chat     ChatID
 	Title    string
@@ -16,7 +16,7 @@ type View struct {
 	Drafts   []Draft
 }
 
-// View is what the chat shows now.
+// View returns the current view of the chat.
 func (c *Chat) View() View {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -34,10 +34,10 @@ func (c *Chat) view() View {
 	return v
 }
 
-// Messages are the messages the chat shows now, oldest first.
+// Messages returns the messages that the chat shows, oldest first.
 func (c *Chat) Messages() []Message { return c.View().Messages }
 
-// History is every message there was, deleted ones too, oldest first, each with every state it was in.
+// History returns all messages with all their states, oldest first. It includes deleted messages.
 func (c *Chat) History() []Message {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -48,18 +48,18 @@ func (c *Chat) History() []Message {
 	return list
 }
 
-// FromBot are the messages the bot wrote.
+// FromBot returns the messages the bot wrote.
 func (v View) FromBot() []Message {
 	return slices.DeleteFunc(slices.Clone(v.Messages), func(m Message) bool { return !m.From.Bot || m.Service != "" })
 }
 
-// InTopic is the view of one topic alone; zero is what is in none, or in General.
+// InTopic returns the view of one topic. Zero stands for messages outside topics or in General.
 func (v View) InTopic(id TopicID) View {
 	v.Messages = slices.DeleteFunc(slices.Clone(v.Messages), func(m Message) bool { return m.Topic != id })
 	return v
 }
 
-// Last is the newest message of the bot; false when there is none.
+// Last returns the newest message of the bot, or false if none exists.
 func (v View) Last() (Message, bool) {
 	bot := v.FromBot()
 	if len(bot) == 0 {
@@ -68,7 +68,7 @@ func (v View) Last() (Message, bool) {
 	return bot[len(bot)-1], true
 }
 
-// Find is the newest message of the bot that contains a text.
+// Find returns the newest message of the bot that contains a text.
 func (v View) Find(part string) (Message, bool) {
 	for _, m := range slices.Backward(v.FromBot()) {
 		if strings.Contains(m.Text, part) {
@@ -78,7 +78,7 @@ func (v View) Find(part string) (Message, bool) {
 	return Message{}, false
 }
 
-// Message is the message with this number; false when the chat does not show it.
+// Message returns the message with this id, or false if the chat does not show it.
 func (v View) Message(id MessageID) (Message, bool) {
 	for _, m := range v.Messages {
 		if m.ID == id {
@@ -88,14 +88,14 @@ func (v View) Message(id MessageID) (Message, bool) {
 	return Message{}, false
 }
 
-// HasButton tells whether the message shows a button of this text or data.
+// HasButton reports whether the message shows a button of this text or data.
 func (m Message) HasButton(name string) bool {
 	_, ok := button(m.Keyboard, name)
 	return ok
 }
 
-// Await waits until the chat shows what ok wants to see, asked once at first and then after every change. It fails
-// when ctx ends or the server closes; the error tells what the chat showed.
+// Await waits until ok accepts the view. It calls ok at once and after every change. It fails if ctx ends or the
+// server closes, and the error describes the view.
 func (c *Chat) Await(ctx context.Context, ok func(View) bool) (View, error) {
 	for {
 		c.srv.mu.Lock()
@@ -120,7 +120,7 @@ func (c *Chat) AwaitText(ctx context.Context, part string) (Message, error) {
 	return c.AwaitMessage(ctx, func(m Message) bool { return strings.Contains(m.Text, part) })
 }
 
-// AwaitMessage waits until a message of the bot is as ok wants it, and returns the newest such message.
+// AwaitMessage waits until ok accepts a message of the bot, and returns the newest such message.
 func (c *Chat) AwaitMessage(ctx context.Context, ok func(Message) bool) (Message, error) {
 	var found Message
 	_, err := c.Await(ctx, func(v View) bool {
@@ -135,7 +135,7 @@ func (c *Chat) AwaitMessage(ctx context.Context, ok func(Message) bool) (Message
 	return found, err
 }
 
-// await waits until ok, which is asked under the lock after every change of the server.
+// await waits until ok returns true. It calls ok with the lock held, after every change of the server.
 func (s *Server) await(ctx context.Context, what string, ok func() bool) error {
 	for {
 		s.mu.Lock()

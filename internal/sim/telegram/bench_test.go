@@ -8,7 +8,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// What the server costs a benchmark that runs against it: one edit by the real client over loopback.
+// BenchmarkEditOverASocket measures the server's own cost: one edit by the real client over loopback.
 func BenchmarkEditOverASocket(b *testing.B) {
 	srv := telegram.New(telegram.Options{KeepVersions: 1, KeepCalls: 1})
 	defer srv.Close()

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Answer is what the bot answered to a pressed button: a notice at the top of the chat, or an alert to close.
+// Answer is the bot's answer to a press: a notice at the top of the chat, or an alert.
 type Answer struct {
 	Text  string
 	Alert bool
 	URL   string
 }
 
-// Tap is one press of a button that may have been answered or not.
+// Tap is one press of a button.
 type Tap struct {
 	ID     string
 	srv    *Server
@@ -23,7 +23,7 @@ type Tap struct {
 	done   chan struct{}
 }
 
-// callback is what answerCallbackQuery needs to know of a Tap.
+// callback contains the data of a Tap for answerCallbackQuery.
 type callback struct {
 	tap     *Tap
 	expires time.Time
@@ -34,7 +34,7 @@ var (
 	ErrNoButton = errors.New("the message shows no such button")
 	// ErrNoAnswer is returned when the bot did not answer a press in time.
 	ErrNoAnswer = errors.New("the bot did not answer the button")
-	// ErrClosed is returned by everything that waits when the server is closed.
+	// ErrClosed is returned by all waits when the server is closed.
 	ErrClosed = errors.New("the simulated Telegram is closed")
 )
 
@@ -98,7 +98,7 @@ func (s *Server) tap(p *Person, m *message, data string) *Tap {
 	return t
 }
 
-// wireOrInaccessible is the message of a press; of a deleted one the bot learns only the number and date 0.
+// wireOrInaccessible returns the message of a press. For a deleted one it contains only the id and the date 0.
 func (m *message) wireOrInaccessible() any {
 	if m.Deleted || m.Date.IsZero() {
 		return map[string]any{"chat": m.chat.wire(), "message_id": m.ID, "date": 0}

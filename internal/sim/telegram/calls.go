@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Call is one request the server got, recorded when its outcome was known.
+// Call is one request to the server.
 type Call struct {
-	Seq         int // order of completion, from 1
+	Seq         int // counts completed calls from 1
 	At          time.Time
 	Done        time.Time
 	Method      string // as the Bot API spells it; downloads are "file"
 	Params      map[string]string
 	Files       map[string]int // uploaded files: field and size in bytes
 	Chat        ChatID
-	Message     MessageID // edited or sent; zero when none
-	OK          bool      // it was carried out, even if a fault then spoilt the answer
-	Code        int       // of the error; zero when OK or when no answer was given
+	Message     MessageID // edited or sent; zero for none
+	OK          bool      // the call took effect; a fault may still have changed the response
+	Code        int       // of the error; zero if OK or without a response
 	Description string
 	RetryAfter  int // seconds
 	Fault       FaultKind
@@ -40,21 +40,22 @@ func InChat(id ChatID) CallFilter { return func(c Call) bool { return c.Chat == 
 // Succeeded picks calls that were answered with a result.
 func Succeeded(c Call) bool { return c.OK }
 
-// Failed picks calls that were not.
+// Failed picks calls that were not answered with a result.
 func Failed(c Call) bool { return !c.OK }
 
-// Writes picks calls that change what chats show: sends, edits, deletes, reactions, typing.
+// Writes selects calls that change the view of a chat: sends, edits, deletes, reactions, typing.
 func Writes(c Call) bool {
 	name := lower(c.Method)
 	for _, prefix := range []string{"send", "edit", "delete", "copy", "forward", "pin", "unpin", "setmessage"} {
-		if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, "webhook") && !strings.HasSuffix(name, "commands") {
+		if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, "webhook") &&
+			!strings.HasSuffix(name, "commands") {
 			return true
 		}
 	}
 	return false
 }
 
-// callLog remembers calls and tells hooks.
+// callLog records calls and runs hooks.
 type callLog struct {
 	mu    sync.Mutex
 	keep  int
@@ -76,7 +77,7 @@ func (c *Call) fill(q request) {
 	c.Chat, c.Message = ChatID(q.integer("chat_id")), q.messageID("message_id")
 }
 
-// finish records a call with its outcome and tells the hooks, before the answer is written.
+// finish records a call with its outcome and runs the hooks, before it writes the response.
 func (s *Server) finish(c Call, result any, failure *Error) {
 	c.Done = s.now()
 	switch {
@@ -109,7 +110,7 @@ func (l *callLog) add(c Call) {
 	}
 }
 
-// Calls are the calls so far that pass every filter, in the order they were completed.
+// Calls returns the calls so far that pass every filter, in the order of completion.
 func (s *Server) Calls(filters ...CallFilter) []Call {
 	s.calls.mu.Lock()
 	defer s.calls.mu.Unlock()
@@ -132,8 +133,8 @@ func passes(c Call, filters []CallFilter) bool {
 	return true
 }
 
-// OnCall has a function told of every call when its outcome is known and before the client gets the answer. It runs
-// in the call's own goroutine: it must not block, and must not write to the Call's maps.
+// OnCall registers a function that is called for every call when its outcome is known, before the client gets the
+// response. It runs in the call's goroutine: it must not block, and must not write to the Call's maps.
 func (s *Server) OnCall(hook func(Call)) {
 	s.calls.mu.Lock()
 	defer s.calls.mu.Unlock()

@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// UserID is Telegram's number of a person or a bot.
+// UserID is the Telegram id of a user or a bot.
 type UserID int64
 
-// ChatID is Telegram's number of a chat: the person's own in a private chat, negative in groups.
+// ChatID is the Telegram id of a chat: the user's own in a private chat, negative in groups.
 type ChatID int64
 
 // ChatKind is the type of a chat, spelled as the Bot API spells it.
 type ChatKind string
 
-// The kinds of chats. A forum is a supergroup with topics.
+// Kinds of chats. A forum is a supergroup with topics.
 const (
 	PrivateChat ChatKind = "private"
 	BasicGroup  ChatKind = "group"
 	Supergroup  ChatKind = "supergroup"
 )
 
-// Membership is what the bot is in a chat.
+// Membership is the bot's status in a chat.
 type Membership string
 
-// What the bot can be; an Administrator may do everything a bot can be allowed to.
+// Statuses of the bot. An Administrator has all rights that a bot can have.
 const (
 	Member        Membership = "member"
 	Administrator Membership = "administrator"
 	Left          Membership = "left"
 	Kicked        Membership = "kicked"
-	Restricted    Membership = "restricted" // may read, and not write
+	Restricted    Membership = "restricted" // may only read
 )
 
 // Chat is one conversation on the server. The fields are guarded by the server's lock.
@@ -57,7 +57,7 @@ type Chat struct {
 	noTopics bool // the bot may not manage them
 }
 
-// Private is the chat of the bot with a person, who is made if unknown and counts as having pressed Start.
+// Private returns the bot's chat with a user, as if the user has pressed Start. It creates unknown users.
 func (s *Server) Private(id UserID, name string) *Chat {
 	p := s.Person(id, name)
 	s.mu.Lock()
@@ -67,21 +67,21 @@ func (s *Server) Private(id UserID, name string) *Chat {
 	return c
 }
 
-// Group is a basic group with the bot in it; Telegram numbers them from -1 down.
+// Group returns a basic group with the bot in it. Telegram numbers them from -1 down.
 func (s *Server) Group(id ChatID, title string) *Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.chat(id, BasicGroup, title)
 }
 
-// Supergroup is a large group without topics; Telegram numbers them from -1000000000001 down.
+// Supergroup returns a large group without topics. Telegram numbers them from -1000000000001 down.
 func (s *Server) Supergroup(id ChatID, title string) *Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.chat(id, Supergroup, title)
 }
 
-// Forum is a supergroup with topics and the bot as administrator.
+// Forum returns a supergroup with topics and the bot as administrator.
 func (s *Server) Forum(id ChatID, title string) *Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *Server) Forum(id ChatID, title string) *Chat {
 	return c
 }
 
-// chat finds or makes a chat. The caller holds mu.
+// chat returns a chat, and creates it if necessary. The caller holds mu.
 func (s *Server) chat(id ChatID, kind ChatKind, title string) *Chat {
 	if c := s.chats[id]; c != nil {
 		return c
@@ -100,24 +100,24 @@ func (s *Server) chat(id ChatID, kind ChatKind, title string) *Chat {
 	return c
 }
 
-// ID is the chat's number.
+// ID returns the chat's number.
 func (c *Chat) ID() ChatID { return c.id }
 
-// Person is the human of a private chat; nil in groups.
+// Person returns the user of a private chat, or nil in a group.
 func (c *Chat) Person() *Person {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	return c.owner
 }
 
-// EnableTopics gives a private chat topics, as its person can in the settings of the bot.
+// EnableTopics enables topics in a private chat, as the user can in the settings of the bot.
 func (c *Chat) EnableTopics() {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	c.forum = true
 }
 
-// SetBot changes what the bot is in a group (kicked, left, administrator) and tells it so by a my_chat_member update.
+// SetBot changes the bot's status in a group (kicked, left, administrator) and sends it a my_chat_member update.
 func (c *Chat) SetBot(now Membership, by *Person) {
 	s := c.srv
 	s.mu.Lock()
@@ -141,13 +141,13 @@ func (c *Chat) Upgrade(to ChatID, by *Person) *Chat {
 	return now
 }
 
-// touch wakes everyone who awaits this chat. The caller holds mu.
+// touch wakes all that await this chat. The caller holds mu.
 func (c *Chat) touch() {
 	c.changed.broadcast()
 	c.srv.changed.broadcast()
 }
 
-// access is what a method wants to do in a chat.
+// access is the kind of access that a method needs to a chat.
 type access int
 
 const (
@@ -197,7 +197,7 @@ func (c *Chat) allows(want access) *Error {
 	return nil
 }
 
-// find is the message with this number that still exists; nil when there is none.
+// find returns the message with this id, or nil if it does not exist or was deleted.
 func (c *Chat) find(id MessageID) *message {
 	m := c.lookup(id)
 	if m == nil || m.Deleted {
@@ -207,7 +207,9 @@ func (c *Chat) find(id MessageID) *message {
 }
 
 func (c *Chat) lookup(id MessageID) *message {
-	i, ok := slices.BinarySearchFunc(c.messages, id, func(m *message, id MessageID) int { return cmp.Compare(m.ID, id) })
+	i, ok := slices.BinarySearchFunc(c.messages, id, func(m *message, id MessageID) int {
+		return cmp.Compare(m.ID, id)
+	})
 	if !ok {
 		return nil
 	}

@@ -7,15 +7,16 @@ import (
 	"net/http/httptrace"
 )
 
-// Client is an HTTP client that reaches the server without a network, at any host: for testing/synctest, where
-// waiting for a socket does not count as waiting. It behaves as a connection does: a dropped call is an
-// io.ErrUnexpectedEOF, a context that ends ends the call, and an httptrace.ClientTrace hears that the request was written.
+// Client returns an HTTP client that reaches the server at any host without a network. Use it in testing/synctest,
+// where waiting for a socket does not count as blocked. It behaves like a connection: a dropped call returns
+// io.ErrUnexpectedEOF, the end of a context ends the call, and an httptrace.ClientTrace learns that the request was
+// written.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: wire{s}} }
 
 type wire struct{ srv *Server }
 
-// RoundTrip runs the handler in a goroutine that the server waits for at Close, as the original is not stopped by a
-// client that hangs up.
+// RoundTrip runs the handler in a goroutine. Close waits for the goroutine: a client that gives up does not stop the
+// handler, as in the original.
 func (t wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := io.NopCloser(http.NoBody)
 	if r.Body != nil {
@@ -55,14 +56,14 @@ func (t wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// recorded is an answer held in memory.
+// recorded is a response in memory.
 type recorded struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// record runs the handler; nil when it dropped the connection.
+// record runs the handler. It returns nil if the handler dropped the connection.
 func record(h http.Handler, r *http.Request) (answer *recorded) {
 	answer = &recorded{header: http.Header{}, status: http.StatusOK}
 	defer func() {

@@ -19,7 +19,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// start is a server on a port and a deadline for everything that waits for it.
+// start returns a server on a port, and a context with a deadline for all waits.
 func start(t *testing.T, opts telegram.Options) (*telegram.Server, context.Context) {
 	t.Helper()
 	srv := telegram.New(opts)
@@ -36,7 +36,7 @@ func start(t *testing.T, opts telegram.Options) (*telegram.Server, context.Conte
 	return srv, ctx
 }
 
-// realClient is go-telegram/bot against the server.
+// realClient returns go-telegram/bot as a client of the server.
 func realClient(t *testing.T, srv *telegram.Server, opts ...bot.Option) *bot.Bot {
 	t.Helper()
 	b, err := bot.New(srv.Token(), append([]bot.Option{bot.WithServerURL(srv.URL())}, opts...)...)
@@ -61,8 +61,9 @@ func TestRealClientSendsAndEditsOneMessage(t *testing.T) {
 	b := realClient(t, srv)
 	sent, err := b.SendMessage(ctx, &bot.SendMessageParams{
 		ChatID: chat.ID(), Text: "Working",
-		Entities:    []models.MessageEntity{{Type: models.MessageEntityTypeBold, Offset: 0, Length: 4}},
-		ReplyMarkup: &models.InlineKeyboardMarkup{InlineKeyboard: [][]models.InlineKeyboardButton{{{Text: "Stop", CallbackData: "stop:1"}}}},
+		Entities: []models.MessageEntity{{Type: models.MessageEntityTypeBold, Offset: 0, Length: 4}},
+		ReplyMarkup: &models.InlineKeyboardMarkup{
+			InlineKeyboard: [][]models.InlineKeyboardButton{{{Text: "Stop", CallbackData: "stop:1"}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,14 +75,16 @@ func TestRealClientSendsAndEditsOneMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if edited.Text != "func main" || len(edited.Entities) != 1 || edited.Entities[0].Language != "go" || edited.EditDate == 0 {
+	if edited.Text != "func main" || len(edited.Entities) != 1 || edited.Entities[0].Language != "go" ||
+		edited.EditDate == 0 {
 		t.Errorf("edited message came back as %+v", edited)
 	}
 	m, ok := chat.View().Last()
 	if !ok || m.Text != "func main" || len(m.Keyboard) != 0 || len(m.Versions) != 2 {
 		t.Errorf("the chat shows %+v", m)
 	}
-	if first := m.Versions[0]; first.Text != "Working" || first.Entities[0].Type != "bold" || first.Keyboard[0][0].Data != "stop:1" {
+	if first := m.Versions[0]; first.Text != "Working" || first.Entities[0].Type != "bold" ||
+		first.Keyboard[0][0].Data != "stop:1" {
 		t.Errorf("the first state was %+v", first)
 	}
 }
@@ -96,7 +99,8 @@ func TestRealClientGetsMessagesAndAnswersButtons(t *testing.T) {
 			b.SendMessage(ctx, &bot.SendMessageParams{
 				ChatID: u.Message.Chat.ID, Text: "you said " + u.Message.Text,
 				ReplyParameters: &models.ReplyParameters{MessageID: u.Message.ID},
-				ReplyMarkup:     &models.InlineKeyboardMarkup{InlineKeyboard: [][]models.InlineKeyboardButton{{{Text: "Yes", CallbackData: "y"}}}},
+				ReplyMarkup: &models.InlineKeyboardMarkup{
+					InlineKeyboard: [][]models.InlineKeyboardButton{{{Text: "Yes", CallbackData: "y"}}}},
 			})
 		case u.CallbackQuery != nil:
 			b.AnswerCallbackQuery(ctx, &bot.AnswerCallbackQueryParams{
@@ -131,7 +135,8 @@ func TestRealClientUploadsAndDownloads(t *testing.T) {
 	chat := srv.Private(7, "Ada")
 	b := realClient(t, srv)
 	doc, err := b.SendDocument(ctx, &bot.SendDocumentParams{
-		ChatID: chat.ID(), Caption: "the log", Document: &models.InputFileUpload{Filename: "run.LOG", Data: strings.NewReader("line 1\n")},
+		ChatID: chat.ID(), Caption: "the log", Document: &models.InputFileUpload{Filename: "run.LOG",
+			Data: strings.NewReader("line 1\n")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +154,8 @@ func TestRealClientUploadsAndDownloads(t *testing.T) {
 		t.Errorf("downloaded %q", got)
 	}
 	album, err := b.SendMediaGroup(ctx, &bot.SendMediaGroupParams{ChatID: chat.ID(), Media: []models.InputMedia{
-		&models.InputMediaDocument{Media: "attach://a.txt", MediaAttachment: strings.NewReader("a"), Caption: "two files"},
+		&models.InputMediaDocument{Media: "attach://a.txt", MediaAttachment: strings.NewReader("a"),
+			Caption: "two files"},
 		&models.InputMediaDocument{Media: "attach://b.txt", MediaAttachment: strings.NewReader("b")},
 	}})
 	if err != nil || len(album) != 2 || album[0].MediaGroupID == "" || album[0].MediaGroupID != album[1].MediaGroupID {
@@ -191,14 +197,16 @@ func TestRealClientMakesEveryOtherCallDuctorNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	thumb := models.ReactionType{Type: models.ReactionTypeTypeEmoji, ReactionTypeEmoji: &models.ReactionTypeEmoji{Emoji: "👀"}}
+	thumb := models.ReactionType{Type: models.ReactionTypeTypeEmoji,
+		ReactionTypeEmoji: &models.ReactionTypeEmoji{Emoji: "👀"}}
 	topic, err := b.CreateForumTopic(ctx, &bot.CreateForumTopicParams{ChatID: forum.ID(), Name: "bugs"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	calls := map[string]func() (bool, error){
 		"typing": func() (bool, error) {
-			return b.SendChatAction(ctx, &bot.SendChatActionParams{ChatID: forum.ID(), MessageThreadID: 1, Action: models.ChatActionTyping})
+			return b.SendChatAction(ctx, &bot.SendChatActionParams{ChatID: forum.ID(), MessageThreadID: 1,
+				Action: models.ChatActionTyping})
 		},
 		"reaction": func() (bool, error) {
 			return b.SetMessageReaction(ctx, &bot.SetMessageReactionParams{
@@ -212,12 +220,14 @@ func TestRealClientMakesEveryOtherCallDuctorNeeds(t *testing.T) {
 			})
 		},
 		"draft": func() (bool, error) {
-			return b.SendMessageDraft(ctx, &bot.SendMessageDraftParams{ChatID: chat.ID(), DraftID: "5", Text: "thinking"})
+			return b.SendMessageDraft(ctx, &bot.SendMessageDraftParams{ChatID: chat.ID(), DraftID: "5",
+				Text: "thinking"})
 		},
 		"keyboard": func() (bool, error) {
 			_, err := b.EditMessageReplyMarkup(ctx, &bot.EditMessageReplyMarkupParams{
 				ChatID: chat.ID(), MessageID: sent.ID,
-				ReplyMarkup: &models.InlineKeyboardMarkup{InlineKeyboard: [][]models.InlineKeyboardButton{{{Text: "A", URL: "https://go.dev"}}}},
+				ReplyMarkup: &models.InlineKeyboardMarkup{
+					InlineKeyboard: [][]models.InlineKeyboardButton{{{Text: "A", URL: "https://go.dev"}}}},
 			})
 			return err == nil, err
 		},
@@ -228,7 +238,8 @@ func TestRealClientMakesEveryOtherCallDuctorNeeds(t *testing.T) {
 			return b.DeleteWebhook(ctx, &bot.DeleteWebhookParams{DropPendingUpdates: true})
 		},
 		"topic": func() (bool, error) {
-			m, err := b.SendMessage(ctx, &bot.SendMessageParams{ChatID: forum.ID(), MessageThreadID: topic.MessageThreadID, Text: "in the topic"})
+			m, err := b.SendMessage(ctx, &bot.SendMessageParams{ChatID: forum.ID(),
+				MessageThreadID: topic.MessageThreadID, Text: "in the topic"})
 			return err == nil && m.IsTopicMessage && m.MessageThreadID == topic.MessageThreadID, err
 		},
 		"getChat": func() (bool, error) {
@@ -240,18 +251,22 @@ func TestRealClientMakesEveryOtherCallDuctorNeeds(t *testing.T) {
 			return err == nil && m.Type == models.ChatMemberTypeAdministrator, err
 		},
 		"copy": func() (bool, error) {
-			id, err := b.CopyMessage(ctx, &bot.CopyMessageParams{ChatID: forum.ID(), FromChatID: chat.ID(), MessageID: sent.ID})
+			id, err := b.CopyMessage(ctx, &bot.CopyMessageParams{ChatID: forum.ID(), FromChatID: chat.ID(),
+				MessageID: sent.ID})
 			return err == nil && id.ID > 0, err
 		},
 		"forward": func() (bool, error) {
-			m, err := b.ForwardMessage(ctx, &bot.ForwardMessageParams{ChatID: forum.ID(), FromChatID: chat.ID(), MessageID: int(said.ID)})
+			m, err := b.ForwardMessage(ctx, &bot.ForwardMessageParams{ChatID: forum.ID(), FromChatID: chat.ID(),
+				MessageID: int(said.ID)})
 			return err == nil && m.ForwardOrigin != nil, err
 		},
 		"delete": func() (bool, error) {
-			return b.DeleteMessages(ctx, &bot.DeleteMessagesParams{ChatID: chat.ID(), MessageIDs: []int{int(said.ID), 999}})
+			return b.DeleteMessages(ctx, &bot.DeleteMessagesParams{ChatID: chat.ID(),
+				MessageIDs: []int{int(said.ID), 999}})
 		},
 	}
-	for _, name := range []string{"typing", "reaction", "menu", "draft", "keyboard", "pin", "webhook", "topic", "getChat",
+	for _, name := range []string{"typing", "reaction", "menu", "draft", "keyboard", "pin", "webhook", "topic",
+		"getChat",
 		"getChatMember", "copy", "forward", "delete"} {
 		if ok, err := calls[name](); !ok || err != nil {
 			t.Errorf("%s: %v, %v", name, ok, err)
@@ -282,7 +297,8 @@ func TestRealClientUnderstandsTheErrors(t *testing.T) {
 	}
 	chat.Person().Block()
 	srv.SetLimits(telegram.Limits{})
-	if _, err := b.SendMessage(ctx, &bot.SendMessageParams{ChatID: chat.ID(), Text: "hello?"}); !errors.Is(err, bot.ErrorForbidden) {
+	if _, err := b.SendMessage(ctx, &bot.SendMessageParams{ChatID: chat.ID(), Text: "hello?"}); !errors.Is(err,
+		bot.ErrorForbidden) {
 		t.Errorf("a blocked bot got %v", err)
 	}
 	if _, err := bot.New("1:wrong", bot.WithServerURL(srv.URL())); !errors.Is(err, bot.ErrorUnauthorized) {
@@ -297,7 +313,8 @@ func post(ctx context.Context, t *testing.T, srv *telegram.Server, method string
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim/bot"+srv.Token()+"/"+method, bytes.NewReader(data))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim/bot"+srv.Token()+"/"+method,
+		bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}

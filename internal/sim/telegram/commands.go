@@ -12,7 +12,7 @@ type Command struct {
 	Description string `json:"description"`
 }
 
-// Menu is the command menu of a scope, such as "default" or "chat:42", as setMyCommands named it.
+// Menu returns the command menu of a scope, such as "default" or "chat:42", as setMyCommands named it.
 func (s *Server) Menu(scope string) []Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +21,7 @@ func (s *Server) Menu(scope string) []Command {
 
 var commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,32}$`) })
 
-// languageCode is a code of two letters, or none.
+// languageCode matches a code of two letters, or nothing.
 var languageCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[a-z]{2})?$`) })
 
 func (s *Server) setMyCommands(q *request) (any, *Error) {
@@ -70,7 +70,7 @@ func (s *Server) deleteMyCommands(q *request) (any, *Error) {
 	return true, nil
 }
 
-// scope names the menu a call is about: the scope, its chat and member, and after the slash the language.
+// scope returns the name of the menu of a call: the scope, its chat and member, and after a slash the language.
 func (s *Server) scope(q *request) (string, *Error) {
 	scope := struct {
 		Type string      `json:"type"`

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// deleteAge is how old a message may be that a bot deletes.
+// deleteAge is the highest age of a message that a bot may delete.
 const deleteAge = 48 * time.Hour
 
 func (s *Server) deleteMessage(q *request) (any, *Error) {
@@ -30,7 +30,8 @@ func (s *Server) deleteMessage(q *request) (any, *Error) {
 	return true, nil
 }
 
-// deletable: the bot's own and, where it is alone with a person or an administrator, everybody's, for two days.
+// deletable reports whether the bot may delete a message: for two days its own, and all messages in a private chat or
+// as an administrator.
 func (m *message) deletable(now time.Time) bool {
 	if now.Sub(m.Date) > deleteAge {
 		return false
@@ -38,7 +39,7 @@ func (m *message) deletable(now time.Time) bool {
 	return m.From.Bot || m.chat.kind == PrivateChat || m.chat.bot == Administrator
 }
 
-// deleteMessages skips what it cannot find or delete, as the original does.
+// deleteMessages skips messages that it cannot find or delete, as the original does.
 func (s *Server) deleteMessages(q *request) (any, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	if err != nil {
@@ -76,7 +77,7 @@ func (s *Server) pinChatMessage(q *request) (any, *Error) {
 	}
 	m.Pinned = true
 	note := s.service(m.chat, nil, "pinned a message", map[string]any{"pinned_message": m})
-	s.push("message", note.wire()) // the original tells a bot of its own pins
+	s.push("message", note.wire()) // the original also sends a bot its own pins
 	return true, nil
 }
 
@@ -93,7 +94,7 @@ func (s *Server) unpinChatMessage(q *request) (any, *Error) {
 	return true, nil
 }
 
-// pinTarget is the named message, or the last pinned one when none is named.
+// pinTarget returns the message that the call names. Without a name, it returns the last pinned message.
 func (s *Server) pinTarget(q *request) (*message, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	if err != nil {

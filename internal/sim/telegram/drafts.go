@@ -16,8 +16,8 @@ type Draft struct {
 	Entities []Entity
 	At       time.Time
 	CanStop  bool
-	Keep     bool // stays as it is when it is stopped
-	Stopped  bool // shows no more of what is sent
+	Keep     bool // stays visible after Stop
+	Stopped  bool // ignores further text
 }
 
 func (s *Server) sendMessageDraft(q *request) (any, *Error) {
@@ -45,15 +45,17 @@ func (s *Server) sendMessageDraft(q *request) (any, *Error) {
 	if old := c.draft(id, topic); old != nil && old.Stopped {
 		return true, nil
 	}
-	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.Topic == topic }) // the newest is shown
+	// the newest is shown
+	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.Topic == topic })
 	c.drafts = append(c.drafts, Draft{
-		ID: id, Topic: topic, Text: text.text, Entities: text.entities, At: s.now(), CanStop: q.boolean("can_stop"), Keep: q.boolean("keep_on_stop"),
+		ID: id, Topic: topic, Text: text.text, Entities: text.entities, At: s.now(), CanStop: q.boolean("can_stop"),
+		Keep: q.boolean("keep_on_stop"),
 	})
 	c.touch()
 	return true, nil
 }
 
-// draft is a draft that the chat shows; nil for none.
+// draft returns a draft that the chat shows, or nil.
 func (c *Chat) draft(id int64, topic TopicID) *Draft {
 	for _, d := range c.liveDrafts() {
 		if d.ID == id && d.Topic == topic {
@@ -63,13 +65,15 @@ func (c *Chat) draft(id int64, topic TopicID) *Draft {
 	return nil
 }
 
-// StopDraft presses the Stop button of a draft; the bot gets a stopped_message_generation update if it asked for it. It
-// says whether the chat shows the draft with the button.
+// StopDraft presses the Stop button of a draft. The bot gets a stopped_message_generation update if it subscribed to
+// it. It reports whether the chat shows the draft with the button.
 func (p *Person) StopDraft(c *Chat, id int64) bool {
 	s := p.srv
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(c.drafts, func(d Draft) bool { return d.ID == id && d.CanStop && !d.Stopped && d.lives(s.now()) })
+	i := slices.IndexFunc(c.drafts, func(d Draft) bool {
+		return d.ID == id && d.CanStop && !d.Stopped && d.lives(s.now())
+	})
 	if i < 0 {
 		return false
 	}
@@ -85,20 +89,20 @@ func (p *Person) StopDraft(c *Chat, id int64) bool {
 	return true
 }
 
-// endDrafts takes the drafts of a topic away, as the message they became does.
+// endDrafts removes the drafts of a topic, as the final message does.
 func (c *Chat) endDrafts(topic TopicID) {
 	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.Topic == topic })
 }
 
 func (d Draft) lives(now time.Time) bool { return now.Sub(d.At) < DraftLife }
 
-// liveDrafts are the drafts that were not too long ago, those that were stopped included.
+// liveDrafts returns the drafts that have not expired, including stopped ones.
 func (c *Chat) liveDrafts() []Draft {
 	now := c.srv.now()
 	return slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return !d.lives(now) })
 }
 
-// shownDrafts are the drafts still shown.
+// shownDrafts returns the drafts that the chat shows.
 func (c *Chat) shownDrafts() []Draft {
 	return slices.DeleteFunc(c.liveDrafts(), func(d Draft) bool { return d.Stopped && !d.Keep })
 }

@@ -29,7 +29,7 @@ func raw(ctx context.Context, t *testing.T, srv *telegram.Server, path, kind str
 	return decode(t, resp)
 }
 
-// form is a multipart body with one file.
+// form returns a multipart body with one file.
 func form(t *testing.T, fields map[string]string, field, name string, data []byte) (string, *bytes.Buffer) {
 	t.Helper()
 	var buf bytes.Buffer
@@ -92,11 +92,15 @@ func TestWhatIsNoCallIsRefused(t *testing.T) {
 		{"another path", "/", "", "", "404 Not Found"},
 		{"a path below a method", bot + "/getMe/x", "", "", "404 Not Found"},
 		{"broken JSON", bot + "/getMe", "application/json", "{", "400 Bad Request: can't parse JSON request body"},
-		{"JSON that is no object", bot + "/getMe", "application/json", "[]", "400 Bad Request: can't parse JSON request body"},
+		{"JSON that is no object", bot + "/getMe", "application/json", "[]",
+			"400 Bad Request: can't parse JSON request body"},
 		{"a form without boundary", bot + "/getMe", "multipart/form-data", "x", "400 Bad Request: boundary not found"},
-		{"an empty form", bot + "/getMe", "multipart/form-data; boundary=B", "x", "400 Bad Request: can't parse multipart body"},
-		{"a broken query", bot + "/getMe", "application/x-www-form-urlencoded", "a=%zz", "400 Bad Request: can't parse request body"},
-		{"text that is no UTF-8", bot + "/sendMessage?chat_id=7&text=%ff", "", "", "400 Bad Request: strings must be encoded in UTF-8"},
+		{"an empty form", bot + "/getMe", "multipart/form-data; boundary=B", "x",
+			"400 Bad Request: can't parse multipart body"},
+		{"a broken query", bot + "/getMe", "application/x-www-form-urlencoded", "a=%zz",
+			"400 Bad Request: can't parse request body"},
+		{"text that is no UTF-8", bot + "/sendMessage?chat_id=7&text=%ff", "", "",
+			"400 Bad Request: strings must be encoded in UTF-8"},
 	} {
 		if got := raw(ctx, t, srv, c.path, c.kind, strings.NewReader(c.body)).refusal(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
@@ -114,7 +118,8 @@ func TestUploadsAreLimited(t *testing.T) {
 	}{
 		{"an empty file", "document", "a.txt", nil, "400 Bad Request: file must be non-empty"},
 		{"a photo that is none", "photo", "a.png", []byte("text"), "400 Bad Request: IMAGE_PROCESS_FAILED"},
-		{"a photo over 10 MB", "photo", "a.png", make([]byte, 10<<20+1), `400 Bad Request: file "a.png" of size 10485761 bytes is too big for a photo`},
+		{"a photo over 10 MB", "photo", "a.png", make([]byte, 10<<20+1),
+			`400 Bad Request: file "a.png" of size 10485761 bytes is too big for a photo`},
 	} {
 		kind, body := form(t, map[string]string{"chat_id": "7"}, c.field, c.name, c.data)
 		method := map[string]string{"document": "sendDocument", "photo": "sendPhoto"}[c.field]
@@ -122,7 +127,8 @@ func TestUploadsAreLimited(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim/bot"+srv.Token()+"/sendDocument", strings.NewReader("much"))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim/bot"+srv.Token()+"/sendDocument",
+		strings.NewReader("much"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ type Entity struct {
 
 func (e Entity) end() int { return e.Offset + e.Length }
 
-// family says how entities of a type may overlap others: splittable ones nest and are cut freely, continuous ones
-// never touch each other, blockquotes may hold continuous ones.
+// family defines how entities of a type may overlap others: splittable ones nest and can be split, continuous ones
+// never touch each other, and blockquotes may contain continuous ones.
 type family int
 
 const (
@@ -81,7 +81,7 @@ func sortEntities(list []Entity) {
 	})
 }
 
-// wireEntity is an entity as it comes in; pointers tell a missing field from a zero.
+// wireEntity is an entity in a call. A nil pointer marks a missing field.
 type wireEntity struct {
 	Type          *string  `json:"type"`
 	Offset        *int     `json:"offset"`
@@ -127,7 +127,8 @@ func parseEntity(raw json.RawMessage) (Entity, bool, *Error) {
 	if missing := w.missing(); missing != "" {
 		return Entity{}, false, badRequest("can't parse MessageEntity: Can't find field %q", missing)
 	}
-	e := Entity{Type: *w.Type, Offset: *w.Offset, Length: *w.Length, Language: w.Language, CustomEmojiID: w.CustomEmojiID}
+	e := Entity{Type: *w.Type, Offset: *w.Offset, Length: *w.Length, Language: w.Language,
+		CustomEmojiID: w.CustomEmojiID}
 	switch familyOf(e.Type) {
 	case foundByServer:
 		return e, true, nil
@@ -145,7 +146,7 @@ func parseEntity(raw json.RawMessage) (Entity, bool, *Error) {
 	}
 	link, ok := checkLink(*w.URL)
 	e.URL = link
-	return e, !ok, nil // a link Telegram cannot follow is dropped, its text stays
+	return e, !ok, nil // Telegram drops a bad link and keeps its text
 }
 
 func (w wireEntity) missing() string {

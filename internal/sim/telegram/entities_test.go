@@ -23,26 +23,39 @@ func TestNormaliseDoesWhatTelegramDoes(t *testing.T) {
 	}{
 		{"trims both ends", " \n hi \n", nil, "hi", nil},
 		{"moves entities along", "  bold", []Entity{ent("bold", 2, 4)}, "bold", []Entity{ent("bold", 0, 4)}},
-		{"takes leading space out of an entity", "  bold", []Entity{ent("bold", 0, 6)}, "bold", []Entity{ent("bold", 0, 4)}},
-		{"cuts an entity at the end of the text", "bold  ", []Entity{ent("bold", 0, 6)}, "bold", []Entity{ent("bold", 0, 4)}},
-		{"keeps inner trailing space in an entity", "a b", []Entity{ent("bold", 0, 2)}, "a b", []Entity{ent("bold", 0, 2)}},
+		{"takes leading space out of an entity", "  bold", []Entity{ent("bold", 0, 6)}, "bold",
+			[]Entity{ent("bold", 0, 4)}},
+		{"cuts an entity at the end of the text", "bold  ", []Entity{ent("bold", 0, 6)}, "bold",
+			[]Entity{ent("bold", 0, 4)}},
+		{"keeps inner trailing space in an entity", "a b", []Entity{ent("bold", 0, 2)}, "a b",
+			[]Entity{ent("bold", 0, 2)}},
 		{"drops an entity of white space", "a   b", []Entity{ent("bold", 1, 3)}, "a   b", nil},
 		{"drops an empty entity", "ab", []Entity{ent("bold", 1, 0)}, "ab", nil},
 		{"makes control characters spaces", "a\tb\x00c", nil, "a b c", nil},
 		{"removes carriage returns", "a\r\nb", []Entity{ent("bold", 3, 1)}, "a\nb", []Entity{ent("bold", 2, 1)}},
 		{"removes direction marks", "a\u202eb", []Entity{ent("bold", 0, 3)}, "ab", []Entity{ent("bold", 0, 2)}},
-		{"merges touching formats", "abcd", []Entity{ent("bold", 0, 2), ent("bold", 2, 2)}, "abcd", []Entity{ent("bold", 0, 4)}},
-		{"merges overlapping formats", "abcd", []Entity{ent("bold", 0, 3), ent("bold", 1, 3)}, "abcd", []Entity{ent("bold", 0, 4)}},
-		{"cuts a format where another begins within it", "abcd", []Entity{ent("italic", 1, 2), ent("bold", 0, 4)}, "abcd", []Entity{ent("bold", 0, 1), ent("bold", 1, 3), ent("italic", 1, 2)}},
-		{"cuts formats that cross", "abcd", []Entity{ent("bold", 0, 3), ent("italic", 2, 2)}, "abcd", []Entity{ent("bold", 0, 2), ent("italic", 2, 2), ent("bold", 2, 1)}},
-		{"allows no format in code", "abcd", []Entity{ent("code", 0, 4), ent("bold", 1, 2)}, "abcd", []Entity{ent("code", 0, 4)}},
-		{"cuts a format at code", "abcd", []Entity{ent("bold", 0, 4), ent("code", 1, 2)}, "abcd", []Entity{ent("bold", 0, 1), ent("code", 1, 2), ent("bold", 3, 1)}},
+		{"merges touching formats", "abcd", []Entity{ent("bold", 0, 2), ent("bold", 2, 2)}, "abcd",
+			[]Entity{ent("bold", 0, 4)}},
+		{"merges overlapping formats", "abcd", []Entity{ent("bold", 0, 3), ent("bold", 1, 3)}, "abcd",
+			[]Entity{ent("bold", 0, 4)}},
+		{"cuts a format where another begins within it", "abcd", []Entity{ent("italic", 1, 2), ent("bold", 0, 4)},
+			"abcd", []Entity{ent("bold", 0, 1), ent("bold", 1, 3), ent("italic", 1, 2)}},
+		{"cuts formats that cross", "abcd", []Entity{ent("bold", 0, 3), ent("italic", 2, 2)}, "abcd",
+			[]Entity{ent("bold", 0, 2), ent("italic", 2, 2), ent("bold", 2, 1)}},
+		{"allows no format in code", "abcd", []Entity{ent("code", 0, 4), ent("bold", 1, 2)}, "abcd",
+			[]Entity{ent("code", 0, 4)}},
+		{"cuts a format at code", "abcd", []Entity{ent("bold", 0, 4), ent("code", 1, 2)}, "abcd",
+			[]Entity{ent("bold", 0, 1), ent("code", 1, 2), ent("bold", 3, 1)}},
 		{"drops a link in code", "abcd", []Entity{ent("code", 0, 4), link}, "abcd", []Entity{ent("code", 0, 4)}},
 		{"drops code that crosses a link", "abcdef", []Entity{link, ent("code", 2, 4)}, "abcdef", []Entity{link}},
-		{"keeps code in a quote", "abcd", []Entity{ent("blockquote", 0, 4), ent("code", 1, 2)}, "abcd", []Entity{ent("blockquote", 0, 4), ent("code", 1, 2)}},
-		{"drops code that crosses the edge of a quote", "abcd", []Entity{ent("blockquote", 0, 2), ent("code", 1, 2)}, "abcd", []Entity{ent("blockquote", 0, 2)}},
-		{"keeps code around a quote out", "abcd", []Entity{ent("code", 0, 4), ent("blockquote", 1, 2)}, "abcd", []Entity{ent("blockquote", 1, 2)}},
-		{"does not nest quotes", "abcd", []Entity{ent("blockquote", 0, 4), ent("blockquote", 1, 2)}, "abcd", []Entity{ent("blockquote", 0, 4)}},
+		{"keeps code in a quote", "abcd", []Entity{ent("blockquote", 0, 4), ent("code", 1, 2)}, "abcd",
+			[]Entity{ent("blockquote", 0, 4), ent("code", 1, 2)}},
+		{"drops code that crosses the edge of a quote", "abcd", []Entity{ent("blockquote", 0, 2), ent("code", 1, 2)},
+			"abcd", []Entity{ent("blockquote", 0, 2)}},
+		{"keeps code around a quote out", "abcd", []Entity{ent("code", 0, 4), ent("blockquote", 1, 2)}, "abcd",
+			[]Entity{ent("blockquote", 1, 2)}},
+		{"does not nest quotes", "abcd", []Entity{ent("blockquote", 0, 4), ent("blockquote", 1, 2)}, "abcd",
+			[]Entity{ent("blockquote", 0, 4)}},
 		{"counts astral characters twice", "😀b", []Entity{ent("bold", 2, 1)}, "😀b", []Entity{ent("bold", 2, 1)}},
 	} {
 		got, err := normalise(c.text, c.in)
@@ -110,13 +123,15 @@ func TestEntitiesOfPeopleAreFound(t *testing.T) {
 
 // drawText draws words, white space, astral characters and characters that vanish.
 func drawText(t *rapid.T) string {
-	parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "bc", " ", "\n", "😀", "é", "\r", "\t", "\u202e", "👨‍👩‍👧"}), 0, 20).Draw(t, "parts")
+	parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "bc", " ", "\n", "😀", "é", "\r", "\t", "\u202e", "👨‍👩‍👧"}),
+		0, 20).Draw(t, "parts")
 	return strings.Join(parts, "")
 }
 
 // drawEntity draws an entity on character boundaries of a text.
 func drawEntity(t *rapid.T, bounds []int) Entity {
-	kinds := []string{"bold", "italic", "underline", "strikethrough", "spoiler", "code", "pre", "text_link", "blockquote", "expandable_blockquote"}
+	kinds := []string{"bold", "italic", "underline", "strikethrough", "spoiler", "code", "pre", "text_link",
+		"blockquote", "expandable_blockquote"}
 	from := rapid.IntRange(0, len(bounds)-1).Draw(t, "from")
 	to := rapid.IntRange(from, len(bounds)-1).Draw(t, "to")
 	return ent(rapid.SampledFrom(kinds).Draw(t, "kind"), bounds[from], bounds[to]-bounds[from])
@@ -150,7 +165,8 @@ func TestAnyEntitiesBecomeLegalOnes(t *testing.T) {
 	})
 }
 
-// checkLegal holds what every client relies on: on boundaries, sorted, nested, nothing in code, no white space alone.
+// checkLegal checks the rules on which every client relies: entities lie on character boundaries, are sorted and
+// nested, never lie in code, and never cover only white space.
 func checkLegal(t *rapid.T, f formatted) {
 	bounds := boundaries(f.text)
 	for i, e := range f.entities {
@@ -189,7 +205,9 @@ func lettersUnder(text string, list []Entity, kind string) string {
 	var b strings.Builder
 	at := 0
 	for _, r := range text {
-		covered := slices.ContainsFunc(list, func(e Entity) bool { return e.Type == kind && e.Offset <= at && at < e.end() })
+		covered := slices.ContainsFunc(list, func(e Entity) bool {
+			return e.Type == kind && e.Offset <= at && at < e.end()
+		})
 		if covered && !removed(r) && r > ' ' {
 			b.WriteRune(r)
 		}

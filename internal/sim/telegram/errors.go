@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Error is what the Bot API answers instead of a result.
+// Error is an error response of the Bot API.
 type Error struct {
 	Code        int    // the HTTP status, repeated in the body as error_code
 	Description string // the exact text clients match on
@@ -13,7 +13,7 @@ type Error struct {
 	MigrateTo   ChatID // only when a group became a supergroup
 }
 
-// Error is the description with its code.
+// Error returns the description with its code.
 func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Description) }
 
 func badRequest(format string, args ...any) *Error {

@@ -11,49 +11,49 @@ import (
 	"time"
 )
 
-// FaultKind is what goes wrong with a call.
+// FaultKind is the kind of failure of a call.
 type FaultKind string
 
-// The kinds of faults. Those named After happen when the call has taken effect: the message is there, but the client
-// cannot know.
+// Kinds of faults. The ones named After happen after the call has taken effect: the message exists, but the client
+// cannot know that.
 const (
 	NoFault         FaultKind = ""               // only the delay, if any
-	DropBefore      FaultKind = "drop before"    // the connection breaks, nothing was done
-	DropAfter       FaultKind = "drop after"     // done, then the connection breaks
-	BadGateway      FaultKind = "502"            // an HTML page with status 502, nothing was done
-	BadGatewayAfter FaultKind = "502 after"      // done, then the same page
-	ServerError     FaultKind = "500"            // an HTML page with status 500, nothing was done
+	DropBefore      FaultKind = "drop before"    // no effect, then the connection breaks
+	DropAfter       FaultKind = "drop after"     // takes effect, then the connection breaks
+	BadGateway      FaultKind = "502"            // no effect, and an HTML page with status 502
+	BadGatewayAfter FaultKind = "502 after"      // takes effect, then the same page
+	ServerError     FaultKind = "500"            // no effect, and an HTML page with status 500
 	TooMany         FaultKind = "429"            // Too Many Requests with RetryAfter
-	BadJSON         FaultKind = "malformed JSON" // done, and the answer breaks off in the middle
-	Hang            FaultKind = "hang"           // no answer until the client gives up, nothing was done
+	BadJSON         FaultKind = "malformed JSON" // takes effect, and the response ends in the middle
+	Hang            FaultKind = "hang"           // no response and no effect
 )
 
-// Always is for Fault.Times: until removed.
+// Always is a value of Fault.Times. The fault then lasts until Remove.
 const Always = -1
 
-// Fault makes calls go wrong.
+// Fault makes calls fail or wait.
 type Fault struct {
-	Method     string          // as the Bot API spells it; empty for any. Downloads are "file".
-	When       func(Call) bool // further condition; nil for none. It sees method, parameters, chat and time.
-	Times      int             // how many calls it strikes: zero is once, Always until removed
-	Skip       int             // matching calls that pass before the first one struck
-	Delay      time.Duration   // wait before anything else
-	Late       time.Duration   // wait before the answer of a call that was carried out: its effect is there before
+	Method     string          // in the spelling of the Bot API, "file" for downloads, or "" for all
+	When       func(Call) bool // additional condition, or nil; it gets the method, parameters, chat and time
+	Times      int             // number of calls that it affects; 0 means 1
+	Skip       int             // number of matching calls that pass before the first affected one
+	Delay      time.Duration   // wait before the call has an effect
+	Late       time.Duration   // wait between the effect and the response
 	Kind       FaultKind
 	RetryAfter int       // seconds, for TooMany; at least 1
-	Until      time.Time // if set, all calls until then are struck, and TooMany says how long that is
+	Until      time.Time // if set, the fault hits all calls until then, and TooMany returns the remaining time
 
 	removed chan struct{} // closed by Remove
 }
 
-// Injected is a fault at work.
+// Injected is an active fault.
 type Injected struct {
 	list  *faultList
 	fault Fault
 	hits  int
 }
 
-// Inject lets a fault strike. Faults are tried in the order they were injected; the first that fits strikes alone.
+// Inject adds a fault. If several faults match a call, only the one that was added first affects it.
 func (s *Server) Inject(f Fault) *Injected {
 	if f.Times == 0 {
 		f.Times = 1
@@ -66,14 +66,14 @@ func (s *Server) Inject(f Fault) *Injected {
 	return i
 }
 
-// Hits is how many calls the fault has struck.
+// Hits returns the number of affected calls.
 func (i *Injected) Hits() int {
 	i.list.mu.Lock()
 	defer i.list.mu.Unlock()
 	return i.hits
 }
 
-// Remove ends the fault, and with it the delay of the calls that it holds up.
+// Remove ends the fault and its current delays.
 func (i *Injected) Remove() {
 	i.list.mu.Lock()
 	defer i.list.mu.Unlock()
@@ -88,7 +88,7 @@ type faultList struct {
 	all []*Injected
 }
 
-// take picks the fault of a call; the zero Fault when all is well.
+// take returns the fault of a call, or the zero Fault.
 func (l *faultList) take(c Call) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *faultList) take(c Call) Fault {
 	return Fault{}
 }
 
-// strikes reports whether a call at a moment is struck, after so many others.
+// strikes reports whether the fault hits a call at a time, after a number of earlier hits.
 func (f *Fault) strikes(now time.Time, hits int) bool {
 	if !f.Until.IsZero() {
 		return now.Before(f.Until)
@@ -118,7 +118,7 @@ func (f *Fault) strikes(now time.Time, hits int) bool {
 	return f.Times == Always || hits < f.Times
 }
 
-// at is the fault as a call at a moment sees it.
+// at returns the fault for a call at a time.
 func (f Fault) at(now time.Time) Fault {
 	if !f.Until.IsZero() {
 		f.RetryAfter = int(math.Ceil(f.Until.Sub(now).Seconds()))
@@ -126,7 +126,7 @@ func (f Fault) at(now time.Time) Fault {
 	return f
 }
 
-// before waits out the delay and tells whether the connection is to be dropped now.
+// before waits for the delay, and reports whether to drop the connection now.
 func (f Fault) before(client, server context.Context) (drop bool) {
 	if f.Kind == Hang {
 		select {
@@ -141,8 +141,8 @@ func (f Fault) before(client, server context.Context) (drop bool) {
 	return f.Kind == DropBefore
 }
 
-// wait waits until d has passed, the fault is removed, or the client or the server is gone. A request that has arrived is
-// carried out although its client is gone.
+// wait waits until d has passed, the fault is removed, the client is gone, or the server ends. A request that arrived
+// takes effect even if its client is gone.
 func (f Fault) wait(d time.Duration, client, server context.Context) {
 	if d <= 0 {
 		return
@@ -157,14 +157,14 @@ func (f Fault) wait(d time.Duration, client, server context.Context) {
 	}
 }
 
-// page is an answer that does not come from the Bot API but from what stands before it.
+// page is a response from a proxy in front of the Bot API.
 type page struct {
 	status     int
 	kind, body string
 	retryAfter int
 }
 
-// instead is the answer given without doing anything.
+// instead returns the response of a call that has no effect.
 func (f Fault) instead() (page, bool) {
 	switch f.Kind {
 	case BadGateway, ServerError:
@@ -192,10 +192,10 @@ func (p page) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", p.kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(p.body)))
 	w.WriteHeader(p.status)
-	_, _ = w.Write([]byte(p.body)) // a client that went away is its own business
+	_, _ = w.Write([]byte(p.body)) // fails only if the client is gone
 }
 
-// after spoils the answer of a call that was carried out; it returns only when there is nothing to spoil.
+// after changes the response of a call that took effect. It returns false if it left the response unchanged.
 func (f Fault) after(w http.ResponseWriter, body []byte) (spoilt bool) {
 	switch f.Kind {
 	case DropAfter:

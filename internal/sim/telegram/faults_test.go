@@ -97,10 +97,11 @@ func TestDelaysAndHangs(t *testing.T) {
 		srv.Inject(telegram.Fault{Kind: telegram.Hang})
 		short, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if got := post(short, t, srv, "sendMessage", p{"chat_id": 7, "text": "never"}); !errors.Is(got.broken, context.DeadlineExceeded) {
+		if got := post(short, t, srv, "sendMessage", p{"chat_id": 7, "text": "never"}); !errors.Is(got.broken,
+			context.DeadlineExceeded) {
 			t.Errorf("a hanging call got %v", got.broken)
 		}
-		// A client that gives up while the server is slow cannot know: the message arrives all the same.
+		// The message still arrives if the client gives up while the server is slow.
 		srv.Inject(telegram.Fault{Delay: 10 * time.Second})
 		brief, cancel2 := context.WithTimeout(t.Context(), time.Second)
 		defer cancel2()
@@ -111,12 +112,13 @@ func TestDelaysAndHangs(t *testing.T) {
 	})
 }
 
-// The same over a real socket, where a dropped connection has many faces.
+// TestFaultsOverASocket tests the faults over a real socket, where a dropped connection has many forms.
 func TestFaultsOverASocket(t *testing.T) {
 	srv, ctx := start(t, telegram.Options{})
 	chat := srv.Private(7, "Ada")
 	b := realClient(t, srv)
-	for _, kind := range []telegram.FaultKind{telegram.DropBefore, telegram.DropAfter, telegram.BadGateway, telegram.BadJSON} {
+	for _, kind := range []telegram.FaultKind{telegram.DropBefore, telegram.DropAfter, telegram.BadGateway,
+		telegram.BadJSON} {
 		srv.Inject(telegram.Fault{Method: "sendMessage", Kind: kind})
 		_, err := b.SendMessage(ctx, &bot.SendMessageParams{ChatID: chat.ID(), Text: string(kind)})
 		if err == nil {
@@ -126,7 +128,8 @@ func TestFaultsOverASocket(t *testing.T) {
 			t.Errorf("%s: the token is in %v", kind, err)
 		}
 	}
-	for text, want := range map[string]bool{"drop before": false, "drop after": true, "502": false, "malformed JSON": true} {
+	for text, want := range map[string]bool{"drop before": false, "drop after": true, "502": false,
+		"malformed JSON": true} {
 		if _, ok := chat.View().Find(text); ok != want {
 			t.Errorf("%s: the message is there: %v", text, ok)
 		}
@@ -173,7 +176,8 @@ func TestDownloadsCanFail(t *testing.T) {
 		}
 		drop.Remove()
 	}
-	if calls := srv.Calls(telegram.Methods("file"), telegram.Succeeded); len(calls) < 2 || calls[0].Fault != telegram.NoFault {
+	if calls := srv.Calls(telegram.Methods("file"), telegram.Succeeded); len(calls) < 2 ||
+		calls[0].Fault != telegram.NoFault {
 		t.Errorf("recorded %+v", calls)
 	}
 }

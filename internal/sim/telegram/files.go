@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// File is a file somebody sends.
+// File is a file that a user or the bot sends.
 type File struct {
 	Name string
 	MIME string
 	Data []byte
-	// Size is claimed instead of the length of Data, to act a file too large to hold; zero for the truth.
+	// Size is the size that Telegram reports, to simulate large files. Zero means the length of Data.
 	Size int64
 }
 
@@ -27,7 +27,7 @@ func (f File) size() int64 {
 	return int64(len(f.Data))
 }
 
-// storedFile is a file on the server. It has a path once getFile asked for it.
+// storedFile is a file on the server. getFile assigns its path.
 type storedFile struct {
 	id, unique string
 	kind       mediaKind
@@ -35,7 +35,7 @@ type storedFile struct {
 	path       string
 }
 
-// fileStore keeps files by id, oldest first out when bounded.
+// fileStore stores files by id. If it has a limit, it removes the oldest files.
 type fileStore struct {
 	byID   map[string]*storedFile
 	order  []string
@@ -69,7 +69,7 @@ func (fs *fileStore) add(serial int64, kind mediaKind, f File) *storedFile {
 	return stored
 }
 
-// FileData are the bytes of a file by its id, sent by the bot or by people; false when unknown.
+// FileData returns the contents of a file by its id, or false if the id is unknown.
 func (s *Server) FileData(id string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +106,8 @@ func (s *Server) getFile(q *request) (any, *Error) {
 	}, nil
 }
 
-// KeepLocally has the server keep files below dir as one that runs with --local: it names their paths, serves none, and has no limit
-// for their size.
+// KeepLocally makes the server behave as with --local: it stores files below dir, returns their paths, serves no
+// downloads, and has no size limit.
 func (s *Server) KeepLocally(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,11 +143,11 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		breakOff(w, data[:len(data)/2])
 	}
 	if !fault.after(w, data) {
-		_, _ = w.Write(data) // a client that went away is its own business
+		_, _ = w.Write(data) // fails only if the client is gone
 	}
 }
 
-// breakOff sends a part of what was announced and drops the connection.
+// breakOff sends a part of the response and drops the connection.
 func breakOff(w http.ResponseWriter, part []byte) {
 	_, _ = w.Write(part)
 	if f, ok := w.(http.Flusher); ok {

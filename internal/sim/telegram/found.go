@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// What people's apps and the server mark without being told to; group 1 is the entity. Compiled once, never changed.
+// Entities that apps and the server detect in texts. Group 1 is the entity.
 var (
 	commandPattern = regexp.MustCompile(`(?:^|[\s(])(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)(?:$|[^A-Za-z0-9_/@])`)
 	mentionPattern = regexp.MustCompile(`(?:^|[^A-Za-z0-9_@/])(@[A-Za-z0-9_]{3,32})`)
 	linkPattern    = regexp.MustCompile(`(?:^|\s)(https?://[^\s<>"]+[^\s<>".,!?;:)])`)
 )
 
-// findEntities finds what Telegram marks in every text: commands, mentions and links. It is simpler than the original,
-// which knows hundreds of top-level domains, and enough for what bots look at.
+// findEntities detects commands, mentions and links in a text. The original knows hundreds of top-level domains. This
+// function knows a few.
 func findEntities(text string) []Entity {
 	list := findAll(nil, "bot_command", commandPattern, text)
 	list = findAll(list, "mention", mentionPattern, text)

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// FuzzDecodeRequest: whatever arrives is read or refused, never a panic, and what is read is the same twice.
+// FuzzDecodeRequest tests that any request is decoded or rejected without a panic, and that decoding is
+// deterministic.
 func FuzzDecodeRequest(f *testing.F) {
 	f.Add("application/json", "chat_id=1", `{"chat_id":7,"text":"hi","reply_markup":{"inline_keyboard":[]},"x":null}`)
 	f.Add("application/x-www-form-urlencoded", "", "chat_id=7&text=a%20b")
@@ -30,7 +31,8 @@ func FuzzDecodeRequest(f *testing.F) {
 		}
 		first, err1 := read()
 		second, err2 := read()
-		if (err1 == nil) != (err2 == nil) || len(first.params) != len(second.params) || len(first.files) != len(second.files) {
+		if (err1 == nil) != (err2 == nil) || len(first.params) != len(second.params) ||
+			len(first.files) != len(second.files) {
 			t.Fatalf("read twice: %v %v, then %v %v", first, err1, second, err2)
 		}
 		if err1 != nil && (err1.Code < 400 || err1.Description == "") {
@@ -42,7 +44,8 @@ func FuzzDecodeRequest(f *testing.F) {
 // FuzzCall: any parameters of any method are answered with an envelope, and leave chats legal.
 func FuzzCall(f *testing.F) {
 	f.Add(uint8(0), `{"chat_id":7,"text":"hi","entities":[{"type":"bold","offset":0,"length":1}]}`)
-	f.Add(uint8(3), `{"chat_id":7,"message_id":1,"text":"x","reply_markup":{"inline_keyboard":[[{"text":"a","callback_data":"b"}]]}}`)
+	f.Add(uint8(3),
+		`{"chat_id":7,"message_id":1,"text":"x","reply_markup":{"inline_keyboard":[[{"text":"a","callback_data":"b"}]]}}`)
 	f.Add(uint8(9), `{"chat_id":7,"media":[{"type":"photo","media":"attach://x"},{"type":"photo","media":"y"}]}`)
 	f.Add(uint8(20), `{"offset":-1,"limit":0,"timeout":0,"allowed_updates":["message"]}`)
 	f.Fuzz(func(t *testing.T, pick uint8, body string) {
@@ -75,7 +78,8 @@ func FuzzCall(f *testing.F) {
 func checkEnvelope(t *testing.T, s *Server, name, body string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim/bot"+s.Token()+"/"+name, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim/bot"+s.Token()+"/"+name,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +91,8 @@ func checkEnvelope(t *testing.T, s *Server, name, body string) {
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	var a answer
-	if err != nil || json.Unmarshal(data, &a) != nil || a.OK != (resp.StatusCode == http.StatusOK) || a.OK == (a.ErrorCode != 0) {
+	if err != nil || json.Unmarshal(data, &a) != nil || a.OK != (resp.StatusCode == http.StatusOK) ||
+		a.OK == (a.ErrorCode != 0) {
 		t.Fatalf("%s %s answered %d %s (%v)", name, body, resp.StatusCode, data, err)
 	}
 }

@@ -14,7 +14,8 @@ import (
 func TestMenusHaveScopes(t *testing.T) {
 	inBubble(t, telegram.Options{}, func(t *testing.T, srv *telegram.Server, _ *telegram.Chat) {
 		set := func(name string, more p) {
-			must(t, post(t.Context(), t, srv, "setMyCommands", with(p{"commands": []p{{"command": name, "description": "x"}}}, more)))
+			must(t, post(t.Context(), t, srv, "setMyCommands",
+				with(p{"commands": []p{{"command": name, "description": "x"}}}, more)))
 		}
 		set("all", nil)
 		set("here", p{"scope": p{"type": "chat", "chat_id": 7}})
@@ -76,8 +77,9 @@ func TestForumsKeepTopicsApart(t *testing.T) {
 		if m := list[1].Message; m.MessageThreadID != 0 || m.IsTopicMessage {
 			t.Errorf("a message in General came as %+v", m)
 		}
-		// A reply without a topic goes where the message it answers is.
-		must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": f.ID(), "text": "because", "reply_parameters": p{"message_id": asked.ID}}))
+		// A reply without a topic goes to the topic of the message that it answers.
+		must(t, post(t.Context(), t, srv, "sendMessage",
+			p{"chat_id": f.ID(), "text": "because", "reply_parameters": p{"message_id": asked.ID}}))
 		if m, ok := f.View().InTopic(bugs.ID).Last(); !ok || m.Text != "because" {
 			t.Errorf("the topic shows %+v", m)
 		}
@@ -96,7 +98,8 @@ func TestMembersAreWhatTheyAreSaidToBe(t *testing.T) {
 	inBubble(t, telegram.Options{}, func(t *testing.T, srv *telegram.Server, _ *telegram.Chat) {
 		g := srv.Group(-1, "Family")
 		bob := srv.Person(9, bobName)
-		for _, rank := range []telegram.Membership{telegram.Member, telegram.Administrator, telegram.Kicked, telegram.Left} {
+		for _, rank := range []telegram.Membership{telegram.Member, telegram.Administrator, telegram.Kicked,
+			telegram.Left} {
 			bob.SetRank(g, rank)
 			r := must(t, post(t.Context(), t, srv, "getChatMember", p{"chat_id": g.ID(), "user_id": bob.ID()}))
 			var m models.ChatMember
@@ -117,7 +120,8 @@ func TestPinningAndDeletingInGroups(t *testing.T) {
 		g := srv.Supergroup(-1000000000009, "Crowd")
 		theirs := srv.Person(9, bobName).Send(g, "keep this")
 		in := p{"chat_id": g.ID(), "message_id": theirs.ID}
-		if got := post(t.Context(), t, srv, "deleteMessage", in).refusal(); got != "400 Bad Request: message can't be deleted for everyone" {
+		if got := post(t.Context(), t, srv, "deleteMessage",
+			in).refusal(); got != "400 Bad Request: message can't be deleted for everyone" {
 			t.Errorf("a member deletes another's message: %s", got)
 		}
 		g.SetBot(telegram.Administrator, srv.Person(9, bobName))
@@ -125,11 +129,13 @@ func TestPinningAndDeletingInGroups(t *testing.T) {
 		if m, _ := g.View().Message(theirs.ID); !m.Pinned {
 			t.Error("it is not pinned")
 		}
-		if r := must(t, post(t.Context(), t, srv, "getChat", in)); !strings.Contains(string(r.Result), `"pinned_message":{"message_id":1`) {
+		if r := must(t, post(t.Context(), t, srv, "getChat", in)); !strings.Contains(string(r.Result),
+			`"pinned_message":{"message_id":1`) {
 			t.Errorf("getChat shows %s", r.Result)
 		}
 		must(t, post(t.Context(), t, srv, "unpinChatMessage", p{"chat_id": g.ID()}))
-		if got := post(t.Context(), t, srv, "unpinChatMessage", p{"chat_id": g.ID()}).refusal(); got != "400 Bad Request: message to unpin not found" {
+		if got := post(t.Context(), t, srv, "unpinChatMessage",
+			p{"chat_id": g.ID()}).refusal(); got != "400 Bad Request: message to unpin not found" {
 			t.Errorf("unpinning nothing: %s", got)
 		}
 		time.Sleep(49 * time.Hour)
@@ -142,7 +148,8 @@ func TestPinningAndDeletingInGroups(t *testing.T) {
 func TestPeopleAndEmojiInTexts(t *testing.T) {
 	inBubble(t, telegram.Options{}, func(t *testing.T, srv *telegram.Server, chat *telegram.Chat) {
 		r := must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "Ada 👍", "entities": []p{
-			{"type": "text_mention", "offset": 0, "length": 3, "user": p{"id": 7, "is_bot": false, "first_name": "Ada"}},
+			{"type": "text_mention", "offset": 0, "length": 3,
+				"user": p{"id": 7, "is_bot": false, "first_name": "Ada"}},
 			{"type": "custom_emoji", "offset": 4, "length": 2, "custom_emoji_id": "5"},
 		}}))
 		var m models.Message
@@ -152,7 +159,8 @@ func TestPeopleAndEmojiInTexts(t *testing.T) {
 		if len(m.Entities) != 2 || m.Entities[0].User.ID != 7 || m.Entities[1].CustomEmojiID != "5" {
 			t.Errorf("came back as %s", r.Result)
 		}
-		said := chat.Person().Send(chat, "plain bold", telegram.WithEntities(telegram.Entity{Type: "bold", Offset: 6, Length: 4}))
+		said := chat.Person().Send(chat, "plain bold",
+			telegram.WithEntities(telegram.Entity{Type: "bold", Offset: 6, Length: 4}))
 		if len(said.Entities) != 1 || said.Entities[0].Offset != 6 {
 			t.Errorf("a person's text has %v", said.Entities)
 		}

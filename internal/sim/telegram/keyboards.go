@@ -23,11 +23,11 @@ func wireKeyboard(rows [][]Button) *wireMarkup {
 	return &wireMarkup{rows}
 }
 
-// maxButtons is how many buttons a message may have before the markup is "too long".
+// maxButtons is the highest number of buttons of a message. Telegram rejects more as "too long".
 const maxButtons = 100
 
-// keyboard reads reply_markup. Only inline keyboards are kept; the reply keyboards of older bots are accepted and
-// not shown.
+// keyboard parses reply_markup. It returns inline keyboards, and accepts but ignores the reply keyboards of older
+// bots.
 func (q *request) keyboard() ([][]Button, *Error) {
 	text := q.params["reply_markup"]
 	if text == "" {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// checkLink is what Telegram makes of the address of a link or of a button: http is assumed, a bare host gets its
-// slash, and an address it cannot follow (another scheme, a relative path, a host without a dot) is refused.
+// checkLink normalizes the address of a link or button as Telegram does: it assumes http and adds a slash to a bare
+// host. It returns false for addresses that Telegram rejects: other schemes, relative paths, hosts without a dot.
 func checkLink(raw string) (string, bool) {
 	raw = strings.TrimSpace(raw)
 	if raw == "" || strings.ContainsAny(raw, " \n\t") {
@@ -32,7 +32,7 @@ func checkLink(raw string) (string, bool) {
 	return u.String(), true
 }
 
-// validHost wants a dot in the name unless the scheme was spelled out.
+// validHost reports whether a link may name a host. Without a scheme, the name must contain a dot.
 func validHost(host string, spelledOut bool) bool {
 	if strings.HasPrefix(host, ".") || strings.HasSuffix(host, ".") || strings.Contains(host, "..") {
 		return false

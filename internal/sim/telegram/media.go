@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"image"
-	_ "image/gif" // decoders of what photos may be
+	_ "image/gif" // decoders for photos
 	_ "image/jpeg"
 	_ "image/png"
 	"slices"
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// mediaKind is what kind of file a message carries.
+// mediaKind is the kind of file in a message.
 type mediaKind string
 
 const (
@@ -28,7 +28,7 @@ func (k mediaKind) folder() string { return string(k) + "s" }
 // maxPhoto is the size of the largest photo a bot uploads.
 const maxPhoto = 10 << 20
 
-// Bounds of the sides of a photo, in pixels: of their sum, and of one as a multiple of the other.
+// Limits for the sides of a photo, in pixels: their sum, and their ratio.
 const (
 	maxSides = 10_000
 	maxRatio = 20
@@ -71,7 +71,8 @@ func (m *Media) wire(w *wireMessage) {
 	case voiceKind, audioKind, noteKind:
 		seconds := 3
 		f := &wireFile{ID: m.FileID, Unique: m.unique, Name: m.Name, MIME: m.MIME, Size: m.Size, Duration: &seconds}
-		*map[mediaKind]**wireFile{voiceKind: &w.Voice, audioKind: &w.Audio, noteKind: &w.VideoNote}[mediaKind(m.Kind)] = f
+		*map[mediaKind]**wireFile{voiceKind: &w.Voice, audioKind: &w.Audio,
+			noteKind: &w.VideoNote}[mediaKind(m.Kind)] = f
 	default:
 		w.Document = &wireFile{ID: m.FileID, Unique: m.unique, Name: m.Name, MIME: m.MIME, Size: m.Size}
 	}
@@ -80,7 +81,8 @@ func (m *Media) wire(w *wireMessage) {
 // addMedia stores a file and describes it. The caller holds mu.
 func (s *Server) addMedia(kind mediaKind, f File) *Media {
 	stored := s.files.add(s.nextSerial(), kind, f)
-	m := &Media{Kind: string(kind), FileID: stored.id, unique: stored.unique, Name: f.Name, MIME: f.MIME, Size: f.size()}
+	m := &Media{Kind: string(kind), FileID: stored.id, unique: stored.unique, Name: f.Name, MIME: f.MIME,
+		Size: f.size()}
 	m.width, m.height = 1280, 960
 	if c, _, err := image.DecodeConfig(bytes.NewReader(f.Data)); err == nil {
 		m.width, m.height = c.Width, c.Height
@@ -88,7 +90,7 @@ func (s *Server) addMedia(kind mediaKind, f File) *Media {
 	return m
 }
 
-// SendPhoto sends a picture; the bytes need not be one.
+// SendPhoto sends a picture. The bytes can be anything.
 func (p *Person) SendPhoto(c *Chat, data []byte, opts ...SendOption) Message {
 	return p.sendFile(c, photoKind, File{MIME: "image/jpeg", Data: data}, opts)
 }
@@ -103,7 +105,7 @@ func (p *Person) SendVoice(c *Chat, data []byte, opts ...SendOption) Message {
 	return p.sendFile(c, voiceKind, File{MIME: "audio/ogg", Data: data}, opts)
 }
 
-// SendAudio sends a piece of music or a recording.
+// SendAudio sends music or a recording.
 func (p *Person) SendAudio(c *Chat, f File, opts ...SendOption) Message {
 	return p.sendFile(c, audioKind, f, opts)
 }
@@ -123,20 +125,21 @@ func (p *Person) SendPlace(c *Chat, latitude, longitude float64, title, address 
 	return p.post(c, message{Message: Message{Service: "place"}, extra: extra}, opts)
 }
 
-// SendContact sends the name and number of a person.
+// SendContact sends the name and number of a contact.
 func (p *Person) SendContact(c *Chat, name, phone string, opts ...SendOption) Message {
 	return p.post(c, message{Message: Message{Service: "contact"}, extra: map[string]any{
 		"contact": map[string]any{"first_name": name, "phone_number": phone},
 	}}, opts)
 }
 
-// SendSticker sends a sticker: for bots that handle texts and files, an example of an unsupported message.
+// SendSticker sends a sticker, which is an unsupported message for most bots.
 func (p *Person) SendSticker(c *Chat, emoji string, opts ...SendOption) Message {
 	sticker := map[string]any{
 		"file_id": "sticker-1", "file_unique_id": "sticker-1", "type": "regular", "width": 512, "height": 512,
 		"is_animated": false, "is_video": false, "emoji": emoji,
 	}
-	return p.post(c, message{Message: Message{Service: "sticker " + emoji}, extra: map[string]any{"sticker": sticker}}, opts)
+	return p.post(c, message{Message: Message{Service: "sticker " + emoji}, extra: map[string]any{"sticker": sticker}},
+		opts)
 }
 
 func (p *Person) sendFile(c *Chat, kind mediaKind, f File, opts []SendOption) Message {
@@ -148,8 +151,8 @@ func (p *Person) sendFile(c *Chat, kind mediaKind, f File, opts []SendOption) Me
 	return p.postLocked(c, m, opts).Message
 }
 
-// SendAlbum sends several files at once, as one message each with a common album. The options go to the first, where
-// Telegram's apps put the caption; InTopic and ReplyTo go to all.
+// SendAlbum sends several files as messages with a common album. InTopic and ReplyTo apply to all files. The other
+// options apply to the first file, where Telegram's apps put the caption.
 func (p *Person) SendAlbum(c *Chat, files []File, opts ...SendOption) []Message {
 	s := p.srv
 	s.mu.Lock()
@@ -206,7 +209,7 @@ func (s *Server) sendMedia(q *request, kind mediaKind) (any, *Error) {
 	return s.storeFromBot(o.chat, o.base).wire(), nil
 }
 
-// inputFile is the file of a call: uploaded under its own name, attached under another, or known by its id.
+// inputFile returns the file of a call. It was uploaded, attached under another name, or is known by its id.
 func (s *Server) inputFile(q *request, kind mediaKind, value, field string) (*Media, *Error) {
 	up, ok := q.files[field]
 	if name, attached := strings.CutPrefix(value, "attach://"); attached {
@@ -259,14 +262,14 @@ func albumSize(q *request) int {
 	return max(1, len(list))
 }
 
-// ForbidFiles takes the right to send files from the bot.
+// ForbidFiles revokes the bot's right to send files.
 func (c *Chat) ForbidFiles() {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	c.noFiles = true
 }
 
-// takesFiles says whether the bot may send files of a kind. The caller holds mu.
+// takesFiles reports whether the bot may send files of this kind. The caller holds mu.
 func (c *Chat) takesFiles(kind mediaKind) *Error {
 	if !c.noFiles {
 		return nil

@@ -2,7 +2,7 @@ package telegram
 
 import "time"
 
-// Action is what the chat shows the bot doing, such as typing. Telegram shows it for five seconds.
+// Action is an activity of the bot that the chat shows, such as typing. Telegram shows it for five seconds.
 type Action struct {
 	Kind  string
 	Topic TopicID
@@ -44,11 +44,12 @@ func (s *Server) getChatMember(q *request) (any, *Error) {
 	return memberJSON(p.wire(), p.membership(c)), nil
 }
 
-// memberJSON has the fields go-telegram/bot wants of each kind of member.
+// memberJSON returns the fields that go-telegram/bot requires for each kind of member.
 func memberJSON(u *wireUser, is Membership) map[string]any {
 	m := map[string]any{"user": u, "status": is}
 	if is == Administrator {
-		for _, right := range []string{"can_manage_chat", "can_delete_messages", "can_manage_topics", "can_pin_messages"} {
+		for _, right := range []string{"can_manage_chat", "can_delete_messages", "can_manage_topics",
+			"can_pin_messages"} {
 			m[right] = true
 		}
 	}

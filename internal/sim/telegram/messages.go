@@ -15,7 +15,7 @@ type Sender struct {
 	Bot  bool
 }
 
-// Version is one state a message was in.
+// Version is one state of a message.
 type Version struct {
 	At       time.Time
 	Text     string
@@ -24,7 +24,7 @@ type Version struct {
 	Rich     []Block
 }
 
-// Message is what a chat shows of one message at one moment. Its slices are shared: don't write to them.
+// Message is the visible content of a message at one moment. Its slices are shared and must not be changed.
 type Message struct {
 	ID       MessageID
 	Chat     ChatID
@@ -32,38 +32,38 @@ type Message struct {
 	From     Sender
 	Date     time.Time
 	Edited   time.Time // zero if never
-	Text     string    // the caption when Media is there; of a rich message the texts of its blocks
+	Text     string    // or the caption of Media, or the texts of Rich
 	Entities []Entity
-	Rich     []Block // of a rich message; nil for any other
+	Rich     []Block // nil unless it is a rich message
 	Caption  bool
 	Keyboard [][]Button // inline buttons
 	ReplyTo  MessageID
 	Media    *Media
 	Album    string // equal in all messages of one album
-	// Reactions are sorted by who made them.
+	// Reactions are sorted by user.
 	Reactions []Reaction
 	Pinned    bool
 	Silent    bool   // sent without a sound
-	Service   string // what happened, in a message that no user wrote
+	Service   string // the event, in a message without an author
 	Deleted   bool
 	Versions  []Version // every state, the current one last
 }
 
-// message is a Message with what the server needs to know.
+// message is a Message with the server's own data.
 type message struct {
 	Message
 	chat    *Chat
 	author  *Person // nil for the bot
 	forward *Sender
-	via     string         // username of the inline bot that made it
+	via     string         // username of the inline bot that wrote it
 	extra   map[string]any // fields of a service message
 	rich    *rich          // nil unless it is a rich message
-	joined  bool           // it was sent in one go with the one before it
-	// lastCaption is that of the last file of the album that it begins.
+	joined  bool           // it directly follows the previous one, see InOneGo
+	// lastCaption is the caption of the last file of the album that begins with this message.
 	lastCaption string
 }
 
-// store gives a message its number and date and puts it into its chat. The caller holds mu.
+// store assigns an id and a date to a message and adds it to its chat. The caller holds mu.
 func (s *Server) store(c *Chat, m message) *message {
 	m.ID, m.Chat, m.chat, m.Date = c.nextID(), c.id, c, s.now()
 	m.Versions = []Version{{m.Date, m.Text, m.Entities, m.Keyboard, m.Rich}}
@@ -76,7 +76,7 @@ func (s *Server) store(c *Chat, m message) *message {
 	return stored
 }
 
-// storeFromBot stores what the bot sends, which ends its typing and its draft.
+// storeFromBot stores a message of the bot, which ends its typing and its draft.
 func (s *Server) storeFromBot(c *Chat, m message) *message {
 	m.From = Sender{ID: s.opts.BotID, Name: s.opts.BotName, Bot: true}
 	c.action = Action{}
@@ -84,7 +84,7 @@ func (s *Server) storeFromBot(c *Chat, m message) *message {
 	return s.store(c, m)
 }
 
-// service stores a note about something that happened and tells the bot. The caller holds mu.
+// service stores a service message about an event and sends it to the bot. The caller holds mu.
 func (s *Server) service(c *Chat, by *Person, what string, extra map[string]any) *message {
 	m := message{Message: Message{Service: what}, author: by, extra: extra}
 	if by == nil {
@@ -96,7 +96,7 @@ func (s *Server) service(c *Chat, by *Person, what string, extra map[string]any)
 	return stored
 }
 
-// revise gives a message a new state. The caller holds mu.
+// revise adds a state to a message. The caller holds mu.
 func (m *message) revise(s *Server, f formatted, keyboard [][]Button) {
 	m.show(f)
 	m.Keyboard, m.Edited = keyboard, s.now()
@@ -109,7 +109,7 @@ func (m *message) revise(s *Server, f formatted, keyboard [][]Button) {
 
 func (m *message) formatted() formatted { return formatted{m.Text, m.Entities, m.rich} }
 
-// show has the message show f.
+// show sets the visible content to f.
 func (m *message) show(f formatted) {
 	m.Text, m.Entities, m.rich, m.Rich = f.text, f.entities, f.rich, nil
 	if f.rich != nil {
@@ -159,7 +159,7 @@ type entityJSON struct {
 	User *wireUser `json:"user,omitempty"`
 }
 
-// wire is the message as the bot gets it, with the message it replies to.
+// wire returns the message in the form for the bot, with the message to which it replies.
 func (m *message) wire() *wireMessage {
 	w := m.wireAlone()
 	if reply := m.chat.find(m.ReplyTo); reply != nil {

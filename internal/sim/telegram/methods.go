@@ -10,14 +10,14 @@ import (
 // method is one Bot API method. A handler runs under the server's lock unless it waits.
 type method struct {
 	name  string
-	cost  func(*request) int // calls it counts for in the rate buckets; nil is free
+	cost  func(*request) int // calls that it counts as in the rate buckets; nil means none
 	run   func(*request) (any, *Error)
 	waits func(context.Context, *request) (any, *Error)
 }
 
 func one(*request) int { return 1 }
 
-// methodTable lists every method the simulator has, by lower-case name.
+// methodTable returns all methods of the simulator by lower-case name.
 func (s *Server) methodTable() map[string]method {
 	table := map[string]method{}
 	free := func(name string, run func(*request) (any, *Error)) {
@@ -69,17 +69,17 @@ func (s *Server) methodTable() map[string]method {
 	return table
 }
 
-// has says whether the server has a method.
+// has reports whether the server has a method.
 func (s *Server) has(name string) bool {
 	_, known := s.methods[lower(name)]
 	return known
 }
 
-// rawResult is a result that is JSON already, valid or not.
+// rawResult is a result in JSON, which may be invalid.
 type rawResult string
 
-// serveMethod is the way of one call: read it, let a fault interfere, count it against the limits, run it, record it,
-// answer it.
+// serveMethod serves a call: it parses the request, applies faults and limits, runs the method, records the call and
+// writes the response.
 func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 	call := Call{At: s.now(), Method: name}
 	req, failure := decodeRequest(r, name)
@@ -131,7 +131,7 @@ func (s *Server) run(ctx context.Context, m method, known bool, req *request) (a
 	return m.run(req)
 }
 
-// answer is the envelope every Bot API answer has.
+// answer is the envelope of every response of the Bot API.
 type answer struct {
 	OK          bool            `json:"ok"`
 	Result      json.RawMessage `json:"result,omitempty"`
@@ -182,7 +182,7 @@ func writeAnswer(w http.ResponseWriter, body []byte, failure *Error) {
 		status = failure.Code
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that went away is its own business
+	_, _ = w.Write(body) // fails only if the client is gone
 }
 
 func writeError(w http.ResponseWriter, failure *Error) {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// fixNesting makes any set of entities legal the way the original does: continuous entities that touch an earlier
-// one go, those that cross a blockquote's edge go, formatting is merged, cut at the edges of others and removed from
-// code. The result is sorted, properly nested, and the outer entity comes first.
+// fixNesting makes a set of entities legal as the original does. It removes continuous entities that touch an earlier
+// one or cross the edge of a blockquote. It merges formatting, splits it at the edges of others, and removes it from
+// code. The result is sorted and nested, with outer entities first.
 func fixNesting(list []Entity) []Entity {
 	sortEntities(list)
 	var formats, solid, quotes []Entity
@@ -53,12 +53,12 @@ func dropCrossing(list, quotes []Entity) []Entity {
 	})
 }
 
-// span is a stretch of one format that is still open; end 0 means none.
+// span is an open range of one format. end 0 means that none is open.
 type span struct{ begin, end int }
 
 // splitter cuts formatting at the edges of other entities.
 type splitter struct {
-	rest []Entity // sorted formats not looked at yet
+	rest []Entity // sorted formats that are not handled yet
 	open map[string]*span
 	out  []Entity
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// ChatInfo is what a list of chats shows of one.
+// ChatInfo describes a chat in a list of chats.
 type ChatInfo struct {
 	ID     ChatID
 	Kind   ChatKind
@@ -14,7 +14,7 @@ type ChatInfo struct {
 	Forum  bool
 }
 
-// Chats are all chats, in the order of their numbers from the highest down: private ones first.
+// Chats returns all chats, private ones first, by falling id.
 func (s *Server) Chats() []*Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +26,7 @@ func (s *Server) Chats() []*Chat {
 	return list
 }
 
-// Info is what a list of chats shows of this one.
+// Info describes this chat for a list of chats.
 func (c *Chat) Info() ChatInfo {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -38,13 +38,13 @@ func (c *Chat) Info() ChatInfo {
 	return info
 }
 
-// Changed is closed at the next change of anything that a chat shows, and at Close. Ask for it before looking, so that
-// no change is missed between.
+// Changed returns a channel that is closed at the next change of a chat, and at Close. Call it before View, so that
+// no change in between is missed.
 func (s *Server) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed.wait()
 }
 
-// Done is closed when the server is closed.
+// Done returns a channel that is closed when the server is closed.
 func (s *Server) Done() <-chan struct{} { return s.base.Done() }

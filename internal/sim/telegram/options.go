@@ -2,49 +2,50 @@ package telegram
 
 import "time"
 
-// DefaultToken is the bot token a server accepts when Options names none.
+// DefaultToken is the accepted bot token if Options sets none.
 const DefaultToken = "424242:simulated-bot-token"
 
-// Limits of the original that no option changes, in the units Telegram counts.
+// Limits of the original that no option changes, in Telegram's units.
 const (
 	MaxText         = 4096     // UTF-16 units of a message
 	MaxCaption      = 1024     // UTF-16 units of a caption
 	MaxCallbackData = 64       // bytes of a button's data
-	MaxDownload     = 20 << 20 // bytes getFile hands out
+	MaxDownload     = 20 << 20 // bytes that getFile returns
 	MaxUpload       = 50 << 20 // bytes of one request
-	MaxEntities     = 100      // entities of a message; Telegram drops the rest without a word
-	maxRawText      = 1 << 15  // bytes of a text before it is even looked at
+	MaxEntities     = 100      // entities of a message; Telegram drops the rest
+	maxRawText      = 1 << 15  // bytes of a text before it is cleaned
 	maxPoll         = 50 * time.Second
 )
 
-// Options set up a server. The zero value is a permissive, unbounded server: no rate limits, everything remembered.
+// Options configure a server. The zero value has no rate limits and no memory limits.
 type Options struct {
-	Token    string // DefaultToken when empty
-	BotID    UserID // the number before the colon of Token when zero
-	BotName  string // "Ductor" when empty
-	Username string // "ductor_bot" when empty
+	Token    string // empty means DefaultToken
+	BotID    UserID // 0 means the number before the colon of Token
+	BotName  string // empty means "Ductor"
+	Username string // empty means "ductor_bot"
 
-	// Limits are the rate buckets; the zero value has none. See RealLimits and StrictLimits.
+	// Limits are the rate limits. The zero value has no limits. See RealLimits and StrictLimits.
 	Limits Limits
 
-	// CallbackTimeout is how long a button press may wait for its answer; 30 s when zero.
+	// CallbackTimeout is how long a press of a button waits for its answer. Zero means 30 seconds.
 	CallbackTimeout time.Duration
 
-	// HideGroupTalk is the privacy mode of BotFather: in groups the bot sees only commands, mentions and replies to it.
+	// HideGroupTalk is the privacy mode of BotFather: in groups, the bot sees only commands, mentions and replies to
+	// it.
 	HideGroupTalk bool
 
-	// ThrottlePolls copies the original's answer to a client that polls in a tight loop: the same offset within
-	// half a second yields one update, within three seconds a poll waits at least three.
+	// ThrottlePolls makes the server slow down a client that repeats an offset, as the original does. Within half a
+	// second a poll returns one update. Within three seconds a poll waits at least three.
 	ThrottlePolls bool
 
-	// Without are methods that the server does not have, as an older one does not.
+	// Without names methods that the server does not have, like an older server.
 	Without []string
 
-	// Now is the clock for dates, limits and expiry; time.Now when nil. Waiting always uses package time's timers.
+	// Now is the clock for dates, limits and expiry. Nil means time.Now. Waits always use timers of package time.
 	Now func() time.Time
 
-	// KeepMessages, KeepVersions and KeepCalls bound what is remembered: messages per chat, versions per message,
-	// calls per server; KeepFileBytes bounds the bytes of all files. Zero keeps everything.
+	// KeepMessages, KeepVersions and KeepCalls limit the memory for messages of a chat, versions of a message, and
+	// calls. KeepFileBytes limits the bytes of all files. Zero means no limit.
 	KeepMessages, KeepVersions, KeepCalls int
 	KeepFileBytes                         int64
 }

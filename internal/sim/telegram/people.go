@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Person is a human with a phone. What they do becomes updates for the bot.
+// Person is a user. Their actions become updates for the bot.
 type Person struct {
 	srv      *Server
 	id       UserID
@@ -17,7 +17,7 @@ type Person struct {
 	rank                 map[ChatID]Membership
 }
 
-// Person finds or makes a human by number.
+// Person returns a user by id, and creates the user if necessary.
 func (s *Server) Person(id UserID, name string) *Person {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,20 +32,20 @@ func (s *Server) Person(id UserID, name string) *Person {
 	return p
 }
 
-// ID is the person's number.
+// ID returns the user's id.
 func (p *Person) ID() UserID { return p.id }
 
-// Name is the person's first name.
+// Name returns the user's first name.
 func (p *Person) Name() string { return p.name }
 
-// SetLanguage sets the language of the person's Telegram, such as "de"; empty for a client that tells none.
+// SetLanguage sets the language of the user's Telegram, such as "de", or "" for a client that reports none.
 func (p *Person) SetLanguage(code string) {
 	p.srv.mu.Lock()
 	defer p.srv.mu.Unlock()
 	p.language = code
 }
 
-// SetRank says what the person is in a group, for getChatMember; everyone is a member until told otherwise.
+// SetRank sets the user's status in a group, for getChatMember. The default is member.
 func (p *Person) SetRank(c *Chat, rank Membership) {
 	p.srv.mu.Lock()
 	defer p.srv.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *Person) membership(c *Chat) Membership {
 	return Member
 }
 
-// Block makes the person refuse the bot; it learns so by a my_chat_member update and by 403 errors.
+// Block makes the user block the bot. The bot gets a my_chat_member update and 403 errors.
 func (p *Person) Block() { p.setBlocked(Member, Kicked) }
 
 // Unblock ends Block.
@@ -75,54 +75,54 @@ func (p *Person) setBlocked(before, now Membership) {
 	}
 }
 
-// DeleteAccount makes every call to the person's private chat fail as Telegram does for deleted accounts.
+// DeleteAccount makes every call to the user's private chat fail as for a deleted account.
 func (p *Person) DeleteAccount() {
 	p.srv.mu.Lock()
 	defer p.srv.mu.Unlock()
 	p.deactivated = true
 }
 
-// SendOption changes a message a person sends.
+// SendOption changes a message that a user sends.
 type SendOption func(*message)
 
 // InTopic puts the message into a topic.
 func InTopic(id TopicID) SendOption { return func(m *message) { m.Topic = id } }
 
-// ReplyTo makes the message an answer to another of the same chat.
+// ReplyTo makes the message a reply to another one of the same chat.
 func ReplyTo(id MessageID) SendOption { return func(m *message) { m.ReplyTo = id } }
 
-// WithEntities formats the text; commands, mentions and links are found without it.
+// WithEntities formats the text. The server finds commands, mentions and links without it.
 func WithEntities(list ...Entity) SendOption {
 	return func(m *message) { m.Entities = slices.Clone(list) }
 }
 
-// WithCaption puts a text under a photo, document or album.
+// WithCaption adds a text below a photo, document or album.
 func WithCaption(text string) SendOption {
 	return func(m *message) { m.Text, m.Caption = text, true }
 }
 
-// WithLastCaption puts a text under the last file of an album.
+// WithLastCaption adds a text below the last file of an album.
 func WithLastCaption(text string) SendOption { return func(m *message) { m.lastCaption = text } }
 
-// Forwarding makes the message one that another person wrote.
+// Forwarding makes the message a forward of another user's.
 func Forwarding(from *Person) SendOption {
 	return func(m *message) { m.forward = &Sender{ID: from.id, Name: from.name} }
 }
 
-// ViaBot makes the message one that an inline bot of this name made for the person.
+// ViaBot makes the message one from an inline bot with this name.
 func ViaBot(username string) SendOption { return func(m *message) { m.via = username } }
 
-// InOneGo makes the message one that the app sent together with the one before it, as a forward with its comment: their numbers
-// follow each other. Those of messages that a person writes one after the other do not, since private chats share one count.
+// InOneGo makes the message directly follow the previous one, as a forward follows its comment: their ids are
+// consecutive. A user's other messages skip an id, because all private chats share one count.
 func InOneGo() SendOption { return func(m *message) { m.joined = true } }
 
-// Send writes a text. One over MaxText units becomes several messages, see Paste; the first is returned.
+// Send sends a text. It splits a text over MaxText units like Paste, and returns the first message.
 func (p *Person) Send(c *Chat, text string, opts ...SendOption) Message {
 	return p.Paste(c, text, opts...)[0]
 }
 
-// Paste sends a text of any length the way Telegram's own apps do: cut into messages of at most MaxText units,
-// one right after the other.
+// Paste sends a text of any length. It splits the text into consecutive messages of at most MaxText units, as
+// Telegram's apps do.
 func (p *Person) Paste(c *Chat, text string, opts ...SendOption) []Message {
 	var sent []Message
 	for i, part := range cutPaste(text) {
@@ -144,7 +144,7 @@ func cutPaste(text string) []string {
 	return append(parts, text[begin:])
 }
 
-// Edit changes the text of a message the person sent; the bot gets an edited_message update.
+// Edit changes the text of the user's message. The bot gets an edited_message update.
 func (p *Person) Edit(sent Message, text string) Message {
 	s := p.srv
 	s.mu.Lock()
@@ -159,7 +159,7 @@ func (p *Person) Edit(sent Message, text string) Message {
 	return m.Message
 }
 
-// Delete removes a message for everyone; bots are not told.
+// Delete removes a message for everyone. The bot gets no update.
 func (p *Person) Delete(sent Message) {
 	s := p.srv
 	s.mu.Lock()
@@ -170,7 +170,7 @@ func (p *Person) Delete(sent Message) {
 	}
 }
 
-// post stores a person's message and tells the bot.
+// post stores a user's message and sends it to the bot.
 func (p *Person) post(c *Chat, m message, opts []SendOption) Message {
 	s := p.srv
 	s.mu.Lock()
@@ -262,5 +262,5 @@ func (s *Server) anyPrivateTopics() bool {
 	return false
 }
 
-// BotID is the bot's own number.
+// BotID returns the bot's id.
 func (s *Server) BotID() UserID { return s.opts.BotID }

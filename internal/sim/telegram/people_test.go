@@ -13,11 +13,13 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// updates fetches and acknowledges what waits, decoded as the real client does.
+// updates fetches and acknowledges all pending updates, decoded by the real client.
 func updates(t *testing.T, srv *telegram.Server) []models.Update {
 	t.Helper()
 	var list []models.Update
-	r := must(t, post(t.Context(), t, srv, "getUpdates", p{"allowed_updates": `["message","edited_message","callback_query","message_reaction","my_chat_member","stopped_message_generation"]`}))
+	r := must(t, post(t.Context(), t, srv, "getUpdates",
+		p{
+			"allowed_updates": `["message","edited_message","callback_query","message_reaction","my_chat_member","stopped_message_generation"]`}))
 	if err := json.Unmarshal(r.Result, &list); err != nil {
 		t.Fatalf("%v in %s", err, r.body)
 	}
@@ -41,21 +43,30 @@ func TestWhatPeopleDoReachesTheBot(t *testing.T) {
 			return list[0]
 		}
 		var sent telegram.Message
-		if u := one(func() { sent = ada.Send(chat, "  /new now ") }); u.Message.Text != "/new now" || u.Message.From.ID != 7 ||
+		if u := one(func() { sent = ada.Send(chat, "  /new now ") }); u.Message.Text != "/new now" ||
+			u.Message.From.ID != 7 ||
 			u.Message.Chat.Type != "private" || u.Message.Entities[0].Type != "bot_command" {
 			t.Errorf("a command came as %+v", u.Message)
 		}
-		if u := one(func() { ada.Send(chat, "yes", telegram.ReplyTo(sent.ID)) }); u.Message.ReplyToMessage.ID != int(sent.ID) {
+		if u := one(func() {
+			ada.Send(chat, "yes", telegram.ReplyTo(sent.ID))
+		}); u.Message.ReplyToMessage.ID != int(sent.ID) {
 			t.Errorf("a reply came as %+v", u.Message)
 		}
-		if u := one(func() { ada.Edit(sent, "/new later") }); u.EditedMessage.Text != "/new later" || u.EditedMessage.EditDate == 0 {
+		if u := one(func() { ada.Edit(sent, "/new later") }); u.EditedMessage.Text != "/new later" ||
+			u.EditedMessage.EditDate == 0 {
 			t.Errorf("an edit came as %+v", u.EditedMessage)
 		}
-		if u := one(func() { ada.SendPhoto(chat, picture(t), telegram.WithCaption("look")) }); len(u.Message.Photo) != 2 ||
-			u.Message.Photo[1].Width != 8 || u.Message.Photo[1].Height != 6 || u.Message.Caption != "look" || u.Message.Text != "" {
+		if u := one(func() {
+			ada.SendPhoto(chat, picture(t), telegram.WithCaption("look"))
+		}); len(u.Message.Photo) != 2 ||
+			u.Message.Photo[1].Width != 8 || u.Message.Photo[1].Height != 6 || u.Message.Caption != "look" ||
+			u.Message.Text != "" {
 			t.Errorf("a photo came as %+v", u.Message)
 		}
-		if u := one(func() { ada.SendDocument(chat, telegram.File{Name: "a.csv", MIME: "text/csv", Data: []byte("1,2")}) }); u.Message.Document.FileName != "a.csv" || u.Message.Document.FileSize != 3 {
+		if u := one(func() {
+			ada.SendDocument(chat, telegram.File{Name: "a.csv", MIME: "text/csv", Data: []byte("1,2")})
+		}); u.Message.Document.FileName != "a.csv" || u.Message.Document.FileSize != 3 {
 			t.Errorf("a document came as %+v", u.Message.Document)
 		}
 		if u := one(func() { ada.SendVoice(chat, []byte("ogg")) }); u.Message.Voice == nil {
@@ -74,7 +85,8 @@ func TestWhatPeopleDoReachesTheBot(t *testing.T) {
 			t.Errorf("writing again came as %+v", u.Message)
 		}
 		must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "good"}))
-		must(t, post(t.Context(), t, srv, "sendMessageDraft", p{"chat_id": 7, "draft_id": 5, "text": "so", "can_stop": true}))
+		must(t, post(t.Context(), t, srv, "sendMessageDraft",
+			p{"chat_id": 7, "draft_id": 5, "text": "so", "can_stop": true}))
 		if u := one(func() { ada.StopDraft(chat, 5) }); u.StoppedMessageGeneration == nil {
 			t.Errorf("stopping a draft came as %+v", u)
 		}
@@ -93,10 +105,12 @@ func TestPastesAndAlbumsArriveInParts(t *testing.T) {
 		if len(list) != 3 || joined != long {
 			t.Errorf("a paste arrived in %d parts", len(list))
 		}
-		chat.Person().SendAlbum(chat, []telegram.File{{MIME: "image/png", Data: picture(t)}, {MIME: "image/png", Data: picture(t)}},
+		chat.Person().SendAlbum(chat, []telegram.File{{MIME: "image/png", Data: picture(t)},
+			{MIME: "image/png", Data: picture(t)}},
 			telegram.WithCaption("both"))
 		list = updates(t, srv)
-		if len(list) != 2 || list[0].Message.MediaGroupID == "" || list[0].Message.MediaGroupID != list[1].Message.MediaGroupID ||
+		if len(list) != 2 || list[0].Message.MediaGroupID == "" ||
+			list[0].Message.MediaGroupID != list[1].Message.MediaGroupID ||
 			list[0].Message.Caption != "both" || list[1].Message.Caption != "" {
 			t.Errorf("an album arrived as %d updates", len(list))
 		}
@@ -114,7 +128,8 @@ func TestPrivacyModeHidesGroupTalk(t *testing.T) {
 		if err := json.Unmarshal(bot.Result, &m); err != nil {
 			t.Fatal(err)
 		}
-		for text, want := range map[string]int{"hello all": 0, "/new": 1, "/new@ductor_bot": 1, "/new@other_bot": 0, "hey @ductor_bot": 1} {
+		for text, want := range map[string]int{"hello all": 0, "/new": 1, "/new@ductor_bot": 1, "/new@other_bot": 0,
+			"hey @ductor_bot": 1} {
 			bob.Send(group, text)
 			if got := len(updates(t, srv)); got != want {
 				t.Errorf("%q: %d updates, want %d", text, got, want)
@@ -130,7 +145,8 @@ func TestPrivacyModeHidesGroupTalk(t *testing.T) {
 func TestButtons(t *testing.T) {
 	inBubble(t, telegram.Options{}, func(t *testing.T, srv *telegram.Server, chat *telegram.Chat) {
 		ada := chat.Person()
-		must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "Allow?", "reply_markup": keys("Yes", "y:1")}))
+		must(t, post(t.Context(), t, srv, "sendMessage",
+			p{"chat_id": 7, "text": "Allow?", "reply_markup": keys("Yes", "y:1")}))
 		m, _ := chat.View().Last()
 		if !m.HasButton("Yes") || !m.HasButton("y:1") || m.HasButton("No") {
 			t.Errorf("buttons %v", m.Keyboard)
@@ -143,7 +159,8 @@ func TestButtons(t *testing.T) {
 			t.Fatal(err)
 		}
 		u := updates(t, srv)[0].CallbackQuery
-		if u.ID != tap.ID || u.Data != "y:1" || u.From.ID != 7 || u.Message.Message.ID != int(m.ID) || len(u.Message.Message.ReplyMarkup.InlineKeyboard) != 1 {
+		if u.ID != tap.ID || u.Data != "y:1" || u.From.ID != 7 || u.Message.Message.ID != int(m.ID) ||
+			len(u.Message.Message.ReplyMarkup.InlineKeyboard) != 1 {
 			t.Errorf("the press came as %+v", u)
 		}
 		must(t, post(t.Context(), t, srv, "answerCallbackQuery", p{"callback_query_id": u.ID, "text": "ok"}))
@@ -153,19 +170,23 @@ func TestButtons(t *testing.T) {
 		if got := post(t.Context(), t, srv, "answerCallbackQuery", p{"callback_query_id": u.ID}); got.OK {
 			t.Error("a second answer was taken")
 		}
-		// No answer comes: the press ends, and an answer after that is too old.
+		// Without an answer the wait ends, and a later answer fails.
 		began := time.Now()
-		if _, err := ada.Press(t.Context(), m, "y:1"); !errors.Is(err, telegram.ErrNoAnswer) || time.Since(began) != 30*time.Second {
+		if _, err := ada.Press(t.Context(), m, "y:1"); !errors.Is(err, telegram.ErrNoAnswer) ||
+			time.Since(began) != 30*time.Second {
 			t.Errorf("a press without an answer: %v after %v", err, time.Since(began))
 		}
 		late := updates(t, srv)[0].CallbackQuery
-		if got := post(t.Context(), t, srv, "answerCallbackQuery", p{"callback_query_id": late.ID}).refusal(); !strings.Contains(got, "query is too old") {
+		if got := post(t.Context(), t, srv, "answerCallbackQuery",
+			p{"callback_query_id": late.ID}).refusal(); !strings.Contains(got, "query is too old") {
 			t.Errorf("a late answer: %s", got)
 		}
-		// A phone with an old state presses a button of a message that is gone.
+		// A phone with an old state presses a button of a deleted message.
 		must(t, post(t.Context(), t, srv, "deleteMessage", p{"chat_id": 7, "message_id": m.ID}))
 		ada.TapData(m, "y:0")
-		if u := updates(t, srv)[0].CallbackQuery; u.Message.Type != models.MaybeInaccessibleMessageTypeInaccessibleMessage || u.Data != "y:0" {
+		if u := updates(t,
+			srv)[0].CallbackQuery; u.Message.Type != models.MaybeInaccessibleMessageTypeInaccessibleMessage ||
+			u.Data != "y:0" {
 			t.Errorf("a stale press came as %+v", u)
 		}
 		if _, err := ada.Tap(m, "Yes"); !errors.Is(err, telegram.ErrNoButton) {
@@ -215,13 +236,15 @@ func TestCallsAreRecordedAndTold(t *testing.T) {
 		if len(calls) != 3 || calls[0].Method != "sendVideo" || calls[0].Code != 404 {
 			t.Errorf("kept %+v", calls)
 		}
-		if failed := srv.Calls(telegram.Failed, telegram.InChat(7), telegram.Writes); len(failed) != 2 || failed[1].Description != "Bad Request: message to edit not found" {
+		if failed := srv.Calls(telegram.Failed, telegram.InChat(7), telegram.Writes); len(failed) != 2 ||
+			failed[1].Description != "Bad Request: message to edit not found" {
 			t.Errorf("failed %+v", failed)
 		}
 		if got := strings.Join(told, ", "); got != "getMe , sendVideo Not Found: method not found, sendMessage , editMessageText Bad Request: message to edit not found" {
 			t.Errorf("told %s", got)
 		}
-		if sent := srv.Calls(telegram.Methods("sendMessage"), telegram.Succeeded); len(sent) != 1 || sent[0].Message != 1 || sent[0].Params["text"] != "x" {
+		if sent := srv.Calls(telegram.Methods("sendMessage"), telegram.Succeeded); len(sent) != 1 ||
+			sent[0].Message != 1 || sent[0].Params["text"] != "x" {
 			t.Errorf("sent %+v", sent)
 		}
 		if _, err := srv.AwaitCalls(t.Context(), 1, telegram.Methods("sendMessage")); err != nil {
@@ -277,14 +300,15 @@ func TestDraftsShowUntilTheMessageOrThirtySeconds(t *testing.T) {
 func TestOnlyADraftWithTheButtonIsStoppedAndOnce(t *testing.T) {
 	inBubble(t, telegram.Options{}, func(t *testing.T, srv *telegram.Server, chat *telegram.Chat) {
 		draft := func(id int, text string, more p) {
-			must(t, post(t.Context(), t, srv, "sendMessageDraft", with(p{"chat_id": 7, "draft_id": id, "text": text}, more)))
+			must(t, post(t.Context(), t, srv, "sendMessageDraft",
+				with(p{"chat_id": 7, "draft_id": id, "text": text}, more)))
 		}
 		ada := chat.Person()
 		draft(1, "no button", nil)
 		if ada.StopDraft(chat, 1) || ada.StopDraft(chat, 2) {
 			t.Error("a draft without the button, or none at all, was stopped")
 		}
-		draft(2, "", p{"can_stop": true, "keep_on_stop": true}) // an empty one says that the bot thinks
+		draft(2, "", p{"can_stop": true, "keep_on_stop": true}) // an empty draft shows that the bot thinks
 		draft(2, "as far as", p{"can_stop": true, "keep_on_stop": true})
 		if d := chat.View().Drafts; len(d) != 1 || d[0].Text != "as far as" || !d[0].CanStop {
 			t.Errorf("another draft does not replace the first: %+v", d)
@@ -307,7 +331,8 @@ func TestTranscriptAndTerminal(t *testing.T) {
 	inBubble(t, telegram.Options{}, func(t *testing.T, srv *telegram.Server, chat *telegram.Chat) {
 		said := chat.Person().Send(chat, "hello\nworld")
 		chat.Person().SendDocument(chat, telegram.File{Name: "a.txt"}, telegram.WithCaption("read"))
-		must(t, post(t.Context(), t, srv, "setMessageReaction", p{"chat_id": 7, "message_id": said.ID, "reaction": `[{"type":"emoji","emoji":"👀"}]`}))
+		must(t, post(t.Context(), t, srv, "setMessageReaction",
+			p{"chat_id": 7, "message_id": said.ID, "reaction": `[{"type":"emoji","emoji":"👀"}]`}))
 		must(t, post(t.Context(), t, srv, "sendMessage", p{
 			"chat_id": 7, "text": "see code and docs\nnow\u009b31m", "reply_markup": keys("Stop", "s"),
 			"entities": []p{{"type": "bold", "offset": 0, "length": 3}, {"type": "code", "offset": 4, "length": 4},

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Rate allows Burst calls at once and Every another one. The zero value allows everything.
+// Rate allows Burst calls at once, and one more after each Every. The zero value has no limit.
 type Rate struct {
 	Every time.Duration
 	Burst int
 }
 
-// Limits are the rate buckets. Sends, edits, deletes, reactions and typing all count; reading and answering buttons
-// do not. All topics of a chat share its bucket.
+// Limits are the rate limits. Sends, edits, deletes, reactions and typing count. Reading and answering buttons do
+// not. All topics of a chat share its limit.
 type Limits struct {
 	Chat   Rate // each private chat
 	Group  Rate // each group, supergroup and forum
 	Global Rate // all chats together
-	// Penalty is what a call adds that comes while its bucket is shut, and each further one adds as much again.
+	// Penalty is added for a call during a wait. Each further call adds more.
 	Penalty time.Duration
 }
 
-// RealLimits are the limits as people measured them: about one call a second in a chat, twenty a minute in a group,
-// thirty a second overall, and worse for those who do not listen.
+// RealLimits returns limits that users have measured: about one call a second in a chat, twenty a minute in a group,
+// and thirty a second in total, with penalties for bots that ignore retry_after.
 func RealLimits() Limits {
 	return Limits{
 		Chat:    Rate{Every: time.Second, Burst: 5},
@@ -32,7 +32,7 @@ func RealLimits() Limits {
 	}
 }
 
-// StrictLimits are one call a second and a burst of three in every chat, which is harder than Telegram.
+// StrictLimits returns limits below Telegram's: one call a second in every chat, and three at once.
 func StrictLimits() Limits {
 	strict := Rate{Every: time.Second, Burst: 3}
 	return Limits{Chat: strict, Group: strict, Global: Rate{Every: time.Second / 30, Burst: 30}, Penalty: time.Second}
@@ -55,7 +55,7 @@ type limiter struct {
 
 func newLimiter(l Limits) limiter { return limiter{limits: l, global: &bucket{rate: l.Global}} }
 
-// spend takes n calls out of the buckets of a chat and of the whole bot, or says in how many seconds to come back.
+// spend takes n calls from the buckets of a chat and of the bot. If one is empty, it returns the seconds to wait.
 func (l *limiter) spend(now time.Time, c *Chat, n int) int {
 	buckets := []*bucket{l.global}
 	if c != nil {
@@ -80,7 +80,7 @@ func (l *limiter) spend(now time.Time, c *Chat, n int) int {
 	return 0
 }
 
-// bucket is a token bucket kept as the time at which it is full again.
+// bucket is a token bucket, stored as the time at which it is full again.
 type bucket struct {
 	rate    Rate
 	fullAt  time.Time
@@ -88,7 +88,7 @@ type bucket struct {
 	strikes int
 }
 
-// wait is how long n calls have to wait; calls that come while the bucket is shut make it longer.
+// wait returns how long n calls have to wait. A call during a wait makes it longer.
 func (b *bucket) wait(now time.Time, n int, penalty time.Duration) time.Duration {
 	if b.rate.Every <= 0 {
 		return 0
@@ -103,7 +103,7 @@ func (b *bucket) wait(now time.Time, n int, penalty time.Duration) time.Duration
 	if need <= 0 {
 		return 0
 	}
-	// A shut bucket opens on the whole second that retry_after names.
+	// A closed bucket opens on the whole second in retry_after.
 	b.shut = now.Add(time.Duration(math.Ceil(need.Seconds())) * time.Second)
 	return b.shut.Sub(now)
 }

@@ -24,14 +24,18 @@ func TestBucketsFillAndShut(t *testing.T) {
 		limits telegram.Limits
 		steps  []step
 	}{
-		"no limits": {telegram.Limits{}, []step{{0, "sendMessage", say, 0}, {0, "sendMessage", say, 0}, {0, "sendMessage", say, 0}}},
+		"no limits": {telegram.Limits{}, []step{{0, "sendMessage", say, 0}, {0, "sendMessage", say, 0},
+			{0, "sendMessage", say, 0}}},
 		"a burst, then one a second": {telegram.Limits{Chat: second}, []step{
-			{0, "sendMessage", say, 0}, {0, "sendMessage", say, 0}, {0, "sendMessage", say, 0}, {0, "sendMessage", say, 1},
+			{0, "sendMessage", say, 0}, {0, "sendMessage", say, 0}, {0, "sendMessage", say, 0},
+			{0, "sendMessage", say, 1},
 			{time.Second, "sendMessage", say, 0}, {0, "sendMessage", say, 1},
-			{4 * time.Second, "sendMessage", say, 0}, {0, "sendMessage", say, 0}, {0, "sendMessage", say, 0}, {0, "sendMessage", say, 1},
+			{4 * time.Second, "sendMessage", say, 0}, {0, "sendMessage", say, 0}, {0, "sendMessage", say, 0},
+			{0, "sendMessage", say, 1},
 		}},
 		"everything counts": {telegram.Limits{Chat: second}, []step{
-			{0, "sendChatAction", typing, 0}, {0, "editMessageText", say, 0}, {0, "deleteMessage", say, 0}, {0, "sendMessage", say, 1},
+			{0, "sendChatAction", typing, 0}, {0, "editMessageText", say, 0}, {0, "deleteMessage", say, 0},
+			{0, "sendMessage", say, 1},
 			{0, "answerCallbackQuery", say, 0}, {0, "getChat", say, 0},
 		}},
 		"calling too early makes it longer": {telegram.Limits{Chat: second, Penalty: time.Second}, []step{
@@ -39,11 +43,14 @@ func TestBucketsFillAndShut(t *testing.T) {
 			{0, "sendMessage", say, 1}, {0, "sendMessage", say, 2}, {0, "sendMessage", say, 4},
 			{3 * time.Second, "sendMessage", say, 4}, {4 * time.Second, "sendMessage", say, 0},
 		}},
-		"groups have their own": {telegram.Limits{Chat: second, Group: telegram.Rate{Every: 3 * time.Second, Burst: 1}}, []step{
-			{0, "sendMessage", group, 0}, {0, "sendMessage", group, 3}, {0, "sendMessage", say, 0}, {3 * time.Second, "sendMessage", group, 0},
-		}},
+		"groups have their own": {telegram.Limits{Chat: second, Group: telegram.Rate{Every: 3 * time.Second, Burst: 1}},
+			[]step{
+				{0, "sendMessage", group, 0}, {0, "sendMessage", group, 3}, {0, "sendMessage", say, 0},
+				{3 * time.Second, "sendMessage", group, 0},
+			}},
 		"all chats share one": {telegram.Limits{Global: telegram.Rate{Every: time.Second / 2, Burst: 2}}, []step{
-			{0, "sendMessage", say, 0}, {0, "sendMessage", group, 0}, {0, "sendMessage", say, 1}, {time.Second, "sendMessage", say, 0},
+			{0, "sendMessage", say, 0}, {0, "sendMessage", group, 0}, {0, "sendMessage", say, 1},
+			{time.Second, "sendMessage", say, 0},
 		}},
 		"an album counts for all its parts": {telegram.Limits{Chat: second}, []step{
 			{0, "sendMediaGroup", album, 0}, {0, "sendMessage", say, 1},
@@ -65,26 +72,27 @@ func TestBucketsFillAndShut(t *testing.T) {
 }
 
 func TestWaitingAsToldIsAlwaysEnough(t *testing.T) {
-	inBubble(t, telegram.Options{Limits: telegram.RealLimits()}, func(t *testing.T, srv *telegram.Server, _ *telegram.Chat) {
-		refused := 0
-		for i := range 40 {
-			got := post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "x"})
-			if got.OK {
-				continue
+	inBubble(t, telegram.Options{Limits: telegram.RealLimits()},
+		func(t *testing.T, srv *telegram.Server, _ *telegram.Chat) {
+			refused := 0
+			for i := range 40 {
+				got := post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "x"})
+				if got.OK {
+					continue
+				}
+				refused++
+				if want := "429 Too Many Requests: retry after " + itoa(got.Extra.RetryAfter); got.refusal() != want {
+					t.Errorf("call %d: %q, want %q", i, got.refusal(), want)
+				}
+				time.Sleep(time.Duration(got.Extra.RetryAfter) * time.Second)
+				must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "x"}))
 			}
-			refused++
-			if want := "429 Too Many Requests: retry after " + itoa(got.Extra.RetryAfter); got.refusal() != want {
-				t.Errorf("call %d: %q, want %q", i, got.refusal(), want)
+			if refused == 0 {
+				t.Error("forty calls at once were never refused")
 			}
-			time.Sleep(time.Duration(got.Extra.RetryAfter) * time.Second)
-			must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "x"}))
-		}
-		if refused == 0 {
-			t.Error("forty calls at once were never refused")
-		}
-		srv.SetLimits(telegram.Limits{})
-		for range 10 {
-			must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "x"}))
-		}
-	})
+			srv.SetLimits(telegram.Limits{})
+			for range 10 {
+				must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "x"}))
+			}
+		})
 }

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Reaction is an emoji somebody put on a message.
+// Reaction is an emoji that a user or the bot put on a message.
 type Reaction struct {
 	From  UserID
 	Emoji string
 }
 
-// allowedReactions are the emoji Telegram knows as reactions, without variation selectors, as it wants them.
+// allowedReactions are the emoji that Telegram accepts as reactions, without variation selectors.
 const allowedReactions = "👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 " +
 	"💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡"
 
-// ReactionAllowed tells whether Telegram accepts an emoji as a reaction.
+// ReactionAllowed reports whether Telegram accepts an emoji as a reaction.
 func ReactionAllowed(emoji string) bool {
 	return emoji != "" && slices.Contains(strings.Fields(allowedReactions), emoji)
 }
@@ -44,7 +44,7 @@ func (s *Server) setMessageReaction(q *request) (any, *Error) {
 	return true, nil
 }
 
-// reaction reads the reaction parameter: a bot may put one emoji on a message, or none.
+// reaction parses the parameter reaction: at most one emoji from a bot.
 func (q *request) reaction() (string, *Error) {
 	text := q.params["reaction"]
 	if text == "" {
@@ -65,7 +65,7 @@ func (q *request) reaction() (string, *Error) {
 	return list[0].Emoji, nil
 }
 
-// react sets who's reaction; an empty emoji takes it back. The slice is replaced, never changed.
+// react sets a user's reaction; an empty emoji removes it. It replaces the slice and never changes it.
 func (m *message) react(who UserID, emoji string) (before string) {
 	list := slices.Clone(m.Reactions)
 	list = slices.DeleteFunc(list, func(r Reaction) bool {
@@ -83,8 +83,8 @@ func (m *message) react(who UserID, emoji string) (before string) {
 	return before
 }
 
-// React puts an emoji on a message, or takes it back when empty. The bot gets a message_reaction update if it asked
-// for those; in groups only administrators do.
+// React puts an emoji on a message, or removes it if emoji is empty. The bot gets a message_reaction update if it
+// subscribed to them, in groups only as an administrator.
 func (p *Person) React(on Message, emoji string) {
 	s := p.srv
 	s.mu.Lock()

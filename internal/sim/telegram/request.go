@@ -12,18 +12,17 @@ import (
 	"strings"
 )
 
-// request is one call as the original reads it: every parameter is text, whatever encoding it came in; a value that
-// is not a string in a JSON body is its JSON text.
+// request is a parsed call. All parameters are texts. A value of a JSON body that is not a string is kept as JSON.
 type request struct {
 	method string // lower case
 	params map[string]string
 	files  map[string]upload
 }
 
-// maxBody is the largest body read: a file of full size with room for the other parameters.
+// maxBody is the largest size of a body: the largest file and the other parameters.
 const maxBody = MaxUpload + 1<<20
 
-// upload is a file that came with the request.
+// upload is a file in a request.
 type upload struct {
 	name, mime string
 	data       []byte
@@ -153,7 +152,8 @@ func bodyError(err error, text string) *Error {
 	return badRequest("%s", text)
 }
 
-// Parameter readers, lenient as the original: a number that is none is zero, a boolean is one of three words.
+// The readers of parameters accept as much as the original. An invalid number is zero, and a boolean is one of three
+// words.
 
 func (q *request) integer(name string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(q.params[name]), 10, 64)

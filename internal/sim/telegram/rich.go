@@ -11,13 +11,14 @@ import (
 const (
 	MaxRichText    = 32768 // UTF-16 units of all texts
 	MaxRichBlocks  = 500
-	MaxRichDepth   = 16 // of blocks and formatting inside each other
+	MaxRichDepth   = 16 // levels of nested blocks and formatting
 	MaxRichColumns = 20 // of a table
 )
 
-// Block is a block of a rich message. Text is of the kinds that have one, and the summary of details.
+// Block is a block of a rich message. Text is set if the kind has one, and is the summary of details.
 type Block struct {
-	Kind     string     `json:"kind"` // as the Bot API calls it: paragraph, heading, pre, footer, divider, list, blockquote, table, details, thinking
+	// as the Bot API calls it: paragraph, heading, pre, footer, divider, list, blockquote, table, details, thinking
+	Kind     string     `json:"kind"`
 	Text     string     `json:"text,omitempty"`
 	Entities []Entity   `json:"entities,omitempty"`
 	Size     int        `json:"size,omitempty"` // of a heading, 1 to 6
@@ -25,10 +26,10 @@ type Block struct {
 	Blocks   []Block    `json:"blocks,omitempty"` // inside a quotation or details
 	Items    []ListItem `json:"items,omitempty"`
 	Rows     [][]Cell   `json:"rows,omitempty"`
-	Open     bool       `json:"open,omitempty"` // details show their inside
+	Open     bool       `json:"open,omitempty"` // details are open
 }
 
-// ListItem is an item of a list. Label is "1." or "•"; a checkbox has none.
+// ListItem is an item of a list. Label is "1." or "•". A checkbox has no label.
 type ListItem struct {
 	Label   string  `json:"label,omitempty"`
 	Box     bool    `json:"box,omitempty"`
@@ -46,7 +47,7 @@ type Cell struct {
 	Rowspan  int      `json:"rowspan,omitempty"`
 }
 
-// rich is the content of a rich message, with its blocks as they came.
+// rich is the content of a rich message. The blocks are as in the call.
 type rich struct {
 	blocks []Block
 	raw    json.RawMessage
@@ -56,7 +57,7 @@ func (r *rich) equal(other *rich) bool {
 	return r == other || r != nil && other != nil && string(r.raw) == string(other.raw)
 }
 
-// formatted is the text of r without its structure, which is what a search finds.
+// formatted returns the text of r without its structure, for searches.
 func (r *rich) formatted() formatted {
 	var b strings.Builder
 	plainBlocks(&b, r.blocks)
@@ -93,7 +94,8 @@ func (i ListItem) mark() string {
 	return i.Label + " "
 }
 
-// richParam reads the rich message of a call; nil if the call has none. A thinking block is for drafts.
+// richParam parses the rich message of a call. It returns nil if the call has none. Only drafts may have a thinking
+// block.
 func (q *request) richParam() (*rich, *Error) {
 	text, given := q.params["rich_message"]
 	if !given {
@@ -124,11 +126,11 @@ func (q *request) richParam() (*rich, *Error) {
 	case r.deepest > MaxRichDepth:
 		return nil, badRequest("rich message is nested too deep")
 	}
-	raw, _ := json.Marshal(in.Blocks) // which came as JSON
+	raw, _ := json.Marshal(in.Blocks) // cannot fail, since the blocks were parsed from JSON
 	return &rich{blocks: blocks, raw: raw}, nil
 }
 
-// richReader reads blocks, and counts what is limited.
+// richReader parses blocks and checks the limits.
 type richReader struct {
 	units, count, deepest int
 	err                   *Error
@@ -264,7 +266,8 @@ func (r *richReader) rows(in [][]wireCell, depth int) [][]Cell {
 			if len(c.Text) > 0 {
 				cell.Text, cell.Entities = r.text(c.Text, depth+1)
 			}
-			if !slices.Contains([]string{"left", "center", "right"}, c.Align) || !slices.Contains([]string{"top", "middle", "bottom"}, c.Valign) {
+			if !slices.Contains([]string{"left", "center", "right"}, c.Align) ||
+				!slices.Contains([]string{"top", "middle", "bottom"}, c.Valign) {
 				r.fail("a cell of a table stands at %q, %q", c.Align, c.Valign)
 			}
 			columns += max(c.Colspan, 1)
@@ -278,7 +281,7 @@ func (r *richReader) rows(in [][]wireCell, depth int) [][]Cell {
 	return out
 }
 
-// text reads a rich text: a string, a sequence of texts, or one with a format.
+// text parses a rich text: a string, a sequence of texts, or a formatted text.
 func (r *richReader) text(raw json.RawMessage, depth int) (string, []Entity) {
 	var b strings.Builder
 	var entities []Entity
@@ -291,10 +294,11 @@ func (r *richReader) text(raw json.RawMessage, depth int) (string, []Entity) {
 	return out.text, out.entities
 }
 
-// richFormats are the formats of rich texts that the simulator knows, by what entities are called.
+// richFormats maps the known formats of rich texts to names of entities.
 var richFormats = map[string]string{
-	"bold": "bold", "italic": "italic", "underline": "underline", "strikethrough": "strikethrough", "spoiler": "spoiler",
-	"code": "code", "url": "text_link",
+	"bold": "bold", "italic": "italic", "underline": "underline", "strikethrough": "strikethrough",
+	"spoiler": "spoiler",
+	"code":    "code", "url": "text_link",
 }
 
 func (r *richReader) gather(raw json.RawMessage, depth int, b *strings.Builder, entities *[]Entity) {
@@ -325,10 +329,11 @@ func (r *richReader) gather(raw json.RawMessage, depth int, b *strings.Builder, 
 	}
 	from := Units(b.String())
 	r.gather(in.Text, depth+1, b, entities)
-	*entities = append(*entities, Entity{Type: richFormats[in.Type], Offset: from, Length: Units(b.String()) - from, URL: in.URL})
+	*entities = append(*entities, Entity{Type: richFormats[in.Type], Offset: from, Length: Units(b.String()) - from,
+		URL: in.URL})
 }
 
-// editRich has a message show a rich content, whatever it showed before.
+// editRich replaces the content of a message by a rich one.
 func (s *Server) editRich(q *request, content *rich, err *Error) (any, *Error) {
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ const (
 
 type p = map[string]any
 
-// house is a server with one chat of each kind: Ada is 7, Bob has never written, Eve has blocked the bot.
+// house returns a server with one chat of each kind. Ada is 7, Bob has never written, Eve has blocked the bot.
 func house(t *testing.T) (*telegram.Server, context.Context) {
 	t.Helper()
 	srv, ctx := start(t, telegram.Options{})
@@ -62,7 +62,7 @@ func with(base p, more p) p {
 	return all
 }
 
-// TestRules is the list of what the server refuses, with the words it refuses it in.
+// TestRules tests the calls that the server rejects, with their error texts.
 func TestRules(t *testing.T) {
 	srv, ctx := house(t)
 	long := strings.Repeat("x", 4097)
@@ -168,7 +168,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestLeniences is the list of what looks wrong and is accepted.
+// TestLeniences tests calls that look wrong but are accepted.
 func TestLeniences(t *testing.T) {
 	srv, ctx := house(t)
 	long := strings.Repeat("x", 4096)
@@ -230,7 +230,7 @@ func TestTheBotIsToldWhatItIsInAGroup(t *testing.T) {
 	}
 }
 
-// Without the right to manage topics a bot makes none and changes only its own.
+// TestTopicsNeedTheRightToManageThem tests that a bot without this right creates no topics and changes only its own.
 func TestTopicsNeedTheRightToManageThem(t *testing.T) {
 	srv, ctx := house(t)
 	f := srv.Forum(forum, "")

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 )
 
-// outgoing is what every sending method reads from a call.
+// outgoing contains the parameters that all sending methods have.
 type outgoing struct {
 	chat *Chat
 	base message
 }
 
-// outgoing checks where a message goes: chat, topic, reply and keyboard. The caller holds mu.
+// outgoing parses and checks chat, topic, reply and keyboard. The caller holds mu.
 func (s *Server) outgoing(q *request) (outgoing, *Error) {
 	keyboard, err := q.keyboard()
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Server) copied(q *request, missing string) (outgoing, *message, *Error)
 	return o, source, err
 }
 
-// ownMessage finds the message a call edits. The caller holds mu.
+// ownMessage returns the message that a call edits. The caller holds mu.
 func (s *Server) ownMessage(q *request) (*message, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Server) edit(q *request, text, entities string) (formatted, [][]Button,
 	return f, keyboard, m, err
 }
 
-// applyEdit replaces text and keyboard; an edit without a keyboard takes the old one away, as in the original.
+// applyEdit replaces text and keyboard. As in the original, an edit without a keyboard removes the old one.
 func (s *Server) applyEdit(m *message, text formatted, keyboard [][]Button) (any, *Error) {
 	if m.formatted().equal(text) && sameKeyboard(m.Keyboard, keyboard) {
 		return nil, badRequest(notModified)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Server is one bot's Bot API with the chats and people around it. All methods are safe for concurrent use.
-// Close it when done: nothing it started outlives Close.
+// Server simulates the Bot API of one bot, with its chats and users. It is safe for concurrent use. Close ends all
+// that it started.
 type Server struct {
 	opts    Options
 	methods map[string]method
@@ -40,7 +40,7 @@ type Server struct {
 	changed   signal
 }
 
-// New makes a server; it does nothing until it is asked over HTTP (Start), by its handler or through Client.
+// New returns a server. Use it over HTTP (Start), as a handler, or through Client.
 func New(opts Options) *Server {
 	opts = opts.withDefaults()
 	base, end := context.WithCancel(context.Background())
@@ -59,7 +59,7 @@ func New(opts Options) *Server {
 	return s
 }
 
-// Start serves on a free port of the loopback interface until Close. It may be called once.
+// Start serves on a free loopback port until Close. Call it at most once.
 func (s *Server) Start() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,17 +85,17 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// URL is where a started server listens, without a slash at the end; empty before Start.
+// URL returns the address of a started server without a final slash, or "" before Start.
 func (s *Server) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.url
 }
 
-// Token is the token the server accepts.
+// Token returns the token the server accepts.
 func (s *Server) Token() string { return s.opts.Token }
 
-// Close cuts every connection, wakes everyone who waits and returns when all handlers have ended.
+// Close cuts all connections, ends all waits, and returns when all handlers have ended.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -115,7 +115,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// enter counts a handler in; false when the server is closed.
+// enter counts a handler. It returns false if the server is closed.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Server) enter() bool {
 
 func (s *Server) now() time.Time { return s.opts.Now() }
 
-// nextSerial numbers what needs a unique name: files, albums, callbacks. The caller holds mu.
+// nextSerial returns a unique number for files, albums and callbacks. The caller holds mu.
 func (s *Server) nextSerial() int64 {
 	s.serial++
 	return s.serial
@@ -137,7 +137,7 @@ func (s *Server) nextSerial() int64 {
 // ServeHTTP answers /bot<token>/<method> and /file/bot<token>/<path>.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
-		panic(http.ErrAbortHandler) // a closed server drops connections as a dead one does
+		panic(http.ErrAbortHandler) // drop the connection
 	}
 	defer s.inflight.Done()
 	if rest, ok := strings.CutPrefix(r.URL.Path, "/file/bot"); ok {
@@ -157,10 +157,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serveMethod(w, r, name)
 }
 
-// signal wakes everyone who waits for a change. The zero value is ready; the owner's lock guards it.
+// signal wakes all that wait for a change. The zero value is ready to use. The owner's lock guards it.
 type signal struct{ ch chan struct{} }
 
-// wait is closed at the next broadcast.
+// wait returns a channel that is closed at the next broadcast.
 func (s *signal) wait() <-chan struct{} {
 	if s.ch == nil {
 		s.ch = make(chan struct{})

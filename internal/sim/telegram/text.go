@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Units is the length of text as Telegram counts it: UTF-16 code units.
+// Units returns the length of text as Telegram counts it: UTF-16 code units.
 func Units(text string) int {
 	n := 0
 	for _, r := range text {
@@ -23,7 +23,7 @@ func runeUnits(r rune) int {
 	return 1
 }
 
-// Slice is the part of text from UTF-16 unit offset on, length units long, clamped to the text.
+// Slice returns length UTF-16 units of text from an offset, limited to the text.
 func Slice(text string, offset, length int) string {
 	units := utf16.Encode([]rune(text))
 	from := min(max(offset, 0), len(units))
@@ -31,7 +31,7 @@ func Slice(text string, offset, length int) string {
 	return string(utf16.Decode(units[from:to]))
 }
 
-// formatted is a text as the server keeps it.
+// formatted is a text with its entities, as the server stores it.
 type formatted struct {
 	text     string
 	entities []Entity
@@ -42,7 +42,7 @@ func (f formatted) equal(g formatted) bool {
 	return f.text == g.text && slices.Equal(f.entities, g.entities) && f.rich.equal(g.rich)
 }
 
-// formattedParam reads a text and its entities from a call and normalises them. An empty result is not an error.
+// formattedParam parses and normalizes the text and entities of a call. An empty result is not an error.
 func (q *request) formattedParam(textName, entitiesName string) (formatted, *Error) {
 	text := q.params[textName]
 	if len(text) > maxRawText {
@@ -62,11 +62,11 @@ func (q *request) formattedParam(textName, entitiesName string) (formatted, *Err
 	return normalise(text, entities)
 }
 
-// normalise does to a text what TDLib's fix_formatted_text does: it checks the entities, replaces control characters,
-// repairs the nesting, removes entities of nothing but white space and trims both ends.
+// normalise normalizes a text like TDLib's fix_formatted_text: it checks the entities, replaces control characters,
+// repairs the nesting, removes entities that cover only white space, and trims both ends.
 //
-// An entity that reaches outside the text or begins or ends within a surrogate pair is an error; an empty one is
-// dropped. White space at the beginning of an entity is taken out of it, so it is trimmed with the rest.
+// An entity that reaches outside the text or splits a surrogate pair is an error. An empty one is dropped. An entity
+// loses white space at its beginning, so that it can be trimmed.
 func normalise(text string, entities []Entity) (formatted, *Error) {
 	if !utf8.ValidString(text) {
 		return formatted{}, badRequest("strings must be encoded in UTF-8")
@@ -96,8 +96,8 @@ func isEmpty(e Entity) bool { return e.Length <= 0 }
 
 func isSpace(unit uint16) bool { return unit == ' ' || unit == '\n' }
 
-// clean replaces or removes the characters Telegram does not keep and moves the entities along. moved[i] is where
-// unit i of the text went; -1 marks the second half of a surrogate pair.
+// clean replaces or removes characters that Telegram does not keep, and moves the entities accordingly. moved[i] is
+// the new position of unit i; -1 marks the second half of a surrogate pair.
 func clean(text string, entities []Entity) ([]uint16, []Entity, *Error) {
 	var out []uint16
 	moved := make([]int, 0, len(text)+1)
@@ -147,8 +147,8 @@ func checkBounds(e Entity, moved, bytesAt []int) *Error {
 	return nil
 }
 
-// removed tells the characters that vanish: carriage returns, line and direction marks, and the combining lines that
-// break the layout of a chat.
+// removed reports whether Telegram removes a character: carriage returns, line and direction marks, and combining
+// lines that break the layout of a chat.
 func removed(r rune) bool {
 	return r == '\r' || (r >= 0x2028 && r <= 0x202e) || r == 0x333 || r == 0x33f || r == 0x30a
 }

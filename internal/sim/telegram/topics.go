@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// TopicID is the message_thread_id of a topic: the number of the message that made it.
+// TopicID is the message_thread_id of a topic, which is the id of its first message.
 type TopicID int64
 
-// GeneralTopic is the topic every forum has. It must be left out of what is sent; typing may name it.
+// GeneralTopic is the topic that every forum has. A message must not name it; typing may.
 const GeneralTopic TopicID = 1
 
 // Topic is a thread of a forum or of a private chat that has topics.
 type Topic struct {
 	ID     TopicID
 	Name   string
-	Icon   string // the custom emoji; empty for none
+	Icon   string // a custom emoji, or ""
 	Closed bool
-	byBot  bool // the bot made it, and may rename, close and open it without rights
+	byBot  bool // created by the bot, which may change it without rights
 }
 
-// Topic makes a topic and announces it, as a person does.
+// Topic creates and announces a topic, as a user does.
 func (p *Person) Topic(c *Chat, name string) Topic {
 	s := p.srv
 	s.mu.Lock()
@@ -31,7 +31,7 @@ func (p *Person) Topic(c *Chat, name string) Topic {
 
 func (s *Server) makeTopic(c *Chat, by *Person, name string) *Topic {
 	if c.kind == Supergroup && c.lastID < 1 {
-		c.lastID = 1 // number 1 belongs to General
+		c.lastID = 1 // id 1 belongs to General
 	}
 	id := c.peekID()
 	t := &Topic{ID: TopicID(id), Name: name, byBot: by == nil}
@@ -47,7 +47,7 @@ func (s *Server) makeTopic(c *Chat, by *Person, name string) *Topic {
 	return t
 }
 
-// peekID is the number the next message gets.
+// peekID returns the id of the next message.
 func (c *Chat) peekID() MessageID {
 	if c.kind == Supergroup {
 		return c.lastID + 1
@@ -87,7 +87,7 @@ func (c *Chat) changeTopic(id TopicID, change func(*Topic)) {
 	}
 }
 
-// Topics are the topics of the chat by number.
+// Topics returns the topics of the chat by id.
 func (c *Chat) Topics() map[TopicID]Topic {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *Chat) Topics() map[TopicID]Topic {
 	return all
 }
 
-// topic finds a topic a message may go to. The caller holds mu.
+// topic returns the topic for a new message. The caller holds mu.
 func (c *Chat) topic(id TopicID) (*Topic, *Error) {
 	t := c.topics[id]
 	if !c.forum || t == nil {
@@ -107,7 +107,7 @@ func (c *Chat) topic(id TopicID) (*Topic, *Error) {
 	return t, nil
 }
 
-// sendTopic is the topic a message goes to. General must not be named: the original answers as for a missing one.
+// sendTopic returns the topic of a message. A call must not name General: the original then reports a missing topic.
 func (c *Chat) sendTopic(q *request) (TopicID, *Error) {
 	id := TopicID(q.integer("message_thread_id"))
 	if id == 0 {
@@ -123,10 +123,10 @@ func (c *Chat) sendTopic(q *request) (TopicID, *Error) {
 	return t.ID, nil
 }
 
-// topicNameLimit is how many characters the name of a topic has; the original cuts off what is beyond.
+// topicNameLimit is the maximum length of a topic's name in characters. The original cuts off the rest.
 const topicNameLimit = 128
 
-// topicName is the name that a call gives to a topic.
+// topicName returns the name of a topic in a call.
 func topicName(q *request) (string, *Error) {
 	name := []rune(strings.TrimSpace(q.params["name"]))
 	if len(name) == 0 {
@@ -135,7 +135,7 @@ func topicName(q *request) (string, *Error) {
 	return string(name[:min(len(name), topicNameLimit)]), nil
 }
 
-// topicIcon is the icon that a call gives to a topic; empty for none.
+// topicIcon returns the icon of a topic in a call, or "".
 func topicIcon(q *request) (string, *Error) {
 	id := q.params["icon_custom_emoji_id"]
 	if _, known := topicIcons()[id]; id != "" && !known {
@@ -169,7 +169,7 @@ func (s *Server) createForumTopic(q *request) (any, *Error) {
 	return made, nil
 }
 
-// forumTarget is the chat of a call that manages topics.
+// forumTarget returns the chat of a call that manages topics.
 func (s *Server) forumTarget(q *request) (*Chat, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	switch {
@@ -181,19 +181,19 @@ func (s *Server) forumTarget(q *request) (*Chat, *Error) {
 	return c, nil
 }
 
-// managesTopics says whether the bot may manage topics that it did not make. The caller holds mu.
+// managesTopics reports whether the bot may manage topics of others. The caller holds mu.
 func (c *Chat) managesTopics() bool {
 	return c.kind == PrivateChat || c.bot == Administrator && !c.noTopics
 }
 
-// ForbidTopics takes the right to manage topics from the bot, which stays what it is.
+// ForbidTopics revokes the bot's right to manage topics.
 func (c *Chat) ForbidTopics() {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	c.noTopics = true
 }
 
-// managed finds the topic a call changes. forbidden is the answer where the bot may not.
+// managed returns the topic that a call changes. It fails with the error forbidden if the bot may not change it.
 func (s *Server) managed(q *request, forbidden string) (*Chat, *Topic, *Error) {
 	c, err := s.forumTarget(q)
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *Server) editForumTopic(q *request) (any, *Error) {
 		return nil, err
 	}
 	now, changes := *t, map[string]any{}
-	if q.params["name"] != "" { // an empty one leaves the name alone
+	if q.params["name"] != "" { // an empty name changes nothing
 		if now.Name, err = topicName(q); err != nil {
 			return nil, err
 		}
@@ -242,7 +242,7 @@ func (s *Server) editForumTopic(q *request) (any, *Error) {
 	return true, nil
 }
 
-// topicIcons are the custom emoji that any user and bot may give to a topic, with the emoji each shows: a few of those of the original.
+// topicIcons maps some custom emoji that everyone may use for topics to their emoji.
 func topicIcons() map[string]string {
 	return map[string]string{
 		"5312536423851630001": "💡", "5312016608254762256": "⚡️", "5417915203100613993": "💬", "5377316857231450742": "❓",
@@ -250,7 +250,7 @@ func topicIcons() map[string]string {
 	}
 }
 
-// TopicEmoji is the emoji that an icon of a topic shows; empty for none.
+// TopicEmoji returns the emoji of a topic's icon, or "".
 func TopicEmoji(icon string) string { return topicIcons()[icon] }
 
 func (s *Server) getForumTopicIconStickers(*request) (any, *Error) {
@@ -258,14 +258,15 @@ func (s *Server) getForumTopicIconStickers(*request) (any, *Error) {
 	icons := topicIcons()
 	for _, id := range slices.Sorted(maps.Keys(icons)) {
 		all = append(all, map[string]any{
-			"file_id": "icon" + id, "file_unique_id": "unique" + id, "type": "custom_emoji", "width": 512, "height": 512,
+			"file_id": "icon" + id, "file_unique_id": "unique" + id, "type": "custom_emoji", "width": 512,
+			"height":      512,
 			"is_animated": true, "is_video": false, "emoji": icons[id], "custom_emoji_id": id, "set_name": "Topics",
 		})
 	}
 	return all, nil
 }
 
-// notToggled refuses to close or to open a topic.
+// notToggled is the error for a topic that cannot be closed or opened.
 const notToggled = "not enough rights to close or open the topic"
 
 func (s *Server) closeForumTopic(q *request) (any, *Error) {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Transcript is the chat as text, the same every time for the same chat: no numbers, no times.
+// Transcript returns the chat as text without ids and times, so that equal chats have equal texts.
 func (c *Chat) Transcript() string { return c.View().Transcript() }
 
-// Transcript is the view as text: who wrote, the text, then indented media, buttons and reactions.
+// Transcript returns the view as text: the author, the text, then indented media, buttons and reactions.
 func (v View) Transcript() string {
 	var b strings.Builder
 	for _, m := range v.Messages {

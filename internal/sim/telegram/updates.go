@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// UpdateID numbers updates, rising by one.
+// UpdateID numbers updates. Each is one higher than the one before.
 type UpdateID int64
 
 const (
@@ -18,27 +18,27 @@ const (
 	firstUpdate        = UpdateID(700000001)
 )
 
-// update waits for the bot to fetch and then to acknowledge it.
+// update is an update that the bot has not acknowledged.
 type update struct {
 	id      UpdateID
 	body    string
 	expires time.Time
-	again   bool // it is delivered once more after it was acknowledged
+	again   bool // deliver it again after the acknowledgement
 }
 
-// updateQueue holds what the bot has not acknowledged.
+// updateQueue contains the updates that the bot has not acknowledged.
 type updateQueue struct {
 	next      UpdateID
 	waiting   []update
-	allowed   []string // nil is the default set
+	allowed   []string // nil means the default set
 	webhook   string
 	poll      *poll
 	lastStart time.Time
 	lastOff   int64
 	arrived   signal
-	upTo      UpdateID // polls get no updates behind this one; 0 for all
-	repeat    int      // of so many of the next updates the bot gets each twice
-	reverse   int      // so many of the next answers with several updates have the newest first
+	upTo      UpdateID // polls get no later updates; 0 means no limit
+	repeat    int      // number of next updates to deliver twice
+	reverse   int      // number of next responses with several updates to reverse
 }
 
 // poll is a getUpdates call that waits. Another one ends it, and so does a webhook; reason is read after kicked.
@@ -80,7 +80,7 @@ func (s *Server) pushRaw(body string, life time.Duration) UpdateID {
 	return id
 }
 
-// wants applies allowed_updates: by default everything but the kinds that must be asked for.
+// wants applies allowed_updates. The default is all kinds except those that a bot must request.
 func (u *updateQueue) wants(kind string) bool {
 	if u.allowed != nil {
 		return slices.Contains(u.allowed, kind)
@@ -92,22 +92,22 @@ func (u *updateQueue) wants(kind string) bool {
 	return true
 }
 
-// InjectUpdate queues an update of any kind with the given JSON as its content, whatever allowed_updates says.
+// InjectUpdate queues an update of any kind with this JSON as its content, regardless of allowed_updates.
 func (s *Server) InjectUpdate(kind, payload string) UpdateID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pushRaw(fmt.Sprintf(`{"update_id":%d,%q:%s}`, s.queue.next, kind, payload), updateLife)
 }
 
-// InjectRaw queues whatever body makes of the next update's number, to see how a client bears what it cannot decode.
-// It goes into the answer of getUpdates as it is: text that is no JSON breaks the whole batch.
+// InjectRaw queues the text that body returns for the next update's id, to test how a client handles invalid updates.
+// It is part of the response unchanged: invalid JSON breaks the whole batch.
 func (s *Server) InjectRaw(body func(UpdateID) string) UpdateID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pushRaw(body(s.queue.next), updateLife)
 }
 
-// CountFrom gives the next update a number, as Telegram does after a week without any: from there on it counts anew.
+// CountFrom sets the id of the next update, as Telegram does after a week without updates.
 func (s *Server) CountFrom(id UpdateID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +135,8 @@ func (s *Server) AwaitPoll(ctx context.Context) error {
 	return s.await(ctx, "a poll", func() bool { return s.queue.poll != nil })
 }
 
-// Hold keeps what happens from now on from the bot. Each call of the function that it returns lets the bot have so many more
-// updates, in one answer of getUpdates if it polls in time; 0 ends that.
+// Hold withholds updates from the bot from now on. Each call of release delivers a number of updates, in one response
+// if the bot polls in time. release(0) ends the hold.
 func (s *Server) Hold() (release func(updates int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,15 +152,15 @@ func (s *Server) Hold() (release func(updates int)) {
 	}
 }
 
-// Repeat has the bot get each of the next so many updates once more after it acknowledged it, as after an acknowledgement that
-// Telegram lost. -1 ends that.
+// Repeat delivers each of the next updates once more after it was acknowledged, as if Telegram lost the
+// acknowledgement. -1 ends that.
 func (s *Server) Repeat(updates int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.repeat = updates
 }
 
-// Reverse has the next so many answers of getUpdates that hold several updates begin with the newest. -1 ends that.
+// Reverse makes the next responses with several updates begin with the newest. -1 ends that.
 func (s *Server) Reverse(answers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (u *updateQueue) expire(now time.Time) {
 	u.waiting = slices.DeleteFunc(u.waiting, func(one update) bool { return !now.Before(one.expires) })
 }
 
-// acknowledge drops what offset confirms. A negative offset keeps that many of the newest and drops the rest.
+// acknowledge drops the updates that offset confirms. A negative offset keeps that number of the newest updates.
 func (u *updateQueue) acknowledge(offset int64) {
 	if offset < 0 {
 		drop := max(0, int64(len(u.waiting))+offset)
@@ -216,7 +216,7 @@ func (u *updateQueue) batch(limit int) rawResult {
 	return rawResult("[" + strings.Join(bodies, ",") + "]")
 }
 
-// getUpdates is the long poll. It locks for itself, for it waits without the lock.
+// getUpdates implements the long poll. It takes the lock itself, since it waits without it.
 func (s *Server) getUpdates(ctx context.Context, q *request) (any, *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +268,7 @@ func (s *Server) pollTerms(q *request) (limit int, wait time.Duration) {
 	return limit, wait
 }
 
-// pollWait returns the first updates there are, or none after wait.
+// pollWait returns the first pending updates, or none after wait.
 func (s *Server) pollWait(ctx context.Context, me *poll, limit int, wait time.Duration) (any, *Error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -295,7 +295,7 @@ func (s *Server) pollWait(ctx context.Context, me *poll, limit int, wait time.Du
 	}
 }
 
-// SetWebhook acts a webhook set by somebody else: polls fail until it is deleted.
+// SetWebhook acts as if someone set a webhook: polls fail until the bot deletes it.
 func (s *Server) SetWebhook(url string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

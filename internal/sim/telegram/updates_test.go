@@ -23,7 +23,7 @@ func inBubble(t *testing.T, opts telegram.Options, test func(*testing.T, *telegr
 	})
 }
 
-// ids are the numbers of the updates in an answer, relative to the first a server gives.
+// ids returns the numbers of the updates in an answer, relative to the first a server gives.
 func (r reply) ids(t *testing.T) []int64 {
 	t.Helper()
 	var list []struct {
@@ -145,7 +145,8 @@ func TestAWebhookStopsPolling(t *testing.T) {
 		if got := post(t.Context(), t, srv, "getUpdates", nil).refusal(); got != want {
 			t.Errorf("a poll got %s", got)
 		}
-		if info := post(t.Context(), t, srv, "getWebhookInfo", nil); !strings.Contains(string(info.Result), "https://example.com/") {
+		if info := post(t.Context(), t, srv, "getWebhookInfo", nil); !strings.Contains(string(info.Result),
+			"https://example.com/") {
 			t.Errorf("info is %s", info.Result)
 		}
 		must(t, post(t.Context(), t, srv, "deleteWebhook", nil))
@@ -205,7 +206,8 @@ func TestRawUpdatesReachTheClientAsTheyAre(t *testing.T) {
 		srv.InjectUpdate("poll", `{"id":"1"}`)
 		chat.Person().Send(chat, "after")
 		got := post(t.Context(), t, srv, "getUpdates", nil)
-		if len(got.ids(t)) != 3 || !strings.Contains(got.body, `"message":"not an object"`) || !strings.Contains(got.body, `"poll":{"id":"1"}`) {
+		if len(got.ids(t)) != 3 || !strings.Contains(got.body, `"message":"not an object"`) ||
+			!strings.Contains(got.body, `"poll":{"id":"1"}`) {
 			t.Errorf("got %s", got.body)
 		}
 	})

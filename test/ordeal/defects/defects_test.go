@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPatchesApply applies all patches as build does, in the order of their numbers: a patch may need an earlier one.
+// TestPatchesApply applies all patches in the order of their numbers, as build does: a patch may need an earlier one.
 func TestPatchesApply(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
@@ -28,7 +28,7 @@ func TestPatchesApply(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	// git passes over files, without an error, that it takes for outside its repository.
+	// git silently skips files that seem to be outside of its repository.
 	for from, to := range replace {
 		before, err := os.ReadFile(from)
 		if err != nil {

@@ -1,11 +1,12 @@
-// Command defects checks the harness itself: it plants the defects of its patches into ductor, one after another, and plays seeds in
-// the simulated world until a rule finds each. It prints which seed and which rule found it, and keeps that for
+// Command defects tests the harness itself. It plants the defects of its patches into ductor, one after another, and
+// plays seeds in the simulated world until a rule finds each. It prints the seed and the rule, and stores them for
 // docs/reliability.md. A defect that is not found is a gap of the harness.
 //
 //	go run ./test/ordeal/defects [-seeds 500] [name…]
 //
-// The patches apply in the order of their numbers, to copies that the overlay of the go command puts in the place of the files: the
-// working tree does not change. Each asks package planted whether its defect is the one of this process, so one program has all.
+// The patches apply in the order of their numbers to copies of the files, which an overlay of the go command uses:
+// the working tree does not change. Each patch asks package planted whether its defect is active, so one program
+// contains all of them.
 package main
 
 import (
@@ -93,18 +94,18 @@ func run(names []string) error {
 // hunt builds and runs the simulated world.
 type hunt struct {
 	dir   string
-	sound found // what seeds violate without a defect, of those that were played so
+	sound found // violations of seeds without a defect, as far as they were played
 }
 
 func (h *hunt) path(name string) string {
 	path, err := filepath.Abs(filepath.Join(h.dir, name))
 	if err != nil {
-		panic(err) // there is no working directory
+		panic(err) // the working directory is gone
 	}
 	return path
 }
 
-// find plays seeds until the judge finds a defect by a rule that the same seed does not violate without it.
+// find plays seeds until the judge finds a defect with a rule that the same seed does not violate without the defect.
 func (h *hunt) find(d *report.Defect) error {
 	d.Seeds = *seeds
 	for from := 1; from <= *seeds; {
@@ -127,8 +128,8 @@ func (h *hunt) find(d *report.Defect) error {
 	return nil
 }
 
-// confirmed returns which of the rules that a seed violated it violates again with the defect, and not without it: a seed may be
-// played a little differently each time.
+// confirmed returns the rules that a seed violates again with the defect, but not without it, since a seed may be
+// played slightly differently each time.
 func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, error) {
 	sound, err := h.soundly(seed)
 	if err != nil {
@@ -142,10 +143,10 @@ func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, err
 	return slices.DeleteFunc(rules, func(r string) bool { return !slices.Contains(found[seed], r) }), err
 }
 
-// soundPlays is how often a seed is played without a defect, since a play may differ from another.
+// soundPlays is how often a seed is played without a defect, since plays may differ.
 const soundPlays = 3
 
-// soundly returns what a seed violates without a defect.
+// soundly returns the violations of a seed without a defect.
 func (h *hunt) soundly(seed int) ([]string, error) {
 	if rules, known := h.sound[seed]; known {
 		return rules, nil
@@ -199,14 +200,15 @@ func (h *hunt) build() (planted []report.Defect, err error) {
 	if *built {
 		return planted, nil
 	}
-	out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", h.path("world.test"), world).CombinedOutput()
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", h.path("world.test"),
+		world).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return planted, nil
 }
 
-// runtimeOverlay is the overlay that makes runs exact; empty if none is wanted.
+// runtimeOverlay returns the overlay for exact runs, or nil if none is configured.
 func runtimeOverlay() (map[string]string, error) {
 	o := struct{ Replace map[string]string }{map[string]string{}}
 	if *replay == "" {
@@ -221,7 +223,7 @@ func runtimeOverlay() (map[string]string, error) {
 
 var patched = regexp.MustCompile(`(?m)^\+\+\+ b/(.*)$`)
 
-// apply patches copies of the files of a patch, and adds them to an overlay.
+// apply applies a patch to copies of its files, and adds them to an overlay.
 func (h *hunt) apply(patch string, replace map[string]string) error {
 	dir := h.path("source")
 	for _, m := range patched.FindAllStringSubmatch(patch, -1) {
@@ -262,9 +264,10 @@ var (
 	violationLine = regexp.MustCompile(`^ +([a-z]+)(?: \(p\d+\))?: `)
 )
 
-// play plays seeds with a defect, or with none: all of them, or until one violates a rule.
+// play plays seeds with a defect, or without one if defect is empty: all of them, or until one violates a rule.
 func (h *hunt) play(defect string, from, n int, until bool) (found, error) {
-	cmd := exec.Command(h.path("world.test"), "-test.run", "^TestSeeds$", "-test.timeout", "0", "-jobs", strconv.Itoa(*jobs),
+	cmd := exec.Command(h.path("world.test"), "-test.run", "^TestSeeds$", "-test.timeout", "0", "-jobs",
+		strconv.Itoa(*jobs),
 		"-from", strconv.Itoa(from), "-seeds", strconv.Itoa(n), fmt.Sprintf("-until-found=%t", until))
 	cmd.Dir, cmd.Env = world, append(os.Environ(), "ORDEAL_DEFECT="+defect)
 	out, failed := cmd.CombinedOutput()
@@ -279,7 +282,7 @@ func parse(out string) found {
 	all, seed := found{}, 0
 	for line := range strings.Lines(out) {
 		if m := seedLine.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
-			seed, _ = strconv.Atoi(m[1]) // it is a number of digits
+			seed, _ = strconv.Atoi(m[1]) // the pattern matches only digits
 			continue
 		}
 		m := violationLine.FindStringSubmatch(line)

@@ -12,7 +12,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// limits finds calls to a chat that was to be left alone. A new process does not know what the last one was told.
+// limits finds calls to a chat during its retry_after. A new process does not know the limits of the previous one.
 func limits(f *facts) (all []Violation) {
 	type silence struct{ from, until time.Time }
 	shut := map[telegram.ChatID]silence{}
@@ -24,7 +24,8 @@ func limits(f *facts) (all []Violation) {
 		}
 		s, known := shut[c.Chat]
 		if known && c.At.After(s.from) && c.At.Before(s.until) && !f.diedBetween(s.from, c.At) {
-			all = append(all, Violation{Detail: fmt.Sprintf("%s in chat %d came %s before the time that Telegram named", c.Method, c.Chat, s.until.Sub(c.At))})
+			all = append(all, Violation{Detail: fmt.Sprintf("%s in chat %d came %s before the time that Telegram named",
+				c.Method, c.Chat, s.until.Sub(c.At))})
 		}
 		if c.RetryAfter > 0 && c.Fault != telegram.DropAfter {
 			shut[c.Chat] = silence{c.Done, c.Done.Add(time.Duration(c.RetryAfter) * time.Second)}
@@ -37,7 +38,8 @@ func (f *facts) diedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.Before(from) && !s.At.After(to) })
 }
 
-// budget finds prompts that began when those that had ended cost as much as a day may. A day that changes begins anew.
+// budget finds prompts that began when the cost of ended ones had reached the daily budget. The sum starts again at
+// midnight.
 func budget(f *facts) (all []Violation) {
 	most, set := 0, false
 	for _, o := range f.Scenario.Options.Settings {
@@ -52,14 +54,15 @@ func budget(f *facts) (all []Violation) {
 	}
 	for i, e := range f.Agents {
 		if spent := f.spentBefore(i); e.What == Got && namesCosts(e) && spent >= most {
-			all = append(all, Violation{Token: e.Token, Detail: fmt.Sprintf("began when %d of %d cents were spent", spent, most)})
+			all = append(all, Violation{Token: e.Token,
+				Detail: fmt.Sprintf("began when %d of %d cents were spent", spent, most)})
 		}
 	}
 	return all
 }
 
-// spentBefore adds up the costs of prompts that had ended at the i-th event. Of the end of a prompt in another conversation ductor
-// knows a moment later. It sees an end that it missed at its next start.
+// spentBefore adds the costs of prompts that had ended at the i-th event. ductor learns of the end of a prompt in
+// another conversation a moment later, and of an end during its downtime at its next start.
 func (f *facts) spentBefore(i int) (cents int) {
 	now := f.Agents[i]
 	for _, e := range f.Agents[:i] {
@@ -71,7 +74,7 @@ func (f *facts) spentBefore(i int) (cents int) {
 	return cents
 }
 
-// seen returns the moment at which ductor can see an event: its next start if it was down.
+// seen returns the time at which ductor can see an event: its next start if it was down.
 func (f *facts) seen(at time.Time) time.Time {
 	for _, s := range f.Stops {
 		if !at.Before(s.At) && at.Before(s.Up) {

@@ -1,4 +1,4 @@
-// Package judge says what went wrong in a run of a scenario, from outside alone: it looks at what Telegram shows, at what agents
-// logged, at files and at what is left on the machine, and knows nothing of how ductor works. It is a list of rules; each takes the
-// evidence and returns what violates it. What docs/invariants.md allows, the rules allow, and no more.
+// Package judge finds violations in a run of a scenario, only from outside: from Telegram's view, agents' logs,
+// files, and leftovers on the machine. It knows nothing of ductor's implementation. It is a list of rules, each of
+// which returns violations in the evidence. The rules allow exactly as much as docs/invariants.md.
 package judge

@@ -7,64 +7,65 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Evidence is all that a world saw of a run, after the faults ended and all came to rest. It can be written as JSON.
+// Evidence contains the observations of a run, after the faults ended and everything came to rest. It can be encoded
+// as JSON.
 type Evidence struct {
 	Scenario scenario.Scenario
 	Began    time.Time
 	Ended    time.Time
 
-	// What Telegram has and did.
+	// Telegram's chats and calls.
 	Chats     []Chat
 	Sent      []Sent
 	Presses   []Press
 	Calls     []telegram.Call
-	Documents map[string]string // the content of documents that the bot sent, by the FileID of their Media
-	Pending   int               // updates that the bot did not acknowledge
+	Documents map[string]string // contents of the bot's documents, by the FileID of their Media
+	Pending   int               // number of updates that the bot did not acknowledge
 
-	// What agents did, in order of time.
+	// Actions of agents, in order of time.
 	Agents []AgentEvent
 
-	// Stops are the ends of ductor, as they happened.
+	// Stops are the ends of ductor, in order.
 	Stops []Stop
 
-	// Files are those of the project, by path.
+	// Files are the project's files, by path.
 	Files map[string]string
 
-	// Secret is the secret of the world; Texts are where it must not be: logs, the rows of the database, files of the state
-	// directory, each with its name. Telegram's messages are searched too.
+	// Secret is the world's secret. Texts are the places that must not contain it, by name: logs, rows of the database, files of the state directory. The
+	// judge also searches Telegram's messages.
 	Secret string
 	Texts  map[string]string
 
-	// Database lists what the checks of the database found, Left what is left that should not be (processes, goroutines,
-	// descriptors, files, locks), and Troubles what went wrong otherwise: a panic, a start that failed, a world that does not come to rest.
+	// Database lists the findings of checks of the database. Left lists leftovers (processes, goroutines, descriptors, files, locks). Troubles lists
+	// other problems: a panic, a failed start, a world that does not come to rest.
 	Database []string
 	Left     []string
 	Troubles []string
 
-	// Open are the chats in which an approval or a question is open; nil if the world does not know.
+	// Open are the chats with an open approval or question, or nil if the world does not know them.
 	Open map[telegram.ChatID]bool
 }
 
-// Chat is a chat and all that was ever in it.
+// Chat is a chat with its whole history.
 type Chat struct {
 	Name    scenario.Place // owner, ann, team, lab
 	ID      telegram.ChatID
 	Topics  map[telegram.TopicID]scenario.Place // lab/red; the General topic is the chat itself
-	History []telegram.Message                  // every message, deleted ones too, with all their versions
-	// Hurt is what befell the chat and was not put right: it is blocked, deleted, migrated. Less must be shown there.
+	History []telegram.Message                  // all messages, including deleted ones, with all versions
+	// Hurt is true if an event was not reversed: the chat is blocked, deleted or migrated. It must show less then.
 	Hurt bool
 }
 
-// Webhook sends deliveries to ductor's webhook. Evidence has those that it accepted; they have no ID.
+// Webhook is the sender of deliveries to ductor's webhook. Evidence contains the accepted ones, which have no ID.
 const Webhook scenario.Person = "webhook"
 
-// Sent is a message of a user. Prompts that came in several messages have several; the first one counts.
+// Sent is a message of a user. A prompt may consist of several messages, of which the first counts.
 type Sent struct {
 	Step  int
 	By    scenario.Person
-	In    scenario.Place // where it went: owner for the private chat of the owner
+	In    scenario.Place // the place of the message: owner for the owner's private chat
 	Token scenario.Token // empty for commands and replies
-	Old   scenario.Token // for an edit: the prompt that it replaces
+	Old   scenario.Token // the prompt that an edit replaces
 	Text  string
 	Chat  telegram.ChatID
 	ID    telegram.MessageID
@@ -80,14 +81,14 @@ type Press struct {
 	Message telegram.MessageID
 	Label   string
 	Data    string
-	Text    string // what the message showed at that moment
+	Text    string // text of the message at that moment
 	At      time.Time
-	// Answer is the answer of the bot; Answered is false if none came in time.
+	// Answer is the bot's answer. Answered is false if it did not arrive in time.
 	Answer   string
 	Answered bool
 }
 
-// AgentEvent is something that an agent logged itself.
+// AgentEvent is an event in an agent's own log.
 type AgentEvent struct {
 	At    time.Time
 	Agent string // claude
@@ -97,29 +98,29 @@ type AgentEvent struct {
 	Name  string // of the effect, or a word
 }
 
-// What is what an agent logged.
+// What is the kind of an agent's event.
 type What string
 
-// What agents log. Effects are certain; a world need not know the others.
+// Kinds of agents' events. Effects are always recorded. A world may not know the others.
 const (
-	Got     What = "got"     // the prompt arrived as what to do next
+	Got     What = "got"     // the agent received the prompt
 	Effect  What = "effect"  // the effect Name happened
 	Allowed What = "allowed" // the answer to a request for the effect Name
 	Denied  What = "denied"
-	Done    What = "done" // the turn ended well: all was said
+	Done    What = "done" // the turn ended well with its whole text
 )
 
 // Stop is an end of ductor.
 type Stop struct {
 	How scenario.Ending
-	At  time.Time // when it was dead
-	Up  time.Time // when the next one started
+	At  time.Time // time of death
+	Up  time.Time // start of the next process
 }
 
-// Violation is what must not be.
+// Violation is a violated rule.
 type Violation struct {
 	Rule   string
-	Token  scenario.Token // empty where it is about none
+	Token  scenario.Token // empty if no prompt is concerned
 	Detail string
 }
 
@@ -130,7 +131,7 @@ func (v Violation) String() string {
 	return v.Rule + " (" + string(v.Token) + "): " + v.Detail
 }
 
-// Rule is one thing that must hold.
+// Rule is one condition that must hold.
 type Rule struct {
 	Name    string
 	Promise string // for docs/reliability.md

@@ -12,16 +12,16 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// facts are the evidence in the order in which rules need it.
+// facts is the evidence in a form for the rules.
 type facts struct {
 	Evidence
 	prompts map[scenario.Token]scenario.Prompt
 	sent    map[scenario.Token]Sent // the first message of a prompt
-	tokens  []scenario.Token        // of those that were sent, in order
+	tokens  []scenario.Token        // sent prompts, in order
 	effects map[scenario.Token][]AgentEvent
 	events  map[scenario.Token][]AgentEvent
 	jobs    map[scenario.Token]scenario.Schedule
-	// What words of answers messages show, once they were asked for, and what the documents have.
+	// Caches of the words of answers in messages and documents.
 	words     map[messageKey]map[scenario.Token][]int
 	documents []map[scenario.Token][]int
 }
@@ -31,7 +31,7 @@ type messageKey struct {
 	id   telegram.MessageID
 }
 
-// wordsOf are the words of answers that a message shows.
+// wordsOf returns the words of answers in a message.
 func (f *facts) wordsOf(m telegram.Message) map[scenario.Token][]int {
 	key := messageKey{m.Chat, m.ID}
 	found, known := f.words[key]
@@ -44,8 +44,9 @@ func (f *facts) wordsOf(m telegram.Message) map[scenario.Token][]int {
 
 func gather(e Evidence) *facts {
 	f := &facts{
-		Evidence: e, prompts: e.Scenario.Prompts(), sent: map[scenario.Token]Sent{}, effects: map[scenario.Token][]AgentEvent{},
-		events: map[scenario.Token][]AgentEvent{}, jobs: map[scenario.Token]scenario.Schedule{},
+		Evidence: e, prompts: e.Scenario.Prompts(), sent: map[scenario.Token]Sent{},
+		effects: map[scenario.Token][]AgentEvent{},
+		events:  map[scenario.Token][]AgentEvent{}, jobs: map[scenario.Token]scenario.Schedule{},
 		words: map[messageKey]map[scenario.Token][]int{},
 	}
 	for _, text := range e.Documents {
@@ -83,7 +84,7 @@ func private(in scenario.Place) bool {
 	return false
 }
 
-// chat finds the chat of a place.
+// chat returns the chat of a place.
 func (f *facts) chat(in scenario.Place) (Chat, bool) {
 	name, _, _ := strings.Cut(string(in), "/")
 	for _, c := range f.Chats {
@@ -94,7 +95,7 @@ func (f *facts) chat(in scenario.Place) (Chat, bool) {
 	return Chat{}, false
 }
 
-// place is the conversation of a message: its chat or its topic.
+// place returns the conversation of a message: its chat or its topic.
 func (c Chat) place(m telegram.Message) scenario.Place {
 	if in, ok := c.Topics[m.Topic]; ok && m.Topic != 0 {
 		return in
@@ -102,7 +103,7 @@ func (c Chat) place(m telegram.Message) scenario.Place {
 	return c.Name
 }
 
-// hurt reports whether something befell a chat or topic in the run, so that not everything can be shown in it.
+// hurt reports whether an event in a chat or topic may hide content.
 func (f *facts) hurt(in scenario.Place) bool {
 	if c, ok := f.chat(in); ok && c.Hurt {
 		return true
@@ -116,7 +117,7 @@ func (f *facts) hurt(in scenario.Place) bool {
 	return false
 }
 
-// said are the messages of the bot that a chat shows, oldest first.
+// said returns the bot's visible messages in a chat, oldest first.
 func (c Chat) said() (all []telegram.Message) {
 	for _, m := range c.History {
 		if m.From.Bot && !m.Deleted && m.Service == "" {
@@ -126,7 +127,7 @@ func (c Chat) said() (all []telegram.Message) {
 	return all
 }
 
-// about reports whether a message of the bot speaks of a prompt: it replies to it, or has words or effects of it.
+// about reports whether a message of the bot concerns a prompt: it replies to it, or contains its words or effects.
 func (f *facts) about(m telegram.Message, token scenario.Token) bool {
 	if s := f.sent[token]; s.ID != 0 && m.ReplyTo == s.ID && m.Chat == s.Chat {
 		return true
@@ -134,7 +135,8 @@ func (f *facts) about(m telegram.Message, token scenario.Token) bool {
 	return mentions(m.Text, token)
 }
 
-// mentions reports whether a text has the token, a word or an effect of it. Directives count, since a title is the beginning of one.
+// mentions reports whether a text contains the token, or one of its words or effects. Directives count, since a title
+// is the beginning of one.
 func mentions(text string, token scenario.Token) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], string(token))
@@ -155,7 +157,7 @@ func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
 
-// replies are the messages of the bot that reply to a prompt and are still shown.
+// replies returns the bot's visible messages that reply to a prompt.
 func (f *facts) replies(s Sent) (all []telegram.Message) {
 	for _, c := range f.Chats {
 		if c.ID != s.Chat {
@@ -188,10 +190,10 @@ func isOne(label string, buttons ...scenario.Button) bool {
 
 var placeholder = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
 
-// patterns are the parts of catalogue texts between their places, in each language. They are found once.
+// patterns caches the parts of catalogue texts between their placeholders, in each language.
 var patterns sync.Map // of lang.Key: [][]string
 
-// says reports whether a text has a text of the catalogue in any language, whatever stands in its places.
+// says reports whether a text contains a text of the catalogue, in any language and with any values.
 func says(text string, keys ...lang.Key) bool {
 	return slices.ContainsFunc(keys, func(key lang.Key) bool {
 		found, known := patterns.Load(key)
@@ -218,15 +220,17 @@ func contains(text string, parts []string) bool {
 	return true
 }
 
-// again are the buttons that run a prompt once more.
+// again returns the buttons that run a prompt again.
 func again() []scenario.Button {
 	return []scenario.Button{
-		scenario.RunAgain, scenario.StartOver, scenario.StartFresh, "bot.start-over-both", "bot.hand-off", "bot.run-at", "bot.compact",
+		scenario.RunAgain, scenario.StartOver, scenario.StartFresh, "bot.start-over-both", "bot.hand-off", "bot.run-at",
+		"bot.compact",
 		"bot.start-summary", "agent.run-without", "cron.run-now", "consult.again", "bot.log-in", "bot.lift", "cron.add",
 	}
 }
 
-// runs is how often a prompt may run: once, once more for each press that asked for it, and as often as its job is due.
+// runs returns how often a prompt may run: once, once more for each press that requested it, and as often as its job
+// is due.
 func (f *facts) runs(token scenario.Token) int {
 	n := 1 + f.pressesOf(token, again()...)
 	if job, ok := f.jobs[token]; ok && job.Every > 0 {
@@ -234,14 +238,15 @@ func (f *facts) runs(token scenario.Token) int {
 	}
 	for _, e := range f.Stops {
 		switch {
-		case e.How == scenario.Power && f.beganJustBefore(token, e.At, f.powerWindow()), f.failedFlush() && f.beganJustBefore(token, e.At, lazyWindow):
+		case e.How == scenario.Power && f.beganJustBefore(token, e.At, f.powerWindow()), f.failedFlush() &&
+			f.beganJustBefore(token, e.At, lazyWindow):
 			n++
 		}
 	}
 	return n
 }
 
-// failedFlush reports whether the disk lost what it was to keep, which can undo the same as a power failure.
+// failedFlush reports whether a flush failed, which can lose the same data as a power failure.
 func (f *facts) failedFlush() bool {
 	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
 		d, ok := s.(scenario.Disk)
@@ -249,7 +254,8 @@ func (f *facts) failedFlush() bool {
 	})
 }
 
-// fullDisk is how long the disk is full at most. ductor cannot store the numbers of messages that it sends meanwhile.
+// fullDisk returns the longest time for which the disk was full. In that time ductor cannot store the ids of its
+// messages.
 func (f *facts) fullDisk() (most time.Duration) {
 	for _, step := range f.Scenario.Steps {
 		if d, ok := step.(scenario.Disk); ok && d.Fault == scenario.DiskFull {
@@ -259,8 +265,8 @@ func (f *facts) fullDisk() (most time.Duration) {
 	return most
 }
 
-// powerWindow is how long before a power failure a turn may have begun that then runs again: docs/invariants.md allows it for a
-// turn that began in the last second. A disk in trouble makes that longer.
+// powerWindow returns how long before a power failure a turn may have begun that then runs again. docs/invariants.md
+// allows one second. A slow or failing disk makes it longer.
 func (f *facts) powerWindow() time.Duration {
 	if slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool { _, disk := s.(scenario.Disk); return disk }) {
 		return 2 * time.Minute
@@ -268,17 +274,18 @@ func (f *facts) powerWindow() time.Duration {
 	return lazyWindow
 }
 
-// tookBack reports whether a power failure before a moment took an event back that came just before: the prompt waited again.
+// tookBack reports whether a power failure before a time undid an event just before it, so that the prompt waited
+// again.
 func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		return s.How == scenario.Power && !s.At.Before(e.At) && s.At.Sub(e.At) < f.powerWindow() && !s.At.After(before)
 	})
 }
 
-// lazyWindow is how long a lazy write may wait for the disk, and some more.
+// lazyWindow is how long a lazy write may wait for the disk, with a margin.
 const lazyWindow = 3 * time.Second
 
-// beganJustBefore reports whether the first that is known of a prompt lies in the last moment before a power failure.
+// beganJustBefore reports whether the first known event of a prompt was in the last moment before a power failure.
 func (f *facts) beganJustBefore(token scenario.Token, at time.Time, window time.Duration) bool {
 	for _, e := range f.events[token] {
 		if !e.At.After(at) {
@@ -288,7 +295,7 @@ func (f *facts) beganJustBefore(token scenario.Token, at time.Time, window time.
 	return false
 }
 
-// pressesOf counts the buttons that users who may pressed on messages about a prompt. However often one is pressed, it counts once.
+// pressesOf counts the different buttons that permitted users pressed on messages about a prompt.
 func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) int {
 	type pressed struct {
 		message messageKey
@@ -303,7 +310,8 @@ func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) int 
 	return len(seen)
 }
 
-// pressed reports whether a press was on a message about a prompt. A message that names no prompt counts for all of its chat.
+// pressed reports whether a press was on a message about a prompt. A message without a prompt counts for all prompts
+// of its chat.
 func (f *facts) pressed(p Press, token scenario.Token) bool {
 	for _, c := range f.Chats {
 		if c.ID != p.Chat {
@@ -322,7 +330,7 @@ func (f *facts) namesOne(m telegram.Message, p Press) bool {
 	return slices.ContainsFunc(f.tokens, func(t scenario.Token) bool { return f.about(m, t) || mentions(p.Text, t) })
 }
 
-// elapsed is how much time passed on the clock on the wall, jumps back and forth both counted.
+// elapsed returns the elapsed time on the wall clock, including jumps in both directions.
 func (f *facts) elapsed() time.Duration {
 	d := f.Ended.Sub(f.Began)
 	for _, step := range f.Scenario.Steps {
@@ -336,18 +344,19 @@ func (f *facts) elapsed() time.Duration {
 	return d
 }
 
-// aborts are the moments at which users who may stopped everything in a conversation, by a command.
+// aborts returns the commands with which permitted users stopped everything in a conversation.
 func (f *facts) aborts(in scenario.Place) (all []Sent) {
 	for _, s := range f.Sent {
 		word := strings.ToLower(strings.TrimSpace(s.Text))
-		if s.In == in && listed(s.By) && (word == "/abort" || word == "/stop" || private(in) && (word == "stop" || word == "abort")) {
+		if s.In == in && listed(s.By) && (word == "/abort" || word == "/stop" || private(in) &&
+			(word == "stop" || word == "abort")) {
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// stopped reports whether a prompt was stopped, cancelled or replaced by a user: what it says and does then need not be whole.
+// stopped reports whether a user stopped, cancelled or replaced a prompt, so that it may be incomplete.
 func (f *facts) stopped(token scenario.Token) bool {
 	s := f.sent[token]
 	for _, a := range f.aborts(s.In) {
@@ -355,7 +364,8 @@ func (f *facts) stopped(token scenario.Token) bool {
 			return true
 		}
 	}
-	if f.pressesOf(token, scenario.StopTurn, scenario.CancelQueued, scenario.Interrupt, scenario.StartOver, "bot.start-over-both", "bot.lift") > 0 {
+	if f.pressesOf(token, scenario.StopTurn, scenario.CancelQueued, scenario.Interrupt, scenario.StartOver,
+		"bot.start-over-both", "bot.lift") > 0 {
 		return true
 	}
 	interrupting := func(p Press) bool {
@@ -365,6 +375,7 @@ func (f *facts) stopped(token scenario.Token) bool {
 		return true
 	}
 	return slices.ContainsFunc(f.Sent, func(e Sent) bool {
-		return e.Old == token || e.In == s.In && (strings.HasPrefix(e.Text, "/queue interrupt") || strings.HasPrefix(e.Text, "/new"))
+		return e.Old == token || e.In == s.In &&
+			(strings.HasPrefix(e.Text, "/queue interrupt") || strings.HasPrefix(e.Text, "/new"))
 	})
 }

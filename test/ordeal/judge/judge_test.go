@@ -9,7 +9,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// stage makes evidence by hand. Each of its methods lets a second pass.
+// stage builds evidence by hand. Each of its methods advances the clock by a second.
 type stage struct {
 	Evidence
 	t    testing.TB
@@ -30,7 +30,8 @@ func newStage(t testing.TB, text string) *stage {
 		t.Fatal(err)
 	}
 	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	e := Evidence{Scenario: s, Began: now, Files: map[string]string{}, Texts: map[string]string{}, Documents: map[string]string{}, Secret: "hush-hush"}
+	e := Evidence{Scenario: s, Began: now, Files: map[string]string{}, Texts: map[string]string{},
+		Documents: map[string]string{}, Secret: "hush-hush"}
 	e.Chats = []Chat{{Name: "owner", ID: ownerChat}, {Name: "ann", ID: annChat}, {Name: "mallory", ID: malloryChat}}
 	return &stage{Evidence: e, t: t, now: now}
 }
@@ -51,7 +52,7 @@ func (s *stage) chat(id telegram.ChatID) *Chat {
 	return nil
 }
 
-// says is a user who sends a prompt, or a text if the token has a slash.
+// says adds a user's prompt, or a text if the token has a slash.
 func (s *stage) says(by scenario.Person, chat telegram.ChatID, what string) telegram.MessageID {
 	s.next++
 	sent := Sent{By: by, In: s.chat(chat).Name, Chat: chat, ID: s.next, At: s.pass()}
@@ -62,14 +63,17 @@ func (s *stage) says(by scenario.Person, chat telegram.ChatID, what string) tele
 	}
 	s.Sent = append(s.Sent, sent)
 	c := s.chat(chat)
-	c.History = append(c.History, telegram.Message{ID: s.next, Chat: chat, From: telegram.Sender{Name: string(by)}, Date: s.now, Text: what})
+	c.History = append(c.History, telegram.Message{ID: s.next, Chat: chat, From: telegram.Sender{Name: string(by)},
+		Date: s.now, Text: what})
 	return s.next
 }
 
-// shows is a message of the bot.
-func (s *stage) shows(chat telegram.ChatID, replyTo telegram.MessageID, text string, buttons ...string) telegram.MessageID {
+// shows adds a message of the bot.
+func (s *stage) shows(chat telegram.ChatID, replyTo telegram.MessageID, text string,
+	buttons ...string) telegram.MessageID {
 	s.next++
-	m := telegram.Message{ID: s.next, Chat: chat, From: telegram.Sender{Bot: true}, Date: s.pass(), Text: text, ReplyTo: replyTo}
+	m := telegram.Message{ID: s.next, Chat: chat, From: telegram.Sender{Bot: true}, Date: s.pass(), Text: text,
+		ReplyTo: replyTo}
 	for _, b := range buttons {
 		m.Keyboard = append(m.Keyboard, []telegram.Button{{Text: b, Data: b}})
 	}
@@ -99,17 +103,18 @@ func (s *stage) stops(how scenario.Ending) {
 
 func (s *stage) calls(chat telegram.ChatID, retryAfter int) {
 	at := s.pass()
-	s.Calls = append(s.Calls, telegram.Call{Seq: len(s.Calls) + 1, At: at, Done: at, Method: "sendMessage", Chat: chat, RetryAfter: retryAfter})
+	s.Calls = append(s.Calls, telegram.Call{Seq: len(s.Calls) + 1, At: at, Done: at, Method: "sendMessage", Chat: chat,
+		RetryAfter: retryAfter})
 }
 
-// sends is the call that sent a message.
+// sends adds the call that sent a message.
 func (s *stage) sends(chat telegram.ChatID, id telegram.MessageID) {
 	s.Calls = append(s.Calls, telegram.Call{
 		Seq: len(s.Calls) + 1, At: s.now, Done: s.now, Method: "sendMessage", Chat: chat, Message: id,
 	})
 }
 
-// whole is a run of p1 in which all went well.
+// whole adds a complete run of p1.
 func (s *stage) whole() telegram.MessageID {
 	id := s.says("owner", ownerChat, "p1")
 	s.agent(Got, "p1", "")
@@ -124,12 +129,12 @@ const (
 	askPrompt   = "owner says p1: ask\n"
 	failedFlush = "disk fsync times 1\n" + plainPrompt
 	failPrompt  = "owner says p1: text 1; run; text 1; fail 500 times 1; text 1\n"
-	// Claude alone runs commands in the background.
+	// Only Claude runs commands in the background.
 	backgroundPrompt = "owner says p1: text 1; run; text 1; background 1s; fail 500 times 1; text 1\n"
 	oneShot          = "set agents.codex.mode \"one-shot\"\n"
 )
 
-// verdict is a run and the rules that it violates.
+// verdict is a run with the rules that it violates.
 type verdict struct {
 	name, scenario string
 	want           string // rules, with a space between; empty for none
@@ -154,7 +159,8 @@ func (v verdict) test(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, list := range [][]verdict{
-		verdictsOfTurns(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
+		verdictsOfTurns(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfWithdrawnText(), verdictsOfApprovals(),
+		verdictsOfAborts(),
 		verdictsOfCards(), verdictsOfLostPrompts(), verdictsOfStrangers(), verdictsOfBudgets(), verdictsOfTheRest(),
 	} {
 		for _, v := range list {

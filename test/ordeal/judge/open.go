@@ -7,7 +7,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// OpenIn lists the chats in which an approval or a question is open, as ductor's database has it.
+// OpenIn returns the chats with an open approval or question in ductor's database.
 func OpenIn(db *sql.DB) (map[telegram.ChatID]bool, error) {
 	rows, err := db.Query(`SELECT DISTINCT chat FROM asks WHERE state = 'open'`)
 	if err != nil {

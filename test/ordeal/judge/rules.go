@@ -12,18 +12,21 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Rules are all rules, in the order in which docs/reliability.md lists them.
+// Rules returns all rules, in the order in which docs/reliability.md lists them.
 func Rules() []Rule {
 	return []Rule{
 		{"once", "Nothing runs twice without being asked for", once},
 		{"ran", "Every accepted message runs, or the chat says that it did not", ran},
 		{"order", "A conversation's messages run in the order in which they came", inOrder},
 		{"edited", "A message that is edited while it waits runs as it is then, and not as it was", edited},
-		{"shown", "Every answer is shown completely, once and in order, or is marked as unknown with Show again", shown},
+		{"shown", "Every answer is shown completely, once and in order, or is marked as unknown with Show again",
+			shown},
 		{"here", "No other chat is shown an answer", here},
-		{"approved", "What needs an approval happens only after a user who may allowed what was shown, and never after a denial", approved},
+		{"approved", "What needs an approval happens only after a user who may allowed what was shown, and never " +
+			"after a denial", approved},
 		{"aborted", "After an abort nothing that came before it goes on or begins", aborted},
-		{"stranger", "A user who is not listed gets nothing and causes nothing, and a viewer causes nothing", strangers},
+		{"stranger", "A user who is not listed gets nothing and causes nothing, and a viewer causes nothing",
+			strangers},
 		{"files", "Files are as agents left them", files},
 		{"limits", "No call goes to a chat before the time that Telegram named has passed", limits},
 		{"budget", "Nothing runs when the budget is spent", budget},
@@ -31,8 +34,12 @@ func Rules() []Rule {
 		{"acknowledged", "Every update is taken", acknowledged},
 		{"secret", "No secret is shown, logged or stored", secrets},
 		{"database", "The database passes its checks", func(f *facts) []Violation { return listOf(f.Database) }},
-		{"left", "No process, goroutine, descriptor, file or lock is left", func(f *facts) []Violation { return listOf(f.Left) }},
-		{"alive", "ductor neither panics nor hangs, and starts again", func(f *facts) []Violation { return listOf(f.Troubles) }},
+		{"left", "No process, goroutine, descriptor, file or lock is left", func(f *facts) []Violation {
+			return listOf(f.Left)
+		}},
+		{"alive", "ductor neither panics nor hangs, and starts again", func(f *facts) []Violation {
+			return listOf(f.Troubles)
+		}},
 	}
 }
 
@@ -43,7 +50,7 @@ func listOf(found []string) (all []Violation) {
 	return all
 }
 
-// once counts effects: each may happen as often as its prompt may run.
+// once counts effects: each may occur as often as its prompt may run.
 func once(f *facts) (all []Violation) {
 	for _, token := range slices.Sorted(maps.Keys(f.effects)) {
 		count := map[string]int{}
@@ -53,14 +60,15 @@ func once(f *facts) (all []Violation) {
 		most := f.runs(token)
 		for _, name := range slices.Sorted(maps.Keys(count)) {
 			if count[name] > most {
-				all = append(all, Violation{Token: token, Detail: fmt.Sprintf("%s happened %d times, and may %d times", name, count[name], most)})
+				all = append(all, Violation{Token: token,
+					Detail: fmt.Sprintf("%s happened %d times, and may %d times", name, count[name], most)})
 			}
 		}
 	}
 	return all
 }
 
-// ran finds prompts of which nothing was seen: no effect, no word, and no message that replies to them.
+// ran finds prompts without any effect, word or reply.
 func ran(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
@@ -73,7 +81,7 @@ func ran(f *facts) (all []Violation) {
 	return all
 }
 
-// vanished reports whether nothing was seen of a prompt that nobody stopped.
+// vanished reports whether nothing is known of a prompt that no user stopped.
 func (f *facts) vanished(s Sent) bool {
 	if f.hurt(s.In) || len(f.events[s.Token]) > 0 || f.stopped(s.Token) {
 		return false
@@ -84,37 +92,40 @@ func (f *facts) vanished(s Sent) bool {
 		!slices.ContainsFunc(c.said(), heard)
 }
 
-// isReason reports whether a prompt became the reason of a denial: the card quotes it.
+// isReason reports whether a prompt became the reason for a denial, which the card quotes.
 func isReason(m telegram.Message, token scenario.Token) bool {
 	return strings.HasPrefix(m.Text, "⛔") && mentions(m.Text, token)
 }
 
-// refused reports whether the chat says of some message, at that time or later, that it was not taken, or did not go well. Notices
-// about the disk do not count: they promise that no message is lost.
+// refused reports whether the chat says, at that time or later, that a message was rejected or failed. Notices about
+// the disk do not count: they promise that no message is lost.
 func refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
-		warns := m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") && !says(m.Text, "updates.disk-full", "updates.disk-failed")
+		warns := m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") &&
+			!says(m.Text, "updates.disk-full", "updates.disk-failed")
 		failed := warns || has(m, again()...)
 		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
-			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched", "updates.broke", "updates.gave-up", "approval.agent-gone"))
+			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched",
+				"updates.broke", "updates.gave-up", "approval.agent-gone"))
 	})
 }
 
-// shows reports whether a message has words of an answer. Titles and quotes of a prompt are none.
+// shows reports whether a message contains words of an answer. Titles and quotes of a prompt do not count.
 func (f *facts) shows(m telegram.Message, token scenario.Token) bool {
 	return len(f.wordsOf(m)[token]) > 0
 }
 
-// asked reports whether the chat had a question open at the time of a message, which may have been taken for its answer.
+// asked reports whether the chat had an open question at the time of a message, which may be the answer.
 func (f *facts) asked(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.History, func(m telegram.Message) bool {
 		return m.From.Bot && !m.Date.After(s.At) && slices.ContainsFunc(m.Versions, func(v telegram.Version) bool {
-			return says(v.Text, "approval.asks", "approval.next-is-reason", "approval.next-is-deaf-reason", "approval.next-is-answer", "approval.reply-with-reason", "approval.reply-with-answer")
+			return says(v.Text, "approval.asks", "approval.next-is-reason", "approval.next-is-deaf-reason",
+				"approval.next-is-answer", "approval.reply-with-reason", "approval.reply-with-answer")
 		})
 	})
 }
 
-// inOrder compares the first effects of prompts of a conversation in which nobody changed the order.
+// inOrder compares the first effects of prompts of a conversation whose order no user changed.
 func inOrder(f *facts) (all []Violation) {
 	last := map[scenario.Place]Sent{}
 	for _, token := range f.tokens {
@@ -124,14 +135,15 @@ func inOrder(f *facts) (all []Violation) {
 		}
 		before, ok := last[s.In]
 		if ok && f.effects[token][0].At.Before(f.effects[before.Token][0].At) && before.ID < s.ID {
-			all = append(all, Violation{Token: token, Detail: "ran before " + string(before.Token) + ", which came earlier"})
+			all = append(all, Violation{Token: token,
+				Detail: "ran before " + string(before.Token) + ", which came earlier"})
 		}
 		last[s.In] = s
 	}
 	return all
 }
 
-// plain reports whether nothing gave a prompt another place than that of its arrival.
+// plain reports whether a prompt kept its place in the queue.
 func (f *facts) plain(token scenario.Token) bool {
 	if _, job := f.jobs[token]; job || f.sent[token].Old != "" {
 		return false
@@ -157,7 +169,7 @@ func (f *facts) plain(token scenario.Token) bool {
 	return true
 }
 
-// here finds words of answers in other conversations than that of their prompt.
+// here finds words of answers in conversations other than their prompt's.
 func here(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		for _, m := range c.said() {
@@ -167,7 +179,8 @@ func here(f *facts) (all []Violation) {
 			for _, token := range slices.Sorted(maps.Keys(f.wordsOf(m))) {
 				s := f.sent[token]
 				if s.ID != 0 && c.place(m) != s.In && !f.hurt(s.In) {
-					all = append(all, Violation{Token: token, Detail: fmt.Sprintf("%s shows it: %s", c.place(m), start(m.Text))})
+					all = append(all, Violation{Token: token,
+						Detail: fmt.Sprintf("%s shows it: %s", c.place(m), start(m.Text))})
 				}
 			}
 		}
@@ -175,7 +188,7 @@ func here(f *facts) (all []Violation) {
 	return all
 }
 
-// edited looks at messages that were edited once, while they waited: what they were does not run, and what they are does.
+// edited checks messages that were edited once while they waited: only the new version may run.
 func edited(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {
@@ -184,29 +197,34 @@ func edited(f *facts) (all []Violation) {
 		if slices.ContainsFunc(f.events[s.Old], func(e AgentEvent) bool { return !f.tookBack(e, s.At) }) {
 			all = append(all, Violation{Token: s.Old, Detail: "ran, although it was changed while it waited"})
 		}
-		if len(f.events[s.Token]) == 0 && !f.stopped(s.Token) && !f.hurt(s.In) && len(f.prompts[s.Token].Effects()) > 0 && len(f.replies(s)) == 0 {
+		if len(f.events[s.Token]) == 0 && !f.stopped(s.Token) && !f.hurt(s.In) &&
+			len(f.prompts[s.Token].Effects()) > 0 && len(f.replies(s)) == 0 {
 			all = append(all, Violation{Token: s.Token, Detail: "did not run, although the message was changed to it"})
 		}
 	}
 	return all
 }
 
-// tookEdit reports whether the bot marked a message as changed that was changed once.
+// tookEdit reports whether the bot marked an edited message as changed.
 func (f *facts) tookEdit(s Sent) bool {
-	if slices.ContainsFunc(f.Sent, func(o Sent) bool { return o != s && o.Old != "" && o.Chat == s.Chat && o.ID == s.ID }) {
+	if slices.ContainsFunc(f.Sent, func(o Sent) bool {
+		return o != s && o.Old != "" && o.Chat == s.Chat && o.ID == s.ID
+	}) {
 		return false
 	}
 	for _, c := range f.Chats {
 		for _, m := range c.History {
 			if c.ID == s.Chat && m.ID == s.ID {
-				return slices.ContainsFunc(m.Reactions, func(r telegram.Reaction) bool { return strings.HasPrefix(r.Emoji, "✍") })
+				return slices.ContainsFunc(m.Reactions, func(r telegram.Reaction) bool {
+					return strings.HasPrefix(r.Emoji, "✍")
+				})
 			}
 		}
 	}
 	return false
 }
 
-// strangers finds messages for strangers, and what they and viewers caused.
+// strangers finds messages for strangers, and effects of strangers and viewers.
 func strangers(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		if scenario.Person(c.Name) != scenario.Mallory {
@@ -220,13 +238,15 @@ func strangers(f *facts) (all []Violation) {
 	}
 	for _, token := range f.tokens {
 		s := f.sent[token]
-		if mayNot := s.By == scenario.Bob || s.By == scenario.Mallory && private(s.In); mayNot && len(f.events[token]) > 0 {
+		if mayNot := s.By == scenario.Bob || s.By == scenario.Mallory && private(s.In); mayNot &&
+			len(f.events[token]) > 0 {
 			all = append(all, Violation{Token: token, Detail: "ran for " + string(s.By)})
 		}
 	}
 	for _, p := range f.Presses {
 		if p.By == scenario.Mallory && p.Answer != "" && private(p.In) {
-			all = append(all, Violation{Detail: fmt.Sprintf("a stranger's press of %s was answered %q", p.Label, p.Answer)})
+			all = append(all, Violation{Detail: fmt.Sprintf("a stranger's press of %s was answered %q", p.Label,
+				p.Answer)})
 		}
 	}
 	return all
@@ -240,7 +260,8 @@ func files(f *facts) (all []Violation) {
 		}
 	}
 	for _, p := range f.Presses {
-		if isOne(p.Label, scenario.Undo, scenario.Redo, "changes.return-before", "changes.return-after", "changes.return", "changes.go-back") {
+		if isOne(p.Label, scenario.Undo, scenario.Redo, "changes.return-before", "changes.return-after",
+			"changes.return", "changes.go-back") {
 			return nil
 		}
 	}
@@ -257,20 +278,23 @@ func files(f *facts) (all []Violation) {
 			all = append(all, Violation{Detail: fmt.Sprintf("%s has %q, which no agent wrote", path, got)})
 		}
 	}
-	for _, e := range slices.SortedStableFunc(slices.Values(f.Agents), func(a, b AgentEvent) int { return a.At.Compare(b.At) }) {
+	for _, e := range slices.SortedStableFunc(slices.Values(f.Agents), func(a, b AgentEvent) int {
+		return a.At.Compare(b.At)
+	}) {
 		if path, ok := f.written(e); ok {
 			last[path] = e.Name
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(last)) {
 		if got := strings.TrimSpace(f.Files[path]); f.Files != nil && got != last[path] {
-			all = append(all, Violation{Detail: fmt.Sprintf("%s has %q; the last to write it was %s", path, got, last[path])})
+			all = append(all, Violation{Detail: fmt.Sprintf("%s has %q; the last to write it was %s", path, got,
+				last[path])})
 		}
 	}
 	return all
 }
 
-// written is the file that an effect wrote.
+// written returns the file that an effect wrote.
 func (f *facts) written(e AgentEvent) (path string, ok bool) {
 	_, number, _ := strings.Cut(e.Name, ".")
 	i, err := strconv.Atoi(number)
@@ -281,22 +305,24 @@ func (f *facts) written(e AgentEvent) (path string, ok bool) {
 	return "", false
 }
 
-// rest finds messages that say that something still runs or waits, where no question keeps it waiting.
+// rest finds messages that report running or waiting work, unless an open request keeps it waiting.
 func rest(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		waits := f.waits(c)
 		for _, m := range c.said() {
-			says := has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] || asks(m) && f.Open != nil && !f.Open[c.ID]
+			says := has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] || asks(m) &&
+				f.Open != nil && !f.Open[c.ID]
 			if says && !f.hurt(c.place(m)) && !f.unheardOf(m) {
-				all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s still has its buttons: %s", m.ID, c.place(m), start(m.Text))})
+				all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s still has its buttons: %s", m.ID,
+					c.place(m), start(m.Text))})
 			}
 		}
 	}
 	return all
 }
 
-// unheardOf reports whether ductor cannot know of a message: its call ended without a good answer, or ductor died with it. No bot can
-// edit a message whose number it does not have.
+// unheardOf reports whether ductor may not know a message: its call ended without a good response, or ductor died
+// with it. A bot cannot edit a message without its id.
 func (f *facts) unheardOf(m telegram.Message) bool {
 	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
 		if c.Chat != m.Chat || c.Message != m.ID || !strings.HasPrefix(strings.ToLower(c.Method), "send") {
@@ -313,10 +339,12 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 }
 
 func (f *facts) powerFailedBetween(from, to time.Time) bool {
-	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return s.How == scenario.Power && !s.At.Before(from) && !s.At.After(to) })
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
+		return s.How == scenario.Power && !s.At.Before(from) && !s.At.After(to)
+	})
 }
 
-// latest is how late answers came at most. Of an answer that comes too late ductor may not hear.
+// latest returns the longest delay of responses. ductor may miss a response that is too late.
 func (f *facts) latest() (most time.Duration) {
 	for _, step := range f.Scenario.Steps {
 		if t, ok := step.(scenario.Telegram); ok && t.Fault == scenario.Late {
@@ -326,7 +354,7 @@ func (f *facts) latest() (most time.Duration) {
 	return most
 }
 
-// waits lists the conversations of a chat in which something waits for the decision of a user.
+// waits returns the conversations of a chat in which a user's decision is pending.
 func (f *facts) waits(c Chat) map[scenario.Place]bool {
 	all := map[scenario.Place]bool{}
 	for _, m := range c.said() {
@@ -337,9 +365,10 @@ func (f *facts) waits(c Chat) map[scenario.Place]bool {
 	return all
 }
 
-// asks reports whether a message waits for the decision of a user.
+// asks reports whether a message waits for a user's decision.
 func asks(m telegram.Message) bool {
-	return has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin", "approval.deny-without-reason", "approval.allow-rule", "approval.show")
+	return has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin",
+		"approval.deny-without-reason", "approval.allow-rule", "approval.show")
 }
 
 func acknowledged(f *facts) []Violation {
@@ -349,7 +378,7 @@ func acknowledged(f *facts) []Violation {
 	return []Violation{{Detail: fmt.Sprintf("%d updates were not taken", f.Pending)}}
 }
 
-// secrets searches for the secret in all texts and in all that chats ever showed.
+// secrets searches for the secret in all texts and in everything that chats ever showed.
 func secrets(f *facts) (all []Violation) {
 	if f.Secret == "" {
 		return nil
@@ -361,7 +390,7 @@ func secrets(f *facts) (all []Violation) {
 	}
 	for _, c := range f.Chats {
 		for _, m := range c.History {
-			for _, v := range m.Versions { // half of it is too much, even for a moment
+			for _, v := range m.Versions { // even half of the secret must never be visible
 				if m.From.Bot && strings.Contains(v.Text, f.Secret[:len(f.Secret)/2]) {
 					all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s showed it", m.ID, c.Name)})
 					break
@@ -377,7 +406,7 @@ func secrets(f *facts) (all []Violation) {
 	return all
 }
 
-// start is the beginning of a text, for a violation.
+// start returns the beginning of a text, for a violation.
 func start(text string) string {
 	if r := []rune(text); len(r) > 60 {
 		text = string(r[:60]) + "…"

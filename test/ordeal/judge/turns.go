@@ -13,8 +13,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// words returns the numbers of the words of answers in a text, in order, by token. Directives quote a prompt, and a word right
-// before an ellipsis may be the beginning of another one.
+// words returns the numbers of an answer's words in a text, in order, by token. It ignores directives, which quote a
+// prompt, and a word directly before an ellipsis, which may be truncated.
 func words(text string) map[scenario.Token][]int {
 	all := map[scenario.Token][]int{}
 	text = directivePattern.ReplaceAllString(text, " ")
@@ -31,7 +31,7 @@ var (
 	directivePattern = regexp.MustCompile(`\[\[[^\]\n]*(\]\]|\n|$)`)
 )
 
-// shown compares the words that an agent said with those that its chat shows.
+// shown compares an agent's words with the words that its chat shows.
 func shown(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
@@ -48,7 +48,8 @@ func shown(f *facts) (all []Violation) {
 		}
 		for _, n := range f.owed(token) {
 			if !slices.Contains(numbers, n) && !f.inDocument(token, n) {
-				all = append(all, Violation{Token: token, Detail: fmt.Sprintf("%s was said and is not shown", token.Word(n))})
+				all = append(all, Violation{Token: token,
+					Detail: fmt.Sprintf("%s was said and is not shown", token.Word(n))})
 				break
 			}
 		}
@@ -56,7 +57,7 @@ func shown(f *facts) (all []Violation) {
 	return all
 }
 
-// numbers are those of the words of an answer that a chat shows, from its first message to its last.
+// numbers returns the numbers of an answer's words in a chat, from its first message to its last.
 func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	for _, m := range c.said() {
 		if m.Media == nil {
@@ -66,17 +67,18 @@ func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	return numbers
 }
 
-// whole leaves out the last word if it is the beginning of the one that would follow: its agent died within it.
+// whole removes the last word if it is the beginning of the next one: the agent died while it wrote it.
 func whole(numbers []int) []int {
 	last := len(numbers) - 1
-	if last > 0 && numbers[last] <= numbers[last-1] && strings.HasPrefix(strconv.Itoa(numbers[last-1]+1), strconv.Itoa(numbers[last])) {
+	if last > 0 && numbers[last] <= numbers[last-1] &&
+		strings.HasPrefix(strconv.Itoa(numbers[last-1]+1), strconv.Itoa(numbers[last])) {
 		return numbers[:last]
 	}
 	return numbers
 }
 
-// sentAgain is how often messages of an answer may stand twice, since what ductor noted of them was lost: the power or a flush failed
-// just after they were sent.
+// sentAgain returns how often messages of an answer may be repeated because ductor's record of them was lost: the
+// power or a flush failed just after they were sent.
 func (f *facts) sentAgain(token scenario.Token) (n int) {
 	c, _ := f.chat(f.sent[token].In)
 	for _, e := range f.Stops {
@@ -90,7 +92,8 @@ func (f *facts) sentAgain(token scenario.Token) (n int) {
 	return n
 }
 
-// repeated finds words that stand twice or in another order. Each further run, and each Show again, may show all once more.
+// repeated finds words that are repeated or in the wrong order. Each further run, and each Show again, may show all
+// words once more.
 func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) {
 	copies := f.pressesOf(token, scenario.ShowAgain) + max(f.timesGot(token), f.runs(token)) + f.sentAgain(token)
 	begun, last := 1, -1
@@ -99,14 +102,15 @@ func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) 
 			begun++
 		}
 		if begun > copies {
-			return Violation{Token: token, Detail: fmt.Sprintf("%s is shown behind %s", token.Word(n), token.Word(last))}, true
+			return Violation{Token: token, Detail: fmt.Sprintf("%s is shown behind %s", token.Word(n),
+				token.Word(last))}, true
 		}
 		last = n
 	}
 	return Violation{}, false
 }
 
-// timesGot is how often an agent got a prompt: what of one attempt was shown stays when another follows.
+// timesGot returns how often an agent received a prompt. The text of one attempt stays visible when another follows.
 func (f *facts) timesGot(token scenario.Token) (n int) {
 	for _, e := range f.events[token] {
 		if e.What == Got {
@@ -116,7 +120,8 @@ func (f *facts) timesGot(token scenario.Token) (n int) {
 	return n
 }
 
-// saidWords is how many words an agent said for certain: all of a turn that ended well, else those before its last effect.
+// saidWords returns the number of words that an agent certainly wrote: all of a turn that ended well, otherwise those
+// before its last effect.
 func (f *facts) saidWords(token scenario.Token) int {
 	p, last := f.prompts[token], -1
 	for _, e := range f.events[token] {
@@ -140,9 +145,9 @@ func (f *facts) saidWords(token scenario.Token) int {
 	return n
 }
 
-// owed are the words of an answer that its chat must show: those that were said for certain, without what is no part of the answer.
-// codex exec prints messages whole, so what it says before a tool only announces that. Copilot writes anew what it wrote when the
-// model failed.
+// owed returns the words of an answer that its chat must show: the certainly written ones that are part of the
+// answer. codex exec prints whole messages, so its text before a tool is not part of the answer. Copilot repeats its
+// text after the model failed.
 func (f *facts) owed(token scenario.Token) (numbers []int) {
 	announces := f.ranIn(token, "codex") && (f.oneShotCodex() || f.secondAttempt(token))
 	said, next, behindTool := f.saidWords(token), 0, 0
@@ -179,24 +184,30 @@ func (f *facts) oneShotCodex() bool {
 	})
 }
 
-// secondAttempt reports whether a live agent broke before it showed anything, so that a one-shot one got the prompt.
+// secondAttempt reports whether a live agent broke before its first output, so that a one-shot one received the
+// prompt.
 func (f *facts) secondAttempt(token scenario.Token) bool {
 	c, _ := f.chat(f.sent[token].In)
-	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.about(m, token) && says(m.Text, "card.second-attempt") })
-}
-
-// unknown reports whether the chat says of an answer that a part of it may be missing, or offers to show it again.
-func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
-		marked := has(m, scenario.ShowAgain) || says(m.Text, "card.part-unknown", "card.part-refused", "turn.not-shown")
-		return marked && (f.about(m, token) || !slices.ContainsFunc(f.tokens, func(t scenario.Token) bool { return f.about(m, t) }))
+		return f.about(m, token) && says(m.Text, "card.second-attempt")
 	})
 }
 
-// lostToPower reports whether the power failed while a prompt ran, or so soon after that nothing of it was flushed.
+// unknown reports whether the chat says that a part of an answer may be missing, or offers to show it again.
+func (f *facts) unknown(c Chat, token scenario.Token) bool {
+	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
+		marked := has(m, scenario.ShowAgain) || says(m.Text, "card.part-unknown", "card.part-refused", "turn.not-shown")
+		return marked && (f.about(m, token) || !slices.ContainsFunc(f.tokens, func(t scenario.Token) bool {
+			return f.about(m, t)
+		}))
+	})
+}
+
+// lostToPower reports whether the power failed while a prompt ran, or so soon after it that nothing was flushed.
 func (f *facts) lostToPower(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		return s.How == scenario.Power && s.At.After(f.sent[token].At) && !f.doneBefore(token, s.At.Add(-f.powerWindow()))
+		return s.How == scenario.Power && s.At.After(f.sent[token].At) &&
+			!f.doneBefore(token, s.At.Add(-f.powerWindow()))
 	})
 }
 
@@ -204,9 +215,11 @@ func (f *facts) doneBefore(token scenario.Token, at time.Time) bool {
 	return slices.ContainsFunc(f.events[token], func(e AgentEvent) bool { return e.What == Done && e.At.Before(at) })
 }
 
-// inDocument reports whether a file that the bot sent has a word.
+// inDocument reports whether a file from the bot contains a word.
 func (f *facts) inDocument(token scenario.Token, n int) bool {
-	return slices.ContainsFunc(f.documents, func(words map[scenario.Token][]int) bool { return slices.Contains(words[token], n) })
+	return slices.ContainsFunc(f.documents, func(words map[scenario.Token][]int) bool {
+		return slices.Contains(words[token], n)
+	})
 }
 
 // approved compares the effects that need an approval with the presses that allowed them.
@@ -219,15 +232,16 @@ func approved(f *facts) (all []Violation) {
 				continue
 			}
 			if !f.allowedBefore(token, e) {
-				all = append(all, Violation{Token: token, Detail: e.Name + " happened, and no user who may had allowed it"})
+				all = append(all, Violation{Token: token,
+					Detail: e.Name + " happened, and no user who may had allowed it"})
 			}
 		}
 	}
 	return append(all, decidedOnce(f)...)
 }
 
-// allowedBefore looks for the press that allowed an effect: on a message that showed it, by a user who may. A press that allowed
-// more than one request before, or a mode that allows everything, will do too.
+// allowedBefore finds the press that allowed an effect: on a message that showed it, by a user who may decide. An
+// earlier press that allowed more than one request, or a mode that allows everything, also counts.
 func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	s := f.sent[token]
 	for _, p := range f.Presses {
@@ -237,7 +251,8 @@ func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 		if p.Chat == s.Chat && isOne(p.Label, scenario.AllowOnce) && strings.Contains(p.Text, e.Name) {
 			return true
 		}
-		if isOne(p.Label, scenario.AllowSession, scenario.AllowRule, "approval.accept-edits", "approval.begin-and-edit", "approval.allow-pattern") {
+		if isOne(p.Label, scenario.AllowSession, scenario.AllowRule, "approval.accept-edits", "approval.begin-and-edit",
+			"approval.allow-pattern") {
 			return true
 		}
 		if strings.Contains(strings.ToLower(p.Label), "bypass") || strings.Contains(strings.ToLower(p.Text), "bypass") {
@@ -249,7 +264,7 @@ func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	})
 }
 
-// decidedOnce finds requests that were answered twice.
+// decidedOnce finds requests that were decided twice.
 func decidedOnce(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		decided := map[string]int{}
@@ -265,7 +280,7 @@ func decidedOnce(f *facts) (all []Violation) {
 	return all
 }
 
-// aborted finds effects of prompts that an abort had ended: what came before it, behind the moment at which the chat said so.
+// aborted finds effects of prompts after an abort: from prompts before the abort, after the chat reported their end.
 func aborted(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		for _, stop := range f.aborts(c.Name) {
@@ -288,12 +303,14 @@ func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
 		_, job := f.jobs[token]
-		if s.In != stop.In || s.ID >= stop.ID || s.ID == 0 || job || f.pressesOf(token, again()...) > 0 || f.edited(token) {
+		if s.In != stop.In || s.ID >= stop.ID || s.ID == 0 || job || f.pressesOf(token, again()...) > 0 ||
+			f.edited(token) {
 			continue
 		}
 		for _, e := range f.events[token] {
 			if e.At.After(at) && (e.What == Effect || e.What == Got) {
-				all = append(all, Violation{Token: token, Detail: fmt.Sprintf("%s %s came %s behind the abort", e.What, e.Name, e.At.Sub(at))})
+				all = append(all, Violation{Token: token,
+					Detail: fmt.Sprintf("%s %s came %s behind the abort", e.What, e.Name, e.At.Sub(at))})
 				break
 			}
 		}
@@ -301,7 +318,7 @@ func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
 	return all
 }
 
-// reordered reports whether Telegram gave updates in another order, so that an abort may have come before what was sent earlier.
+// reordered reports whether Telegram reordered updates, so that an abort may have arrived before earlier messages.
 func (f *facts) reordered() bool {
 	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
 		u, ok := s.(scenario.Updates)
@@ -313,10 +330,11 @@ func (f *facts) edited(token scenario.Token) bool {
 	return f.sent[token].Old != "" || slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.Old == token })
 }
 
-// abortWithin is how long all that a turn started may live on once the chat says that it is being stopped.
+// abortWithin is how long processes of a turn may live after the chat says that it is being stopped.
 const abortWithin = 15 * time.Second
 
-// saidStopped is when an abort must be done: when the chat says that it is, or some time after it says that it stops everything.
+// saidStopped returns the time at which an abort must be complete: when the chat reports that, or some time after it
+// says "Stopping…".
 func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
 	var stopping time.Time
 	for _, m := range c.History {
@@ -324,7 +342,8 @@ func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
 			continue
 		}
 		for _, v := range m.Versions {
-			if slices.ContainsFunc([]lang.Key{"bot.stopped", "bot.nothing-runs", "bot.nothing-ran"}, func(k lang.Key) bool { return says(v.Text, k) }) {
+			if slices.ContainsFunc([]lang.Key{"bot.stopped", "bot.nothing-runs", "bot.nothing-ran"},
+				func(k lang.Key) bool { return says(v.Text, k) }) {
 				if !stopping.IsZero() && stopping.Before(v.At) {
 					return stopping, true
 				}

@@ -12,7 +12,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// act has a user do something. Steps that make no sense are left out.
+// act performs a user's step. It skips steps that make no sense.
 func (o *ordeal) act(step scenario.Step) {
 	switch step := step.(type) {
 	case scenario.Say:
@@ -31,7 +31,8 @@ func (o *ordeal) act(step scenario.Step) {
 			return
 		}
 		text := o.mention(old.In) + o.scriptOf(step.Prompt)
-		o.saw(judge.Sent{By: step.By, In: old.In, Token: step.Token, Old: step.Old, Text: text, Chat: old.Chat, ID: old.ID, At: time.Now()})
+		o.saw(judge.Sent{By: step.By, In: old.In, Token: step.Token, Old: step.Old, Text: text, Chat: old.Chat,
+			ID: old.ID, At: time.Now()})
 		o.places.people[step.By].Edit(telegram.Message{Chat: old.Chat, ID: old.ID}, text)
 	case scenario.Reply:
 		if to, ok := o.newest(step.To, nil); ok {
@@ -42,7 +43,9 @@ func (o *ordeal) act(step scenario.Step) {
 	case scenario.Type:
 		o.send(step.By, step.In, string(step.Text), "")
 	case scenario.Press:
-		if on, ok := o.newest(step.Of, func(m telegram.Message) bool { return labelOf(m, step.Button, step.Old) != "" }); ok {
+		if on, ok := o.newest(step.Of, func(m telegram.Message) bool {
+			return labelOf(m, step.Button, step.Old) != ""
+		}); ok {
 			o.press(step.By, on, labelOf(on, step.Button, step.Old), step.Old)
 		}
 	case scenario.PressAny:
@@ -50,11 +53,11 @@ func (o *ordeal) act(step scenario.Step) {
 	}
 }
 
-// scriptOf is what a user writes so that the agent does what a prompt says.
+// scriptOf returns the text that makes the agent perform a prompt.
 func (o *ordeal) scriptOf(p scenario.Prompt) string { return p.Script(o.effect) }
 
-// effect is a shell command that logs an effect. Some of them leave a process behind in a session of its own, which ignores
-// all signals that can be ignored.
+// effect returns a shell command that logs an effect. Some commands leave a process in another session that ignores
+// all signals.
 func (o *ordeal) effect(name string) string {
 	command := logCommand(o.agentLog(), name)
 	h := fnv.New32()
@@ -65,7 +68,7 @@ func (o *ordeal) effect(name string) string {
 	return command
 }
 
-// mention is what a message needs to be meant for the bot.
+// mention returns the prefix that addresses a message to the bot.
 func (o *ordeal) mention(in scenario.Place) string {
 	if chat, _, _, ok := o.places.at("", in); ok && chat.Person() == nil {
 		return "@ductor_bot "
@@ -73,7 +76,8 @@ func (o *ordeal) mention(in scenario.Place) string {
 	return ""
 }
 
-func (o *ordeal) send(by scenario.Person, in scenario.Place, text string, token scenario.Token, options ...telegram.SendOption) {
+func (o *ordeal) send(by scenario.Person, in scenario.Place, text string, token scenario.Token,
+	options ...telegram.SendOption) {
 	chat, topic, in, ok := o.places.at(by, in)
 	if !ok || chat.Person() != nil && chat.Person() != o.places.people[by] {
 		return
@@ -115,7 +119,8 @@ func (o *ordeal) sendFiles(step scenario.Send) {
 	case step.Media == scenario.Photo:
 		sent.ID = who.SendPhoto(chat, data, options...).ID
 	default:
-		sent.ID = who.SendDocument(chat, telegram.File{Name: string(step.Token) + ".txt", MIME: "text/plain", Data: data}, options...).ID
+		sent.ID = who.SendDocument(chat, telegram.File{Name: string(step.Token) + ".txt", MIME: "text/plain",
+			Data: data}, options...).ID
 	}
 	o.saw(sent)
 }
@@ -130,7 +135,7 @@ func (o *ordeal) saw(s judge.Sent) {
 	}
 }
 
-// sentOf finds the message that brought a prompt.
+// sentOf returns the message of a prompt.
 func (o *ordeal) sentOf(token scenario.Token) (judge.Sent, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -142,7 +147,7 @@ func (o *ordeal) sentOf(token scenario.Token) (judge.Sent, bool) {
 	return judge.Sent{}, false
 }
 
-// newest is the newest message of the bot about a prompt that is as wanted.
+// newest returns the newest message of the bot about a prompt that wanted accepts.
 func (o *ordeal) newest(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	s, ok := o.sentOf(token)
 	if !ok {
@@ -155,7 +160,8 @@ func (o *ordeal) newest(token scenario.Token, wanted func(telegram.Message) bool
 		all := chat.View().FromBot()
 		for i := len(all) - 1; i >= 0; i-- {
 			m := all[i]
-			about := m.ReplyTo == s.ID || strings.Contains(m.Text, string(token)+"w") || strings.Contains(m.Text, string(token)+".")
+			about := m.ReplyTo == s.ID || strings.Contains(m.Text, string(token)+"w") ||
+				strings.Contains(m.Text, string(token)+".")
 			if about && (wanted == nil || wanted(m)) {
 				return m, true
 			}
@@ -164,7 +170,7 @@ func (o *ordeal) newest(token scenario.Token, wanted func(telegram.Message) bool
 	return telegram.Message{}, false
 }
 
-// labelOf is the label of a button that a message shows, or ever showed.
+// labelOf returns the label of a button on a message. If old is true, the message may have lost the button.
 func labelOf(m telegram.Message, button scenario.Button, old bool) string {
 	shown := [][][]telegram.Button{m.Keyboard}
 	if old {
@@ -184,7 +190,7 @@ func labelOf(m telegram.Message, button scenario.Button, old bool) string {
 	return ""
 }
 
-// pressAny presses one of all buttons of a chat.
+// pressAny presses a random button of a chat.
 func (o *ordeal) pressAny(step scenario.PressAny) {
 	chat, _, _, ok := o.places.at(step.By, step.In)
 	if !ok {
@@ -216,21 +222,22 @@ func (o *ordeal) pressAny(step scenario.PressAny) {
 	}
 }
 
-// press presses a button and waits beside the scenario for the answer.
+// press presses a button and waits for the answer in the background.
 func (o *ordeal) press(by scenario.Person, on telegram.Message, label string, old bool) {
 	data := dataOf(on, label)
 	if data == "" {
 		return
 	}
 	who := o.places.people[by]
-	press := judge.Press{By: by, In: o.placeOf(on), Chat: on.Chat, Message: on.ID, Label: label, Data: data, Text: on.Text, At: time.Now()}
+	press := judge.Press{By: by, In: o.placeOf(on), Chat: on.Chat, Message: on.ID, Label: label, Data: data,
+		Text: on.Text, At: time.Now()}
 	var tap *telegram.Tap
 	if old {
 		tap = who.TapData(on, data)
 	} else {
 		var err error
 		if tap, err = who.Tap(on, data); err != nil {
-			return // it changed just now
+			return // the message has just changed
 		}
 	}
 	o.mu.Lock()
@@ -264,7 +271,7 @@ func dataOf(m telegram.Message, label string) (data string) {
 	return data
 }
 
-// placeOf is the place of a message.
+// placeOf returns the place of a message.
 func (o *ordeal) placeOf(m telegram.Message) scenario.Place {
 	for name, topic := range o.places.topics {
 		whole, _, _ := strings.Cut(string(name), "/")

@@ -18,16 +18,16 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// agentNames are the programs that scripted agents run as. The last is of [agents.acp].
+// agentNames are the names of the scripted agents' programs. The last one is configured in [agents.acp].
 var agentNames = [...]string{agent.Claude, agent.Codex, agent.Gemini, agent.Copilot, acpAgent}
 
 const acpAgent = "gem"
 
-// agentLog is the file below the home of a world in which agents, and the shells of their tools, log what they do.
+// agentLog is the file in the home of a world to which agents and the shells of their tools log their actions.
 const agentLog = "agents.log"
 
-// beAgent turns this process into a scripted agent if it was started under the name of one. It logs which prompts it begins,
-// which files it writes, and which turns end well.
+// beAgent turns this process into a scripted agent if it was started under the name of one. It logs started prompts,
+// written files, and turns that end well.
 func beAgent() {
 	name := filepath.Base(os.Args[0])
 	if name == acpAgent || !slices.Contains(agentNames[:], name) {
@@ -41,7 +41,8 @@ func beAgent() {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	program := agent.Program{
-		Args: append([]string{name}, os.Args[1:]...), Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals,
+		Args: append([]string{name}, os.Args[1:]...), Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout,
+		Stderr: os.Stderr, Signals: signals,
 		Heard: func(prompt string) { logTokens(log, judge.Got, prompt) },
 		Ended: func(prompt string) { logTokens(log, judge.Done, prompt) },
 		Wrote: func(_, text string) {
@@ -64,13 +65,13 @@ func logTokens(path string, what judge.What, prompt string) {
 
 var tokenPattern = regexp.MustCompile(`^p\d+$`)
 
-// tokenOf is the token of an effect: p1 of p1.2.
+// tokenOf returns the token of an effect: p1 of p1.2.
 func tokenOf(effect string) string {
 	token, _, _ := strings.Cut(effect, ".")
 	return token
 }
 
-// logLine appends a line that other processes may append to as well.
+// logLine appends a line to a file that other processes append to as well.
 func logLine(path string, what judge.What, name string) {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -81,22 +82,23 @@ func logLine(path string, what judge.What, name string) {
 	fmt.Fprintf(f, "%s %s %d %d %s\n", what, name, time.Now().UnixNano(), os.Getpid(), filepath.Base(os.Args[0]))
 }
 
-// logCommand is what a shell runs to log an effect as an agent would.
+// logCommand returns the shell command that logs an effect like an agent.
 func logCommand(path, effect string) string {
 	return fmt.Sprintf("echo %s %s $(date +%%s%%N) $PPID >> %s", judge.Effect, effect, path)
 }
 
-// did reads what agents logged. The shells of their tools do not know the agent's name.
+// did reads the log of the agents. The shells of their tools do not know the agent's name.
 func (o *ordeal) did() (all []judge.AgentEvent) {
 	raw, _ := os.ReadFile(o.agentLog())
 	for line := range strings.Lines(string(raw)) {
 		var what, name, pid, agent string
 		var ns int64
 		if n, _ := fmt.Sscan(line, &what, &name, &ns, &pid, &agent); n < 4 {
-			continue // it was torn by a kill
+			continue // a kill truncated the line
 		}
 		all = append(all, judge.AgentEvent{
-			At: time.Unix(0, ns), Agent: agent, Run: pid, Token: scenario.Token(tokenOf(name)), What: judge.What(what), Name: name,
+			At: time.Unix(0, ns), Agent: agent, Run: pid, Token: scenario.Token(tokenOf(name)), What: judge.What(what),
+			Name: name,
 		})
 	}
 	return all

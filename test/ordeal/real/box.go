@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A box is a set of fresh namespaces: its processes see each other, loopback and nothing else. Its first process is an init,
-// which starts the driver and reaps what others leave behind. When the driver ends, the kernel kills whatever is left and
-// unmounts what was mounted, so that no seed leaves anything on the machine, however it ends.
+// A box is a set of new namespaces. Its processes see only each other and loopback. Its first process is an init,
+// which starts the driver and reaps orphans. When the driver ends, the kernel kills all processes and unmounts
+// everything, so a seed never leaves anything on the machine.
 
 const (
 	roleVar = "ORDEAL_ROLE"
@@ -28,11 +28,11 @@ const (
 	exitNoBox = 77
 )
 
-// ErrNoBox is returned where the kernel gives this user no namespaces.
+// ErrNoBox is returned if the kernel does not allow this user to create namespaces.
 var ErrNoBox = errors.New("no namespaces can be made here")
 
-// RunIfChild turns this process into a part of a box, or a scripted agent, if it was started as one, and does not return then. Call it first in
-// TestMain.
+// RunIfChild turns this process into a part of a box or a scripted agent if it was started as one, and then does not
+// return. Call it first in TestMain.
 func RunIfChild() {
 	beAgent()
 	var err error
@@ -57,7 +57,7 @@ func RunIfChild() {
 	os.Exit(0)
 }
 
-// Execute runs a job in a box of its own and returns its report. The files of the job are below job.Dir.
+// Execute runs a job in a new box and returns its report. The job's files are in job.Dir.
 func Execute(job Job) (Report, error) {
 	raw, err := json.Marshal(job)
 	if err != nil {
@@ -69,9 +69,11 @@ func Execute(job Job) (Report, error) {
 	}
 	defer log.Close()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{roleVar + "=" + roleInit, jobVar + "=" + string(raw), "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "GORACE=atexit_sleep_ms=0"}
+	cmd.Env = []string{roleVar + "=" + roleInit, jobVar + "=" + string(raw),
+		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "GORACE=atexit_sleep_ms=0"}
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if uid := os.Getuid(); uid != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
@@ -114,7 +116,8 @@ func serveInit() error {
 	if err := os.Setenv(roleVar, roleDriver); err != nil {
 		return err
 	}
-	driver, err := os.StartProcess("/proc/self/exe", []string{"driver"}, &os.ProcAttr{Env: os.Environ(), Files: []*os.File{nil, os.Stdout, os.Stderr}})
+	driver, err := os.StartProcess("/proc/self/exe", []string{"driver"},
+		&os.ProcAttr{Env: os.Environ(), Files: []*os.File{nil, os.Stdout, os.Stderr}})
 	if err != nil {
 		return err
 	}

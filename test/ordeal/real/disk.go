@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskKind is the file system on which ductor keeps its state.
+// diskKind is the file system of ductor's state.
 type diskKind string
 
 const (
-	diskOfMachine diskKind = "machine" // whatever the temporary directory is on
-	diskTmpfs     diskKind = "tmpfs"   // a small one in memory, which gets full
-	diskExt4      diskKind = "ext4"    // a small one on a loop device, which gets full, read-only and slow
+	diskOfMachine diskKind = "machine" // the file system of the temporary directory
+	diskTmpfs     diskKind = "tmpfs"   // small and in memory; can get full
+	diskExt4      diskKind = "ext4"    // small and on a loop device; can get full, read-only and slow
 )
 
-// disk is a file system of a box that can be filled, frozen and made read-only.
+// disk is a file system that can be filled, frozen and made read-only.
 type disk struct {
 	kind    diskKind
 	at      string // where it is mounted
@@ -32,11 +32,11 @@ type disk struct {
 
 const diskSize = 48 << 20
 
-// The ioctls by which fsfreeze(8) freezes a file system and thaws it.
+// The ioctls with which fsfreeze(8) freezes and thaws a file system.
 const (
 	fiFreeze = 0xC0045877
 	fiThaw   = 0xC0045878
-	// The ioctl by which ext4 loses power, and its flag by which it writes not even its log.
+	// The ioctl that cuts the power of ext4, and its flag that skips the log.
 	ext4Shutdown   = 0x8004587D
 	shutNoLogFlush = 2
 )
@@ -69,7 +69,7 @@ func newDisk(kind diskKind, at, image string) (*disk, error) {
 	return d, nil
 }
 
-// fill leaves no room on the disk. The disk of the machine stays as it is.
+// fill uses all space on the disk. It does not change the machine's own disk.
 func (d *disk) fill() error {
 	if d.kind == diskOfMachine || d.ballast != nil {
 		return nil
@@ -90,7 +90,7 @@ func (d *disk) fill() error {
 	return nil
 }
 
-// clear makes room again.
+// clear frees the space.
 func (d *disk) clear() error {
 	if d.ballast == nil {
 		return nil
@@ -101,7 +101,7 @@ func (d *disk) clear() error {
 	return err
 }
 
-// freeze has every write to the disk wait until thaw, as a disk does that hangs.
+// freeze blocks every write to the disk until thaw, as if the disk hangs.
 func (d *disk) freeze() error { return d.control(fiFreeze, true) }
 
 func (d *disk) thaw() error { return d.control(fiThaw, false) }
@@ -115,14 +115,16 @@ func (d *disk) control(request uint, frozen bool) error {
 		return err
 	}
 	defer dir.Close()
-	if err := unix.IoctlSetInt(int(dir.Fd()), request, 0); err != nil && !(request == fiThaw && errors.Is(err, unix.EINVAL)) { // it was mounted anew
+	// the disk was mounted again
+	if err := unix.IoctlSetInt(int(dir.Fd()), request, 0); err != nil &&
+		!(request == fiThaw && errors.Is(err, unix.EINVAL)) {
 		return fmt.Errorf("freeze or thaw the disk: %w", err)
 	}
 	d.frozen = frozen
 	return nil
 }
 
-// shutdown has the file system forget whatever is not on its device, as a power failure does. Only ext4 can.
+// shutdown discards everything that is not on the device, as a power failure does. Only ext4 supports it.
 func (d *disk) shutdown() error {
 	if d.kind != diskExt4 {
 		return nil
@@ -141,7 +143,7 @@ func (d *disk) shutdown() error {
 	return nil
 }
 
-// again mounts the disk after a shutdown. No process may use it.
+// again mounts the disk again after a shutdown. No process may use it.
 func (d *disk) again() error {
 	if d.kind != diskExt4 {
 		return nil
@@ -159,7 +161,7 @@ func (d *disk) mount() error {
 	return nil
 }
 
-// check looks at the file system itself: that of ext4 must be clean after all that happened.
+// check checks the file system itself: ext4 must be clean after everything that happened.
 func (d *disk) check() error {
 	if d.kind != diskExt4 {
 		return nil

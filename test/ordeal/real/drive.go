@@ -12,17 +12,17 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Job is what a box is to do.
+// Job describes the work of a box.
 type Job struct {
 	Seed       uint64
 	Dir        string   // for all its files
 	Builds     []string // directories with a ductor and its runner each: two builds, for upgrades
 	Conditions conditions
-	Script     string // a scenario; empty for that of the seed
+	Script     string // a scenario; if empty, the seed's
 	Soak       time.Duration
 }
 
-// Report is what came out.
+// Report is the result of a job.
 type Report struct {
 	Run        report.Run
 	Script     string
@@ -33,7 +33,7 @@ type Report struct {
 
 const reportFile = "report.json"
 
-// drive is the driver of a box.
+// drive runs the driver of a box.
 func drive() error {
 	var job Job
 	if err := json.Unmarshal([]byte(os.Getenv(jobVar)), &job); err != nil {

@@ -18,7 +18,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// gather collects what Telegram shows and what agents did.
+// gather collects Telegram's view and the agents' actions.
 func (o *ordeal) gather() {
 	e := &o.evidence
 	e.Ended = time.Now()
@@ -26,7 +26,7 @@ func (o *ordeal) gather() {
 	for i, c := range e.Calls {
 		answered := c.Fault == telegram.NoFault || c.Fault == telegram.TooMany
 		if !answered && c.RetryAfter > 0 || answered && (o.line.mayHaveLost(c.Done) || o.diedAfter(c.Done)) {
-			e.Calls[i].Fault = telegram.DropAfter // ductor cannot know of it
+			e.Calls[i].Fault = telegram.DropAfter // ductor may not know that it succeeded
 		}
 	}
 	e.Pending = o.srv.PendingUpdates()
@@ -34,7 +34,8 @@ func (o *ordeal) gather() {
 	e.Documents = map[string]string{}
 	for _, name := range o.places.order {
 		chat := o.places.chats[name]
-		c := judge.Chat{Name: name, ID: chat.ID(), Topics: map[telegram.TopicID]scenario.Place{}, History: chat.History(), Hurt: o.places.hurt[name]}
+		c := judge.Chat{Name: name, ID: chat.ID(), Topics: map[telegram.TopicID]scenario.Place{},
+			History: chat.History(), Hurt: o.places.hurt[name]}
 		for place, topic := range o.places.topics {
 			if whole, _, _ := strings.Cut(string(place), "/"); whole == string(name) {
 				c.Topics[topic] = place
@@ -61,8 +62,8 @@ func (o *ordeal) gather() {
 	}))
 }
 
-// diedAfter reports whether ductor died so soon after an answer that the next one may not know of it: it had not read it, which on a
-// busy machine takes a while, or a disk that loses what was not flushed lost power.
+// diedAfter reports whether ductor died so soon after a response that the next process may not know it: ductor had
+// not read it, which takes a while on a busy machine, or a disk lost unflushed data.
 func (o *ordeal) diedAfter(answered time.Time) bool {
 	const reading, flushing = 3 * time.Second, 30 * time.Second
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
@@ -71,7 +72,7 @@ func (o *ordeal) diedAfter(answered time.Time) bool {
 	})
 }
 
-// gatherLeftovers looks for whatever ductor left behind after its end.
+// gatherLeftovers finds everything that ductor left behind after its end.
 func (o *ordeal) gatherLeftovers() {
 	e := &o.evidence
 	if err := eventually("the end of all processes", func() bool { return len(processes()) == 0 }); err != nil {
@@ -84,7 +85,8 @@ func (o *ordeal) gatherLeftovers() {
 	e.Texts = o.texts()
 	log, _ := os.ReadFile(o.log())
 	for line := range strings.Lines(string(log)) {
-		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.HasPrefix(line, "WARNING: DATA RACE") {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") ||
+			strings.HasPrefix(line, "WARNING: DATA RACE") {
 			e.Troubles = append(e.Troubles, "ductor: "+strings.TrimSpace(line))
 		}
 	}
@@ -114,10 +116,11 @@ func (o *ordeal) checkDatabase() (found []string) {
 	return found
 }
 
-// stays are the files that ductor's state directory has after an ordered end: the database, its backups, keys, what was sent to users of late, and
-// files whose lock or socket is what counts.
+// stays lists the files that remain in ductor's state directory after an ordered end: the database, its backups, keys, recent
+// files for users, and files for locks and sockets.
 var stays = []string{
-	"ductor.db", "crash*.log", "ductor.lock", "mcp.key", "mcp.sock", "terminal.sock", "runner/lock", "runner/sock", "locks/*.lock",
+	"ductor.db", "crash*.log", "ductor.lock", "mcp.key", "mcp.sock", "terminal.sock", "runner/lock", "runner/sock",
+	"locks/*.lock",
 	"started/*.json", "uploads/*/*", "prompts/append-*", "backups/ductor-*.db",
 }
 
@@ -125,14 +128,18 @@ var stays = []string{
 func (o *ordeal) leftFiles() (left []string) {
 	for _, dir := range []string{o.state(), o.path("tmp")} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() && dir == o.state() && strings.Count(path[len(dir):], "/") < 2 || path == dir {
+			if err != nil || entry.IsDir() && dir == o.state() && strings.Count(path[len(dir):], "/") < 2 ||
+				path == dir {
 				return err
 			}
 			below, _ := filepath.Rel(dir, path)
-			known := dir == o.state() && slices.ContainsFunc(stays, func(pattern string) bool { ok, _ := filepath.Match(pattern, below); return ok })
+			known := dir == o.state() && slices.ContainsFunc(stays, func(pattern string) bool {
+				ok, _ := filepath.Match(pattern, below)
+				return ok
+			})
 			switch {
 			case entry.IsDir() && strings.HasPrefix(below, "uploads"):
-			case strings.HasPrefix(below, "claude-tasks"): // of an agent that was killed, and its own
+			case strings.HasPrefix(below, "claude-tasks"): // the agent's own, after it was killed
 			case !known:
 				left = append(left, "the file "+path[len(o.dir):])
 			case strings.HasSuffix(path, "lock") && held(path):
@@ -157,11 +164,12 @@ func held(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// texts are all files that have no right to a secret, and which have one: the names and the secrets alone.
+// texts returns the files that must not contain a secret but do, reduced to their names and the secrets.
 func (o *ordeal) texts() map[string]string {
 	found := map[string]string{}
 	err := filepath.WalkDir(o.dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() || path == o.config() || path == o.path("image") || strings.HasPrefix(path, o.path("opt")) {
+		if err != nil || !entry.Type().IsRegular() || path == o.config() || path == o.path("image") ||
+			strings.HasPrefix(path, o.path("opt")) {
 			return err
 		}
 		raw, err := os.ReadFile(path)
@@ -169,7 +177,7 @@ func (o *ordeal) texts() map[string]string {
 			return err
 		}
 		for name, value := range o.secrets {
-			if bytes.Contains(raw, []byte(value)) { // the judge looks for one secret
+			if bytes.Contains(raw, []byte(value)) { // the judge searches for one secret
 				found[fmt.Sprintf("%s (%s)", path[len(o.dir):], name)] = o.evidence.Secret
 			}
 		}
@@ -180,7 +188,8 @@ func (o *ordeal) texts() map[string]string {
 		for field, text := range call.Params {
 			for name, value := range o.secrets {
 				if strings.Contains(text, value) {
-					found[fmt.Sprintf("the field %s of a call of %s (%s)", field, call.Method, name)] = o.evidence.Secret
+					found[fmt.Sprintf("the field %s of a call of %s (%s)", field, call.Method,
+						name)] = o.evidence.Secret
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// fault has something go wrong. What goes wrong for a time is put right by a timer, or by heal.
+// fault causes a fault. A timer or heal ends a temporary one.
 func (o *ordeal) fault(step scenario.Step) error {
 	switch step := step.(type) {
 	case scenario.Stop:
@@ -46,7 +46,7 @@ func (o *ordeal) fault(step scenario.Step) error {
 	return nil
 }
 
-// sleep lets time pass, unless all is to be put right.
+// sleep waits, unless all faults are being ended.
 func (o *ordeal) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -54,9 +54,9 @@ func (o *ordeal) sleep(d time.Duration) {
 	}
 }
 
-// end ends ductor, and starts it again some time later.
+// end stops ductor, and starts it again later.
 func (o *ordeal) end(step scenario.Stop) error {
-	o.ending.Lock() // two ends do not overlap
+	o.ending.Lock() // stops do not overlap
 	defer o.ending.Unlock()
 	stop := judge.Stop{How: step.How}
 	var err error
@@ -79,7 +79,7 @@ func (o *ordeal) end(step scenario.Stop) error {
 	return errors.Join(err, o.awaitPoll())
 }
 
-// power ends everything at once. What was not flushed is lost on a disk that can lose it.
+// power ends everything at once. A disk that supports it loses unflushed data.
 func (o *ordeal) power() error {
 	lost := o.disk.shutdown()
 	for {
@@ -97,7 +97,7 @@ func (o *ordeal) power() error {
 	return o.disk.again()
 }
 
-// awaitPoint waits for the n-th such moment from now, at most for a while.
+// awaitPoint waits for the n-th such moment from now, for a limited time.
 func (o *ordeal) awaitPoint(point scenario.Point, n int) {
 	const most, look = 8 * time.Second, time.Millisecond
 	moment := func() int64 { return int64(len(o.srv.Calls(telegram.Writes))) }
@@ -121,7 +121,7 @@ func (o *ordeal) awaitPoint(point scenario.Point, n int) {
 	}
 }
 
-// changeOf is a number that is another one when a file has changed.
+// changeOf returns a number that differs after a file has changed.
 func changeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -130,7 +130,7 @@ func changeOf(path string) int64 {
 	return info.ModTime().UnixNano() + info.Size()
 }
 
-// journals is how many bytes agents have printed into the files of runs.
+// journals returns the number of bytes in the output files of runs.
 func (o *ordeal) journals() (sum int64) {
 	files, _ := filepath.Glob(filepath.Join(o.state(), "runner", "*", "out"))
 	for _, name := range files {
@@ -141,7 +141,7 @@ func (o *ordeal) journals() (sum int64) {
 	return sum
 }
 
-// telegram has calls go wrong.
+// telegram makes calls fail.
 func (o *ordeal) telegram(step scenario.Telegram) {
 	if step.Fault == scenario.Away {
 		o.waiting.Go(func() { o.line.set(refuse); o.sleep(step.For); o.line.set(o.job.Conditions.Line) })
@@ -150,7 +150,7 @@ func (o *ordeal) telegram(step scenario.Telegram) {
 	o.spoiled.Calls(step)
 }
 
-// diskFault has the disk under ductor's state be full, or hang, for a while.
+// diskFault makes the disk of ductor's state full or hang for a while.
 func (o *ordeal) diskFault(step scenario.Disk) error {
 	bad, good := o.disk.fill, o.disk.clear
 	if step.Fault == scenario.DiskSlow {
@@ -166,7 +166,7 @@ func (o *ordeal) diskFault(step scenario.Disk) error {
 	return nil
 }
 
-// killSome kills processes -9.
+// killSome kills processes.
 func (o *ordeal) killSome(step scenario.Kill) {
 	all := processes()
 	some := of(all, roleOfAgent)
@@ -180,7 +180,7 @@ func (o *ordeal) killSome(step scenario.Kill) {
 	signalAll(some, syscall.SIGKILL)
 }
 
-// agentOf picks the agent that caused the last effect of a prompt, or any.
+// agentOf returns the agent that caused the last effect of a prompt, or any agent.
 func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
 	for _, e := range o.did() {
 		for _, p := range agents {

@@ -12,19 +12,20 @@ import (
 	"time"
 )
 
-// weather is how the network between ductor and Telegram is.
+// weather is the state of the network between ductor and Telegram.
 type weather string
 
 const (
 	fair    weather = "fair"
 	refuse  weather = "refuse" // new connections are closed at once, old ones are reset
-	stall   weather = "stall"  // nothing passes, and nothing is closed
-	slow    weather = "slow"   // every piece takes a while
-	lossy   weather = "lossy"  // connections are reset now and then
-	chopped weather = "half"   // answers end in the middle
+	stall   weather = "stall"  // no data passes, but connections stay open
+	slow    weather = "slow"   // all data is delayed
+	lossy   weather = "lossy"  // connections are reset at random
+	chopped weather = "half"   // responses are truncated
 )
 
-// line is the way between ductor and the simulated Telegram: a proxy on loopback. Safe for concurrent use.
+// line is the connection between ductor and the simulated Telegram: a proxy on loopback. It is safe for concurrent
+// use.
 type line struct {
 	listener net.Listener
 	to       string
@@ -35,7 +36,7 @@ type line struct {
 	changed chan struct{} // closed when the weather changes
 	open    map[net.Conn]bool
 	random  *rand.Rand
-	cuts    []time.Time // when connections ended before their time
+	cuts    []time.Time // times of premature ends of connections
 }
 
 func newLine(to string, seed uint64) (*line, error) {
@@ -53,7 +54,7 @@ func newLine(to string, seed uint64) (*line, error) {
 
 func (l *line) url() string { return fmt.Sprintf("http://%s", l.listener.Addr()) }
 
-// set changes the weather. What is open feels it too.
+// set changes the weather, also for open connections.
 func (l *line) set(w weather) {
 	l.mu.Lock()
 	l.weather = w
@@ -81,7 +82,7 @@ func (l *line) cut() {
 	}
 }
 
-// reset closes a connection so that the other end sees a reset and not an end.
+// reset closes a connection with a reset.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -108,7 +109,7 @@ func (l *line) serve() {
 	}
 }
 
-// track remembers a connection until done.
+// track records a connection until done is called.
 func (l *line) track(c net.Conn) (done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +139,7 @@ func (l *line) relay(client net.Conn) {
 	both.Wait()
 }
 
-// pass copies until one end closes or the weather ends the connection.
+// pass copies data until one end closes or the weather ends the connection.
 func (l *line) pass(to io.Writer, from io.Reader, answers bool) {
 	piece := make([]byte, 4<<10)
 	for {
@@ -152,7 +153,7 @@ func (l *line) pass(to io.Writer, from io.Reader, answers bool) {
 	}
 }
 
-// through sends a piece as the weather has it. It returns false if the connection is over.
+// through sends a piece of data under the present weather. It returns false if the connection has ended.
 func (l *line) through(to io.Writer, piece []byte, answers bool) bool {
 	const pause = 150 * time.Millisecond
 	for {
@@ -180,7 +181,7 @@ func (l *line) through(to io.Writer, piece []byte, answers bool) bool {
 	}
 }
 
-// chance reports whether a connection is to end before its time.
+// chance reports whether to end a connection prematurely.
 func (l *line) chance(one int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,10 +192,12 @@ func (l *line) chance(one int) bool {
 	return true
 }
 
-// mayHaveLost reports whether the answer to a call may not have arrived: a connection ended soon after it was given.
+// mayHaveLost reports whether the response to a call may be lost: a connection ended soon after it was sent.
 func (l *line) mayHaveLost(answered time.Time) bool {
 	const transit = time.Second
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.cuts, func(at time.Time) bool { return !at.Before(answered) && at.Sub(answered) < transit })
+	return slices.ContainsFunc(l.cuts, func(at time.Time) bool {
+		return !at.Before(answered) && at.Sub(answered) < transit
+	})
 }

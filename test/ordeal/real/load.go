@@ -4,17 +4,17 @@ import "os/exec"
 
 const (
 	roleLoad    = "load"
-	harnessName = "ordeal-" // begins the command lines of the harness
+	harnessName = "ordeal-" // prefix of the harness's command lines
 )
 
-// burn keeps a processor busy until it is killed.
+// burn uses a CPU until it is killed.
 func burn() {
 	for n := 0; ; n++ {
 		_ = n
 	}
 }
 
-// helper starts a helper of the harness and returns its end.
+// helper starts a helper process of the harness. end stops it.
 func helper(role string, env ...string) (end func(), err error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{harnessName + role}
@@ -25,7 +25,7 @@ func helper(role string, env ...string) (end func(), err error) {
 	return func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }, nil
 }
 
-// busy loads the machine with loops, which are as nice as this process, until end is called.
+// busy loads the machine with loops, with the niceness of this process, until end is called.
 func busy(loops int) (end func(), err error) {
 	var ends []func()
 	end = func() {

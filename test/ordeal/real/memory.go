@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// memoryGroup is a control group whose processes have little memory: the kernel kills one of them when there is none left.
+// memoryGroup is a control group with little memory: if none is left, the kernel kills one of its processes.
 type memoryGroup struct{ dir string }
 
-// newMemoryGroup makes a control group, of version 1 or 2. A machine that lets nobody make one gives nil.
+// newMemoryGroup creates a control group, of version 1 or 2. It returns nil if the machine does not allow that.
 func newMemoryGroup(name string, megabytes int) *memoryGroup {
 	for root, limit := range memoryRoots() {
 		dir := filepath.Join(root, name)
@@ -26,24 +26,25 @@ func newMemoryGroup(name string, megabytes int) *memoryGroup {
 	return nil
 }
 
-// memoryRoots are where control groups are, and their file with the limit.
+// memoryRoots returns the directories of control groups, with the name of their file for the limit.
 func memoryRoots() map[string]string {
 	return map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"}
 }
 
-// removeMemoryGroup removes a group, if there is one. It works once the box is gone with all its processes.
+// removeMemoryGroup removes a group, if it exists. Call it after the box has ended with all its processes.
 func removeMemoryGroup(name string) {
 	for root := range memoryRoots() {
 		_ = os.Remove(filepath.Join(root, name))
 	}
 }
 
-// join moves a process into the group. What it starts from now on is in it too.
+// join moves a process into the group, with its future children.
 func (g *memoryGroup) join(pid int) error {
 	if g == nil {
 		return nil
 	}
-	if err := os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600); err != nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("limit the memory of ductor: %w", err)
 	}
 	return nil

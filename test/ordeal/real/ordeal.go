@@ -13,28 +13,29 @@ import (
 	"ductor/test/ordeal/spoil"
 )
 
-// ordeal is one scenario in a world, and what was seen of it.
+// ordeal is one scenario in a world, with its evidence.
 type ordeal struct {
 	*world
 	job      Job
 	places   *places
 	report   Report
-	waiting  sync.WaitGroup // faults that come or go later
-	pressing sync.WaitGroup // presses that wait for an answer
-	ending   sync.Mutex     // held while ductor is ended and started
+	waiting  sync.WaitGroup // faults that begin or end later
+	pressing sync.WaitGroup // presses without an answer so far
+	ending   sync.Mutex     // held while ductor is stopped and started
 	spoiled  *spoil.Telegram
 
 	mu       sync.Mutex
-	healed   chan struct{} // closed when all faults are to end
+	healed   chan struct{} // closed to end all faults
 	evidence judge.Evidence
-	prompts  int // that users sent
+	prompts  int // number of users' prompts
 	step     int
 	again    map[messageKey]bool // messages on which a user pressed a button at the end
 }
 
 func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
 	o := &ordeal{
-		world: w, job: job, places: newPlaces(w.srv, s.Options), healed: make(chan struct{}), spoiled: &spoil.Telegram{Server: w.srv}, again: map[messageKey]bool{},
+		world: w, job: job, places: newPlaces(w.srv, s.Options), healed: make(chan struct{}),
+		spoiled: &spoil.Telegram{Server: w.srv}, again: map[messageKey]bool{},
 		evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: w.secrets[secretOfAgents]},
 		report:   Report{Script: s.String(), Conditions: job.Conditions},
 	}
@@ -47,7 +48,7 @@ func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
 	return o
 }
 
-// trouble notes an error as what went wrong otherwise.
+// trouble records an error of the run itself.
 func (o *ordeal) trouble(err error) {
 	if err == nil {
 		return
@@ -58,7 +59,7 @@ func (o *ordeal) trouble(err error) {
 	o.evidence.Troubles = append(o.evidence.Troubles, err.Error())
 }
 
-// run goes through the scenario, lets everything come to rest, ends ductor and judges.
+// run performs the scenario, waits until everything comes to rest, ends ductor and judges.
 func (o *ordeal) run() {
 	o.line.set(o.job.Conditions.Line)
 	if n := o.job.Conditions.Load; n > 0 {
@@ -100,13 +101,14 @@ func (o *ordeal) judge() {
 	}
 }
 
-// writeChats writes what was in all chats into a file, for whoever looks for the cause of a violation.
+// writeChats writes the contents of all chats to a file, for the analysis of violations.
 func (o *ordeal) writeChats() {
 	var text strings.Builder
 	for _, c := range o.evidence.Chats {
 		fmt.Fprintf(&text, "==== %s %d\n", c.Name, c.ID)
 		for _, m := range c.History {
-			fmt.Fprintf(&text, "-- %d of %s in %d, reply to %d, %s, deleted %v, %v\n", m.ID, m.From.Name, m.Topic, m.ReplyTo, m.Date.Format("15:04:05.000"), m.Deleted, m.Keyboard)
+			fmt.Fprintf(&text, "-- %d of %s in %d, reply to %d, %s, deleted %v, %v\n", m.ID, m.From.Name, m.Topic,
+				m.ReplyTo, m.Date.Format("15:04:05.000"), m.Deleted, m.Keyboard)
 			for _, v := range m.Versions {
 				fmt.Fprintf(&text, "%s %q\n", v.At.Format("15:04:05.000"), v.Text)
 			}
@@ -114,11 +116,13 @@ func (o *ordeal) writeChats() {
 	}
 	for _, c := range o.evidence.Calls {
 		if c.Method != "getUpdates" {
-			fmt.Fprintf(&text, "%s %s %d/%d %v %s %s %.300q\n", c.Done.Format("15:04:05.000"), c.Method, c.Chat, c.Message, c.OK, c.Fault, c.Description, c.Params["text"])
+			fmt.Fprintf(&text, "%s %s %d/%d %v %s %s %.300q\n", c.Done.Format("15:04:05.000"), c.Method, c.Chat,
+				c.Message, c.OK, c.Fault, c.Description, c.Params["text"])
 		}
 	}
 	for _, p := range o.evidence.Presses {
-		fmt.Fprintf(&text, "%s %s presses %q of %d/%d: %q %v\n", p.At.Format("15:04:05.000"), p.By, p.Label, p.Chat, p.Message, p.Answer, p.Answered)
+		fmt.Fprintf(&text, "%s %s presses %q of %d/%d: %q %v\n", p.At.Format("15:04:05.000"), p.By, p.Label, p.Chat,
+			p.Message, p.Answer, p.Answered)
 	}
 	o.trouble(os.WriteFile(filepath.Join(o.job.Dir, "chats.txt"), []byte(text.String()), 0o600))
 }
@@ -127,7 +131,7 @@ func (o *ordeal) perform(step scenario.Step) {
 	switch step := step.(type) {
 	case scenario.Wait:
 		time.Sleep(step.For)
-	case scenario.Settle: // it need not come to rest: a fault may keep it from that
+	case scenario.Settle: // an error is ignored: a fault may prevent rest
 		if err := o.settle(2*mostWait, false); err != nil {
 			o.note("%v", err)
 		}

@@ -35,14 +35,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// builds are two directories with a ductor and its runner. The second differs from the first by a byte behind its end, as
-// another build does for whoever compares them.
+// builds returns two directories with a ductor and its runner. The second program has an additional byte at its end,
+// so that it counts as another build.
 func builds(t *testing.T) []string {
 	t.Helper()
 	made := t.TempDir()
 	if program := os.Getenv("DUCTOR_TEST_PROGRAM"); program != "" {
 		made = filepath.Dir(program)
-	} else if out, err := exec.Command("go", "build", "-o", made+"/", "ductor/cmd/ductor", "ductor/cmd/ductor-runner").CombinedOutput(); err != nil {
+	} else if out, err := exec.Command("go", "build", "-o", made+"/", "ductor/cmd/ductor",
+		"ductor/cmd/ductor-runner").CombinedOutput(); err != nil {
 		t.Fatalf("build ductor: %v: %s", err, out)
 	}
 	var dirs []string
@@ -75,7 +76,7 @@ func copyProgram(from, to string, extra int) error {
 	return errors.Join(err, out.Close())
 }
 
-// Real processes are killed, suspended, upgraded and cut off at random moments; afterwards every promise holds.
+// Real processes are killed, suspended, upgraded and disconnected at random moments. Afterwards, every promise holds.
 func TestOrdeal(t *testing.T) {
 	if !testprogram.Long() {
 		t.Skip("TestCases has a slice of it")
@@ -114,10 +115,11 @@ func TestOrdeal(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	t.Logf("%d seeds, %d prompts, %s; steps:%s\nfaults:%s", total.Seeds, total.Messages, total.Took.Round(time.Second), table(total.Steps), table(total.Faults))
+	t.Logf("%d seeds, %d prompts, %s; steps:%s\nfaults:%s", total.Seeds, total.Messages, total.Took.Round(time.Second),
+		table(total.Steps), table(total.Faults))
 }
 
-// What was found once stays found: each script failed before its defect was mended.
+// Each script reproduces a fixed defect.
 func TestCases(t *testing.T) {
 	pattern := "*"
 	if !testprogram.Long() { // each takes some seconds
@@ -135,7 +137,8 @@ func TestCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			one, err := Execute(Job{Dir: t.TempDir(), Builds: made, Script: string(raw), Conditions: conditions{Disk: diskOfMachine, Line: fair, Deaf: true}})
+			one, err := Execute(Job{Dir: t.TempDir(), Builds: made, Script: string(raw),
+				Conditions: conditions{Disk: diskOfMachine, Line: fair, Deaf: true}})
 			if errors.Is(err, ErrNoBox) {
 				t.Skip(err)
 			}
@@ -149,7 +152,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// commit is the version of this checkout, if Git knows it.
+// commit returns the version of this checkout, if Git knows it.
 func commit() string {
 	out, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
 	return strings.TrimSpace(string(out))

@@ -8,7 +8,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// The users of every world, and where chats with several users begin to count.
+// The users of every world, and the first ids of chats with several users.
 const (
 	ownerID   telegram.UserID = 100
 	annID     telegram.UserID = 101
@@ -23,7 +23,7 @@ type places struct {
 	people map[scenario.Person]*telegram.Person
 	chats  map[scenario.Place]*telegram.Chat // without topics
 	topics map[scenario.Place]telegram.TopicID
-	hurt   map[scenario.Place]bool // what befell a chat and was not put right
+	hurt   map[scenario.Place]bool // chats with an event that was not reversed
 	order  []scenario.Place
 }
 
@@ -66,7 +66,7 @@ func (p *places) add(name scenario.Place, chat *telegram.Chat) {
 	p.order = append(p.order, name)
 }
 
-// groups are the ids of the chats with several users, for allowed_groups.
+// groups returns the ids of chats with several users, for allowed_groups.
 func (p *places) groups() string {
 	var ids []string
 	for _, c := range p.chats {
@@ -77,7 +77,7 @@ func (p *places) groups() string {
 	return strings.Join(ids, ", ")
 }
 
-// at finds a chat and topic. It returns false for one that the scenario did not declare.
+// at returns a chat and topic. It returns false if the scenario did not declare them.
 func (p *places) at(by scenario.Person, in scenario.Place) (*telegram.Chat, telegram.TopicID, scenario.Place, bool) {
 	if in == "" {
 		in = scenario.Place(by)
@@ -90,7 +90,7 @@ func (p *places) at(by scenario.Person, in scenario.Place) (*telegram.Chat, tele
 	return chat, p.topics[in], in, true
 }
 
-// happen has something happen to a chat. It returns false where that makes no sense.
+// happen causes an event in a chat. It returns false if that makes no sense.
 func (p *places) happen(h scenario.Happen) bool {
 	chat, topic, in, ok := p.at(scenario.Owner, h.In)
 	if !ok {
@@ -123,6 +123,7 @@ func (p *places) happen(h scenario.Happen) bool {
 		return false
 	}
 	whole, _, _ := strings.Cut(string(in), "/")
-	p.hurt[scenario.Place(whole)] = h.What != scenario.Unblocks && h.What != scenario.Readmits && h.What != scenario.Reopens
+	p.hurt[scenario.Place(whole)] = h.What != scenario.Unblocks && h.What != scenario.Readmits &&
+		h.What != scenario.Reopens
 	return true
 }

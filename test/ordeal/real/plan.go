@@ -9,16 +9,16 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// conditions are how the machine of a seed is, beside its scenario.
+// conditions are properties of a seed's machine, in addition to its scenario.
 type conditions struct {
 	Disk   diskKind
 	Line   weather
-	Load   int  // busy loops beside everything
+	Load   int  // number of busy loops
 	Memory int  // megabytes for ductor, its runner and agents; 0 for no limit
 	Deaf   bool // tools leave processes that ignore signals
 }
 
-// names are those of what is not plain.
+// names returns the names of unusual conditions.
 func (c conditions) names() (all []string) {
 	if c.Disk != diskOfMachine {
 		all = append(all, "machine: small "+string(c.Disk))
@@ -38,7 +38,7 @@ func (c conditions) names() (all []string) {
 	return all
 }
 
-// conditionsOf are those of a seed: mostly a plain machine.
+// conditionsOf returns the conditions of a seed: mostly a plain machine.
 func conditionsOf(seed uint64) conditions {
 	random := rand.New(rand.NewPCG(5, seed))
 	c := conditions{Disk: diskOfMachine, Line: fair, Deaf: random.IntN(3) == 0}
@@ -65,7 +65,7 @@ func conditionsOf(seed uint64) conditions {
 	return c
 }
 
-// plan makes the scenario of a seed. It has what processes, networks and disks of this machine can do, in times that can be waited for.
+// plan creates the scenario of a seed, with faults that this machine supports and with short waits.
 func plan(seed uint64, c conditions) scenario.Scenario {
 	without := []string{
 		"clock", "schedule", "deliver", "redeliver", "terminal", "disk eio", "disk fsync",
@@ -83,7 +83,7 @@ func plan(seed uint64, c conditions) scenario.Scenario {
 	return s
 }
 
-// The most that anything may take in a scenario of real time.
+// Upper limits of durations in a scenario, which runs in real time.
 const (
 	mostWait = 2 * time.Second
 	mostDown = 2 * time.Second
@@ -91,7 +91,7 @@ const (
 	mostBan  = 4 * time.Second
 )
 
-// hurried is a step that takes no longer than this package can wait.
+// hurried returns a step whose duration is limited.
 func hurried(step scenario.Step) scenario.Step {
 	switch step := step.(type) {
 	case scenario.Wait:
@@ -133,12 +133,12 @@ func hurriedActs(acts []scenario.Act) []scenario.Act {
 			acts[i] = scenario.Run{For: min(act.For, mostWork)}
 		case scenario.Sleep:
 			acts[i] = scenario.Sleep{For: min(act.For, mostWork)}
-		case scenario.Fail: // agents ask an API that fails for ever for minutes
+		case scenario.Fail: // agents retry a permanent failure for minutes
 			acts[i] = scenario.Fail{Status: act.Status, Times: max(1, act.Times)}
 		case scenario.Background:
 			acts[i] = scenario.Background{For: min(act.For, mostWork)}
 		case scenario.Break:
-			if act.How == scenario.Hangs || act.How == scenario.Holding { // ductor ends neither before minutes have passed
+			if act.How == scenario.Hangs || act.How == scenario.Holding { // ductor ends these only after minutes
 				acts[i] = scenario.Sleep{For: mostWork}
 			}
 		}

@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// role is what a process of a box is.
+// role is the role of a process in a box.
 type role string
 
 const (
-	roleOfHarness role = "harness" // the init and the driver of the box, and what loads its machine
+	roleOfHarness role = "harness" // the init and the driver of the box, and processes that load the machine
 	roleOfDuctor  role = "ductor"
 	roleOfRunner  role = "runner"
 	roleOfAgent   role = "agent"
-	roleOfTool    role = "tool" // whatever an agent started
+	roleOfTool    role = "tool" // a child of an agent
 )
 
 // process is a process of the box.
@@ -33,14 +33,14 @@ func (p process) String() string {
 	return fmt.Sprintf("%s %d (%c): %s", p.role, p.pid, p.state, p.command)
 }
 
-// processes lists all processes of the box but those of the harness. They are all of this PID namespace: /proc is its own.
+// processes returns all processes in the box except the harness's own. The box has its own PID namespace and /proc.
 func processes() []process {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	var all []process
 	for _, stat := range stats {
 		raw, err := os.ReadFile(stat)
 		if err != nil {
-			continue // it ended
+			continue // the process has ended
 		}
 		dir := filepath.Dir(stat)
 		pid, _ := strconv.Atoi(filepath.Base(dir))
@@ -51,7 +51,8 @@ func processes() []process {
 		}
 		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		program, _ := os.Readlink(filepath.Join(dir, "exe"))
-		p := process{pid: pid, state: fields[0][0], command: strings.TrimSpace(strings.ReplaceAll(string(cmdline), "\x00", " "))}
+		p := process{pid: pid, state: fields[0][0],
+			command: strings.TrimSpace(strings.ReplaceAll(string(cmdline), "\x00", " "))}
 		p.role = roleOf(strings.TrimSuffix(program, " (deleted)"), p.command)
 		if p.role != roleOfHarness {
 			all = append(all, p)
@@ -75,7 +76,7 @@ func roleOf(program, command string) role {
 	return roleOfTool
 }
 
-// of picks the processes of a role.
+// of returns the processes with a role.
 func of(all []process, is role) (picked []process) {
 	for _, p := range all {
 		if p.role == is {
@@ -87,11 +88,11 @@ func of(all []process, is role) (picked []process) {
 
 func signalAll(some []process, sig syscall.Signal) {
 	for _, p := range some {
-		_ = syscall.Kill(p.pid, sig) // it may have ended
+		_ = syscall.Kill(p.pid, sig) // the process may have ended
 	}
 }
 
-// measures are what a process holds.
+// measures are the resources of a process.
 type measures struct {
 	RSS         int64 // bytes
 	Descriptors int

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/mattn/go-sqlite3" // to look into ductor's database from outside
+	_ "github.com/mattn/go-sqlite3" // to read ductor's database from outside
 
 	"ductor/internal/sim/telegram"
 	"ductor/test/ordeal/scenario"
 )
 
-// settle waits until ductor has nothing left to do. To the end users answer what agents ask, and ask once for each answer that may
-// not have arrived.
+// settle waits until ductor has no work left. If toTheEnd is true, users answer all requests, and press once for each
+// answer that may be missing.
 func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 	if toTheEnd {
 		if err := o.awaitPoll(); err != nil {
@@ -35,11 +35,11 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		if owed != before {
 			o.note("owed: %s", owed)
 			before = owed
-			if toTheEnd { // it goes on
+			if toTheEnd { // the run continues
 				deadline = time.Now().Add(most)
 			}
 		}
-		if toTheEnd && !o.up() { // it ended by itself, as over a disk that failed
+		if toTheEnd && !o.up() { // ductor exited, for example after a disk error
 			if err := o.awaitPoll(); err != nil {
 				return err
 			}
@@ -57,15 +57,16 @@ type messageKey struct {
 	id   telegram.MessageID
 }
 
-// answerAll has users press what waits for them. It reports whether there was anything.
+// answerAll makes users press the buttons that wait for them. It reports whether any did.
 func (o *ordeal) answerAll() (pressed bool) {
 	for name, chat := range o.places.chats {
-		users := []scenario.Person{scenario.Owner, scenario.Ann} // in a group, who asked decides
+		users := []scenario.Person{scenario.Owner, scenario.Ann} // in a group, the user of the turn decides
 		if chat.Person() != nil {
 			users = []scenario.Person{scenario.Person(name)}
 		}
 		for _, m := range chat.View().FromBot() {
-			for _, button := range []scenario.Button{scenario.AllowOnce, "approval.deny", "approval.no-answer-button", scenario.ShowAgain} {
+			for _, button := range []scenario.Button{scenario.AllowOnce, "approval.deny", "approval.no-answer-button",
+				scenario.ShowAgain} {
 				label := labelOf(m, button, false)
 				key := messageKey{m.Chat, m.ID}
 				if label == "" || o.again[key] {
@@ -83,10 +84,10 @@ func (o *ordeal) answerAll() (pressed bool) {
 	return pressed
 }
 
-// quiet is how long Telegram must have heard nothing but polls. It is longer than any pause between two edits.
+// quiet is how long Telegram must have received only polls. It is longer than any pause between two edits.
 const quiet = 1500 * time.Millisecond
 
-// owed says what ductor still has to do; empty for nothing.
+// owed describes ductor's remaining work, or returns "".
 func (o *ordeal) owed(toTheEnd bool) string {
 	if n := o.srv.PendingUpdates(); n > 0 {
 		return fmt.Sprintf("%d updates are not acknowledged", n)
@@ -104,7 +105,7 @@ func (o *ordeal) owed(toTheEnd bool) string {
 	return ""
 }
 
-// outboxWaiting asks ductor how many calls to Telegram wait for their turn.
+// outboxWaiting returns ductor's number of waiting calls to Telegram.
 func outboxWaiting() (n int, err error) {
 	client := http.Client{Timeout: 2 * time.Second}
 	answer, err := client.Get("http://" + monitor + "/metrics")
@@ -121,7 +122,8 @@ func outboxWaiting() (n int, err error) {
 	return 0, errors.Join(errors.New("no count of the outbox"), lines.Err())
 }
 
-// unfinished reads from the database what is not finished there. Turns that wait for a decision count to the end alone.
+// unfinished describes unfinished work in the database. Turns that wait for a decision count only if toTheEnd is
+// true.
 func (o *ordeal) unfinished(toTheEnd bool) (what string, err error) {
 	db, err := sql.Open("sqlite3", "file:"+o.database()+"?mode=ro")
 	if err != nil {
@@ -134,7 +136,8 @@ func (o *ordeal) unfinished(toTheEnd bool) (what string, err error) {
 	}
 	var left []string
 	for _, query := range []string{
-		`inbox WHERE handled = 0`, `messages WHERE content IS NOT NULL`, `turns WHERE delivered = 0` + open, `asks WHERE state = 'open'` + open,
+		`inbox WHERE handled = 0`, `messages WHERE content IS NOT NULL`, `turns WHERE delivered = 0` + open,
+		`asks WHERE state = 'open'` + open,
 	} {
 		var n int
 		if err := db.QueryRow(`SELECT count(*) FROM ` + query).Scan(&n); err != nil {

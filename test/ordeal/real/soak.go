@@ -14,25 +14,26 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// sample is what ductor held at a moment of a soak. Sizes are in bytes.
+// sample is ductor's use of resources at a moment of a soak. Sizes are in bytes.
 type sample struct {
 	At                             time.Duration
 	Turns                          int
 	Ductor, Runner                 measures
-	Processes                      int // of agents and what they started
+	Processes                      int // of agents and their children
 	Database, WAL, Spool, Journals int64
 }
 
-// soakOptions are the world of a soak: every agent, two private chats and a forum.
+// soakOptions returns the world of a soak: every agent, two private chats and a forum.
 func soakOptions() scenario.Options {
-	return scenario.Options{Agents: agentNames[:], Chats: []scenario.Chat{{Name: "lab", Kind: scenario.Forum, Topics: []string{"red", "blue", "green"}}}}
+	return scenario.Options{Agents: agentNames[:],
+		Chats: []scenario.Chat{{Name: "lab", Kind: scenario.Forum, Topics: []string{"red", "blue", "green"}}}}
 }
 
-// samplesOfSoak is how many samples are taken, whatever the length.
+// samplesOfSoak is the number of samples, regardless of the length.
 const samplesOfSoak = 60
 
-// soak has users work for a while in real time, without faults, and takes samples. What ductor holds must be flat after the
-// first tenth; at the end everything is judged as after a scenario.
+// soak makes users work in real time without faults, and takes samples. After the first tenth, ductor's resources
+// must not grow. At the end the run is judged like a scenario.
 func (o *ordeal) soak(length time.Duration) {
 	idle := o.goroutines()
 	o.trouble(o.awaitPoll())
@@ -53,7 +54,8 @@ func (o *ordeal) soak(length time.Duration) {
 	o.gather()
 	o.evidence.Left = append(o.evidence.Left, growth(o.report.Samples)...)
 	if left := o.goroutines(); left > idle+goroutinesOfAgent*agents {
-		o.evidence.Left = append(o.evidence.Left, fmt.Sprintf("%d goroutines, and %d before the first turn; %d agents are alive", left, idle, agents))
+		o.evidence.Left = append(o.evidence.Left,
+			fmt.Sprintf("%d goroutines, and %d before the first turn; %d agents are alive", left, idle, agents))
 	}
 	o.trouble(o.awaitPoll())
 	o.trouble(o.stop())
@@ -61,24 +63,24 @@ func (o *ordeal) soak(length time.Duration) {
 	o.judge()
 }
 
-// goroutinesOfAgent is how many goroutines ductor has for an agent that waits for its next turn, at most.
+// goroutinesOfAgent is the maximum number of ductor's goroutines for an idle agent.
 const goroutinesOfAgent = 12
 
-// goroutines has ductor list its goroutines when nothing happens, which ends it, and counts them.
+// goroutines makes an idle ductor print its goroutines, which ends it, and counts them.
 func (o *ordeal) goroutines() int {
 	o.trouble(o.awaitPoll())
-	time.Sleep(2 * quiet) // it looks at its agents first
+	time.Sleep(2 * quiet) // it first checks its agents
 	before, _ := os.ReadFile(o.log())
 	o.dump()
 	after, _ := os.ReadFile(o.log())
 	return strings.Count(string(after[len(before):]), "\ngoroutine ")
 }
 
-// work has a user do something: mostly a prompt, now and then an abort, a file, an edit or a command.
+// work makes a user act: mostly a prompt, sometimes an abort, a file, an edit or a command.
 func (o *ordeal) work(random *rand.Rand, n int) {
 	by := []scenario.Person{scenario.Owner, scenario.Owner, scenario.Ann}[random.IntN(3)]
 	in := scenario.Place("")
-	if random.IntN(8) == 0 { // Telegram takes twenty messages a minute in a group
+	if random.IntN(8) == 0 { // Telegram accepts twenty messages a minute in a group
 		in = []scenario.Place{"lab", "lab/red", "lab/blue", "lab/green"}[random.IntN(4)]
 	}
 	p := scenario.Prompt{Token: scenario.Token(fmt.Sprintf("p%d", n)), Acts: workOf(random)}
@@ -89,7 +91,8 @@ func (o *ordeal) work(random *rand.Rand, n int) {
 	case 1:
 		step = scenario.Send{By: by, In: in, Count: 1 + random.IntN(3), Media: scenario.Document, Prompt: p}
 	case 2:
-		commands := []scenario.Quoted{"/status", "/usage", "/sessions", "/new", "/diff", "/model codex", "/model claude", "/model gemini", "/model copilot"}
+		commands := []scenario.Quoted{"/status", "/usage", "/sessions", "/new", "/diff", "/model codex",
+			"/model claude", "/model gemini", "/model copilot"}
 		step = scenario.Type{By: by, In: in, Text: commands[random.IntN(len(commands))]}
 	}
 	if said, ok := scenario.PromptOf(step); ok {
@@ -117,7 +120,8 @@ func workOf(random *rand.Rand) (acts []scenario.Act) {
 
 func (o *ordeal) sampleNow(at time.Duration) sample {
 	all := processes()
-	s := sample{At: at, Turns: o.prompts, Ductor: measure(o.daemon.cmd.Process.Pid), Processes: len(of(all, roleOfAgent)) + len(of(all, roleOfTool))}
+	s := sample{At: at, Turns: o.prompts, Ductor: measure(o.daemon.cmd.Process.Pid),
+		Processes: len(of(all, roleOfAgent)) + len(of(all, roleOfTool))}
 	for _, p := range of(all, roleOfRunner) {
 		s.Runner = measure(p.pid)
 	}
@@ -127,11 +131,11 @@ func (o *ordeal) sampleNow(at time.Duration) sample {
 	return s
 }
 
-// sizeOf is how much a file takes of the disk, or all files below a directory.
+// sizeOf returns the disk space of a file, or of all files below a directory.
 func sizeOf(path string) (sum int64) {
 	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // it is gone by now
+			return nil // the file was deleted
 		}
 		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
 			sum += info.Sys().(*syscall.Stat_t).Blocks * 512
@@ -141,8 +145,8 @@ func sizeOf(path string) (sum int64) {
 	return sum
 }
 
-// growth compares the last third of the samples with those between the first tenth and the last third: nothing may have become
-// more than a quarter larger, and what is small anyway may grow by a little. Of the database, what each turn adds must not grow.
+// growth compares the last third of the samples with the ones after the first tenth. No figure may grow by more than
+// a quarter, with a margin for small ones. For the database, the growth per turn must not increase.
 func growth(all []sample) (found []string) {
 	if len(all) < 10 {
 		return []string{fmt.Sprintf("only %d samples", len(all))}

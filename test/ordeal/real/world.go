@@ -20,16 +20,16 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// patience is how long anything may take before it counts as never. The machine may be busy with twenty other things.
+// patience is the time after which a wait fails. The machine may be busy with twenty other processes.
 const patience = 3 * time.Minute
 
-// monitor is where ductor tells how it is. Each box has a loopback of its own.
+// monitor is the address of ductor's health page. Each box has its own loopback.
 const monitor = "127.0.0.1:8788"
 
-// secretOfAgents is the key that agents print when a scenario has them leak.
+// secretOfAgents is the key that agents print in a Leak.
 const secretOfAgents = "ANTHROPIC_API_KEY"
 
-// world is everything around one ductor, and that ductor.
+// world is one ductor and its environment.
 type world struct {
 	dir     string
 	srv     *telegram.Server
@@ -37,17 +37,18 @@ type world struct {
 	disk    *disk
 	daemon  *daemon
 	builds  []string // directories with a ductor and a ductor-runner each
-	build   int      // the one that is installed
+	build   int      // the installed one
 	secrets map[string]string
 	random  *rand.Rand
-	unload  func() // ends what loads the machine
+	unload  func() // ends the load of the machine
 	memory  *memoryGroup
-	died    func(at time.Time) // told when ductor is found dead though nobody here ended it
+	died    func(at time.Time) // called if ductor died unexpectedly
 }
 
-// newWorld makes the files, the Telegram and the way to it. Nothing of ductor runs yet.
+// newWorld creates the files, the Telegram and the connection to it. It starts no ductor.
 func newWorld(job Job) (*world, error) {
-	w := &world{dir: filepath.Join(job.Dir, "w"), builds: job.Builds, random: rand.New(rand.NewPCG(1, job.Seed)), secrets: map[string]string{}, unload: func() {}, died: func(time.Time) {}}
+	w := &world{dir: filepath.Join(job.Dir, "w"), builds: job.Builds, random: rand.New(rand.NewPCG(1, job.Seed)),
+		secrets: map[string]string{}, unload: func() {}, died: func(time.Time) {}}
 	for _, dir := range []string{"", "home", "tmp", "opt", "bin"} {
 		if err := os.Mkdir(w.path(dir), 0o700); err != nil {
 			return nil, err
@@ -89,7 +90,7 @@ func (w *world) database() string        { return filepath.Join(w.state(), "duct
 func (w *world) project() string         { return filepath.Join(w.home(), "ductor") }
 func (w *world) agentLog() string        { return filepath.Join(w.home(), agentLog) }
 
-// configure writes the configuration: what ductor cannot do without, and what the scenario sets. All else is ductor's default.
+// configure writes a minimal configuration with the scenario's settings.
 func (w *world) configure(options scenario.Options, groups string) error {
 	tables := map[string][]string{}
 	add := func(table, format string, args ...any) {
@@ -116,14 +117,16 @@ func (w *world) configure(options scenario.Options, groups string) error {
 	if len(options.Agents) > 0 {
 		add("agents", "default = %q", options.Agents[0])
 	}
-	if !slices.ContainsFunc(options.Settings, func(o scenario.Setting) bool { return o.Key == "permissions.ask_timeout" }) {
-		add("permissions", "ask_timeout = %q", "20s") // a chat that is closed or blocked shows no button to press
+	if !slices.ContainsFunc(options.Settings, func(o scenario.Setting) bool {
+		return o.Key == "permissions.ask_timeout"
+	}) {
+		add("permissions", "ask_timeout = %q", "20s") // a closed or blocked chat shows no buttons
 	}
 	for _, o := range options.Settings {
 		if o.Key == "permissions.ask_timeout" {
 			o.Value = `"20s"`
 		}
-		if o.Key == "agents."+acpAgent+".mode" { // agents of [agents.acp] have none
+		if o.Key == "agents."+acpAgent+".mode" { // agents of [agents.acp] have no mode
 			continue
 		}
 		at := strings.LastIndex(o.Key, ".")
@@ -136,7 +139,7 @@ func (w *world) configure(options scenario.Options, groups string) error {
 	return os.WriteFile(w.config(), []byte(text.String()), 0o600)
 }
 
-// plantSecrets makes keys that must appear in no chat, file or command line.
+// plantSecrets creates keys that must not appear in any chat, file or command line.
 func (w *world) plantSecrets() {
 	key := func(prefix string) string {
 		return fmt.Sprintf("%s%016x%016x", prefix, w.random.Uint64(), w.random.Uint64())
@@ -150,7 +153,7 @@ func (w *world) plantSecrets() {
 	}
 }
 
-// install puts a build in place of the one that is there, as a package manager does.
+// install replaces the installed build, as a package manager does.
 func (w *world) install(build int) error {
 	for _, name := range []string{"ductor-runner", "ductor"} {
 		next := w.path("opt/." + name)
@@ -160,13 +163,13 @@ func (w *world) install(build int) error {
 		if err := os.Rename(next, w.path("opt/"+name)); err != nil {
 			return err
 		}
-		_ = os.Remove(next) // rename leaves a second name of the same file alone
+		_ = os.Remove(next) // rename does nothing if both names are the same file
 	}
 	w.build = build
 	return nil
 }
 
-// installAgents links the scripted agents, which are this program.
+// installAgents links this program under the names of the scripted agents.
 func (w *world) installAgents() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -175,13 +178,14 @@ func (w *world) installAgents() error {
 	if _, err := agent.InstallFrom(program, w.path("bin")); err != nil {
 		return err
 	}
-	// An agent of [agents.acp] is the scripted Gemini under a name of its own.
+	// The agent of [agents.acp] is the scripted Gemini under another name.
 	text := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", w.path("bin/"+agent.Gemini))
 	return os.WriteFile(w.path("bin/"+acpAgent), []byte(text), 0o700)
 }
 
 func (w *world) environment() []string {
-	env := []string{"HOME=" + w.home(), "TMPDIR=" + w.path("tmp"), "PATH=" + w.path("bin") + ":/usr/bin:/bin", "LANG=C.UTF-8", "TZ=UTC", "SIM_ACP_NAME=gem"}
+	env := []string{"HOME=" + w.home(), "TMPDIR=" + w.path("tmp"), "PATH=" + w.path("bin") + ":/usr/bin:/bin",
+		"LANG=C.UTF-8", "TZ=UTC", "SIM_ACP_NAME=gem"}
 	env = append(env, scenario.SecretVariable+"="+w.secrets[secretOfAgents])
 	for name, value := range w.secrets {
 		if name != "DUCTOR_TELEGRAM_TOKEN" {
@@ -191,11 +195,11 @@ func (w *world) environment() []string {
 	return env
 }
 
-// daemon is a ductor that was started.
+// daemon is a started ductor.
 type daemon struct {
 	cmd   *exec.Cmd
 	done  chan struct{}
-	ended bool // by the harness
+	ended bool // ended by the harness
 }
 
 func (w *world) command(args ...string) *exec.Cmd {
@@ -228,7 +232,7 @@ func (w *world) start() error {
 	return w.memory.join(d.cmd.Process.Pid)
 }
 
-// awaitPoll waits until ductor polls, and starts it again where it ended, as systemd does.
+// awaitPoll waits until ductor polls. If ductor ends, awaitPoll starts it again, as systemd does.
 func (w *world) awaitPoll() error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if err := w.start(); err != nil {
@@ -259,7 +263,7 @@ func (w *world) up() bool {
 	}
 }
 
-// kill kills ductor -9.
+// kill kills ductor.
 func (w *world) kill() {
 	if w.up() {
 		w.daemon.ended = true
@@ -268,7 +272,7 @@ func (w *world) kill() {
 	}
 }
 
-// stop ends ductor in order. It must end by itself, with code 0.
+// stop ends ductor in order. It must exit with code 0.
 func (w *world) stop() error {
 	if !w.up() {
 		return nil
@@ -291,7 +295,7 @@ func (w *world) stop() error {
 	return nil
 }
 
-// dump has ductor write its goroutines into its log, which ends it.
+// dump makes ductor print its goroutines to its log, which ends it.
 func (w *world) dump() string {
 	w.daemon.ended = true
 	_ = w.daemon.cmd.Process.Signal(syscall.SIGQUIT)
@@ -304,12 +308,12 @@ func (w *world) logTail() string {
 	return string(raw[max(0, len(raw)-4000):])
 }
 
-// note writes a line into the log of the driver.
+// note writes a line to the driver's log.
 func (w *world) note(format string, args ...any) {
 	slog.Info(strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// close ends the world. The box takes care of all processes and mounts.
+// close ends the world. The box ends all processes and mounts.
 func (w *world) close() {
 	w.unload()
 	w.kill()

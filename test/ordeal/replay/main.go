@@ -1,9 +1,9 @@
-// Command replay writes an overlay for `go test -overlay` with which a bubble of synctest runs the same way each time: what the
-// runtime of Go decides by chance (which ready case of a select, the order of a map and of timers of one moment) it decides by a
-// sequence of the bubble's own. Neither the time that passed nor goroutines outside of the bubble decide which of its goroutines
-// runs next. It needs GOMAXPROCS=1.
+// Command replay writes an overlay for `go test -overlay` that makes bubbles of synctest deterministic. Go's runtime
+// decides some things at random: the ready case of a select, and the order of maps and of timers with the same time.
+// With the overlay it uses a sequence of the bubble instead. The elapsed time and goroutines outside of the bubble no
+// longer influence which of its goroutines runs next. It needs GOMAXPROCS=1.
 //
-// It changes the source of the installed Go in a copy, and fails where that is not as it knows it.
+// It changes a copy of the installed Go's source, and fails if the source differs from the expected one.
 package main
 
 import (
@@ -16,10 +16,11 @@ import (
 	"strings"
 )
 
-// change is a piece of a file of Go's library, and what takes its place.
+// change replaces a piece of a file of Go's library.
 type change struct{ file, before, after string }
 
-// inBubble returns what a function of the runtime does first in a bubble b. The scheduler's own goroutine is in it while timers run.
+// inBubble returns code for the beginning of a function of the runtime that runs do in a bubble b. While timers run,
+// the scheduler's own goroutine is in the bubble.
 func inBubble(do string) string {
 	return `	b := getg().bubble
 	if gp := getg().m.curg; b == nil && gp != nil {
@@ -31,18 +32,21 @@ func inBubble(do string) string {
 `
 }
 
-// changes are the changes.
+// changes returns all changes.
 func changes() []change { return slices.Concat(chances(), turns(), orders()) }
 
-// chances replace random numbers. The bubble has a sequence for each purpose: the first use of the library and the caches of threads
-// take numbers too, and would change which case of a select is taken. The order of all maps is the same, in all processes.
+// chances replaces random numbers. A bubble has one sequence for each purpose, since the library's first use and the
+// caches of threads take numbers too, and would change the cases of selects. All maps have the same order in all
+// processes.
 func chances() []change {
 	return []change{
-		{"runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n", inBubble("b.chance(0)") + "	mp := getg().m\n	c := &mp.chacha8\n"},
+		{"runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n",
+			inBubble("b.chance(0)") + "	mp := getg().m\n	c := &mp.chacha8\n"},
 		{"runtime/rand.go", "	mp.cheaprand = rand()\n", "	mp.cheaprand = bootstrapRand()\n"},
 		{"runtime/select.go", "cheaprandn(uint32(norder + 1))", "uint32(uint64(chosen(1)) * uint64(norder+1) >> 32)"},
 		{"runtime/time.go", "			t.rand = cheaprand()\n", "			t.rand = chosen(3)\n"},
-		{"runtime/rand.go", "maps_rand() uint64 {\n	return rand()\n", "maps_rand() uint64 {\n	return 0x5bd1e9955bd1e995\n"},
+		{"runtime/rand.go", "maps_rand() uint64 {\n	return rand()\n",
+			"maps_rand() uint64 {\n	return 0x5bd1e9955bd1e995\n"},
 		{"runtime/alg.go", "		key[i] = bootstrapRand()\n", "		key[i] = 0x9e3779b97f4a7c15 + uint64(i)\n"},
 		{"runtime/rand.go", "// mrandinit initializes", `// numbers is what package math/rand calls.
 //
@@ -57,16 +61,19 @@ func chosen(of int) uint32 {
 }
 
 // mrandinit initializes`},
-		{"math/rand/v2/rand.go", "//go:linkname runtime_rand runtime.rand\n", "//go:linkname runtime_rand runtime.numbers\n"},
-		{"math/rand/rand.go", "//go:linkname runtime_rand runtime.rand\n", "//go:linkname runtime_rand runtime.numbers\n"},
-		{"runtime/synctest.go", "	active  int // other sources of activity\n}\n", `	active  int // other sources of activity
+		{"math/rand/v2/rand.go", "//go:linkname runtime_rand runtime.rand\n",
+			"//go:linkname runtime_rand runtime.numbers\n"},
+		{"math/rand/rand.go", "//go:linkname runtime_rand runtime.rand\n",
+			"//go:linkname runtime_rand runtime.numbers\n"},
+		{"runtime/synctest.go", "	active  int // other sources of activity\n}\n",
+			`	active  int // other sources of activity
 	chances [4]uint64
 }
 
 // bubblesRun counts bubbles that run.
 var bubblesRun atomic.Int32
 
-// chance is the next number of one of the bubble's own sequences.
+// chance returns the next number of one of the bubble's own sequences.
 //
 //go:nosplit
 func (b *synctestBubble) chance(of int) uint64 {
@@ -80,14 +87,17 @@ func (b *synctestBubble) chance(of int) uint64 {
 	}
 }
 
-// turns replace the reasons to run another goroutine that differ between two processes: the time that one ran, the count of turns
-// since the start, a goroutine outside of the bubble that wakes, and a wait for a lock of more than a millisecond.
+// turns removes the reasons to switch goroutines that differ between processes: elapsed time, the count of turns
+// since the start, a goroutine outside of the bubble that wakes, and waits for a lock of more than a millisecond.
 func turns() []change {
 	return []change{
-		{"runtime/synctest.go", "	gp.bubble = bubble\n	defer func() {\n", "	gp.bubble = bubble\n	bubblesRun.Add(1)\n	defer func() {\n		bubblesRun.Add(-1)\n"},
-		{"runtime/proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n	if bubblesRun.Load() > 0 {\n		return 0\n	}\n"},
+		{"runtime/synctest.go", "	gp.bubble = bubble\n	defer func() {\n",
+			"	gp.bubble = bubble\n	bubblesRun.Add(1)\n	defer func() {\n		bubblesRun.Add(-1)\n"},
+		{"runtime/proc.go", "func retake(now int64) uint32 {\n",
+			"func retake(now int64) uint32 {\n	if bubblesRun.Load() > 0 {\n		return 0\n	}\n"},
 		{"runtime/proc.go", "	if pp.schedtick%61 == 0 && ", "	if pp.schedtick%61 == 0 && bubblesRun.Load() == 0 && "},
-		{"runtime/proc.go", "func ready(gp *g, traceskip int, next bool) {\n", `func ready(gp *g, traceskip int, next bool) {
+		{"runtime/proc.go", "func ready(gp *g, traceskip int, next bool) {\n",
+			`func ready(gp *g, traceskip int, next bool) {
 	if gp.bubble == nil && bubblesRun.Load() > 0 {
 		next = false
 	}
@@ -96,7 +106,7 @@ func turns() []change {
 	}
 }
 
-// orders replace the order in which a context cancels its children, which is that of their addresses.
+// orders replaces the order in which a context cancels its children, which depends on their addresses.
 func orders() []change {
 	return []change{
 		{"context/context.go", "	children map[canceler]struct{} //", "	born     int\n	children map[canceler]int //"},
@@ -127,7 +137,7 @@ func main() {
 	fmt.Println(path)
 }
 
-// write writes the changed files and the overlay into a directory, and returns the path of the overlay.
+// write writes the changed files and the overlay into a directory, and returns the overlay's path.
 func write(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
@@ -155,7 +165,8 @@ func write(dir string) (string, error) {
 			return "", fmt.Errorf("%s is not as it was in Go 1.26: it has no %q", source, c.before)
 		}
 		overlay.Replace[source] = filepath.Join(dir, strings.ReplaceAll(c.file, "/", "_"))
-		if err := os.WriteFile(overlay.Replace[source], []byte(strings.Replace(string(text), c.before, c.after, 1)), 0o600); err != nil {
+		if err := os.WriteFile(overlay.Replace[source], []byte(strings.Replace(string(text), c.before, c.after, 1)),
+			0o600); err != nil {
 			return "", err
 		}
 	}

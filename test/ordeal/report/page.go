@@ -14,16 +14,16 @@ import (
 // Fix is a real defect that the ordeal found.
 type Fix struct {
 	Date   string // 2026-11-29
-	What   string // what users saw
-	How    string // what of the ordeal found it: a world, a rule
+	What   string // the defect as users saw it
+	How    string // the world and the rule that found it
 	Commit string // the subject of the commit that fixed it; empty while it is open
-	Case   string // the test that repeats it; empty if none does but its seed
+	Case   string // the test that repeats it; empty if only its seed does
 }
 
 // Fixes reads the list of real defects.
 func Fixes(path string) (all []Fix, err error) { return all, load(path, &all) }
 
-// Results are all kept results.
+// Results contains all stored results.
 type Results struct {
 	Runs    []Run
 	Defects []Defect
@@ -58,7 +58,8 @@ func promises(b *strings.Builder) {
 	for _, r := range judge.Rules() {
 		fmt.Fprintf(b, "| `%s` | %s |\n", r.Name, r.Promise)
 	}
-	b.WriteString("\nThe judge knows nothing of how ductor works. It reads the messages of the chats with all their versions, what agents logged themselves, the\n" +
+	b.WriteString("\nThe judge knows nothing of how ductor works. It reads the messages of the chats with all their " +
+		"versions, what agents logged themselves, the\n" +
 		"files, the database, and what is left of processes, goroutines and temporary files.\n\n")
 }
 
@@ -68,13 +69,17 @@ func tried(b *strings.Builder, runs []Run) {
 		b.WriteString("No run is kept yet.\n\n")
 		return
 	}
-	b.WriteString("| world | commit | date | seeds | messages | time in the world | played twice, equal | violations |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| world | commit | date | seeds | messages | time in the world | played twice, equal | violations " +
+		"|\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range runs {
-		fmt.Fprintf(b, "| %s | `%.8s` | %s | %s | %s | %s | %s | %d |\n", r.World, r.Commit, r.Date.Format(time.DateOnly), number(r.Seeds), number(r.Messages),
+		fmt.Fprintf(b, "| %s | `%.8s` | %s | %s | %s | %s | %s | %d |\n", r.World, r.Commit,
+			r.Date.Format(time.DateOnly), number(r.Seeds), number(r.Messages),
 			lasted(r.Lived), number(r.Replayed), len(r.Violations))
 	}
-	b.WriteString("\nIn the *simulated* world all of ductor runs in one process, with a simulated Telegram, scripted agents of every protocol, SQLite on a\n" +
-		"simulated disk and a clock that jumps. In the *real* one ductor, its runner and agents are processes that are killed, on real file systems.\n\n")
+	b.WriteString("\nIn the *simulated* world all of ductor runs in one process, with a simulated Telegram, scripted " +
+		"agents of every protocol, SQLite on a\n" +
+		"simulated disk and a clock that jumps. In the *real* one ductor, its runner and agents are processes that " +
+		"are killed, on real file systems.\n\n")
 	worlds := map[string]map[string]int{}
 	for _, r := range runs {
 		if worlds[r.World] == nil {
@@ -94,7 +99,7 @@ func tried(b *strings.Builder, runs []Run) {
 	table(b, "what goes wrong", worlds, func(kind string) bool { return faults[kind] })
 }
 
-// table lists how often each kind of step was performed in each world.
+// table writes how often each kind of step was performed in each world.
 func table(b *strings.Builder, title string, worlds map[string]map[string]int, wanted func(string) bool) {
 	names := slices.Sorted(maps.Keys(worlds))
 	kinds := map[string]int{}
@@ -106,7 +111,9 @@ func table(b *strings.Builder, title string, worlds map[string]map[string]int, w
 		}
 	}
 	fmt.Fprintf(b, "| %s | %s |\n|---%s|\n", title, strings.Join(names, " | "), strings.Repeat("|---", len(names)))
-	sorted := slices.SortedFunc(maps.Keys(kinds), func(x, y string) int { return cmp.Or(kinds[y]-kinds[x], strings.Compare(x, y)) })
+	sorted := slices.SortedFunc(maps.Keys(kinds), func(x, y string) int {
+		return cmp.Or(kinds[y]-kinds[x], strings.Compare(x, y))
+	})
 	for _, kind := range sorted {
 		fmt.Fprintf(b, "| %s |", kind)
 		for _, name := range names {
@@ -125,7 +132,8 @@ func found(b *strings.Builder, fixes []Fix) {
 	}
 	b.WriteString("| date | what was wrong | found by | fixed by | repeated by |\n|---|---|---|---|---|\n")
 	for _, f := range fixes {
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", f.Date, f.What, f.How, cmp.Or(f.Commit, "*open*"), cmp.Or(f.Case, "its seed"))
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", f.Date, f.What, f.How, cmp.Or(f.Commit, "*open*"),
+			cmp.Or(f.Case, "its seed"))
 	}
 	b.WriteString("\n")
 }
@@ -147,8 +155,10 @@ A scenario is a text: ` + "`owner says p1: text 60; run; ask`" + `, ` + "`telegr
 `
 
 func checked(b *strings.Builder, defects []Defect) {
-	b.WriteString("## How the harness is checked\n\nA harness that finds nothing may be blind. So defects are planted into ductor, one at a time, and seeds of the simulated world are played until a\n" +
-		"rule finds each. The patches are in `test/ordeal/defects`. Each rule also has hand-made evidence that violates it, and evidence that does not.\n\n")
+	b.WriteString("## How the harness is checked\n\nA harness that finds nothing may be blind. So defects are " +
+		"planted into ductor, one at a time, and seeds of the simulated world are played until a\n" +
+		"rule finds each. The patches are in `test/ordeal/defects`. Each rule also has hand-made evidence that " +
+		"violates it, and evidence that does not.\n\n")
 	if len(defects) == 0 {
 		b.WriteString("No hunt is kept yet.\n\n")
 		return
@@ -180,7 +190,7 @@ const notPromised = `## What is not promised
 - Seeds are samples. That none fails shows that failures are rare, not that there are none.
 `
 
-// number writes a number with commas.
+// number formats a number with commas.
 func number(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

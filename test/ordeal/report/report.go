@@ -1,4 +1,4 @@
-// Package report collects what runs of the ordeal tried and found, and writes docs/reliability.md from that.
+// Package report collects the results of runs of the ordeal, and generates docs/reliability.md from them.
 package report
 
 import (
@@ -15,30 +15,30 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Run is the result of a number of seeds in one world. The files of a directory are one Run each.
+// Run is the result of a number of seeds in one world. Each file of the directory is one Run.
 type Run struct {
 	World      string // simulated or real
 	Commit     string
 	Date       time.Time
 	First      uint64 // the first seed
 	Seeds      int
-	Replayed   int // of them, how many were played twice and led to the same events
+	Replayed   int // number of seeds that were played twice with the same events
 	Took       time.Duration
-	Lived      time.Duration  // on the clock of the worlds, all seeds together
+	Lived      time.Duration  // sum over all seeds, on the worlds' clocks
 	Steps      map[string]int // by scenario.Kind
 	Faults     map[string]int // of those, the faults
 	Messages   int            // prompts that users sent
 	Violations []Found
 }
 
-// Found is what one seed violated.
+// Found contains the violations of one seed.
 type Found struct {
 	Seed   uint64
 	Rule   string
 	Detail string
 }
 
-// Add counts a scenario that was played, and what the judge found.
+// Add adds a scenario that was played, with the judge's findings.
 func (r *Run) Add(e judge.Evidence, found []judge.Violation) {
 	if r.Steps == nil {
 		r.Steps, r.Faults = map[string]int{}, map[string]int{}
@@ -59,7 +59,7 @@ func (r *Run) Add(e judge.Evidence, found []judge.Violation) {
 	}
 }
 
-// Merge adds what another part of the same run tried and found.
+// Merge adds the results of another part of the same run.
 func (r *Run) Merge(o Run) {
 	if r.Steps == nil {
 		r.Steps, r.Faults = map[string]int{}, map[string]int{}
@@ -78,7 +78,7 @@ func (r *Run) Merge(o Run) {
 	}
 }
 
-// Save writes the run into a file.
+// Save writes the run to a file.
 func (r Run) Save(path string) error { return save(path, r) }
 
 func save(path string, v any) error {
@@ -92,7 +92,7 @@ func save(path string, v any) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// Runs reads the runs of a directory, the oldest first.
+// Runs reads the runs in a directory, oldest first.
 func Runs(dir string) (all []Run, err error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -123,10 +123,10 @@ func load(path string, into any) error {
 // Defect is the result of the search for one planted defect.
 type Defect struct {
 	Name  string
-	Title string // what is broken, in words
-	Seeds int    // how many seeds were played until it was found, or in all
+	Title string // describes the defect
+	Seeds int    // number of seeds until it was found, or of all seeds
 	Found bool
-	Rule  string // that found it
+	Rule  string // the rule that found it
 	Seed  uint64
 }
 
@@ -153,7 +153,7 @@ func Load(dir string) (r Results, err error) {
 	return r, nil
 }
 
-// withAll adds the planted defects that no kept hunt looked for.
+// withAll adds the planted defects that are missing in the stored hunt.
 func withAll(hunted []Defect, patches string) ([]Defect, error) {
 	paths, err := filepath.Glob(patches)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// docs/reliability.md is what the kept results say.
+// docs/reliability.md matches the stored results.
 func TestThePageIsThatOfTheResults(t *testing.T) {
 	results, err := Load("../results")
 	if err != nil {
@@ -30,7 +30,8 @@ func TestARunIsCountedAndKept(t *testing.T) {
 	}
 	began := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 	a, b := Run{World: "simulated", Commit: "0123456789", Date: began, First: 7}, Run{First: 8}
-	a.Add(judge.Evidence{Scenario: s, Began: began, Ended: began.Add(time.Hour)}, []judge.Violation{{Rule: "once", Token: "p1", Detail: "twice"}})
+	a.Add(judge.Evidence{Scenario: s, Began: began, Ended: began.Add(time.Hour)},
+		[]judge.Violation{{Rule: "once", Token: "p1", Detail: "twice"}})
 	b.Add(judge.Evidence{Scenario: s, Began: began, Ended: began.Add(time.Hour)}, nil)
 	a.Merge(b)
 	dir := t.TempDir()
@@ -48,7 +49,8 @@ func TestARunIsCountedAndKept(t *testing.T) {
 	}
 	page := Page(results)
 	for _, want := range []string{
-		"| simulated | `01234567` | 2027-01-01 | 2 | 2 | 2h0m0s | 0 | 1 |", "| telegram 429 | 4 |", "| crash | 2 |", "| say | 2 |",
+		"| simulated | `01234567` | 2027-01-01 | 2 | 2 | 2h0m0s | 0 | 1 |", "| telegram 429 | 4 |", "| crash | 2 |",
+		"| say | 2 |",
 		"| `lost` | It is lost | 12 | `ran` |", "not within 500", "1 of 2 planted defects",
 	} {
 		if !strings.Contains(page, want) {

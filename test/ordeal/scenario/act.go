@@ -7,51 +7,51 @@ import (
 	"time"
 )
 
-// Prompt is what a user asks for: what the scripted agent does, act by act.
+// Prompt is a user's prompt: the actions of the scripted agent, in order.
 type Prompt struct {
 	Token Token
 	Acts  []Act
 }
 
-// Act is one thing that an agent does.
+// Act is one action of an agent.
 type Act interface{ isAct() }
 
 type (
-	// Text writes words that carry the token and their number, one each Every.
+	// Text writes numbered words with the token, one each Every.
 	Text struct {
 		Words int
 		Every time.Duration
 	}
-	// Think reasons in so many words.
+	// Think reasons for this number of words.
 	Think struct{ Words int }
-	// Run has the shell cause the effect of the act, and go on For so long.
+	// Run makes the shell cause the act's effect and then run for For.
 	Run struct{ For time.Duration }
-	// Ask is Run of a command that needs an approval.
+	// Ask is Run with a command that needs an approval.
 	Ask struct{}
-	// Write writes a file whose content is the effect's name.
+	// Write writes the effect's name into a file.
 	Write struct{ File string }
-	// Question asks the user in words. Codex alone.
+	// Question asks the user a question in words. Only Codex supports it.
 	Question struct{ Text Quoted }
 	// Sleep is silence.
 	Sleep struct{ For time.Duration }
-	// Background runs the effect in the background for so long. Claude alone.
+	// Background runs the effect in the background. Only Claude supports it.
 	Background struct{ For time.Duration }
-	// Fail is a model's API that fails with a status: Times times, or for ever.
+	// Fail makes the model's API fail with a status, Times times or always.
 	Fail struct{ Status, Times int }
-	// Break is an agent that breaks.
+	// Break breaks the agent.
 	Break struct{ How Damage }
-	// Leak prints the secret of the world, piece by piece, over a second or so.
+	// Leak prints the world's secret piece by piece, within about a second.
 	Leak struct{}
-	// Cost is what the turn costs, in cents.
+	// Cost sets the cost of the turn in cents.
 	Cost struct{ Cents int }
 	// Compact shortens the context.
 	Compact struct{}
 )
 
-// Damage is how an agent breaks.
+// Damage is the way in which an agent breaks.
 type Damage string
 
-// How an agent breaks. Stubborn ignores SIGTERM from here on; Holding leaves a process behind that holds its output.
+// Damages of agents. Stubborn ignores SIGTERM from now on. Holding leaves a process that holds its output open.
 const (
 	Crashes  Damage = "crash"
 	Hangs    Damage = "hang"
@@ -81,13 +81,13 @@ func (Leak) isAct()       {}
 func (Cost) isAct()       {}
 func (Compact) isAct()    {}
 
-// SecretVariable is the variable of an agent's environment that holds the secret of the world, which Leak prints.
+// SecretVariable is the environment variable of agents with the world's secret, which Leak prints.
 const SecretVariable = "ORDEAL_SECRET"
 
-// Effect is the name of the effect of act number i: p17.3.
+// Effect returns the name of the effect of act number i: p17.3.
 func (t Token) Effect(i int) string { return string(t) + "." + strconv.Itoa(i) }
 
-// Word is word number i of the answer: p17w3.
+// Word returns word number i of the answer: p17w3.
 func (t Token) Word(i int) string { return string(t) + "w" + strconv.Itoa(i) }
 
 // Words returns the words of the answer, in order.
@@ -103,7 +103,7 @@ func (p Prompt) Words() []string {
 	return all
 }
 
-// Effects returns the names of the effects that the prompt has when all goes well and all is allowed, in order.
+// Effects returns the names of the prompt's effects if everything works and is allowed, in order.
 func (p Prompt) Effects() []string {
 	var all []string
 	for i, act := range p.Acts {
@@ -115,7 +115,7 @@ func (p Prompt) Effects() []string {
 	return all
 }
 
-// Script returns the prompt in the directives of package internal/sim/script. effect is the shell command that causes an
+// Script returns the prompt as directives of package internal/sim/script. effect returns the shell command for an
 // effect, such as "echo p17.3 >> /tmp/effects".
 func (p Prompt) Script(effect func(name string) string) string {
 	b := string(p.Token)
@@ -124,7 +124,8 @@ func (p Prompt) Script(effect func(name string) string) string {
 		name := p.Token.Effect(i)
 		switch act := act.(type) {
 		case Text:
-			b += fmt.Sprintf(" [[words %s n=%d from=%d chunk=%d]]", p.Token, act.Words, word, max(8, act.Words*len(p.Token.Word(word+act.Words))/50))
+			b += fmt.Sprintf(" [[words %s n=%d from=%d chunk=%d]]", p.Token, act.Words, word,
+				max(8, act.Words*len(p.Token.Word(word+act.Words))/50))
 			word += act.Words
 			if act.Every > 0 {
 				b = strings.TrimSuffix(b, "]]") + " delay=" + short(act.Every) + "]]"
@@ -181,7 +182,7 @@ func breaking(how Damage) string {
 	return " [[" + string(how) + "]]"
 }
 
-// directive returns one directive with a first value, if it is not empty, and options.
+// directive returns a directive with options, and with first as its first value unless that is empty.
 func directive(name, first string, options ...any) string {
 	b := " [[" + name
 	if first != "" {
@@ -199,7 +200,7 @@ func directive(name, first string, options ...any) string {
 	return b + "]]"
 }
 
-// quoted is a text between quotes, as package script reads it.
+// quoted quotes a text for package script.
 func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(s) + `"`
 }

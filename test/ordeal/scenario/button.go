@@ -8,10 +8,10 @@ import (
 	"ductor/lang"
 )
 
-// Button is a button by its key in the catalogue of texts: approval.allow-once.
+// Button is a button, named by its key in the catalogue of texts: approval.allow-once.
 type Button string
 
-// The buttons that scenarios press by name.
+// Buttons that scenarios press by name.
 const (
 	AllowOnce    Button = "approval.allow-once"
 	AllowSession Button = "approval.allow-session"
@@ -32,12 +32,14 @@ const (
 
 func (Button) values() []string {
 	return []string{
-		string(AllowOnce), string(AllowSession), string(AllowRule), string(Deny), string(StopTurn), string(Steer), string(Interrupt),
-		string(CancelQueued), string(RunAgain), string(ShowAgain), string(StartOver), string(StartFresh), string(Undo), string(Redo), string(AddJob),
+		string(AllowOnce), string(AllowSession), string(AllowRule), string(Deny), string(StopTurn), string(Steer),
+		string(Interrupt),
+		string(CancelQueued), string(RunAgain), string(ShowAgain), string(StartOver), string(StartFresh), string(Undo),
+		string(Redo), string(AddJob),
 	}
 }
 
-// labels are the labels of buttons in all languages, up to their first place. They are found once.
+// labels caches the labels of buttons in all languages, up to their first placeholder.
 var labels sync.Map // of Button: []label
 
 type label struct {

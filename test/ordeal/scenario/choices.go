@@ -22,7 +22,7 @@ func (g *generator) send() {
 	g.add(Send{By: by, In: in, Count: 1 + g.IntN(4), Media: pick(g, Photo, Photo, Document), Prompt: g.prompt(by, in)})
 }
 
-// recent is a prompt, mostly one of the newest.
+// recent returns a prompt, mostly one of the newest.
 func (g *generator) recent() (placed, bool) {
 	if len(g.prompts) == 0 {
 		return placed{}, false
@@ -39,7 +39,7 @@ func (g *generator) edit() {
 	}
 }
 
-// press is mostly by who asked, and mostly a button that may be there.
+// press adds a press, mostly by the user of the turn and on a button that may exist.
 func (g *generator) press() {
 	p, ok := g.recent()
 	if !ok {
@@ -49,18 +49,19 @@ func (g *generator) press() {
 	if g.chance(15) {
 		by = pick(g, Owner, Ann, Bob, Mallory)
 	}
-	button := pick(g, StopTurn, Steer, Interrupt, CancelQueued, RunAgain, ShowAgain, StartOver, StartFresh, AllowRule, AllowSession)
+	button := pick(g, StopTurn, Steer, Interrupt, CancelQueued, RunAgain, ShowAgain, StartOver, StartFresh, AllowRule,
+		AllowSession)
 	if fitting := fitting(p.Acts); len(fitting) > 0 && g.chance(70) {
 		button = pick(g, fitting...)
 	}
 	press := Press{By: by, Old: g.chance(10), Button: button, Of: p.Token}
 	g.add(press)
-	if g.chance(15) { // pressed twice
+	if g.chance(15) { // press twice
 		g.add(press)
 	}
 }
 
-// fitting are the buttons that the acts of a prompt may lead to.
+// fitting returns the buttons that a prompt's acts may show.
 func fitting(acts []Act) (all []Button) {
 	for _, act := range acts {
 		switch act.(type) {
@@ -77,12 +78,13 @@ func fitting(acts []Act) (all []Button) {
 	return all
 }
 
-// queue fills a queue while something takes long, and then something happens to it.
+// queue fills a queue while a turn takes long, and then changes the queue.
 func (g *generator) queue() {
 	by, in := g.user(), g.place()
 	g.begin(by, in, Run{}, Sleep{For: g.between(2*time.Second, 40*time.Second)})
 	for range 1 + g.IntN(3) {
-		g.add(Wait{For: g.between(400*time.Millisecond, 2*time.Second)}) // longer than messages are joined
+		// longer than the window in which messages are joined
+		g.add(Wait{For: g.between(400*time.Millisecond, 2*time.Second)})
 		g.begin(by, in, Run{})
 	}
 	if g.chance(60) {
@@ -114,10 +116,14 @@ func (g *generator) pressAny() {
 
 func (g *generator) command() {
 	text := pick(g,
-		"/abort", "/abort", "/abort", "/stop", "stop", "/new", "/new", "/status", "/model", "/permissions plan", "/permissions ask",
-		"/permissions accept-edits", "/permissions bypass", "/queue steer", "/queue interrupt", "/queue queue", "/sessions", "/help",
-		"/diff", "/checkpoint here", "/checkpoint", "/notify always", "/think on", "/display rich", "/display plain", "/language de",
-		"/language en", "/usage", "/audit", "/context", "/compact", "/cron", "/files", "/get a.txt", "/cwd", "/users", "/doctor",
+		"/abort", "/abort", "/abort", "/stop", "stop", "/new", "/new", "/status", "/model", "/permissions plan",
+		"/permissions ask",
+		"/permissions accept-edits", "/permissions bypass", "/queue steer", "/queue interrupt", "/queue queue",
+		"/sessions", "/help",
+		"/diff", "/checkpoint here", "/checkpoint", "/notify always", "/think on", "/display rich", "/display plain",
+		"/language de",
+		"/language en", "/usage", "/audit", "/context", "/compact", "/cron", "/files", "/get a.txt", "/cwd", "/users",
+		"/doctor",
 		"/reload", "/nonsense", "/terminal", "/rename another title", "//slash", "/role", "/project", "/consult")
 	g.add(Type{By: g.user(), Text: Quoted(text), In: g.place()})
 }
@@ -184,7 +190,7 @@ func (g *generator) stop() {
 
 func (g *generator) telegram() {
 	t := Telegram{Fault: TelegramFault(pick(g, TelegramFault("").values()...))}
-	if g.chance(30) { // those of which nobody knows whether they took effect are the hardest
+	if g.chance(30) { // faults with an unknown outcome are the hardest
 		t.Fault = pick(g, DropAfter, Half, GatewayAfter)
 	}
 	switch t.Fault {
@@ -201,7 +207,8 @@ func (g *generator) telegram() {
 	switch t.Fault {
 	case LimitsStrict, LimitsReal, Ban, Away:
 	default:
-		t.Method = pick(g, "", "sendMessage", "sendMessage", "editMessageText", "editMessageText", "getUpdates", "answerCallbackQuery", "deleteMessage", "sendDocument")
+		t.Method = pick(g, "", "sendMessage", "sendMessage", "editMessageText", "editMessageText", "getUpdates",
+			"answerCallbackQuery", "deleteMessage", "sendDocument")
 		if g.chance(30) {
 			t.Skip = g.IntN(5)
 		}
@@ -227,7 +234,7 @@ func (g *generator) disk() {
 		d.Skip, d.Times = g.IntN(20), 1+g.IntN(3)
 	}
 	g.add(d)
-	if d.Fault == DiskFull && g.chance(60) { // a message that comes now cannot be stored: it must not be acknowledged
+	if d.Fault == DiskFull && g.chance(60) { // a message that arrives now cannot be stored and must not be acknowledged
 		g.begin(pick(g, Owner, Owner, Ann), g.place(), Run{})
 		g.pause()
 		g.add(Stop{How: pick(g, Crash, Crash, Power, Restart)})
@@ -242,7 +249,7 @@ func (g *generator) disk() {
 	}
 }
 
-// happen has something happen to a chat, or puts right what happened.
+// happen adds an event in a chat, or reverses one.
 func (g *generator) happen() {
 	if len(g.events) > 0 && g.chance(60) {
 		g.add(g.events[0])

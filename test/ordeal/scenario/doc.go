@@ -1,4 +1,5 @@
-// Package scenario is the language of the ordeal: what users do, what agents do, and what goes wrong, one line each.
+// Package scenario is the language of the ordeal. Each line is an action of a user, an action of an agent, or a
+// fault.
 //
 //	seed 42
 //	agents claude codex
@@ -13,11 +14,12 @@
 //	crash at call 3 for 5s
 //	wait 2s
 //
-// Each prompt has a token (p1). The agent writes words that carry the token (p1w0 p1w1 …) and causes effects that carry it
-// (p1.1: the second act of p1), so that a judge can read from outside what ran and what was shown.
+// Each prompt has a token (p1). The agent writes words with the token (p1w0 p1w1 …) and causes effects with it (p1.1:
+// the second act of p1). From outside, a judge can see which acts ran and which words the chat shows.
 //
-// A step is performed at once: two lines without a wait between them are two users who act at the same time. After the last
-// step the faults end (as after heal) and all comes to rest (as after settle); then the judge looks.
+// Steps are performed at once: two lines without a wait in between are two users who act at the same time. After the
+// last step, all faults end (as with heal) and everything comes to rest (as with settle). Then the judge examines the
+// run.
 //
-// The package performs nothing. The worlds beside it do.
+// The package performs nothing. The packages of the worlds do.
 package scenario

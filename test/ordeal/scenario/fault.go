@@ -2,7 +2,7 @@ package scenario
 
 import "time"
 
-// Stop ends ductor and starts it again Down later. With a Point it does not happen at once, but at the N-th such moment from now.
+// Stop ends ductor, and starts it again after Down. With a Point, it ends at the N-th such moment from now.
 type Stop struct {
 	How   Ending
 	Point Point
@@ -10,15 +10,15 @@ type Stop struct {
 	Down  time.Duration
 }
 
-// Ending is how ductor ends.
+// Ending is the way in which ductor ends.
 type Ending string
 
-// How ductor ends. Power ends agents and the runner too, and loses all that was not flushed.
+// Endings of ductor. Power also ends agents and the runner, and loses all data that was not flushed.
 const (
 	Crash   Ending = "crash"
 	Power   Ending = "power"
 	Restart Ending = "restart" // SIGTERM
-	Upgrade Ending = "upgrade" // restart with another build
+	Upgrade Ending = "upgrade" // a restart with another build
 )
 
 func (Ending) values() []string { return []string{"crash", "power", "restart", "upgrade"} }
@@ -26,8 +26,8 @@ func (Ending) values() []string { return []string{"crash", "power", "restart", "
 // Point is a kind of moment at which ductor ends.
 type Point string
 
-// The kinds of moments: right after the N-th call to Telegram took effect, write to the database file or its log, flush of one,
-// or piece of output of an agent.
+// Kinds of moments: directly after the N-th call to Telegram took effect, write to the database file or its log,
+// flush of one of them, or piece of output of an agent.
 const (
 	AtCall   Point = "call"
 	AtWrite  Point = "write"
@@ -37,8 +37,8 @@ const (
 
 func (Point) values() []string { return []string{"call", "write", "flush", "output"} }
 
-// Telegram makes calls go wrong: Times calls of Method (any if empty; once if zero) after Skip that go well. For is what
-// retry_after says, how long the answer is late, or how long a ban or an absence lasts.
+// Telegram makes calls fail: Times calls of Method (any if empty; one if zero), after Skip successful ones. For is
+// the value of retry_after, the delay of the response, or the duration of a ban or an outage.
 type Telegram struct {
 	Fault  TelegramFault
 	For    time.Duration
@@ -47,59 +47,62 @@ type Telegram struct {
 	Times  int
 }
 
-// TelegramFault is what goes wrong with a call.
+// TelegramFault is the failure of a call.
 type TelegramFault string
 
-// What goes wrong with calls. Those with "after" have taken effect.
+// Failures of calls. Calls with "after" have taken effect.
 const (
 	TooMany       TelegramFault = "429"
-	TooManyUnseen TelegramFault = "429-unseen" // the connection breaks, and calls that come too early are refused
-	Ban           TelegramFault = "ban"        // every call in the time For is refused with the rest of it as retry_after
-	LimitsStrict  TelegramFault = "strict"     // hidden limits: one call a second in each chat, from now until heal
-	LimitsReal    TelegramFault = "real"       // as people measured them, from now until heal
-	ServerError   TelegramFault = "500"
-	BadGateway    TelegramFault = "502"
-	GatewayAfter  TelegramFault = "502-after"
-	DropBefore    TelegramFault = "drop-before"
-	DropAfter     TelegramFault = "drop-after"
-	Half          TelegramFault = "half" // done, and half of the answer comes
-	Hang          TelegramFault = "hang"
-	Late          TelegramFault = "late" // done at once, and the answer comes For later
-	Away          TelegramFault = "away" // no connection for the time For
+	TooManyUnseen TelegramFault = "429-unseen" // the connection breaks, and early calls are rejected
+	// during For, every call is rejected with the remaining time as retry_after
+	Ban          TelegramFault = "ban"
+	LimitsStrict TelegramFault = "strict" // hidden limits of one call a second in each chat, until heal
+	LimitsReal   TelegramFault = "real"   // the limits that users have measured, until heal
+	ServerError  TelegramFault = "500"
+	BadGateway   TelegramFault = "502"
+	GatewayAfter TelegramFault = "502-after"
+	DropBefore   TelegramFault = "drop-before"
+	DropAfter    TelegramFault = "drop-after"
+	Half         TelegramFault = "half" // carried out, but only half of the response arrives
+	Hang         TelegramFault = "hang"
+	Late         TelegramFault = "late" // carried out at once, but the response arrives after For
+	Away         TelegramFault = "away" // no connection during For
 )
 
 func (TelegramFault) values() []string {
-	return []string{"429", "429-unseen", "ban", "strict", "real", "500", "502", "502-after", "drop-before", "drop-after", "half", "hang", "late", "away"}
+	return []string{"429", "429-unseen", "ban", "strict", "real", "500", "502", "502-after", "drop-before",
+		"drop-after", "half", "hang", "late", "away"}
 }
 
-// Updates makes Telegram deliver updates in a bad way: the next N updates.
+// Updates disturbs the delivery of the next N updates.
 type Updates struct {
 	How UpdateFault
 	N   int
 }
 
-// UpdateFault is how updates are delivered.
+// UpdateFault is a way to deliver updates.
 type UpdateFault string
 
-// How updates are delivered.
+// Ways to deliver updates.
 const (
-	Duplicate UpdateFault = "duplicate" // again, after they were acknowledged
+	Duplicate UpdateFault = "duplicate" // again after they were acknowledged
 	Reorder   UpdateFault = "reorder"   // in another order within the batch
 	Lag       UpdateFault = "lag"       // all at once, N steps later
 )
 
 func (UpdateFault) values() []string { return []string{"duplicate", "reorder", "lag"} }
 
-// Happen is something that happens to a chat.
+// Happen is an event in a chat.
 type Happen struct {
 	In   Place
 	What Event
 }
 
-// Event is what happens to a chat.
+// Event is the kind of an event in a chat.
 type Event string
 
-// What happens to chats: a user blocks the bot, a group migrates or throws the bot out, a topic is closed or deleted; and the way back.
+// Events in chats: a user blocks the bot, a group migrates or removes the bot, a topic is closed or deleted; and
+// their reversals.
 const (
 	Blocks    Event = "blocks"
 	Unblocks  Event = "unblocks"
@@ -116,7 +119,8 @@ func (Event) values() []string {
 	return []string{"blocks", "unblocks", "migrates", "kicks", "readmits", "closes", "reopens", "deletes", "restricts"}
 }
 
-// Disk makes the disk below the database go wrong: for the time For, or Times operations (once if zero) after Skip that go well.
+// Disk makes the disk of the database fail: for the time For, or for Times operations (one if zero) after Skip
+// successful ones.
 type Disk struct {
 	Fault DiskFault
 	For   time.Duration
@@ -124,23 +128,23 @@ type Disk struct {
 	Times int
 }
 
-// DiskFault is what goes wrong with a disk.
+// DiskFault is the failure of a disk.
 type DiskFault string
 
-// What goes wrong with disks.
+// Failures of disks.
 const (
 	DiskFull  DiskFault = "full"
 	DiskEIO   DiskFault = "eio"
-	DiskFsync DiskFault = "fsync" // a flush fails, and what it should have kept may be lost
+	DiskFsync DiskFault = "fsync" // a flush fails, and its data may be lost
 	DiskSlow  DiskFault = "slow"  // each flush takes For
 )
 
 func (DiskFault) values() []string { return []string{"full", "eio", "fsync", "slow"} }
 
-// Clock sets the clock on the wall forward or back.
+// Clock sets the wall clock forward or back.
 type Clock struct{ By time.Duration }
 
-// Suspend stops the machine: no process runs, and the clock on the wall goes on.
+// Suspend stops the machine: no process runs, but the wall clock continues.
 type Suspend struct{ For time.Duration }
 
 // Kill ends processes with SIGKILL: the agent that runs the prompt Of, all agents, or the runner.
@@ -152,7 +156,7 @@ type Kill struct {
 // Victim is a process.
 type Victim string
 
-// The processes to kill.
+// Processes to kill.
 const (
 	Agent  Victim = "agent"
 	Agents Victim = "agents"

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Profile says of what kind the generated scenarios are.
+// Profile selects the kind of generated scenarios.
 type Profile struct {
-	// Steps is how many steps there are at most. 0 is 40.
+	// Steps is the maximum number of steps. Zero means 40.
 	Steps int
-	// Agents are those that the world has. None is Claude.
+	// Agents are the world's agents. The default is Claude.
 	Agents []string
-	// Without are kinds of steps, as Kind names them, that the world cannot perform: "power", "disk full".
+	// Without lists kinds of steps, in the words of Kind, that the world cannot perform: "power", "disk full".
 	Without []string
 	// Calm leaves out all faults.
 	Calm bool
 }
 
-// Generate makes a scenario. It is the same for the same seed and profile.
+// Generate creates a scenario. It is the same for the same seed and profile.
 func Generate(seed uint64, p Profile) Scenario {
 	if p.Steps == 0 {
 		p.Steps = 40
@@ -42,18 +42,18 @@ type generator struct {
 	scenario Scenario
 	prompts  []placed // all so far
 	places   []Place  // of groups
-	events   []Happen // what can be put right again
-	budget   bool     // there is one
+	events   []Happen // reversible events
+	budget   bool     // the world has a budget
 }
 
-// placed is a prompt and where it was sent.
+// placed is a prompt with the place to which it was sent.
 type placed struct {
 	Prompt
 	by Person
 	in Place
 }
 
-// options make the world: mostly a plain one.
+// options generates the world, which is mostly a plain one.
 func (g *generator) options() {
 	o := &g.scenario.Options
 	o.Agents = append(o.Agents, g.profile.Agents[g.IntN(len(g.profile.Agents))])
@@ -95,7 +95,7 @@ func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
 
-// a duration between both, rounded so that it reads well.
+// between returns a duration between both, rounded to a readable value.
 func (g *generator) between(least, most time.Duration) time.Duration {
 	d := least + time.Duration(g.Int64N(int64(most-least)+1))
 	switch {
@@ -107,7 +107,7 @@ func (g *generator) between(least, most time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// add appends a step that the world can perform.
+// add appends a step, unless the world cannot perform it.
 func (g *generator) add(step Step) {
 	if g.profile.Calm && IsFault(step) {
 		return
@@ -121,7 +121,7 @@ func (g *generator) add(step Step) {
 	g.scenario.Steps = append(g.scenario.Steps, step)
 }
 
-// choice is a way to go on, with its weight.
+// choice is a possible next step with its weight.
 type choice struct {
 	weight int
 	do     func(*generator)
@@ -172,7 +172,7 @@ func (g *generator) step() {
 	}
 }
 
-// user is mostly the owner.
+// user returns mostly the owner.
 func (g *generator) user() Person {
 	switch n := g.IntN(100); {
 	case n < 70:
@@ -192,7 +192,7 @@ func (g *generator) place() Place {
 	return pick(g, g.places...)
 }
 
-// prompt makes a new prompt and remembers it.
+// prompt creates a new prompt and remembers it.
 func (g *generator) prompt(by Person, in Place) Prompt {
 	p := Prompt{Token: Token(fmt.Sprintf("p%d", len(g.prompts)+1)), Acts: g.acts()}
 	g.prompts = append(g.prompts, placed{p, by, in})
@@ -200,7 +200,7 @@ func (g *generator) prompt(by Person, in Place) Prompt {
 }
 
 func (g *generator) acts() (all []Act) {
-	if g.chance(60) { // what it has done is seen soon
+	if g.chance(60) { // its effects are soon visible
 		all = append(all, Run{})
 	}
 	for n := len(all) + 1 + g.IntN(4); len(all) < n; {
@@ -249,7 +249,8 @@ func (g *generator) act() Act {
 func (g *generator) text() Text {
 	switch n := g.IntN(100); {
 	case n < 60:
-		return Text{Words: 1 + g.IntN(60), Every: pick(g, 0, 5*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond)}
+		return Text{Words: 1 + g.IntN(60), Every: pick(g, 0, 5*time.Millisecond, 20*time.Millisecond,
+			100*time.Millisecond)}
 	case n < 90:
 		return Text{Words: 60 + g.IntN(600), Every: pick(g, 0, 20*time.Millisecond)}
 	}

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// Quoted is a text that stands between quotes.
+// Quoted is a text in quotes.
 type Quoted string
 
-// form is how a value is written: words, {Field} for the text of a field, {Field=word} for a word that is there if the field is
-// true, and [ … ] for a part that is left out if all its fields are zero. One form both prints and parses, so neither can
-// know what the other does not.
+// form is the text form of a value: words, {Field} for a field, {Field=word} for a word that stands for true, and [ …
+// ] for a part that is omitted if all its fields are zero. The same form prints and parses, so both always agree.
 type form struct {
 	pattern string
 	of      any
@@ -74,14 +73,14 @@ type compiled struct {
 	of    reflect.Type
 }
 
-// part is a word, a field, or a part that may be left out.
+// part is a word, a field, or an optional part.
 type part struct {
 	word  string
 	field []int // the index of the field
 	inner []part
 }
 
-// The forms of lines, and those of acts. They are built once and never changed.
+// The forms of lines and of acts. They are built once and never changed.
 var (
 	grammar    = compile(append(headers(), steps()...))
 	actGrammar = compile(acts())
@@ -125,7 +124,7 @@ func compileParts(t reflect.Type, words []string) (parts []part, rest []string) 
 	return parts, nil
 }
 
-// print returns the line of a value. It panics for a type that has no form.
+// print returns the line of a value. It panics if the type has no form.
 func (l dialect) print(v any) string {
 	value := reflect.ValueOf(v)
 	for _, f := range l.forms {
@@ -188,7 +187,7 @@ func printField(v any) []string {
 	return []string{fmt.Sprint(v)}
 }
 
-// short is a duration without the parts that are zero.
+// short formats a duration without its zero parts.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -226,7 +225,7 @@ func (l dialect) parse(line string) (any, error) {
 	return l.parseWords(words)
 }
 
-// parseWords tries each form. The error is that of the last form among those that read the most.
+// parseWords tries each form. It returns the error of the last form that matched the most words.
 func (l dialect) parseWords(words []string) (any, error) {
 	best, failure := -1, error(nil)
 	for _, f := range l.forms {
@@ -256,7 +255,7 @@ func parseParts(parts []part, v reflect.Value, words []string) ([]string, error)
 			if err != nil {
 				return rest, err
 			}
-			if allZero(p.inner, v) { // it prints as nothing
+			if allZero(p.inner, v) { // an empty part is not printed
 				return words, fmt.Errorf("%q is nothing", strings.Join(words[:len(words)-len(rest)], " "))
 			}
 			words = rest
@@ -281,7 +280,7 @@ func parseParts(parts []part, v reflect.Value, words []string) ([]string, error)
 	return words, nil
 }
 
-// parseField reads a field from the front of words. Lists take all of them.
+// parseField parses a field at the beginning of words. A list takes all words.
 func parseField(field reflect.Value, words []string) (rest []string, err error) {
 	switch field.Interface().(type) {
 	case []string:
@@ -324,7 +323,7 @@ func parseActs(words []string) (list []Act, err error) {
 	return list, nil
 }
 
-// setField sets a field to what one word means.
+// setField sets a field to the value of one word.
 func setField(field reflect.Value, word string) error {
 	switch v := field.Interface().(type) {
 	case Quoted:
@@ -367,5 +366,5 @@ func setField(field reflect.Value, word string) error {
 	return nil
 }
 
-// isBare reports whether a word is one that needs no quotes.
+// isBare reports whether a word needs no quotes.
 func isBare(word string) bool { return barePattern.MatchString(word) }

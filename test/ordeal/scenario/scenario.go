@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Scenario is one run: a world and the steps in it. The same scenario leads to the same run wherever the world is simulated.
+// Scenario is one run: a world and its steps. In a simulated world, the same scenario leads to the same run.
 type Scenario struct {
 	Seed    uint64
 	Options Options
 	Steps   []Step
 }
 
-// Options describe the world in which a scenario runs. The zero value is a world with Claude alone and private chats.
+// Options describe the world of a scenario. The zero value is a world with only Claude and private chats.
 type Options struct {
-	Agents    []string // the scripted agents that are installed; the first is the default. None: claude
+	Agents    []string // the installed scripted agents, the default one first; if empty, Claude
 	Languages []Language
 	Settings  []Setting
 	Chats     []Chat
@@ -26,7 +26,7 @@ type Language struct {
 	Tag string
 }
 
-// Setting is a key of the configuration and its value as TOML: `set queue.max "3"`.
+// Setting is a configuration key with its TOML value: `set queue.max "3"`.
 type Setting struct {
 	Key   string
 	Value Quoted
@@ -44,7 +44,7 @@ type (
 	agentsLine struct{ Agents []string }
 )
 
-// headers are the lines before the steps. They are no steps.
+// headers returns the forms of the lines before the steps.
 func headers() []form {
 	return []form{
 		{"seed {Seed}", seedLine{}},
@@ -55,7 +55,7 @@ func headers() []form {
 	}
 }
 
-// String returns the scenario as text, which Parse reads.
+// String formats the scenario as text for Parse.
 func (s Scenario) String() string {
 	var b strings.Builder
 	write := func(line any) { fmt.Fprintln(&b, grammar.print(line)) }
@@ -79,7 +79,7 @@ func (s Scenario) String() string {
 	return b.String()
 }
 
-// Parse reads a scenario. Empty lines and lines that begin with # mean nothing. An error names the line.
+// Parse parses a scenario. It ignores empty lines and lines that begin with #. Errors name the line.
 func Parse(text string) (Scenario, error) {
 	var s Scenario
 	for i, line := range strings.Split(text, "\n") {
@@ -124,7 +124,7 @@ func (s Scenario) Prompts() map[Token]Prompt {
 	return all
 }
 
-// PromptOf returns the prompt that a step brings, if it brings one.
+// PromptOf returns the prompt of a step, if it has one.
 func PromptOf(step Step) (Prompt, bool) {
 	switch step := step.(type) {
 	case Say:
@@ -141,7 +141,7 @@ func PromptOf(step Step) (Prompt, bool) {
 	return Prompt{}, false
 }
 
-// Kind returns the word by which statistics count a step: its type, and for faults which one it is, such as "telegram 429".
+// Kind returns the name of a step in statistics: its type, and for faults also their kind, such as "telegram 429".
 func Kind(step Step) string {
 	switch step := step.(type) {
 	case Stop:
@@ -162,7 +162,7 @@ func Kind(step Step) string {
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", step), "scenario."))
 }
 
-// IsFault reports whether a step is something that goes wrong, rather than something that a user does or the time.
+// IsFault reports whether a step is a fault, not an action of a user or a wait.
 func IsFault(step Step) bool {
 	switch step := step.(type) {
 	case Stop:

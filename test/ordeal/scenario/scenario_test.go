@@ -89,7 +89,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Every form of the language comes up in generated scenarios, and so does every act and every value of an enumeration.
+// Generated scenarios contain every form of the language, every act and every value of the enumerations.
 func TestGeneratedScenariosHaveEverything(t *testing.T) {
 	var text strings.Builder
 	found := map[reflect.Type]bool{}
@@ -146,10 +146,12 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// The directives of a prompt mean what its acts say.
+// The directives of a prompt correspond to its acts.
 func TestScriptOfAPrompt(t *testing.T) {
-	p := Prompt{"p7", []Act{Text{Words: 2}, Run{For: time.Second}, Ask{}, Write{"a.txt"}, Text{Words: 1, Every: time.Millisecond}, Leak{},
-		Cost{3}, Fail{429, 2}, Break{Hangs}, Background{time.Second}, Question{"So?"}, Compact{}, Think{3}, Sleep{time.Second}}}
+	p := Prompt{"p7", []Act{Text{Words: 2}, Run{For: time.Second}, Ask{}, Write{"a.txt"},
+		Text{Words: 1, Every: time.Millisecond}, Leak{},
+		Cost{3}, Fail{429, 2}, Break{Hangs}, Background{time.Second}, Question{"So?"}, Compact{}, Think{3},
+		Sleep{time.Second}}}
 	read := script.Parse(p.Script(func(name string) string { return "echo " + name }))
 	want := map[int]script.Step{
 		0:  script.Text{Chunks: []string{"p7w0 p7w", "1 "}},
@@ -177,7 +179,8 @@ func TestScriptOfAPrompt(t *testing.T) {
 	}
 	for seed := range uint64(300) {
 		for _, p := range Generate(seed, Profile{}).Prompts() {
-			if s := script.Parse(p.Script(func(string) string { return "true" })); len(s.Steps) != len(p.Acts) && !s.Default || strings.Contains(s.Plain, "[[") {
+			if s := script.Parse(p.Script(func(string) string { return "true" })); len(s.Steps) != len(p.Acts) &&
+				!s.Default || strings.Contains(s.Plain, "[[") {
 				t.Errorf("%v became %v", p, s)
 			}
 		}
@@ -195,7 +198,7 @@ func TestButtonsAreInTheCatalogue(t *testing.T) {
 	}
 }
 
-// What fails is a crash behind a prompt that writes. Only these two remain.
+// The failing condition is a crash after a prompt that writes. Only these two steps remain.
 func TestShrink(t *testing.T) {
 	fails := func(s Scenario) bool {
 		written := false

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The scenes of this file are what users do in a row, where what they do alone would rarely meet.
+// This file generates sequences of actions that random single actions would rarely form.
 
-// begin makes a prompt of its own acts and then some others, and has a user send it.
+// begin creates a prompt with these acts and some others, and makes a user send it.
 func (g *generator) begin(by Person, in Place, acts ...Act) Prompt {
 	p := g.prompt(by, in)
 	p.Acts = append(slices.Clone(acts), p.Acts...)
@@ -16,7 +16,7 @@ func (g *generator) begin(by Person, in Place, acts ...Act) Prompt {
 	return p
 }
 
-// shared is mostly a place where several users are.
+// shared returns mostly a place with several users.
 func (g *generator) shared() Place {
 	if len(g.places) > 0 && g.chance(60) {
 		return pick(g, g.places...)
@@ -24,7 +24,7 @@ func (g *generator) shared() Place {
 	return g.place()
 }
 
-// pause is short, or none.
+// pause adds a short wait, or none.
 func (g *generator) pause() {
 	switch n := g.IntN(10); {
 	case n < 3:
@@ -35,11 +35,11 @@ func (g *generator) pause() {
 	}
 }
 
-// anyone is somebody who may decide nothing as often as somebody else.
+// anyone returns a user. Half of the users may decide nothing.
 func (g *generator) anyone() Person { return pick(g, Owner, Ann, Bob, Mallory) }
 
-// ask has an agent ask, and users decide: mostly the one who asked, and often one who may not, and more than once. Meanwhile
-// something may happen.
+// ask makes an agent ask and users decide: mostly the user of the turn, often one who may not, and repeatedly. Other
+// events may happen in between.
 func (g *generator) ask() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
 	acts := []Act{Ask{}}
@@ -54,12 +54,13 @@ func (g *generator) ask() {
 	case 1:
 		g.add(Type{By: by, In: in, Text: "/abort"})
 	case 2:
-		g.add(Wait{For: g.between(50*time.Second, 6*time.Minute)}) // it may be too late then
+		g.add(Wait{For: g.between(50*time.Second, 6*time.Minute)}) // the request may have expired by then
 	case 3:
 		g.add(Kill{What: Agent, Of: p.Token})
 	}
 	for i := range 1 + g.IntN(3) {
-		press := Press{By: by, Old: i > 0 && g.chance(40), Button: pick(g, AllowOnce, AllowOnce, Deny, Deny, AllowSession, AllowRule), Of: p.Token}
+		press := Press{By: by, Old: i > 0 && g.chance(40),
+			Button: pick(g, AllowOnce, AllowOnce, Deny, Deny, AllowSession, AllowRule), Of: p.Token}
 		if g.chance(50) {
 			press.By = g.anyone()
 		}
@@ -68,10 +69,11 @@ func (g *generator) ask() {
 	}
 }
 
-// insist has users press a button of a turn that ended badly again and again, also after ductor started anew.
+// insist makes users repeatedly press a button of a failed turn, also after a restart.
 func (g *generator) insist() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
-	badly := []Act{Run{}, pick[Act](g, Break{Crashes}, Break{Drops}, Fail{Status: pick(g, 400, 500)}, Sleep{For: 40 * time.Second})}
+	badly := []Act{Run{}, pick[Act](g, Break{Crashes}, Break{Drops}, Fail{Status: pick(g, 400, 500)},
+		Sleep{For: 40 * time.Second})}
 	p := g.begin(by, in, badly...)
 	g.add(Wait{For: g.between(time.Second, 8*time.Second)})
 	if _, sleeps := badly[1].(Sleep); sleeps {
@@ -82,7 +84,7 @@ func (g *generator) insist() {
 	}
 	button := pick(g, RunAgain, RunAgain, RunAgain, StartFresh, ShowAgain)
 	for range 1 + g.IntN(3) {
-		for i := range 1 + g.IntN(3) { // at once, before the button can change
+		for i := range 1 + g.IntN(3) { // before the button can change
 			press := Press{By: by, Old: i > 0 || g.chance(50), Button: button, Of: p.Token}
 			if g.chance(20) {
 				press.By = g.anyone()
@@ -96,13 +98,16 @@ func (g *generator) insist() {
 	}
 }
 
-// ending has Telegram be slow or fail while short answers come to their end, and ductor may end just then.
+// ending makes Telegram slow or fail while short answers end. ductor may end at that moment too.
 func (g *generator) ending() {
 	by, in := pick(g, Owner, Owner, Ann), g.place()
-	late := pick(g, g.between(50*time.Millisecond, 400*time.Millisecond), g.between(50*time.Millisecond, 400*time.Millisecond), g.between(400*time.Millisecond, 6*time.Second))
-	t := Telegram{Fault: Late, For: late, Method: pick(g, "", "", "sendMessage", "editMessageText"), Times: 1 + g.IntN(40)}
+	late := pick(g, g.between(50*time.Millisecond, 400*time.Millisecond),
+		g.between(50*time.Millisecond, 400*time.Millisecond), g.between(400*time.Millisecond, 6*time.Second))
+	t := Telegram{Fault: Late, For: late, Method: pick(g, "", "", "sendMessage", "editMessageText"),
+		Times: 1 + g.IntN(40)}
 	if g.chance(25) {
-		t = Telegram{Fault: pick(g, DropAfter, Half, GatewayAfter, ServerError, DropBefore), Method: t.Method, Skip: g.IntN(3), Times: 1 + g.IntN(2)}
+		t = Telegram{Fault: pick(g, DropAfter, Half, GatewayAfter, ServerError, DropBefore), Method: t.Method,
+			Skip: g.IntN(3), Times: 1 + g.IntN(2)}
 	}
 	g.add(t)
 	text := Text{Words: 2 + g.IntN(40), Every: pick(g, 5*time.Millisecond, 20*time.Millisecond, 50*time.Millisecond)}
@@ -120,10 +125,11 @@ func (g *generator) ending() {
 	}
 }
 
-// halt has a user abort at an awkward moment: ductor may die just then, and more is asked for soon after.
+// halt makes a user abort at an inconvenient moment. ductor may be killed then, and more prompts follow soon.
 func (g *generator) halt() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
-	p := g.begin(by, in, pick[Act](g, Run{For: 10 * time.Second}, Ask{}, Sleep{For: 20 * time.Second}, Text{Words: 100, Every: 50 * time.Millisecond}), Run{})
+	p := g.begin(by, in, pick[Act](g, Run{For: 10 * time.Second}, Ask{}, Sleep{For: 20 * time.Second},
+		Text{Words: 100, Every: 50 * time.Millisecond}), Run{})
 	g.pause()
 	if g.chance(40) {
 		g.begin(by, in, Run{})
@@ -151,7 +157,7 @@ func (g *generator) halt() {
 	}
 }
 
-// spend asks for one turn after another that cost something, until a budget may be spent.
+// spend sends turns that cost money until a budget may be spent.
 func (g *generator) spend() {
 	if !g.budget {
 		g.say()

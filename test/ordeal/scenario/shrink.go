@@ -2,9 +2,9 @@ package scenario
 
 import "slices"
 
-// Shrink returns a scenario that still fails and of which no single step or act can be left out. It is delta debugging: first
-// large parts of the steps are left out, then smaller ones, then acts of prompts, options and numbers. fails must be
-// deterministic; then so is Shrink. A scenario that does not fail is returned as it is.
+// Shrink returns a scenario that still fails, and in which no single step or act can be removed. It uses delta
+// debugging: it removes large parts of the steps first, then smaller ones, then acts, options and numbers. If fails
+// is deterministic, so is Shrink. Shrink returns a scenario that does not fail unchanged.
 func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	if !fails(s) {
 		return s
@@ -21,7 +21,7 @@ func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	}
 }
 
-// without leaves out as much of a list as it can while the rest still fails.
+// without removes as much of a list as possible while the rest still fails.
 func without[T any](all []T, fails func([]T) bool) []T {
 	for size := max(1, len(all)/2); ; size /= 2 {
 		for at := 0; at < len(all); {
@@ -71,7 +71,7 @@ func shrinkOptions(s Scenario, fails func(Scenario) bool) Scenario {
 	return s
 }
 
-// simplify replaces steps by simpler ones: fewer photos, a fault once, no reply.
+// simplify replaces steps by simpler ones: fewer photos, a single fault, no reply.
 func simplify(s Scenario, fails func(Scenario) bool) Scenario {
 	for i := range s.Steps {
 		for _, simpler := range simpler(s.Steps[i]) {
@@ -115,7 +115,7 @@ func withActs(step Step, acts []Act) Step {
 	return step
 }
 
-// simpler returns steps that are simpler than one, the simplest first. None of them is the step itself.
+// simpler returns simpler versions of a step, the simplest first, without the step itself.
 func simpler(step Step) (all []Step) {
 	switch step := step.(type) {
 	case Say:

@@ -2,16 +2,16 @@ package scenario
 
 import "time"
 
-// Step is one line of a scenario. The types of this file are all there are.
+// Step is one line of a scenario. This file defines all types.
 type Step interface{ isStep() }
 
-// Token marks a prompt and all that comes of it: p17.
+// Token identifies a prompt and all its effects: p17.
 type Token string
 
-// Person is who acts.
+// Person is a user who acts.
 type Person string
 
-// The users of every scenario. Mallory is in no list and may do nothing.
+// The users of every scenario. Mallory is not listed and may do nothing.
 const (
 	Owner   Person = "owner"
 	Ann     Person = "ann"     // a listed user
@@ -21,14 +21,14 @@ const (
 
 func (Person) values() []string { return []string{"owner", "ann", "bob", "mallory"} }
 
-// Place is where something happens: the private chat of a user by the user's name, a chat of the options by its name, or a
-// topic of it: lab/red. Empty is the private chat of the user who acts.
+// Place is a chat or topic: a user's private chat by the user's name, a chat of the options by its name, or a topic
+// in it: lab/red. If it is empty, it is the private chat of the user who acts.
 type Place string
 
 // ChatKind is the kind of a chat.
 type ChatKind string
 
-// The kinds of chats with several users.
+// Kinds of chats with several users.
 const (
 	Group      ChatKind = "group" // may migrate
 	Supergroup ChatKind = "supergroup"
@@ -37,7 +37,8 @@ const (
 
 func (ChatKind) values() []string { return []string{"group", "supergroup", "forum"} }
 
-// Say is a user who sends a prompt as text. ReplyTo is a prompt whose answer, or else whose own message, it replies to.
+// Say makes a user send a prompt as text. ReplyTo is a prompt: Say replies to its answer, or to its own message if it
+// has no answer.
 type Say struct {
 	By      Person
 	In      Place
@@ -45,7 +46,7 @@ type Say struct {
 	Prompt
 }
 
-// Send is a user who sends files with a prompt as their caption. Several photos are an album.
+// Send makes a user send files with a prompt as the caption. Several photos form an album.
 type Send struct {
 	By    Person
 	In    Place
@@ -57,7 +58,7 @@ type Send struct {
 // Media is a kind of file.
 type Media string
 
-// The kinds of files.
+// Kinds of files.
 const (
 	Photo    Media = "photo"
 	Document Media = "document"
@@ -65,22 +66,22 @@ const (
 
 func (Media) values() []string { return []string{"photo", "document"} }
 
-// Edit is a user who changes the message of the prompt Old into another prompt.
+// Edit makes a user change the message of the prompt Old into another prompt.
 type Edit struct {
 	By  Person
 	Old Token
 	Prompt
 }
 
-// Reply is a user who replies with plain words to the newest message of the bot about a prompt: a reason, or an answer.
+// Reply makes a user reply with plain text to the bot's newest message about a prompt, as a reason or an answer.
 type Reply struct {
 	By   Person
 	To   Token
 	Text Quoted
 }
 
-// Press is a user who presses a button of the newest message of the bot about a prompt that shows one: of its card, of a
-// question, of its place in the queue. With Old the button may be gone: it is one that the message ever showed.
+// Press makes a user press a button of the bot's newest message about a prompt that shows it: on its card, a
+// question, or its queue message. With Old, the button may be gone: the message once showed it.
 type Press struct {
 	By     Person
 	Old    bool
@@ -88,8 +89,8 @@ type Press struct {
 	Of     Token
 }
 
-// PressAny is a user who presses any button of a chat: number N modulo their number, counted over all messages of the bot from
-// the oldest on. With Old the buttons are all that were ever shown.
+// PressAny makes a user press the N-th button of a chat, modulo their number, counted over all messages of the bot
+// from the oldest. With Old, all buttons count that were ever shown.
 type PressAny struct {
 	By  Person
 	Old bool
@@ -97,14 +98,14 @@ type PressAny struct {
 	In  Place
 }
 
-// Type is a user who sends plain text, such as a command.
+// Type makes a user send plain text, such as a command.
 type Type struct {
 	By   Person
 	Text Quoted
 	In   Place
 }
 
-// Schedule is a user who asks for a job by /cron: once After so long, or Every so often. The button cron.add confirms it.
+// Schedule makes a user request a job with /cron: once After a time, or every Every. The button cron.add confirms it.
 type Schedule struct {
 	By    Person
 	After time.Duration
@@ -113,22 +114,23 @@ type Schedule struct {
 	Prompt
 }
 
-// Deliver is a delivery to the webhook of the world. Its idempotency key is the token.
+// Deliver delivers to the world's webhook. The token is its idempotency key.
 type Deliver struct{ Prompt }
 
 // Redeliver repeats the delivery of a token.
 type Redeliver struct{ Token Token }
 
-// Terminal is an agent in a terminal that asks by ductor's hook whether it may run the effect of the token, or ends its turn.
+// Terminal is an agent in a terminal. With ductor's hook, it asks whether it may run the token's effect, or reports
+// the end of its turn.
 type Terminal struct {
 	Does  TerminalAct
 	Token Token
 }
 
-// TerminalAct is what an agent in a terminal does.
+// TerminalAct is an action of an agent in a terminal.
 type TerminalAct string
 
-// What an agent in a terminal does.
+// Actions of agents in terminals.
 const (
 	TerminalAsks TerminalAct = "asks"
 	TerminalEnds TerminalAct = "ends"
@@ -136,10 +138,10 @@ const (
 
 func (TerminalAct) values() []string { return []string{"asks", "ends"} }
 
-// Wait lets time pass.
+// Wait waits for a time.
 type Wait struct{ For time.Duration }
 
-// Settle waits until nothing happens any more: no turn runs, no call is due, but an approval may wait.
+// Settle waits until nothing happens: no turn runs and no call is due. An approval may be open.
 type Settle struct{}
 
 // Heal ends all faults.

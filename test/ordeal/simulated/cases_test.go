@@ -9,7 +9,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// TestCases plays the scenarios in which the ordeal found defects of ductor, as short as they could be made.
+// TestCases plays scenarios in which the ordeal found defects of ductor, reduced as far as possible.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("../cases/*.txt")
 	if err != nil || len(files) == 0 {

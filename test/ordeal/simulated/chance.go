@@ -11,18 +11,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// lastID is the time in the last identifier of version 7. Each is later than the one before, and the clocks of bubbles begin anew.
+// lastID is the time in the last identifier of version 7. Identifiers increase, but each bubble's clock starts again.
 //
 //go:linkname lastID github.com/google/uuid.lastV7time
 var lastID int64
 
-// SetChance has all that a world leaves to chance decided by a seed, as far as the runtime of Go lets it: which of several goroutines
-// that can run runs first is not.
+// SetChance makes a seed decide everything that a world leaves to chance, as far as Go's runtime allows. It does not
+// determine which of several ready goroutines runs first.
 func SetChance(t *testing.T, seed uint64) {
 	cryptotest.SetGlobalRandom(t, seed)
 	uuid.SetRand(rand.Reader)
 	t.Cleanup(func() { uuid.SetRand(nil) })
 	lastID = 0
-	runtime.MemProfileRate = 0 // its samples are taken by chance
+	runtime.MemProfileRate = 0 // it takes samples at random
 	time.Local = time.UTC
 }

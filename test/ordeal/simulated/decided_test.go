@@ -11,7 +11,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// TestADecisionThatMeetsADeadAgent kills each agent at the moment at which a user decides. The answer to the press says so.
+// TestADecisionThatMeetsADeadAgent kills each agent while a user decides. The answer to the press reports it.
 func TestADecisionThatMeetsADeadAgent(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
@@ -28,8 +28,8 @@ func TestADecisionThatMeetsADeadAgent(t *testing.T) {
 	}
 }
 
-// TestAReasonThatMeetsADeadAgent kills an agent that reads a reason as its next message, as the user sends one. It runs, or
-// the user learns that it comes too late.
+// TestAReasonThatMeetsADeadAgent kills an agent that would get a reason as its next message, while the user sends
+// one. The message runs, or the user learns that it came too late.
 func TestAReasonThatMeetsADeadAgent(t *testing.T) {
 	reason := scenario.Prompt{Token: "p2", Acts: []scenario.Act{scenario.Text{Words: 5}}}
 	o := playAsked(t, "gemini",
@@ -45,7 +45,7 @@ func TestAReasonThatMeetsADeadAgent(t *testing.T) {
 
 var killAgents = scenario.Kill{What: scenario.Agents}
 
-// playAsked plays a prompt with a request for approval, and then the steps. It fails if they violate a rule.
+// playAsked plays a prompt with a request for approval, followed by the steps. It fails if they violate a rule.
 func playAsked(t *testing.T, agent string, steps ...scenario.Step) outcome {
 	t.Helper()
 	s, err := scenario.Parse("agents " + agent + "\nowner says p1: ask; text 5\nwait 5s\n")

@@ -18,8 +18,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// storage is the state directory. The database is on a simulated disk. A copy of the other files is taken at the moment of ductor's
-// death.
+// storage is the state directory. Its database is on a simulated disk. The other files are copied when ductor dies.
 type storage struct {
 	dir, copy string
 	world     *World
@@ -27,10 +26,10 @@ type storage struct {
 
 	mu     sync.Mutex
 	faults []*diskFault
-	left   []func() error // closes what ductor left open on a failed disk
+	left   []func() error // closes files that ductor left open on a failed disk
 }
 
-// diskFault is a fault of the scenario at work.
+// diskFault is an active fault of the scenario.
 type diskFault struct {
 	scenario.Disk
 	until time.Time
@@ -52,10 +51,10 @@ func newStorage(w *World, seed uint64) *storage {
 	return d
 }
 
-// freshEvery is of how many worlds one begins without a database. The others have an empty one, which spares them the making.
+// freshEvery is the share of worlds that begin without a database. The others start with an empty one, to save time.
 const freshEvery = 10
 
-// empty is the file of an empty database.
+// empty returns the file of an empty database.
 var empty = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "ordeal-empty-")
 	if err != nil {
@@ -73,13 +72,13 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// Prepare does once what all worlds need. Call it outside of a bubble.
+// Prepare does the common preparations of all worlds once. Call it outside of a bubble.
 func Prepare() error {
 	_, err := empty()
 	return err
 }
 
-// prepare makes the database of a world.
+// prepare creates the database of a world.
 func prepare(path string, seed uint64) error {
 	if seed%freshEvery == 0 {
 		return nil
@@ -91,7 +90,7 @@ func prepare(path string, seed uint64) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// options are those of the database.
+// options returns the options of the database.
 func (d *storage) options() store.Options {
 	return store.Options{SQLite: sqlite.Options{Sync: d.medium.Sync, LeftOpen: func(release func() error) {
 		d.mu.Lock()
@@ -100,7 +99,7 @@ func (d *storage) options() store.Options {
 	}}}
 }
 
-// release closes what ductor left open.
+// release closes files that ductor left open.
 func (d *storage) release() {
 	d.mu.Lock()
 	left := d.left
@@ -111,7 +110,7 @@ func (d *storage) release() {
 	}
 }
 
-// inject has the disk go wrong.
+// inject activates a fault of the disk.
 func (d *storage) inject(s scenario.Disk) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,7 +127,7 @@ func (d *storage) heal() {
 	d.faults = nil
 }
 
-// fault says what happens at a call.
+// fault returns the faults of a call.
 func (d *storage) fault(c disk.Call) disk.Fault {
 	if how := d.world.current().diskStep(c.Op); how != disk.NoCrash {
 		return disk.Fault{Crash: how}
@@ -143,7 +142,7 @@ func (d *storage) fault(c disk.Call) disk.Fault {
 	return disk.Fault{}
 }
 
-// strike is what the fault makes of a call.
+// strike returns the effect of the fault on a call.
 func (f *diskFault) strike(c disk.Call) (found disk.Fault) {
 	flushes := c.Op == disk.Sync || c.Op == disk.SyncDir
 	switch f.Fault {
@@ -184,22 +183,22 @@ func isDatabase(name string) bool {
 // freeze copies the files as a process that is killed now would leave them.
 func (d *storage) freeze() {
 	if err := copyDir(d.dir, d.copy); err != nil {
-		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // there is no test to fail in this goroutine
+		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // this goroutine cannot fail the test
 	}
 }
 
-// reboot makes what was frozen that of an earlier start of the machine: the mark of a database that is open names the start.
+// reboot marks the frozen state as one from an earlier boot of the machine: an open database contains the boot's id.
 func (d *storage) reboot() {
 	mark := filepath.Join(d.copy, app.DatabaseFile+"-open")
 	if _, err := os.Stat(mark); err != nil {
 		return
 	}
 	if err := os.WriteFile(mark, []byte("an earlier start"), 0o600); err != nil {
-		panic(fmt.Sprintf("mark the database: %v", err)) // there is no test to fail in this goroutine
+		panic(fmt.Sprintf("mark the database: %v", err)) // this goroutine cannot fail the test
 	}
 }
 
-// thaw puts everything back as the death of ductor left it.
+// thaw restores the files as ductor's death left them.
 func (d *storage) thaw() error {
 	d.release()
 	entries, err := os.ReadDir(d.dir)

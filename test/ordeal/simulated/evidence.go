@@ -17,13 +17,14 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// look takes the evidence that is there while ductor runs.
+// look collects the evidence that exists while ductor runs.
 func (p *player) look() {
 	e := &p.evidence
 	e.Ended = time.Now()
 	e.Documents = map[string]string{}
 	for _, c := range p.town.chats {
-		one := judge.Chat{Name: c.name, ID: c.ID(), Hurt: len(c.hurt) > 0, History: c.History(), Topics: map[telegram.TopicID]scenario.Place{}}
+		one := judge.Chat{Name: c.name, ID: c.ID(), Hurt: len(c.hurt) > 0, History: c.History(),
+			Topics: map[telegram.TopicID]scenario.Place{}}
 		for place, id := range c.topics {
 			one.Topics[id] = place
 		}
@@ -41,7 +42,7 @@ func (p *player) look() {
 	e.Files = p.files("project")
 }
 
-// lookBehind takes the evidence that ductor leaves behind.
+// lookBehind collects the evidence that ductor leaves behind.
 func (p *player) lookBehind() {
 	e := &p.evidence
 	for _, note := range p.notes {
@@ -58,14 +59,14 @@ func (p *player) lookBehind() {
 		e.Database = append(e.Database, err.Error())
 	}
 	for name := range p.files("tmp") {
-		if strings.HasPrefix(name, "claude-tasks/") { // of the scripted agent
+		if strings.HasPrefix(name, "claude-tasks/") { // belongs to the scripted agent
 			continue
 		}
 		e.Left = append(e.Left, "a temporary file: "+name)
 	}
 }
 
-// openIn lists the chats in which an approval or a question is open.
+// openIn returns the chats with an open approval or question.
 func openIn(state string) (map[telegram.ChatID]bool, error) {
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(state, app.DatabaseFile)+"?mode=ro")
 	if err != nil {
@@ -75,7 +76,7 @@ func openIn(state string) (map[telegram.ChatID]bool, error) {
 	return judge.OpenIn(db)
 }
 
-// logOfDuctor are the lines that ductor logged.
+// logOfDuctor returns ductor's log lines.
 func (p *player) logOfDuctor() (all []string) {
 	for _, line := range p.log.all() {
 		if _, said, ok := strings.Cut(line, " ductor "); ok {
@@ -85,7 +86,7 @@ func (p *player) logOfDuctor() (all []string) {
 	return all
 }
 
-// files reads the files below a directory of the world, by their paths in it.
+// files reads the files below a directory of the world, by their relative paths.
 func (p *player) files(name string) map[string]string {
 	all := map[string]string{}
 	root := p.path(name)

@@ -14,13 +14,13 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// The webhook of the world.
+// The world's webhook.
 const (
 	hookName   = "ordeal"
 	hookSecret = "ordeal-secret-of-the-webhook"
 )
 
-// hookListener takes the place of the socket of webhooks: a bubble has none.
+// hookListener replaces the socket of webhooks, since a bubble has none.
 type hookListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -63,10 +63,10 @@ func (l *hookListener) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// hookPatience is how long the sender waits for an answer.
+// hookPatience is how long the sender waits for a response.
 const hookPatience = 10 * time.Second
 
-// deliver calls the webhook, and notes the delivery if ductor accepts it.
+// deliver calls the webhook, and records the delivery if ductor accepts it.
 func (p *player) deliver(prompt scenario.Prompt) {
 	l := p.current()
 	sent := judge.Sent{
@@ -84,7 +84,7 @@ func (p *player) deliver(prompt scenario.Prompt) {
 	})
 }
 
-// deliver returns the answer to a delivery; 0 if ductor died before it.
+// deliver returns the status of a delivery, or 0 if ductor died before the response.
 func (l *life) deliver(prompt scenario.Prompt) (code int, err error) {
 	ctx, cancel := context.WithTimeout(l.alive, hookPatience)
 	defer cancel()
@@ -101,7 +101,7 @@ func (l *life) deliver(prompt scenario.Prompt) (code int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("call the webhook: %w", err)
 	}
-	_ = answer.Body.Close() // it is empty
+	_ = answer.Body.Close() // the body is empty
 	if l.dead() {
 		return 0, errDead
 	}

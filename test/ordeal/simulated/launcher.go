@@ -14,14 +14,14 @@ import (
 	"ductor/cli"
 )
 
-// launcher is the launcher of one life of ductor: it starts programs on the machine, which outlive it.
+// launcher is the launcher of one process of ductor. It starts programs on the machine, which outlive it.
 type launcher struct {
 	life    *life
 	machine *machine
 	hooks   *hookListener
 
 	mu      sync.Mutex
-	held    map[cli.RunID]*process // started or attached to, and not forgotten
+	held    map[cli.RunID]*process // started or attached, and not forgotten
 	record  cli.Recorder
 	closing bool
 }
@@ -98,7 +98,7 @@ func (l *launcher) hold(r *run, offset int64) *process {
 	return p
 }
 
-// Left lists the runs of earlier lives. Their probes are ended.
+// Left returns the runs of earlier processes, and ends their probes.
 func (l *launcher) Left(context.Context) (all []cli.LeftRun, err error) {
 	if err := l.life.effect("left"); err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (l *launcher) Settled(turn cli.TurnID) {
 	}
 }
 
-// forget removes a run for good. mu is held.
+// forget removes a run permanently. The caller holds mu.
 func (l *launcher) forget(p *process) {
 	delete(l.held, p.run.id)
 	if !l.closing {
@@ -182,7 +182,7 @@ func (l *launcher) forget(p *process) {
 	}
 }
 
-// Close detaches from what was not stopped.
+// Close detaches from all runs that were not stopped.
 func (l *launcher) Close() error {
 	l.mu.Lock()
 	l.closing = true
@@ -197,7 +197,7 @@ func (l *launcher) Close() error {
 	return nil
 }
 
-// process is a run as one life of ductor has it.
+// process is a run from the view of one process of ductor.
 type process struct {
 	launcher *launcher
 	run      *run
@@ -206,10 +206,10 @@ type process struct {
 	at       int64         // where Stdout reads
 
 	recording sync.Mutex
-	// Under the launcher's mu.
+	// The launcher's mu guards these.
 	marks   []cli.Mark
 	settled []cli.TurnID
-	over    int64 // where the output of the last turn that has ended ends
+	over    int64 // end of the output of the last completed turn
 	stopped bool
 }
 
@@ -240,7 +240,7 @@ func (p *process) Read(b []byte) (int, error) {
 
 type stdin struct{ *process }
 
-// effect counts a step of the life. It returns ErrDetached after Detach.
+// effect counts an effect of the process. It returns ErrDetached after Detach.
 func (s stdin) effect(what string) error {
 	select {
 	case <-s.gone:
@@ -299,12 +299,15 @@ func (p *process) Ended(output int64) {
 	p.over = max(p.over, output)
 }
 
-// open reports whether there is a turn that is not recorded. mu of the launcher is held.
+// open reports whether a turn is not recorded yet. The caller holds the launcher's mu.
 func (p *process) open() bool {
-	return slices.ContainsFunc(p.marks, func(m cli.Mark) bool { return m.OfTurn() && !slices.Contains(p.settled, m.Turn) })
+	return slices.ContainsFunc(p.marks, func(m cli.Mark) bool {
+		return m.OfTurn() && !slices.Contains(p.settled, m.Turn)
+	})
 }
 
-// neededFrom is the offset from which on output may be read after a restart. mu of the launcher is held.
+// neededFrom returns the offset from which a restarted ductor may read the output. The caller holds the launcher's
+// mu.
 func (p *process) neededFrom() int64 {
 	if len(p.marks) == 0 {
 		return 0
@@ -359,7 +362,7 @@ func newLauncher(l *life) *launcher {
 	}
 }
 
-// abandonAll detaches from everything at the death of ductor.
+// abandonAll detaches from everything when ductor dies.
 func (l *launcher) abandonAll() {
 	l.mu.Lock()
 	var all []*process

@@ -16,21 +16,21 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// errDead is what a ductor gets for everything that it tries after its death.
+// errDead is the error of everything that a ductor tries after its death.
 var errDead = errors.New("ductor is dead")
 
-// atStep is any step that has an effect outside of ductor.
+// atStep is any step with an effect outside of ductor.
 const atStep scenario.Point = "step"
 
-// life is one ductor, from its start to its end or death. Each step that has an effect outside is counted, so that ductor can
-// end at any of them. From its death on nothing that it does has an effect.
+// life is one process of ductor, from its start to its end or death. It counts each step with an outside effect, so
+// that ductor can end at any of them. After its death, nothing that it does has an effect.
 type life struct {
 	world    *World
 	number   int
 	launcher *launcher
 	alive    context.Context // done at the death
 	end      context.CancelFunc
-	stopping chan struct{} // closed when it is to end, or died
+	stopping chan struct{} // closed when the process shall end, or died
 
 	app    *app.App
 	cancel context.CancelFunc
@@ -40,19 +40,19 @@ type life struct {
 	mu     sync.Mutex
 	phase  phase
 	counts map[scenario.Point]int
-	plan   plan // how it is to end, at the N-th moment of its kind
+	plan   plan // how the process ends, at the N-th moment of a kind
 }
 
-// phase is how far the end of a life has come.
+// phase is the phase of a process's end.
 type phase int
 
 const (
 	living phase = iota
-	asked        // to end
+	asked        // the end was requested
 	dead
 )
 
-// step counts a moment; it is an error if ductor is dead.
+// step counts a moment. It returns an error if ductor is dead.
 func (l *life) step(at scenario.Point, what string) error {
 	if l == nil {
 		return nil
@@ -72,7 +72,7 @@ func (l *life) step(at scenario.Point, what string) error {
 	return nil
 }
 
-// effect is step for what has an effect outside.
+// effect counts a step with an outside effect.
 func (l *life) effect(what string) error { return l.step(atStep, what) }
 
 func (l *life) dead() bool {
@@ -87,7 +87,7 @@ func (l *life) ending() scenario.Stop {
 	return l.plan.Stop
 }
 
-// End ends ductor as s says: now, or at a moment to come. It does nothing while none runs.
+// End ends ductor as s says: now, or at a later moment. It does nothing if none runs.
 func (w *World) End(s scenario.Stop) {
 	l := w.current()
 	l.mu.Lock()
@@ -102,7 +102,7 @@ func (w *World) End(s scenario.Stop) {
 	}
 }
 
-// stop ends the life as planned. It is called with mu held.
+// stop ends the process as planned. The caller holds mu.
 func (l *life) stop(when string) {
 	l.world.log.note("stop", "life %d: %s %s", l.number, l.plan.How, when)
 	l.phase = asked
@@ -115,7 +115,7 @@ func (l *life) stop(when string) {
 	close(l.stopping)
 }
 
-// die ends the life in the middle of whatever it does. The disk is dead already.
+// die ends the process in the middle of its work. The disk is already dead.
 func (l *life) die() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *life) die() {
 	close(l.stopping)
 }
 
-// diskStep counts a call to the disk, and returns how ductor dies in it.
+// diskStep counts a disk call, and returns how ductor dies in it.
 func (l *life) diskStep(op disk.Op) disk.Crash {
 	at := map[disk.Op]scenario.Point{disk.Write: scenario.AtWrite, disk.Sync: scenario.AtFlush}[op]
 	if l == nil || at == "" {
@@ -150,10 +150,10 @@ func (l *life) diskStep(op disk.Op) disk.Crash {
 	return how
 }
 
-// plan is how a life is to end.
+// plan is the planned end of a process.
 type plan struct{ scenario.Stop }
 
-// crash is what a planned end does to the disk.
+// crash returns the effect of a planned end on the disk.
 func (p plan) crash() disk.Crash {
 	switch p.How {
 	case scenario.Crash:
@@ -164,7 +164,7 @@ func (p plan) crash() disk.Crash {
 	return disk.NoCrash
 }
 
-// failed ends a life that ended by itself. systemd starts another one.
+// failed handles a ductor that ended on its own. systemd starts another one.
 func (l *life) failed(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,14 +176,15 @@ func (l *life) failed(err error) {
 	close(l.stopping)
 }
 
-// restartPause is how long systemd waits before it starts a ductor that failed.
+// restartPause is how long systemd waits before it restarts a failed ductor.
 const restartPause = 5 * time.Second
 
-// open builds and runs a ductor, which is the current life from its beginning.
+// open builds and runs a ductor, which becomes the current process at once.
 func (w *World) open() error {
 	w.lives++
 	l := &life{
-		world: w, number: w.lives, ran: make(chan struct{}), stopping: make(chan struct{}), counts: map[scenario.Point]int{},
+		world: w, number: w.lives, ran: make(chan struct{}), stopping: make(chan struct{}),
+		counts: map[scenario.Point]int{},
 	}
 	l.alive, l.end = context.WithCancel(context.Background())
 	l.launcher = newLauncher(l)
@@ -193,9 +194,11 @@ func (w *World) open() error {
 	ctx, l.cancel = context.WithCancel(context.Background())
 	var err error
 	l.app, err = app.Build(ctx, w.cfg, app.Options{
-		Log:   slog.New(slog.NewTextHandler(ductorLog{l}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})),
-		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher, Network: app.Network{Telegram: l, Webhooks: l.launcher.hooks},
-		Store: w.disk.options(), Started: func() error { return nil },
+		Log: slog.New(slog.NewTextHandler(ductorLog{l},
+			&slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})),
+		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher,
+		Network: app.Network{Telegram: l, Webhooks: l.launcher.hooks},
+		Store:   w.disk.options(), Started: func() error { return nil },
 	})
 	if err != nil {
 		l.cancel()
@@ -210,7 +213,7 @@ func (w *World) open() error {
 	return nil
 }
 
-// leave ends ductor in order, and agents go on.
+// leave ends ductor in order. Agents continue.
 func (l *life) leave() {
 	l.cancel()
 	<-l.ran
@@ -218,8 +221,8 @@ func (l *life) leave() {
 	l.world.log.note("left", "life %d", l.number)
 }
 
-// bury waits until nothing of a dead ductor runs, and takes back what it wrote after its death.
-func (l *life) bury() error {
+// awaitEnd waits until a dead ductor has stopped, and undoes its writes after its death.
+func (l *life) awaitEnd() error {
 	if !l.dead() {
 		l.world.disk.release()
 		if l.err != nil && !errors.Is(l.err, context.Canceled) && !errors.Is(l.err, orchestrator.ErrDiskFailed) {

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// log is what happened, in order: calls to Telegram, what agents got and did, and the lives of ductor.
+// log records events in order: calls to Telegram, prompts and actions of agents, and the processes of ductor.
 type log struct {
 	began time.Time
-	dir   string // is left out of lines
+	dir   string // removed from lines
 
 	mu    sync.Mutex
 	lines []string
-	last  time.Time // something happened, or is going to
-	typed time.Time // ductor said that an agent works
+	last  time.Time // time of the last or the next expected event
+	typed time.Time // time of ductor's last typing
 }
 
 func newLog(dir string) *log { return &log{began: time.Now(), dir: dir, last: time.Now()} }
 
-// note appends a line about something that happened.
+// note appends a line about an event.
 func (l *log) note(kind, format string, args ...any) {
 	l.said(kind, format, args...)
 	l.awaits(time.Now())
 }
 
-// said appends a line about something that also happens when all is at rest.
+// said appends a line about an event that also occurs at rest.
 func (l *log) said(kind, format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), l.dir, "")
 	line := fmt.Sprintf("%12.6f %-8s %s", time.Since(l.began).Seconds(), kind, text)
@@ -37,7 +37,7 @@ func (l *log) said(kind, format string, args ...any) {
 	l.lines = append(l.lines, line)
 }
 
-// awaits notes that something may happen at a moment, which may be to come.
+// awaits records that an event may occur at a time, which may be in the future.
 func (l *log) awaits(moment time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,15 +46,15 @@ func (l *log) awaits(moment time.Time) {
 	}
 }
 
-// works notes that ductor said that an agent works.
+// works records that ductor reported a working agent.
 func (l *log) works() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.typed = time.Now()
 }
 
-// quietFor is how long nothing happened; negative while something is awaited. An agent that works and waits for an answer to what
-// it asks counts if waiting does.
+// quietFor returns how long nothing has happened. It is negative while an event is expected. Agents that wait for an
+// answer to a request count as working if waiting is true.
 func (l *log) quietFor(waiting bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,14 +64,14 @@ func (l *log) quietFor(waiting bool) time.Duration {
 	return time.Since(l.last)
 }
 
-// all copies the lines.
+// all returns a copy of the lines.
 func (l *log) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.lines...)
 }
 
-// hash is the same for two runs in which the same things happened at the same times.
+// hash returns a value that is equal for runs with the same events at the same times.
 func (l *log) hash() string {
 	sum := sha256.New()
 	for _, line := range l.all() {

@@ -17,15 +17,15 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// machine has the agents, and what a runner keeps of them: they outlive ductor.
+// machine contains the agents, and their data in a runner. Both outlive ductor.
 type machine struct {
 	log       *log
 	home      string // of scripted agents
 	orphan    time.Duration
 	age       time.Duration
 	installed []string
-	forgets   func() bool // the disk lost a run with the power
-	printed   func()      // an agent printed something
+	forgets   func() bool // reports whether the disk lost a run in a power failure
+	printed   func()      // called after output of an agent
 
 	mu     sync.Mutex
 	pid    int
@@ -37,7 +37,7 @@ type machine struct {
 
 const shellName = "sh"
 
-// binDir is where the machine has its programs.
+// binDir is the directory of the machine's programs.
 const binDir = "/simulated/bin"
 
 // lookPath finds a program by name or path.
@@ -72,18 +72,20 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 	m.runs[id] = r
 	r.note("start", "%q in %s", cmd.Args, cmd.Dir)
 	program := agent.Program{
-		Args: append([]string{r.name}, cmd.Args...), Env: append(slices.Clone(cmd.Env), "DUCTOR_SIM_HOME="+m.home, scenario.SecretVariable+"="+secret), Dir: cmp.Or(cmd.Dir, "/"),
+		Args:  append([]string{r.name}, cmd.Args...),
+		Env:   append(slices.Clone(cmd.Env), "DUCTOR_SIM_HOME="+m.home, scenario.SecretVariable+"="+secret),
+		Dir:   cmp.Or(cmd.Dir, "/"),
 		Stdin: &r.in, Stdout: outputOf{r}, Stderr: &r.stderr, Signals: r.signals, IgnoreTerm: r.ignoreTerm,
 		Heard: r.heard, Wrote: r.wrote, Asked: r.asked, Ended: r.answered,
 		Shell: func(ctx context.Context, dir, command string) (string, int) {
 			ctx, end := context.WithCancel(ctx)
 			defer end()
-			defer context.AfterFunc(r.life, end)() // the runner ends all that a program left
+			defer context.AfterFunc(r.life, end)() // the runner ends the program's children
 			return m.shell(ctx, r, dir, command)
 		},
 	}
 	m.all.Go(func() {
-		if r.name == shellName { // ductor uses it to end what an agent left, of which a bubble has nothing
+		if r.name == shellName { // ductor uses it to end children of agents, which a bubble does not have
 			r.end(cli.ExitStatus{})
 			return
 		}
@@ -99,7 +101,7 @@ func (m *machine) find(id cli.RunID) *run {
 	return m.runs[id]
 }
 
-// list lists the runs by their process ids.
+// list returns the runs, sorted by process id.
 func (m *machine) list() []*run {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,7 +119,7 @@ func (m *machine) forget(id cli.RunID) {
 	delete(m.runs, id)
 }
 
-// close kills what is left.
+// close kills the remaining runs.
 func (m *machine) close() {
 	m.mu.Lock()
 	m.closed = true
@@ -128,7 +130,7 @@ func (m *machine) close() {
 	m.all.Wait()
 }
 
-// event notes what an agent did.
+// event records an action of an agent.
 func (m *machine) event(r *run, token scenario.Token, what judge.What, name string) {
 	r.note("agent", "%s %s %s", token, what, name)
 	m.mu.Lock()
@@ -138,14 +140,14 @@ func (m *machine) event(r *run, token scenario.Token, what judge.What, name stri
 	})
 }
 
-// did lists what agents did.
+// did returns the agents' actions.
 func (m *machine) did() []judge.AgentEvent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.events)
 }
 
-// powerOff ends all agents at once. What is left of them is what the disk has, which may be nothing.
+// powerOff ends all agents at once. Only their data on the disk remains, which may be none.
 func (m *machine) powerOff() {
 	for _, r := range m.list() {
 		r.end(cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen})

@@ -17,21 +17,23 @@ import (
 	"ductor/test/ordeal/spoil"
 )
 
-// Without lists the kinds of steps that this world cannot perform.
+// Without returns the kinds of steps that this world does not support.
 func Without() []string {
 	return []string{
-		"clock", "suspend", // the clock of a bubble runs on
+		"clock", "suspend", // the clock of a bubble cannot be changed
 		"terminal", // a bubble has no sockets
 	}
 }
 
-// mostRest is how long the world may take to come to rest: longer than any ban.
+// mostRest limits the time until the world comes to rest. It is longer than any ban.
 const mostRest = 12 * time.Hour
 
-// Play plays a scenario in a world below an empty directory, and returns the evidence and what happened. It runs in a bubble.
+// Play plays a scenario in a world below an empty directory. It returns the evidence and a log. It must run in a
+// bubble.
 func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []string, string) {
 	w := New(t, dir, s)
-	p := &player{World: w, evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: secret}, sent: map[scenario.Token]telegram.Message{}, spoiled: &spoil.Telegram{Server: w.Telegram}}
+	p := &player{World: w, evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: secret},
+		sent: map[scenario.Token]telegram.Message{}, spoiled: &spoil.Telegram{Server: w.Telegram}}
 	if err := w.Start(); err != nil {
 		p.trouble("start", err)
 		w.machine.close()
@@ -61,7 +63,7 @@ type player struct {
 	evidence judge.Evidence
 	sent     map[scenario.Token]telegram.Message // the message of each prompt
 	spoiled  *spoil.Telegram
-	release  map[int]func(int) // updates that lag, by the step that ends it
+	release  map[int]func(int) // delayed updates, by the step that releases them
 	answered sync.WaitGroup    // presses, and deliveries to the webhook
 	notes    []func()          // of answers, for the evidence; under the world's mu
 }
@@ -121,7 +123,8 @@ func (p *player) perform(step scenario.Step) {
 func effect(name string) string { return "echo " + name + " >> effects.log" }
 
 // post sends a text. Mallory and viewers may write too.
-func (p *player) post(by scenario.Person, in scenario.Place, token, old scenario.Token, text string, opts ...telegram.SendOption) telegram.Message {
+func (p *player) post(by scenario.Person, in scenario.Place, token, old scenario.Token, text string,
+	opts ...telegram.SendOption) telegram.Message {
 	c, topic, at := p.town.find(in, by)
 	if c == nil {
 		p.trouble("post", fmt.Errorf("there is no place %s", in))
@@ -164,7 +167,8 @@ func (p *player) send(s scenario.Send) {
 	}
 	var files []telegram.File
 	for i := range max(1, s.Count) {
-		f := telegram.File{Name: fmt.Sprintf("%s-%d.txt", s.Token, i), MIME: "text/plain", Data: fmt.Appendf(nil, "file %d of %s\n", i, s.Token)}
+		f := telegram.File{Name: fmt.Sprintf("%s-%d.txt", s.Token, i), MIME: "text/plain",
+			Data: fmt.Appendf(nil, "file %d of %s\n", i, s.Token)}
 		if s.Media == scenario.Photo {
 			f = telegram.File{MIME: "image/jpeg", Data: fmt.Appendf(nil, "picture %d of %s\n", i, s.Token)}
 		}
@@ -224,7 +228,7 @@ func (p *player) schedule(s scenario.Schedule) {
 	p.post(s.By, s.In, s.Token, "", "/cron "+when+" "+s.Script(effect))
 }
 
-// inMinutes writes a duration as a schedule has it.
+// inMinutes formats a duration for a schedule.
 func inMinutes(d time.Duration) string {
 	if d >= time.Hour && d%time.Hour == 0 {
 		return fmt.Sprintf("%d hours", d/time.Hour)
@@ -232,7 +236,7 @@ func inMinutes(d time.Duration) string {
 	return fmt.Sprintf("%d minutes", d/time.Minute)
 }
 
-// kill kills agents, or the runner that would see how they exit.
+// kill kills agents, or the runner that would report their exit.
 func (p *player) kill(s scenario.Kill) {
 	for _, r := range p.machine.list() {
 		r.mu.Lock()
@@ -247,7 +251,7 @@ func (p *player) kill(s scenario.Kill) {
 	}
 }
 
-// about finds the newest message of the bot about a prompt that is as wanted.
+// about returns the bot's newest message about a prompt that wanted accepts.
 func (p *player) about(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	prompt := p.sent[token]
 	for _, c := range p.town.chats {
@@ -263,7 +267,7 @@ func (p *player) about(token scenario.Token, wanted func(telegram.Message) bool)
 	return telegram.Message{}, false
 }
 
-// mentions reports whether a text has a token, a word or an effect of it.
+// mentions reports whether a text contains a token, or one of its words or effects.
 func mentions(text string, token scenario.Token) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, string(token))
@@ -278,7 +282,7 @@ func mentions(text string, token scenario.Token) bool {
 	}
 }
 
-// tap presses a button, and notes the answer when it comes.
+// tap presses a button, and records the answer when it arrives.
 func (p *player) tap(by scenario.Person, on telegram.Message, b telegram.Button) {
 	if b.Data == "" {
 		return
@@ -286,7 +290,8 @@ func (p *player) tap(by scenario.Person, on telegram.Message, b telegram.Button)
 	c := p.squareOf(on.Chat)
 	i := len(p.evidence.Presses)
 	p.evidence.Presses = append(p.evidence.Presses, judge.Press{
-		Step: p.number, By: by, In: p.placeOf(c, on), Chat: on.Chat, Message: on.ID, Label: b.Text, Data: b.Data, Text: on.Text, At: time.Now(),
+		Step: p.number, By: by, In: p.placeOf(c, on), Chat: on.Chat, Message: on.ID, Label: b.Text, Data: b.Data,
+		Text: on.Text, At: time.Now(),
 	})
 	tap := p.town.people[by].TapData(on, b.Data)
 	p.answered.Go(func() {
@@ -330,7 +335,7 @@ func (p *player) press(s scenario.Press) {
 	}
 }
 
-// pressAny presses one of all buttons of a place.
+// pressAny presses a random button of a place.
 func (p *player) pressAny(s scenario.PressAny) {
 	type shown struct {
 		on telegram.Message

@@ -10,14 +10,15 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// cut has the power fail twice in a scenario: at a write to the database, a flush of it or a call to Telegram, of which none is like
-// another.
+// cut adds two power failures to a scenario: at a write to the database, a flush of it, or a call to Telegram, at
+// different moments.
 func cut(s scenario.Scenario) scenario.Scenario {
 	random := rand.New(rand.NewPCG(s.Seed, 1))
 	for range 2 {
 		at := random.IntN(len(s.Steps) + 1)
 		s.Steps = slices.Insert(s.Steps, at, scenario.Step(scenario.Stop{
-			How: scenario.Power, Point: []scenario.Point{scenario.AtWrite, scenario.AtWrite, scenario.AtFlush, scenario.AtCall}[random.IntN(4)], N: 1 + random.IntN(25),
+			How: scenario.Power, Point: []scenario.Point{scenario.AtWrite, scenario.AtWrite, scenario.AtFlush,
+				scenario.AtCall}[random.IntN(4)], N: 1 + random.IntN(25),
 		}))
 	}
 	return s
@@ -35,7 +36,8 @@ func TestPowerFailures(t *testing.T) {
 				t.Error(v)
 			}
 			if t.Failed() || testing.Verbose() && *seeds == 1 {
-				t.Logf("%s\n%s\nagain: go test ./test/ordeal/simulated -run TestPowerFailures -from %d -seeds 1", s, strings.Join(log, "\n"), seed)
+				t.Logf("%s\n%s\nagain: go test ./test/ordeal/simulated -run TestPowerFailures -from %d -seeds 1", s,
+					strings.Join(log, "\n"), seed)
 			}
 		})
 	}

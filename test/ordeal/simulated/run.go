@@ -18,7 +18,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// run is a program from its start to its end, and what it printed.
+// run is a program from its start to its end, with its output.
 type run struct {
 	machine *machine
 	id      cli.RunID
@@ -37,17 +37,17 @@ type run struct {
 	by      cli.Terminator
 	ended   bool
 	exit    cli.ExitStatus
-	out     []byte // from freed on
+	out     []byte // output from the offset freed
 	freed   int64
 	printed []stamp
 	changed signal
-	prompt  scenario.Token // what it began to work on last
+	prompt  scenario.Token // the last prompt that it started
 	owner   *process       // of a living ductor; nil for none
 	orphan  *time.Timer
 	age     *time.Timer
 }
 
-// stamp is when the output at an offset was printed.
+// stamp is the time at which the output at an offset was printed.
 type stamp struct {
 	offset int64
 	at     time.Time
@@ -55,7 +55,7 @@ type stamp struct {
 
 func (r *run) String() string { return fmt.Sprintf("%s %d", r.name, r.pid) }
 
-// outputOf is the standard output of a program: a file that it appends to.
+// outputOf is a program's standard output: a file to which it appends.
 type outputOf struct{ *run }
 
 func (o outputOf) Write(p []byte) (int, error) {
@@ -68,7 +68,7 @@ func (o outputOf) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// append adds to the output; false if the program has ended.
+// append appends to the output. It returns false if the program has ended.
 func (r *run) append(p []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *run) append(p []byte) bool {
 	return true
 }
 
-// note writes a line of the log. What probes do also happens when all is at rest.
+// note writes a log line. Probes also run at rest.
 func (r *run) note(kind, format string, args ...any) {
 	note := r.machine.log.note
 	if r.purpose.Mode == "" {
@@ -90,7 +90,7 @@ func (r *run) note(kind, format string, args ...any) {
 	note(kind, "%s: %s", r, fmt.Sprintf(format, args...))
 }
 
-// heard notes the prompts that the agent begins to work on: each begins with its token. ductor joins some that came at once.
+// heard records the prompts that the agent starts. Each begins with its token. ductor may join several prompts.
 func (r *run) heard(prompt string) {
 	for _, token := range tokensOf(prompt) {
 		r.mu.Lock()
@@ -100,7 +100,7 @@ func (r *run) heard(prompt string) {
 	}
 }
 
-// answered notes the prompts whose answer is said to its end.
+// answered records the prompts whose answers are complete.
 func (r *run) answered(prompt string) {
 	for _, token := range tokensOf(prompt) {
 		r.machine.event(r, token, judge.Done, "")
@@ -116,10 +116,10 @@ func tokensOf(prompt string) (all []scenario.Token) {
 	return all
 }
 
-// wrote notes the effect that a file names.
+// wrote records the effect of a file.
 func (r *run) wrote(_, text string) { r.effect(text) }
 
-// asked notes the answer to a question whether something may happen.
+// asked records the answer to a request for permission.
 func (r *run) asked(about string, allowed bool) {
 	what := judge.Denied
 	if allowed {
@@ -142,7 +142,7 @@ func (r *run) effect(name string) {
 
 var tokenPattern = regexp.MustCompile(`^p\d+$`)
 
-// end notes how the program ended, and ends what is left of it.
+// end records how the program ended, and ends its children.
 func (r *run) end(how cli.ExitStatus) {
 	r.mu.Lock()
 	if !r.ended {
@@ -151,7 +151,7 @@ func (r *run) end(how cli.ExitStatus) {
 		if r.exit.By == "" {
 			r.exit.By = r.by
 		}
-		if r.by == cli.EndedUnseen { // its runner was killed
+		if r.by == cli.EndedUnseen { // the runner was killed
 			r.exit.Code, r.exit.Signal = cli.CodeUnknown, false
 		}
 		r.note("end", "%+v", r.exit)
@@ -168,7 +168,7 @@ func (r *run) end(how cli.ExitStatus) {
 	}
 }
 
-// stopTimers is called with mu held.
+// stopTimers stops the run's timers. The caller holds mu.
 func (r *run) stopTimers() {
 	for _, t := range []*time.Timer{r.orphan, r.age} {
 		if t != nil {
@@ -187,7 +187,7 @@ func (r *run) ignoreTerm() {
 	r.deaf = true
 }
 
-// stop ends the program: TERM, grace, KILL.
+// stop ends the program: SIGTERM, the grace period, then SIGKILL.
 func (r *run) stop(ctx context.Context, grace time.Duration, by cli.Terminator) {
 	r.mu.Lock()
 	if r.by == "" {
@@ -216,7 +216,7 @@ func (r *run) signal(s os.Signal) {
 	}
 }
 
-// abandon has the machine end the run if no ductor takes it for a while.
+// abandon makes the machine end the run if no ductor attaches for a while.
 func (r *run) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,7 +231,7 @@ func (r *run) abandon() {
 	r.orphan = time.AfterFunc(after, func() { r.killBy(cli.EndedOrphaned) })
 }
 
-// limit has the age of the run counted from now.
+// limit starts to measure the age of the run.
 func (r *run) limit() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,17 +243,18 @@ func (r *run) limit() {
 	}
 }
 
-// left describes the run to the next ductor.
+// left describes the run for the next ductor.
 func (r *run) left() cli.LeftRun {
 	read, closed := r.in.state()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return cli.LeftRun{
-		Run: r.id, Purpose: r.purpose, PID: r.pid, OutputEnd: r.freed + int64(len(r.out)), InputEnd: read, InputClosed: closed, Alive: !r.ended,
+		Run: r.id, Purpose: r.purpose, PID: r.pid, OutputEnd: r.freed + int64(len(r.out)), InputEnd: read,
+		InputClosed: closed, Alive: !r.ended,
 	}
 }
 
-// trim forgets output before an offset.
+// trim deletes the output before an offset.
 func (r *run) trim(before int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,7 +263,7 @@ func (r *run) trim(before int64) {
 	}
 }
 
-// readAt reads output from an offset on, and waits for it until gone.
+// readAt reads output from an offset, and waits for it until gone.
 func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 	for {
 		r.mu.Lock()
@@ -292,7 +293,7 @@ func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 	}
 }
 
-// when is when the output at an offset was printed.
+// when returns the time at which the output at an offset was printed.
 func (r *run) when(offset int64) (at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -305,7 +306,7 @@ func (r *run) when(offset int64) (at time.Time) {
 	return at
 }
 
-// input is the standard input of a program: a pipe with room for everything.
+// input is a program's standard input: a pipe without a limit.
 type input struct {
 	mu      sync.Mutex
 	text    []byte
@@ -358,7 +359,7 @@ func (i *input) Read(p []byte) (int, error) {
 	}
 }
 
-// tail keeps the end of standard error.
+// tail stores the end of standard error.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

@@ -32,7 +32,7 @@ func profile() scenario.Profile {
 	return scenario.Profile{Steps: *steps, Agents: strings.Split(*only, ","), Without: Without(), Calm: *calm}
 }
 
-// outcome is what came of a scenario.
+// outcome is the result of a scenario.
 type outcome struct {
 	evidence judge.Evidence
 	found    []judge.Violation
@@ -49,7 +49,7 @@ func play(t *testing.T, s scenario.Scenario) (found []judge.Violation, log []str
 func playWhole(t *testing.T, s scenario.Scenario) (o outcome) {
 	base := os.TempDir()
 	if _, err := os.Stat("/dev/shm"); err == nil {
-		base = "/dev/shm" // a memory is the faster disk
+		base = "/dev/shm" // memory is faster than a disk
 	}
 	dir := filepath.Join(base, fmt.Sprintf("ordeal-%06d-%010d", os.Getpid()%1e6, s.Seed))
 	defer os.RemoveAll(dir)
@@ -58,7 +58,7 @@ func playWhole(t *testing.T, s scenario.Scenario) (o outcome) {
 	}
 	SetChance(t, s.Seed)
 	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collecting wakes goroutines in an order of its own
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the collector wakes goroutines in a random order
 	synctest.Test(t, func(t *testing.T) {
 		o.evidence, o.log, o.hash = Play(t, dir, s)
 		o.found = judge.Judge(o.evidence)
@@ -66,10 +66,10 @@ func playWhole(t *testing.T, s scenario.Scenario) (o outcome) {
 	return o
 }
 
-// sliceOfGate is how many seeds the gate plays.
+// sliceOfGate is the number of seeds in the gate.
 const sliceOfGate = 10
 
-// TestSeeds plays a scenario for each of some seeds.
+// TestSeeds plays the scenarios of some seeds.
 func TestSeeds(t *testing.T) {
 	if *seeds == 0 && *long == 0 {
 		*seeds, *calm = sliceOfGate, true
@@ -91,13 +91,14 @@ func TestSeeds(t *testing.T) {
 				t.Error(v)
 			}
 			if t.Failed() || testing.Verbose() && *seeds == 1 {
-				t.Logf("%s\n%s\nagain: go test ./test/ordeal/simulated -run TestSeeds -from %d -seeds 1 -steps %d", s, strings.Join(o.log, "\n"), seed, *steps)
+				t.Logf("%s\n%s\nagain: go test ./test/ordeal/simulated -run TestSeeds -from %d -seeds 1 -steps %d", s,
+					strings.Join(o.log, "\n"), seed, *steps)
 			}
 		})
 	}
 }
 
-// TestReplay plays each seed in two processes, and compares.
+// TestReplay plays each seed in two processes and compares the logs.
 func TestReplay(t *testing.T) {
 	if *seeds == 0 {
 		t.Skip("no -seeds")
@@ -121,11 +122,11 @@ func TestReplay(t *testing.T) {
 	t.Logf("%d of %d seeds replayed", same, *seeds)
 }
 
-// logOf plays a seed in a process of its own, and returns the lines that it logs.
+// logOf plays a seed in a separate process and returns its log.
 func logOf(t *testing.T, seed uint64) (lines []string) {
 	cmd := processFor(seed, seed+1)
 	cmd.Args = append(cmd.Args, "-test.v")
-	out, _ := cmd.Output() // it fails if the seed violates a rule
+	out, _ := cmd.Output() // an error means that the seed violates a rule
 	for line := range strings.Lines(string(out)) {
 		if said, is := strings.CutPrefix(line, "        "); is {
 			lines = append(lines, said)

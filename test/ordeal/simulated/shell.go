@@ -12,10 +12,10 @@ import (
 
 var interrupt os.Signal = syscall.SIGINT
 
-// shell runs the part of a shell's language that scenarios use, so that the same commands run in a real one: echo with
-// > or >>, sleep, cat, true, false and exit, joined by ; or &&.
+// shell runs the part of the shell's language that scenarios use, so that a real shell can run the same commands:
+// echo with > or >>, sleep, cat, true, false and exit, joined by ; or &&.
 func (m *machine) shell(ctx context.Context, r *run, dir, command string) (output string, code int) {
-	if r.life.Err() != nil { // a program that has ended starts nothing
+	if r.life.Err() != nil { // an ended program starts nothing
 		return "", 128 + int(syscall.SIGKILL)
 	}
 	r.note("command", "%s", command)
@@ -29,7 +29,8 @@ func (m *machine) shell(ctx context.Context, r *run, dir, command string) (outpu
 	return output, code
 }
 
-func (m *machine) command(ctx context.Context, r *run, dir string, words []string) (output string, code int, exits bool) {
+func (m *machine) command(ctx context.Context, r *run, dir string, words []string) (output string, code int,
+	exits bool) {
 	if len(words) == 0 {
 		return "", 0, false
 	}
@@ -85,7 +86,7 @@ func echo(r *run, dir string, words []string) (output string, code int, exits bo
 		f, err := os.OpenFile(filepath.Join(dir, words[i+1]), how, 0o644)
 		if err == nil {
 			_, err = f.WriteString(strings.Join(words[:i], " ") + "\n")
-			_ = f.Close() // what was written is there
+			_ = f.Close() // the data is written already
 		}
 		if err != nil {
 			return err.Error() + "\n", 1, false

@@ -12,11 +12,12 @@ import (
 )
 
 var (
-	shrink = flag.Uint64("shrink", 0, "the seed whose scenario is made as short as it can be while it violates the same rule")
-	file   = flag.String("script", "", "a file with a scenario to play, or to shrink with -shrink 1")
+	shrink = flag.Uint64("shrink", 0, "the seed whose scenario is made as short as it can be while it violates "+
+		"the same rule")
+	file = flag.String("script", "", "a file with a scenario to play, or to shrink with -shrink 1")
 )
 
-// TestScript plays one scenario: that of a file, or that of a seed made short.
+// TestScript plays the scenario in a file, or shrinks the scenario of a seed.
 func TestScript(t *testing.T) {
 	if *shrink == 0 && *file == "" {
 		t.Skip("no -shrink and no -script")

@@ -1,9 +1,9 @@
 package simulated
 
-// signal wakes everyone who waits for a change. The zero value is ready; the owner's lock guards it.
+// signal wakes all goroutines that wait for a change. The zero value is ready to use. The owner's lock guards it.
 type signal struct{ ch chan struct{} }
 
-// wait is closed at the next broadcast.
+// wait returns a channel that the next broadcast closes.
 func (s *signal) wait() <-chan struct{} {
 	if s.ch == nil {
 		s.ch = make(chan struct{})

@@ -7,7 +7,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// spoil makes calls to Telegram go wrong.
+// spoil makes calls to Telegram fail.
 func (p *player) spoil(s scenario.Telegram) {
 	if s.Fault == scenario.Away {
 		p.leave(time.Now().Add(s.For))
@@ -36,7 +36,7 @@ func (p *player) spoilUpdates(s scenario.Updates) {
 	}
 }
 
-// releaseUpdates lets ductor have the updates that lag until a step.
+// releaseUpdates releases the updates that are delayed until a step.
 func (p *player) releaseUpdates(step int) {
 	if release := p.release[step]; release != nil {
 		release(0)
@@ -44,10 +44,10 @@ func (p *player) releaseUpdates(step int) {
 	}
 }
 
-// migratedID is the number of a supergroup that a group became.
+// migratedID is the id of a supergroup that was a group.
 const migratedID telegram.ChatID = -1000000000901
 
-// happen has something happen to a chat.
+// happen causes an event in a chat.
 func (p *player) happen(s scenario.Happen) {
 	c, topic, _ := p.town.find(s.In, scenario.Owner)
 	owner := p.town.people[scenario.Owner]

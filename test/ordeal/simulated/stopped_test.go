@@ -12,7 +12,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// TestAStopOnAFullDisk stops work while nothing can be recorded. The stop is answered once, and what it dropped never begins.
+// TestAStopOnAFullDisk stops work while nothing can be stored. The stop is answered once, and the dropped prompts
+// never run.
 func TestAStopOnAFullDisk(t *testing.T) {
 	text, err := os.ReadFile("../cases/stop-on-a-full-disk.txt")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// line is what a process that plays seeds says of one: when it begins, and when it has played it.
+// line is the report of a process about a seed: at its beginning and at its end.
 type line struct {
 	Seed   uint64
 	Played bool
@@ -29,10 +29,10 @@ type line struct {
 	Found  []judge.Violation
 }
 
-// linesTo names the file, by its descriptor, to which a process that plays seeds for another writes lines.
+// linesTo names the descriptor of the file to which a child process writes lines.
 const linesTo = "ORDEAL_LINES"
 
-// say writes a line to the process that asked for seeds, if one did.
+// say writes a line to the parent process, if one requested seeds.
 func say(l line) {
 	fd, err := strconv.Atoi(os.Getenv(linesTo))
 	if err != nil {
@@ -49,7 +49,7 @@ func say(l line) {
 
 const (
 	atOnce   = 20               // seeds that one process plays
-	mostSeed = 60 * time.Second // one seed may take
+	mostSeed = 60 * time.Second // limit for one seed
 )
 
 // together plays seeds in several processes.
@@ -63,9 +63,10 @@ type together struct {
 	bad   []line
 }
 
-// playTogether plays seeds in several processes: a seed that ends its process, or never ends, is found like any other.
+// playTogether plays seeds in several processes. It detects seeds that end their process or do not end.
 func playTogether(t *testing.T) {
-	all := &together{t: t, next: *from, tried: report.Run{World: "simulated", Commit: commit(), Date: time.Now().UTC(), First: *from}}
+	all := &together{t: t, next: *from, tried: report.Run{World: "simulated", Commit: commit(), Date: time.Now().UTC(),
+		First: *from}}
 	began := time.Now()
 	if *long > 0 {
 		all.ends = began.Add(*long)
@@ -79,7 +80,8 @@ func playTogether(t *testing.T) {
 	took := time.Since(began)
 	all.tried.Took = took
 	t.Logf("%d seeds in %s, %s each; %d violate a rule; steps: %v", all.tried.Seeds, took.Round(time.Second),
-		(took * time.Duration(*jobs) / time.Duration(max(1, all.tried.Seeds))).Round(time.Millisecond), len(all.bad), all.tried.Steps)
+		(took * time.Duration(*jobs) / time.Duration(max(1, all.tried.Seeds))).Round(time.Millisecond), len(all.bad),
+		all.tried.Steps)
 	if *result != "" {
 		if err := all.tried.Save(*result); err != nil {
 			t.Error(err)
@@ -91,7 +93,7 @@ func playTogether(t *testing.T) {
 	}
 }
 
-// commit is the commit that is checked out; empty if git does not know.
+// commit returns the checked-out commit, or "" if git does not know it.
 func commit() string {
 	out, err := exec.Command("git", "rev-parse", "HEAD").Output()
 	if err != nil {
@@ -108,7 +110,7 @@ func violationsOf(l line) string {
 	return b.String()
 }
 
-// work plays seeds until there are no more.
+// work plays seeds until none are left.
 func (w *together) work() {
 	for {
 		w.mu.Lock()
@@ -128,13 +130,14 @@ func (w *together) work() {
 
 // processFor returns a process that plays seeds.
 func processFor(first, last uint64) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], "-test.run=^TestSeeds$", "-test.timeout=0", "-from", fmt.Sprint(first), "-seeds", fmt.Sprint(last-first),
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSeeds$", "-test.timeout=0", "-from", fmt.Sprint(first), "-seeds",
+		fmt.Sprint(last-first),
 		"-steps", fmt.Sprint(*steps), "-agents", *only, fmt.Sprintf("-calm=%t", *calm))
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
 	return cmd
 }
 
-// run plays seeds in a process, and returns the first that it did not play.
+// run plays seeds in a process, and returns the first one that the process did not play.
 func (w *together) run(first, last uint64) uint64 {
 	r, out, err := os.Pipe()
 	if err != nil {
@@ -169,9 +172,10 @@ func (w *together) run(first, last uint64) uint64 {
 		}
 	}
 	watch.Stop()
-	if _ = cmd.Wait(); playing { // the exit code only says that a seed failed
+	if _ = cmd.Wait(); playing { // the exit code only means that a seed failed
 		text := said.String()
-		l := line{Seed: at, Found: []judge.Violation{{Rule: "alive", Detail: "the process ended: " + text[:min(len(text), 4000)]}}}
+		l := line{Seed: at, Found: []judge.Violation{{Rule: "alive",
+			Detail: "the process ended: " + text[:min(len(text), 4000)]}}}
 		l.Run.Add(judge.Evidence{Scenario: scenario.Generate(at, profile())}, l.Found)
 		w.played(l)
 		at++
@@ -187,6 +191,7 @@ func (w *together) played(l line) {
 	w.tried.Merge(l.Run)
 	if len(l.Found) > 0 {
 		w.bad = append(w.bad, l)
-		fmt.Fprintf(os.Stderr, "seed %d:\n%s%s\nagain: go test ./test/ordeal/simulated -run TestSeeds -from %d -seeds 1 -steps %d\n\n", l.Seed, violationsOf(l), s, l.Seed, *steps)
+		fmt.Fprintf(os.Stderr, "seed %d:\n%s%s\nagain: go test ./test/ordeal/simulated -run TestSeeds -from %d "+
+			"-seeds 1 -steps %d\n\n", l.Seed, violationsOf(l), s, l.Seed, *steps)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// town is the users of a world and the chats in which they are.
+// town is the users of a world with their chats.
 type town struct {
 	people map[scenario.Person]*telegram.Person
 	chats  []*square
@@ -20,7 +20,7 @@ type square struct {
 	name   scenario.Place
 	kind   scenario.ChatKind // empty for a private chat
 	topics map[scenario.Place]telegram.TopicID
-	before telegram.ChatID // of a group that became a supergroup
+	before telegram.ChatID // the group's id before it became a supergroup
 	hurt   map[scenario.Place]bool
 }
 
@@ -37,7 +37,7 @@ func idOf(p scenario.Person) telegram.UserID {
 	return 0
 }
 
-// groupID is the number of a group by its place among the chats of the options.
+// groupID returns the id of a group by its index in the options.
 func groupID(kind scenario.ChatKind, i int) telegram.ChatID {
 	if kind == scenario.Group {
 		return telegram.ChatID(-501 - i)
@@ -63,7 +63,8 @@ func newTown(s *telegram.Server, o scenario.Options) town {
 }
 
 func (t town) group(s *telegram.Server, c scenario.Chat, id telegram.ChatID) *square {
-	q := &square{name: scenario.Place(c.Name), kind: c.Kind, topics: map[scenario.Place]telegram.TopicID{}, hurt: map[scenario.Place]bool{}}
+	q := &square{name: scenario.Place(c.Name), kind: c.Kind, topics: map[scenario.Place]telegram.TopicID{},
+		hurt: map[scenario.Place]bool{}}
 	switch c.Kind {
 	case scenario.Group:
 		q.Chat = s.Group(id, c.Name)
@@ -78,7 +79,7 @@ func (t town) group(s *telegram.Server, c scenario.Chat, id telegram.ChatID) *sq
 	return q
 }
 
-// groups lists the numbers of all groups, as TOML.
+// groups returns the ids of all groups, as TOML.
 func (t town) groups() string {
 	var ids []string
 	for _, c := range t.chats {
@@ -89,7 +90,7 @@ func (t town) groups() string {
 	return "[" + strings.Join(ids, ", ") + "]"
 }
 
-// find finds the chat and topic of a place; by is whose private chat an empty place is.
+// find returns the chat and topic of a place. An empty place is the private chat of by.
 func (t town) find(in scenario.Place, by scenario.Person) (*square, telegram.TopicID, scenario.Place) {
 	if in == "" {
 		in = scenario.Place(by)

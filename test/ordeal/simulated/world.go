@@ -21,7 +21,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// World is everything around ductor, and ductor itself. It lives in a bubble of synctest.
+// World is ductor with its environment, in a bubble of synctest.
 type World struct {
 	Telegram *telegram.Server
 
@@ -35,20 +35,20 @@ type World struct {
 	town    town
 
 	lives   int
-	stops   []judge.Stop // of the goroutine that starts lives, until it has ended
-	failure error        // of a start; likewise
+	stops   []judge.Stop // owned by the goroutine that starts processes, until it has ended
+	failure error        // error of a start; same owner
 	ended   chan struct{}
 	living  sync.WaitGroup
 
 	mu   sync.Mutex
 	life *life
-	gone time.Time // Telegram cannot be reached until then
+	gone time.Time // end of Telegram's outage
 }
 
-// secret is in the environment of ductor and of agents, and must be nowhere else.
+// secret is in the environment of ductor and its agents, and must not appear elsewhere.
 const secret = "sk-ordeal-4f1c9b7e5d2a8c6037e1"
 
-// New makes a world below an empty directory. ductor is not started.
+// New creates a world below an empty directory. It does not start ductor.
 func New(t testing.TB, dir string, s scenario.Scenario) *World {
 	t.Helper()
 	o := s.Options
@@ -60,7 +60,8 @@ func New(t testing.TB, dir string, s scenario.Scenario) *World {
 	w.makeDirs()
 	w.configure(o, slices.ContainsFunc(s.Steps, func(s scenario.Step) bool { return scenario.Kind(s) == "deliver" }))
 	a := w.cfg.Agents
-	w.machine = &machine{log: w.log, home: w.path("agents"), orphan: a.OrphanAfter, age: a.StaleAfter, runs: map[cli.RunID]*run{}, installed: agentsOf(o)}
+	w.machine = &machine{log: w.log, home: w.path("agents"), orphan: a.OrphanAfter, age: a.StaleAfter,
+		runs: map[cli.RunID]*run{}, installed: agentsOf(o)}
 	chance := rand.New(rand.NewPCG(s.Seed, 1))
 	w.machine.forgets = func() bool { return chance.IntN(2) == 0 }
 	w.machine.printed = func() { _ = w.current().step(scenario.AtOutput, "output") }
@@ -68,7 +69,7 @@ func New(t testing.TB, dir string, s scenario.Scenario) *World {
 	return w
 }
 
-// leave has no connection to Telegram succeed until a moment.
+// leave makes Telegram unreachable until a time.
 func (w *World) leave(until time.Time) {
 	w.log.awaits(until)
 	w.mu.Lock()
@@ -76,14 +77,14 @@ func (w *World) leave(until time.Time) {
 	w.gone = until
 }
 
-// away reports whether Telegram cannot be reached.
+// away reports whether Telegram is unreachable.
 func (w *World) away() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Now().Before(w.gone)
 }
 
-// called notes a call to Telegram. Typing and polling go on while nothing happens.
+// called records a call to Telegram. Typing and polling also occur at rest.
 func (w *World) called(c telegram.Call) {
 	if c.RetryAfter > 0 {
 		w.log.awaits(c.At.Add(time.Duration(c.RetryAfter) * time.Second))
@@ -103,8 +104,8 @@ func (w *World) called(c telegram.Call) {
 
 func (w *World) path(name string) string { return filepath.Join(w.dir, name) }
 
-// socketFiles are the sockets in the state directory. A bubble cannot have them; directories in their places keep ductor from
-// listening, after which all else goes on.
+// socketFiles returns the sockets in the state directory. A bubble does not support them. Directories with their
+// names prevent ductor from listening, which it tolerates.
 func socketFiles() []string { return []string{"terminal.sock", "mcp.sock"} }
 
 func (w *World) makeDirs() {
@@ -119,7 +120,8 @@ func (w *World) makeDirs() {
 		}
 	}
 	for name, value := range map[string]string{
-		"HOME": w.path("home"), "TMPDIR": w.path("tmp"), "ANTHROPIC_API_KEY": "dummy", "OPENAI_API_KEY": "dummy", "GEMINI_API_KEY": "dummy",
+		"HOME": w.path("home"), "TMPDIR": w.path("tmp"), "ANTHROPIC_API_KEY": "dummy", "OPENAI_API_KEY": "dummy",
+		"GEMINI_API_KEY":       "dummy",
 		"COPILOT_GITHUB_TOKEN": "dummy", "IS_SANDBOX": "1", scenario.SecretVariable: secret,
 	} {
 		w.t.Setenv(name, value)
@@ -133,7 +135,7 @@ func agentsOf(o scenario.Options) []string {
 	return o.Agents
 }
 
-// askTimeout is how long users may take to answer what an agent asks: a shorter time than by default, for what is cheaper.
+// askTimeout returns how long users may take to answer requests. It is shorter than the default, to save time.
 func askTimeout(o scenario.Options) string {
 	for _, s := range o.Settings {
 		if s.Key == "permissions.ask_timeout" {
@@ -143,13 +145,14 @@ func askTimeout(o scenario.Options) string {
 	return `"5m"`
 }
 
-// configure writes and reads the configuration, with the webhook if something calls it.
+// configure writes and reads the configuration. It includes the webhook if hook is true.
 func (w *World) configure(o scenario.Options, hook bool) {
 	var b strings.Builder
 	set := func(key, value string) { fmt.Fprintf(&b, "%s = %s\n", key, value) }
 	set("telegram.token", fmt.Sprintf("%q", w.Telegram.Token()))
 	set("telegram.api_base", `"http://telegram.invalid"`)
-	set("telegram.allowed_users", fmt.Sprintf("[%d, %d, %d]", idOf(scenario.Owner), idOf(scenario.Ann), idOf(scenario.Bob)))
+	set("telegram.allowed_users", fmt.Sprintf("[%d, %d, %d]", idOf(scenario.Owner), idOf(scenario.Ann),
+		idOf(scenario.Bob)))
 	set(fmt.Sprintf("users.%d.role", idOf(scenario.Bob)), `"viewer"`)
 	set("telegram.allowed_groups", w.town.groups())
 	set("telegram.group_trigger", `"all"`)
@@ -180,11 +183,11 @@ func (w *World) configure(o scenario.Options, hook bool) {
 	w.cfg = cfg
 }
 
-// Start starts ductor, and starts it again whenever it ended, until Stop.
+// Start starts ductor, and restarts it whenever it ends, until Stop.
 func (w *World) Start() error {
 	err := w.open()
 	if err == nil {
-		w.living.Go(w.revive)
+		w.living.Go(w.startNext)
 	}
 	return err
 }
@@ -201,8 +204,8 @@ func (w *World) current() *life {
 	return w.life
 }
 
-// revive ends a life as it is asked to, buries a dead one, and starts the next.
-func (w *World) revive() {
+// startNext ends a process as requested, waits for a dead one, and starts the next.
+func (w *World) startNext() {
 	for {
 		l := w.current()
 		select {
@@ -224,7 +227,7 @@ func (w *World) replace(l *life) error {
 		l.leave()
 	}
 	stop := judge.Stop{How: end.How, At: time.Now()}
-	if err := l.bury(); err != nil {
+	if err := l.awaitEnd(); err != nil {
 		return err
 	}
 	w.log.awaits(time.Now().Add(end.Down))
@@ -237,7 +240,7 @@ func (w *World) replace(l *life) error {
 	return nil
 }
 
-// openAgain opens the next life. systemd tries again if ductor dies at the start, or its disk fails.
+// openAgain starts the next process. systemd retries if ductor dies at the start or its disk fails.
 func (w *World) openAgain() (err error) {
 	for range mostStarts {
 		if err = w.open(); err == nil {
@@ -245,7 +248,7 @@ func (w *World) openAgain() (err error) {
 		}
 		l := w.current()
 		w.log.note("failed", "start of life %d: %v", l.number, err)
-		time.Sleep(restartPause) // in which it may still be killed
+		time.Sleep(restartPause) // ductor may be killed again in the meantime
 		switch {
 		case l.dead():
 			w.stops = append(w.stops, judge.Stop{How: l.ending().How, At: time.Now(), Up: time.Now()})
@@ -261,15 +264,17 @@ func (w *World) openAgain() (err error) {
 	return err
 }
 
-// mostStarts is how often a start may fail.
+// mostStarts is the maximum number of failed starts.
 const mostStarts = 1000
 
-// quiet is how long nothing must have happened for the world to be at rest.
+// quiet is how long nothing may happen before the world counts as at rest.
 const quiet = 90 * time.Second
 
-// Settle waits until nothing happens any more: at most for most. With waiting it also waits for answers to what agents ask.
+// Settle waits until nothing happens, at most for most. If waiting is true, it also waits until agents' requests are
+// answered.
 func (w *World) Settle(most time.Duration, waiting bool) error {
-	for began := time.Now(); w.log.quietFor(waiting) < quiet || waiting && w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {
+	for began := time.Now(); w.log.quietFor(waiting) < quiet || waiting &&
+		w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {
 		if time.Since(began) > most {
 			return fmt.Errorf("after %s things still happen", most)
 		}
@@ -277,7 +282,7 @@ func (w *World) Settle(most time.Duration, waiting bool) error {
 	return nil
 }
 
-// Stop ends ductor in order, and then its agents. Nothing of the world runs when it returns.
+// Stop ends ductor in order, and then its agents. After it returns, nothing of the world runs.
 func (w *World) Stop() error {
 	close(w.ended)
 	w.living.Wait()
@@ -286,7 +291,7 @@ func (w *World) Stop() error {
 		if !l.dead() {
 			l.leave()
 		}
-		err = l.bury()
+		err = l.awaitEnd()
 	}
 	w.machine.close()
 	w.disk.release()
@@ -297,5 +302,5 @@ func (w *World) Stop() error {
 	return err
 }
 
-// Log lists what happened.
+// Log returns the recorded events.
 func (w *World) Log() []string { return w.log.all() }

@@ -1,4 +1,4 @@
-// Package spoil has the simulated Telegram go wrong as scenarios say, for both worlds.
+// Package spoil applies the faults of scenarios to the simulated Telegram, for both worlds.
 package spoil
 
 import (
@@ -9,7 +9,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Telegram is a simulated Telegram and what goes wrong with it.
+// Telegram is a simulated Telegram with its faults.
 type Telegram struct {
 	Server *telegram.Server
 
@@ -17,7 +17,7 @@ type Telegram struct {
 	injected []*telegram.Injected
 }
 
-// Calls makes calls go wrong. A world cuts the connection itself: it ignores scenario.Away.
+// Calls makes calls fail. It ignores scenario.Away, since a world interrupts the connection itself.
 func (t *Telegram) Calls(s scenario.Telegram) {
 	f := telegram.Fault{Method: s.Method, Skip: s.Skip, Times: s.Times, RetryAfter: max(1, int(s.For.Seconds()))}
 	switch s.Fault {
@@ -39,9 +39,11 @@ func (t *Telegram) Calls(s scenario.Telegram) {
 		f.Late = s.For
 	default:
 		f.Kind = map[scenario.TelegramFault]telegram.FaultKind{
-			scenario.TooMany: telegram.TooMany, scenario.ServerError: telegram.ServerError, scenario.BadGateway: telegram.BadGateway,
-			scenario.GatewayAfter: telegram.BadGatewayAfter, scenario.DropBefore: telegram.DropBefore, scenario.DropAfter: telegram.DropAfter,
-			scenario.Half: telegram.BadJSON, scenario.Hang: telegram.Hang,
+			scenario.TooMany: telegram.TooMany, scenario.ServerError: telegram.ServerError,
+			scenario.BadGateway:   telegram.BadGateway,
+			scenario.GatewayAfter: telegram.BadGatewayAfter, scenario.DropBefore: telegram.DropBefore,
+			scenario.DropAfter: telegram.DropAfter,
+			scenario.Half:      telegram.BadJSON, scenario.Hang: telegram.Hang,
 		}[s.Fault]
 	}
 	t.inject(f)
@@ -55,7 +57,8 @@ func (t *Telegram) inject(f telegram.Fault) {
 	t.injected = append(t.injected, t.Server.Inject(f))
 }
 
-// Updates has updates come in a bad way. It returns what lets updates that lag come, and nil for others.
+// Updates disturbs the delivery of updates. For delayed updates it returns the function that releases them, otherwise
+// nil.
 func (t *Telegram) Updates(s scenario.Updates) (release func(updates int)) {
 	switch s.How {
 	case scenario.Duplicate:
@@ -68,7 +71,7 @@ func (t *Telegram) Updates(s scenario.Updates) (release func(updates int)) {
 	return nil
 }
 
-// Heal ends all that goes wrong, but for updates that lag.
+// Heal ends all faults except delayed updates.
 func (t *Telegram) Heal() {
 	t.mu.Lock()
 	for _, f := range t.injected {

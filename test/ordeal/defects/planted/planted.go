@@ -1,11 +1,11 @@
-// Package planted says which defect is planted into ductor. Only the patches beside it use it: no program has them but that of the
-// command that checks the harness.
+// Package planted tells ductor which defect is active. Only the patches beside it use it: no program but the one that
+// tests the harness contains them.
 package planted
 
 import "os"
 
-// name is the defect of this process.
+// name is the active defect of this process.
 var name = os.Getenv("ORDEAL_DEFECT")
 
-// On reports whether a defect is planted.
+// On reports whether a defect is active.
 func On(defect string) bool { return name == defect }

@@ -16,13 +16,14 @@ type menu struct {
 
 func (m menu) Menu(context.Context, cli.Sandbox, ...cli.Agent) []cli.MenuEntry { return m.entries }
 
-// What the configuration says of a model counts where its agent says nothing, and changes nothing that others read.
-func TestTheConfigurationKnowsModels(t *testing.T) {
+// TestConfiguredModels tests that the menu gets facts about a model from the configuration only if its agent has
+// none, and that the agent's own list does not change.
+func TestConfiguredModels(t *testing.T) {
 	listed := []cli.MenuEntry{
 		{Agent: "claude", Models: []cli.Model{{ID: "opus"}, {ID: "haiku", Context: 7}}},
 		{Agent: "codex", Models: []cli.Model{{ID: "gpt"}, {ID: "mini", Default: true}}},
 	}
-	k := knowing{menu{entries: listed}, func() map[string]naming.Alias {
+	k := configuredModels{menu{entries: listed}, func() map[string]naming.Alias {
 		return map[string]naming.Alias{
 			"big": {Use: "claude/Opus high", Context: 200_000, Price: cli.Price{Input: 5, Output: 25}}, "small": {Use: "claude haiku", Context: 9, Price: cli.Price{Input: 1}},
 			"other": {Use: "codex", Price: cli.Price{Output: 2}},
@@ -35,7 +36,8 @@ func TestTheConfigurationKnowsModels(t *testing.T) {
 	if m := got[0].Models[1]; m.Context != 7 || m.Price.Input != 1 {
 		t.Errorf("what the agent says does not count: %+v", m)
 	}
-	if got[1].Models[0].Price != (cli.Price{}) || got[1].Models[1].Price.Output != 2 || listed[0].Models[0].Context != 0 {
+	if got[1].Models[0].Price != (cli.Price{}) || got[1].Models[1].Price.Output != 2 ||
+		listed[0].Models[0].Context != 0 {
 		t.Errorf("%+v of %+v", got, listed)
 	}
 }
