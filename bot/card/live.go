@@ -180,11 +180,10 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	if act.step == message.Send {
 		act.want.Mark = pack(c.doc.reach(c.starts, act.part))
 	}
-	starts := newest.starts
 	p := c.messages.begin(act, c.pace.calls) // before Finish can ask which calls are in flight
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
-		c.saveSnapshot(ctx, snapshot{part: act.part - 1, stay: act.part - 1, text: texts[act.part-1], starts: starts})
+		c.saveSnapshot(ctx, newest.before(texts, act.part))
 	}
 	if act.step == message.Edit {
 		if err := c.messages.forgetFingerprint(ctx, act.part); err != nil {
