@@ -183,8 +183,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	p := c.messages.begin(act, c.pace.calls) // before Finish can ask which calls are in flight
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
-		done := act.part - 1
-		c.saveSnapshot(ctx, snapshot{part: done, unchanged: done, text: texts[done], starts: newest.starts})
+		c.saveSnapshot(ctx, newest.before(texts, act.part))
 	}
 	if act.step == message.Edit {
 		if err := c.messages.forgetFingerprint(ctx, act.part); err != nil {

@@ -23,6 +23,11 @@ type snapshot struct {
 	rich      richContent // its rich content, if it is rich
 }
 
+// before returns a snapshot of the message before part.
+func (s snapshot) before(texts []render.Text, part int) snapshot {
+	return snapshot{part: part - 1, unchanged: part - 1, text: texts[part-1], starts: s.starts}
+}
+
 // record is the stored content of a card. The journal has either a snapshot or the final content.
 type record struct {
 	journal orchestrator.CardStore
