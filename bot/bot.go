@@ -151,12 +151,6 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		back: make(chan int64, 64),
 	}
 	b.messages.WhenReached(lost.reached)
-	cards := o.Cards
-	cards.Lost = lost.add
-	cards.FileMarks = b.files != nil && o.FileMarks
-	cards.Messages, cards.Typing, cards.Outbox, cards.Journal = b.messages, client.Typing, b.outbox, o.Journal
-	cards.Buttons = func(p lang.Printer) card.Buttons { return turnButtons{p} }
-	cards.Scrub, cards.Lang, cards.Log = client.Scrubber(), o.Lang, b.log
 	icons, err := project.NewIcons(ctx, project.IconOptions{
 		Store: o.Journal, Client: client, All: b.api.TopicIcons, Outbox: b.outbox, Log: b.log,
 	})
@@ -164,7 +158,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		return nil, err
 	}
 	asks := display.New(b.messages, o.Lang)
-	cards.Displays, cards.Draft, cards.Names = asks, client.Draft, &tgapi.ChatNames{}
+	cards := b.cardOptions(lost, asks)
 	b.chat = &Chat{lost: lost, names: cards.Names, cards: card.New(cards), files: b.files,
 		queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
@@ -176,6 +170,17 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 			Stop: func(p lang.Printer, turn cli.TurnID) tgapi.Button { return turnButtons{p}.Stop(turn) },
 		})}
 	return b, nil
+}
+
+// cardOptions returns the configured options of cards with their dependencies.
+func (b *Bot) cardOptions(lost *lostAnswers, asks *display.Screen) card.Options {
+	o := b.opts.Cards
+	o.FileMarks = b.files != nil && b.opts.FileMarks
+	o.Messages, o.Outbox, o.Journal, o.Lost = b.messages, b.outbox, b.opts.Journal, lost.add
+	o.Typing, o.Draft, o.Scrub = b.client.Typing, b.client.Draft, b.client.Scrubber()
+	o.Buttons = func(p lang.Printer) card.Buttons { return turnButtons{p} }
+	o.Displays, o.Names, o.Lang, o.Log = asks, &tgapi.ChatNames{}, b.opts.Lang, b.log
+	return o
 }
 
 // openFiles creates the sender of projects' files.

@@ -40,9 +40,10 @@ type Desk interface {
 	// the conversation.
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	// Stop stops the running turn of a conversation and empties its queue; for a member, only the member's own turns.
-	// First it tells the running turn to end and calls told, with nil if none was running; it waits for nothing before
-	// that. Then it stores the stopped turns and the result of answer in one commit. If Stop fails, it stores them later,
-	// but for the notices. It spares turns that came after the press.
+	// First it ends the running turn and calls told, with nil if none was running; it waits for nothing before that.
+	// Then it stores the stopped turns and the result of answer in one commit. If Stop fails, it stores them later,
+	// except for the notices; if ductor ends before that, the next process handles the updates again. Turns that came
+	// after the press are not stopped.
 	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 		answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error)
 	// StopTurn stops one running turn and nothing else. It returns ErrNoTurn if the turn is not running, ErrElsewhere,

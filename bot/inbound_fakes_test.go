@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -131,12 +132,7 @@ const (
 	group = -100
 )
 
-func newInboundRig(t *testing.T) *inboundRig {
-	t.Helper()
-	return newInboundRigOver(t, nil)
-}
-
-func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
+func newInboundRig(t *testing.T, jobs ...orchestrator.Jobs) *inboundRig {
 	t.Helper()
 	journal := newJournalFake()
 	rig := &inboundRig{
@@ -159,7 +155,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
 		opts: Options{
-			Jobs: jobs, Journal: journal, Group: func() []string { return nil },
+			Jobs: cmp.Or(jobs...), Journal: journal, Group: func() []string { return nil },
 			Aliases: func() map[string]naming.Alias { return map[string]naming.Alias{"fast": {Use: "claude/opus high"}} },
 			Reload:  func(context.Context, orchestrator.ConversationID) string { return "reloaded" },
 		},

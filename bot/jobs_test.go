@@ -42,7 +42,7 @@ func withJobs(t *testing.T, test func(t *testing.T, r *inboundRig, jobs *jobsFak
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		jobs := &jobsFake{job: orchestrator.Job{ID: "chat/one", Name: "look", Prompt: "look"}}
-		r := newInboundRigOver(t, jobsOf{jobs})
+		r := newInboundRig(t, jobsOf{jobs})
 		test(t, r, jobs)
 		synctest.Wait()
 		r.end()

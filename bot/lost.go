@@ -18,8 +18,8 @@ import (
 )
 
 // lostAnswers stores answers that their chats rejected, because a user blocked the bot or a group does not allow it to
-// write. It offers them once the chat accepts messages again. For a group it privately notifies the user who asked, and
-// the owner.
+// write. It offers them once the chat accepts messages again. For a group it privately notifies the sender of the
+// prompt, and the owner.
 type lostAnswers struct {
 	messages *message.Messages
 	journal  orchestrator.CardStore
@@ -60,7 +60,7 @@ func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 			continue
 		}
 		text := l.lang.Of(int64(to)).Text("bot.lost-in-group", title)
-		key := fmt.Sprint("lost/", lost.Turn, "/", to) // the owner may be the user who asked
+		key := fmt.Sprint("lost/", lost.Turn, "/", to) // the owner may be the sender of the prompt
 		if err := l.messages.PostOnce(ctx, orchestrator.ConversationID{Chat: int64(to)}, key,
 			message.Content{Text: render.Plain(text)}); err != nil {
 			l.log.Warn("notify a user about a group that does not let the bot write", "user", to, "err", err)

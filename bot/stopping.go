@@ -82,7 +82,7 @@ type stopReply struct {
 // stopPrefix starts the keys of replies to aborts.
 const stopPrefix = "stop/"
 
-// sendStopping sends the reply if a turn was told to end.
+// sendStopping sends the reply if the abort ends a turn.
 func (r *stopReply) sendStopping(s *orchestrator.Stopping) {
 	r.mu.Lock()
 	r.stopping = s

@@ -90,7 +90,8 @@ func (s *Server) countCall(c caller) (orchestrator.ActiveTurn, error) {
 // audit records a call after it was made. It can only log a failure to record it, since the call has already happened.
 func (s *Server) audit(turn orchestrator.ActiveTurn, tool, title string, failure error) {
 	entry := orchestrator.AuditEntry{
-		At: s.opts.Now(), What: orchestrator.AuditCalled, Conversation: turn.Turn.Prompt.Conversation, Turn: turn.Turn.ID,
+		At: s.opts.Now(), What: orchestrator.AuditCalled, Conversation: turn.Turn.Prompt.Conversation,
+		Turn:  turn.Turn.ID,
 		Agent: turn.Turn.Agent,
 		Tool:  Name + "." + tool, Title: cli.OneLine(turn.Hide(title), titleBytes),
 	}

@@ -67,8 +67,8 @@ func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
 		return orchestrator.JobStatus{}, err
 	}
 	return t.s.opts.Jobs.CheckJob(orchestrator.Job{
-		ID: orchestrator.JobID(t.s.opts.NewID()), Conversation: c.Turn.Prompt.Conversation, Person: c.Turn.Prompt.Person,
-		Name: cli.OneLine(in.Name, maxOption), Prompt: in.Prompt,
+		ID: orchestrator.JobID(t.s.opts.NewID()), Conversation: c.Turn.Prompt.Conversation,
+		Person: c.Turn.Prompt.Person, Name: cli.OneLine(in.Name, maxOption), Prompt: in.Prompt,
 		JobTiming: orchestrator.JobTiming{Schedule: line, QuietHours: orchestrator.QuietHours{Zone: zone}},
 	})
 }

@@ -77,7 +77,8 @@ func describeFound(found []orchestrator.FoundSession, more bool, c call) string 
 		if s.Session.ID == c.Turn.Session {
 			current = ", this session"
 		}
-		fmt.Fprintf(&b, "%s  %q in %s, %d turns, used %s%s\n", s.Session.ID, s.Session.Title, s.Session.Dir, s.Session.Totals.Messages,
+		fmt.Fprintf(&b, "%s  %q in %s, %d turns, used %s%s\n", s.Session.ID, s.Session.Title, s.Session.Dir,
+			s.Session.Totals.Messages,
 			s.Session.Used.UTC().Format(time.RFC3339), current)
 		if s.Excerpt != "" {
 			fmt.Fprintf(&b, "    %s\n", s.Excerpt)

@@ -134,7 +134,7 @@ type ProjectPolicy struct {
 	Tools   cli.ToolList `toml:",inline"`
 }
 
-// AgentDefaults apply to an agent if neither the conversation nor its role says otherwise.
+// AgentDefaults apply to an agent unless the conversation or its role sets another value.
 type AgentDefaults struct {
 	Model  cli.ModelID `toml:"model" applies:"at once"`
 	Effort cli.Effort  `toml:"effort" applies:"at once"`

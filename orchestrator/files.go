@@ -79,7 +79,7 @@ const (
 	FileEmpty       FileRefusal = "empty"
 	FileTooLarge    FileRefusal = "too-large"
 	FileExists      FileRefusal = "exists"
-	FileSecret      FileRefusal = "secret"      // its name says that it holds secrets, or it is ductor's own
+	FileSecret      FileRefusal = "secret"      // has the name of a file with secrets, or is ductor's own
 	FileHasSecret   FileRefusal = "has-secret"  // it contains a known secret
 	FileUnreachable FileRefusal = "unreachable" // its environment cannot be reached; Err is the cause
 	FileTooMany     FileRefusal = "too-many"    // more than one answer may contain

@@ -28,7 +28,7 @@ type Handled struct {
 }
 
 // Journal stores incoming updates until they are handled, and outgoing messages until they are sent. internal/store
-// implements it, package bot uses it. Data is durable when a method returns, unless the method says otherwise.
+// implements it, package bot uses it. Data is durable when a method returns; exceptions are documented at the methods.
 type Journal interface {
 	Inbox
 	CardStore

@@ -25,7 +25,8 @@ const Action = "K"
 type Service interface {
 	// Context returns how full the context of a conversation's agent is, if the agent reports it.
 	Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error)
-	// Compact shortens the agent's context in a turn of its own. The agent keeps the content that hint describes.
+	// Compact shortens the agent's context in a turn of its own. The agent keeps the content that hint describes, which
+	// may be empty.
 	Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	// AgentCommands lists the agent's commands and skills. It returns errors.ErrUnsupported if the agent has none.
 	AgentCommands(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error)

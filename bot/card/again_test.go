@@ -162,7 +162,7 @@ func TestShowingAgainSurvivesDeathAtEveryWrite(t *testing.T) {
 				words = append(words, fmt.Sprintf("word%d", i))
 			}
 			answer := strings.Join(words, " ")
-			c := s.cards.Open(s.turn)
+			c := s.newCard()
 			s.finish(c, orchestrator.Outcome{Text: answer})
 			from := len(s.chat.Visible())
 			s.killAfterWrites(at)

@@ -94,6 +94,15 @@ func (s *rig) wantText(want string) {
 	}
 }
 
+func (s *rig) newCard() orchestrator.Card { return s.cards.Open(s.turn) }
+
+func (s *rig) redeliver() {
+	s.Helper()
+	if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {
+		s.Fatal(err)
+	}
+}
+
 func (s *rig) finish(c orchestrator.Card, o orchestrator.Outcome) {
 	s.Helper()
 	if o.State == "" {
@@ -110,7 +119,7 @@ func ended(id string, code int) cli.ToolEnded {
 
 func TestCardShowsAnAnswerGrow(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		s.wantText("")
 		c.Show(cli.SessionStarted{Model: "opus"})
 		c.Show(cli.TextDelta{Text: "Hel"})
@@ -187,7 +196,7 @@ func TestCardEndings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			withRig(t, func(s *rig) {
-				k := s.cards.Open(s.turn)
+				k := s.newCard()
 				for _, ev := range c.events {
 					k.Show(ev)
 				}
@@ -202,7 +211,7 @@ func TestCardEndings(t *testing.T) {
 func TestCardTellsOfALongWait(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.turn.Agent = "claude"
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.Status{Kind: cli.StatusStarting})
 		time.Sleep(3 * time.Second)
 		s.wantText("🚀 starting Claude…")
@@ -229,7 +238,7 @@ func TestCardTellsOfALongWait(t *testing.T) {
 // If the agent is running already, the card says nothing about its start.
 func TestCardOfAQuickStartSaysNothingOfIt(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.Status{Kind: cli.StatusStarting})
 		time.Sleep(100 * time.Millisecond)
 		c.Show(cli.SessionStarted{AgentSessionID: "1"})
@@ -244,7 +253,7 @@ func TestCardOfAQuickStartSaysNothingOfIt(t *testing.T) {
 
 func TestCardSaysThatItThinksOnlyAfterSilence(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		time.Sleep(1900 * time.Millisecond)
 		s.wantText("")
 		if s.chat.Count("typing") != 1 {
@@ -280,7 +289,7 @@ func TestCardSaysThatItThinksOnlyAfterSilence(t *testing.T) {
 
 func TestCardManyToolsStayCompact(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		for i := range 40 {
 			id := fmt.Sprint(i)
 			c.Show(cli.ToolStarted{ID: cli.ToolID(id), Name: []string{"Bash", "Read"}[i%2], Title: "t" + id})
@@ -303,7 +312,7 @@ func TestCardManyToolsStayCompact(t *testing.T) {
 func TestCardArrivesWholeUnderOneCallASecond(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.chat.Mishaps = strict(3)
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		for i := range 20 {
 			id := fmt.Sprint(i)
 			c.Show(cli.TextDelta{Text: fmt.Sprintf("\n\nStep %d.", i)})
@@ -342,7 +351,7 @@ func strict(burst int) func(string) bottest.Mishap {
 
 func TestCardLongAnswerGoesOnInTheNextMessage(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		var answer strings.Builder
 		for i := range 400 {
 			p := fmt.Sprintf("Paragraph %d says a little and ends.\n\n", i)
@@ -370,7 +379,7 @@ func TestCardLongAnswerGoesOnInTheNextMessage(t *testing.T) {
 
 func TestCardAToolInASealedMessageEditsOnlyThat(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.ToolStarted{ID: "slow", Name: "Bash", Title: "make world"})
 		for i := range 150 {
 			c.Show(cli.TextDelta{Text: fmt.Sprintf("Line %d of a long answer, word by word.\n\n", i)})
@@ -402,7 +411,7 @@ func TestCardAMessageDeletedByAPersonComesBackOnce(t *testing.T) {
 			}
 			return bottest.GoesWell
 		}
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		for i := range 20 {
 			c.Show(cli.TextDelta{Text: fmt.Sprintf("word%d ", i)})
 			time.Sleep(time.Second)
@@ -417,7 +426,7 @@ func TestCardAMessageDeletedByAPersonComesBackOnce(t *testing.T) {
 func TestCardTopicGone(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.chat.Topics[4] = true
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.TextDelta{Text: "Hello"})
 		time.Sleep(1 * time.Second)
 		s.wantText("(The topic is gone, so this comes here.)\n\nHello") // without waiting for more text
@@ -431,7 +440,7 @@ func TestCardTopicGone(t *testing.T) {
 
 func TestCardChatGone(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.TextDelta{Text: "Hello"})
 		synctest.Wait()
 		s.chat.Mu.Lock()
@@ -456,7 +465,7 @@ func TestCardFormattingRefusedGoesOutPlain(t *testing.T) {
 			}
 			return bottest.GoesWell
 		}
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		s.finish(c, orchestrator.Outcome{Text: "A **bold** word"})
 		s.wantText("A bold word")
 		if es := s.chat.Visible()[0].Text.Entities; len(es) > 0 {
@@ -477,7 +486,7 @@ func TestTheNoticeOfALossArrives(t *testing.T) {
 				}
 				return bottest.GoesWell
 			}
-			s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "The answer."})
+			s.finish(s.newCard(), orchestrator.Outcome{Text: "The answer."})
 			s.wantText(want)
 		})
 	}
@@ -488,7 +497,7 @@ func TestCardASendWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			withRig(t, func(s *rig) {
 				s.chat.Mishaps = bottest.AtFirst(f)
-				c := s.cards.Open(s.turn)
+				c := s.newCard()
 				s.finish(c, orchestrator.Outcome{Text: "The answer."})
 				notice := "⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.\n[Show again]"
 				want := notice
@@ -539,15 +548,13 @@ func (s *rig) restart(state orchestrator.TurnState, answer string) {
 	s.restartAfterDeath()
 	s.turn.State = state
 	s.turn.Outcome = orchestrator.Outcome{State: state, Text: answer}
-	if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {
-		s.Errorf("redeliver: %v", err)
-	}
+	s.redeliver()
 }
 
 func TestWhatWasOnItsWayAsTheTurnEndedDoesNotStay(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.chat.Delay = time.Second
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.TextDelta{Text: "All there is."})
 		time.Sleep(2500 * time.Millisecond) // thinking… is being sent
 		s.wantText("All there is.")
@@ -559,7 +566,7 @@ func TestWhatWasOnItsWayAsTheTurnEndedDoesNotStay(t *testing.T) {
 
 func TestCardAnEditWithUnknownOutcomeIsRepeated(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.TextDelta{Text: "The"})
 		synctest.Wait()
 		left := 2
@@ -576,7 +583,7 @@ func TestCardAnEditWithUnknownOutcomeIsRepeated(t *testing.T) {
 
 func TestCardInterruptedTurnKeepsItsText(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn).(*card)
+		c := s.newCard().(*card)
 		c.Show(cli.TextDelta{Text: "I have begun"})
 		time.Sleep(2500 * time.Millisecond) // thinking… is shown
 		synctest.Wait()
@@ -596,7 +603,7 @@ func TestCardInterruptedTurnKeepsItsText(t *testing.T) {
 // Stop button.
 func TestCardInterruptedBeforeItsTextWasStored(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn).(*card)
+		c := s.newCard().(*card)
 		c.Show(cli.TextDelta{Text: "I have begun"})
 		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
 		time.Sleep(time.Second)
@@ -640,7 +647,7 @@ func TestCardSurvivesDeathAtEveryWrite(t *testing.T) {
 				}
 				return bottest.GoesWell
 			}
-			c := s.cards.Open(s.turn)
+			c := s.newCard()
 			for part := range strings.SplitAfterSeq(answer.String(), "\n\n") {
 				c.Show(cli.TextDelta{Text: part})
 				time.Sleep(20 * time.Millisecond)
@@ -679,7 +686,7 @@ func TestCardSurvivesDeathAtEveryWrite(t *testing.T) {
 
 func TestCardBlankTextSpendsNothing(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.TextDelta{Text: "\n\n"})
 		c.Show(cli.TextDelta{Text: "Hi"})
 		s.wantText("Hi")
@@ -693,7 +700,7 @@ func TestCardBlankTextSpendsNothing(t *testing.T) {
 func TestCardAnswersToThePromptInGroups(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.turn.Prompt.Conversation = orchestrator.ConversationID{Chat: -5}
-		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "Hi"})
+		s.finish(s.newCard(), orchestrator.Outcome{Text: "Hi"})
 		if p := s.chat.Visible()[0]; p.ReplyTo != 99 {
 			t.Errorf("answers to %d", p.ReplyTo)
 		}
@@ -703,7 +710,7 @@ func TestCardAnswersToThePromptInGroups(t *testing.T) {
 func TestCardThinkingIsShownWhenAsked(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.turn.Wants.Card.Think = orchestrator.ThinkOn
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.ThinkingDelta{Text: "Let me see. "})
 		c.Show(cli.ThinkingDelta{Text: strings.Repeat("Hm. ", 1000)})
 		c.Show(cli.TextDelta{Text: "Yes."})
@@ -722,7 +729,7 @@ func TestCardThinkingIsShownWhenAsked(t *testing.T) {
 func TestCardShowAgainDoesNotHoldUpItsCaller(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.chat.Mishaps = func(string) bottest.Mishap { return bottest.LostBefore }
-		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "The answer."})
+		s.finish(s.newCard(), orchestrator.Outcome{Text: "The answer."})
 		s.chat.Mu.Lock()
 		s.chat.Mishaps = nil
 		s.chat.Mu.Unlock()
@@ -751,7 +758,7 @@ func TestCardMasksASecretThatTwoMessagesShare(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.cards.opts.Scrub = tgapi.NewScrubber(cardToken)
 		text := strings.Repeat("x", render.FullMessage-10) + cardToken + strings.Repeat("y", 500)
-		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: text})
+		s.finish(s.newCard(), orchestrator.Outcome{Text: text})
 		posts := s.chat.Visible()
 		if len(posts) != 2 {
 			t.Errorf("%d messages", len(posts))
@@ -811,7 +818,7 @@ func TestANoticeIsSentOnce(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.chat.Mishaps = bottest.AtFirst(bottest.LostBefore)
 		s.chat.Seen = func(t render.Text) { s.journal.Full.Store(strings.Contains(t.Text, "The connection broke")) }
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		if err := c.Finish(s.Context(), orchestrator.Outcome{State: orchestrator.TurnDone, Text: "Yes."}); err == nil {
 			t.Error("nothing was wrong")
 		}

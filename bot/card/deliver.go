@@ -2,8 +2,6 @@ package card
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -15,25 +13,6 @@ import (
 	"ductor/lang"
 	"ductor/orchestrator"
 )
-
-// savedCard is the form of a card's content in the journal.
-type savedCard struct {
-	Final         bool           `json:"final"` // the outcome; otherwise the last snapshot of the running turn
-	First         int            `json:"first"` // the messages before it stay unchanged
-	Texts         []render.Text  `json:"texts"`
-	Buttons       tgapi.Keyboard `json:"buttons,omitempty"` // below the last message
-	Topic         int            `json:"topic"`
-	Remark        string         `json:"remark,omitempty"` // a line added below everything later
-	File          bool           `json:"file,omitempty"`   // a file with the whole answer follows
-	Rich          richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts it
-	End           *ending        `json:"end,omitempty"`    // a message that announces the end; nil for none
-	StripsButtons bool           `json:"strips,omitempty"` // the message before First loses its buttons
-
-	// Only while the turn runs: where its messages start in the document, as segment and offset, and the fingerprints
-	// of those that show the same until a process says otherwise, empty if unknown.
-	Starts [][2]int `json:"starts,omitempty"`
-	Prints []string `json:"prints,omitempty"`
-}
 
 // contents is the content of a card's messages, from first on.
 type contents struct {
@@ -100,37 +79,6 @@ func (s contents) perMessage() []message.Content {
 		}
 	}
 	return out
-}
-
-func (s contents) encode(topic int) ([]byte, error) {
-	return savedCard{
-		Final: true, First: s.first, StripsButtons: s.stripsButtons, Texts: s.texts, Buttons: s.buttons, Topic: topic,
-		Remark: s.remark, File: s.file != "", End: s.end, Rich: s.rich,
-	}.encode()
-}
-
-func (c savedCard) encode() ([]byte, error) {
-	data, err := json.Marshal(c)
-	if err != nil {
-		return nil, fmt.Errorf("encode a card: %w", err)
-	}
-	return data, nil
-}
-
-// contents returns the stored final content of a card.
-func (c savedCard) contents(file string) contents {
-	s := contents{
-		first: c.First, stripsButtons: c.StripsButtons && c.First > 0, texts: c.Texts, buttons: c.Buttons,
-		remark: c.Remark, end: c.End,
-	}
-	s.rich = c.Rich
-	if c.File {
-		s.file = file
-	}
-	if c.Rich.Cut {
-		s.whole = file
-	}
-	return s
 }
 
 // conclude makes the chat show the final content. It returns once the chat shows it, or shows a notice that it cannot.
@@ -249,21 +197,6 @@ func (c *Cards) send(ctx context.Context, s *messages, m *message.Message, conte
 	return c.postDelivery(ctx, s, outbox.Awaited, func(ctx context.Context) error {
 		return m.Do(ctx, m.Begin(content), content)
 	})
-}
-
-// maxParts is more messages than any card has.
-const maxParts = 10_000
-
-func decodeCard(data []byte) (savedCard, error) {
-	var saved savedCard
-	if err := json.Unmarshal(data, &saved); err != nil {
-		return savedCard{}, fmt.Errorf("decode a card: %w", err)
-	}
-	if saved.First < 0 || saved.First > maxParts ||
-		max(len(saved.Texts), len(saved.Starts), len(saved.Prints)) > maxParts {
-		return savedCard{}, errors.New("decode a card: it has messages that cannot be")
-	}
-	return saved, nil
 }
 
 // load reads the card's messages that the previous process started.

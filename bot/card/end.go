@@ -17,7 +17,7 @@ type ending struct {
 	Silent bool        `json:"silent,omitempty"`
 }
 
-// endOf returns the announcement of an outcome. It returns nil if the look wants none, or if no message of the card was
+// endOf returns the announcement of an outcome. It returns nil if none is configured, or if no message of the card was
 // in the chat before: then the first one makes a sound.
 func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	p := c.opts.Lang.Of(s.where().Chat)

@@ -26,7 +26,7 @@ func TestALongTurnEndsWithAMessage(t *testing.T) {
 		died := false
 		withRig(t, func(s *rig) {
 			s.turn.Prompt.Message = 5
-			c := s.cards.Open(s.turn)
+			c := s.newCard()
 			c.Show(cli.TextDelta{Text: "look"})
 			time.Sleep(2 * time.Minute)
 			if at > 0 {
@@ -60,13 +60,13 @@ func TestALongTurnEndsWithAMessage(t *testing.T) {
 // announcement.
 func TestWhatNeedsNoAnnouncement(t *testing.T) {
 	withRig(t, func(s *rig) {
-		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "looked", Duration: time.Hour, Ending: orchestrator.Ending{Announce: orchestrator.Announced}})
+		s.finish(s.newCard(), orchestrator.Outcome{Text: "looked", Duration: time.Hour, Ending: orchestrator.Ending{Announce: orchestrator.Announced}})
 		if n := len(s.chat.Visible()); n != 1 {
 			t.Errorf("%d messages", n)
 		}
 	})
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.TextDelta{Text: "look"})
 		time.Sleep(time.Minute)
 		s.finish(c, orchestrator.Outcome{Text: "looked", Failure: "It broke.", Duration: time.Hour, Ending: orchestrator.Ending{Announce: orchestrator.Muted}})
@@ -80,7 +80,7 @@ func TestWhatNeedsNoAnnouncement(t *testing.T) {
 // TestWhatATurnChangedIsAddedToItsEnd: one edit each adds it to the answer and to the message that announces the end.
 func TestWhatATurnChangedIsAddedToItsEnd(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.ToolStarted{ID: "1", Name: "Edit", Title: "a.txt"})
 		c.Show(cli.TextDelta{Text: "look"})
 		time.Sleep(2 * time.Minute)

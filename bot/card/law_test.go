@@ -142,7 +142,7 @@ func playTurn(rt *rapid.T, s *rig) {
 		*list = (*list)[1:]
 		return next
 	}
-	play := scene{rt: rt, card: s.cards.Open(s.turn), doc: newDocument(false)}
+	play := scene{rt: rt, card: s.newCard(), doc: newDocument(false)}
 	for range rapid.IntRange(0, 28).Draw(rt, "events") {
 		play.act()
 	}

@@ -170,11 +170,11 @@ func (d *document) addDenials(denials []cli.Denial) {
 }
 
 // markDenied marks a tool's line as denied, if the tool has one and it is not marked yet. The line must not grow,
-// because its message may be full; told is false if that leaves no room for the reason.
-func (d *document) markDenied(denial cli.Denial) (found, told bool) {
+// because its message may be full; explained is false if that leaves no room for the reason.
+func (d *document) markDenied(denial cli.Denial) (found, explained bool) {
 	name, title := toolName(d.lang, denial.Tool), render.ShortLine(denial.Title, titleMax)
 	reason := render.OneLine(denial.Reason)
-	told = true
+	explained = true
 	for _, s := range d.segments {
 		if t := s.tool; t != nil && !t.hidden && t.failed() && t.folded == nil && t.name == name && t.title == title {
 			t.state, found = toolDenied, true
@@ -186,10 +186,10 @@ func (d *document) markDenied(denial cli.Denial) (found, told bool) {
 			case room >= render.Len(denied):
 				t.result = denied
 			}
-			told = reason == ""
+			explained = reason == ""
 		}
 	}
-	return found, told
+	return found, explained
 }
 
 func denialLine(p lang.Printer, denial cli.Denial) render.Text {

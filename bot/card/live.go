@@ -132,7 +132,7 @@ func (c *card) postTyping() {
 	}, nil)
 }
 
-// makeCall makes one call that brings the chat closer to the current document.
+// makeCall makes one call that shows more of the current document.
 func (c *card) makeCall(ctx context.Context) error {
 	if err := c.recall(ctx); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (c *card) makeCall(ctx context.Context) error {
 	return c.advanceUnlock(ctx)
 }
 
-// advanceUnlock is step for a caller that holds the card's lock. It releases the lock.
+// advanceUnlock is makeCall for a caller that holds the card's lock. It releases the lock.
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
@@ -156,7 +156,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	c.pace.growing.show()
 	texts, rich := c.liveLocked(now)
 	last := len(texts) - 1
-	newest := snapshot{part: last, stay: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
+	newest := snapshot{part: last, unchanged: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
 	texts[last] = withLive(newest.text, c.doc.liveLines(now))
 	wants := contents{texts: texts, buttons: c.liveButtonsLocked(), rich: rich.with(c.doc.liveLines(now))}.perMessage()
 	drafts := c.draftsLocked()
@@ -195,12 +195,11 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	}
 	c.cards.reportTooOld(ctx, c.messages)
 	c.cards.reportLost(ctx, c.messages, false)
-	if left, _ := c.messages.next(0, wants, false); left.step != message.None {
-		c.mu.Lock()
-		c.pace.news = urgentNews // the next call sends it in another way
-		c.mu.Unlock()
-	}
+	left, _ := c.messages.next(0, wants, false)
 	c.mu.Lock()
+	if left.step != message.None {
+		c.pace.news = urgentNews // the next call sends it in another way
+	}
 	keep := act.part == last && c.pace.snapshot(last, time.Now())
 	c.mu.Unlock()
 	if keep {

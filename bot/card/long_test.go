@@ -27,7 +27,7 @@ func paragraphs(n int) (all []string, answer string) {
 func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.cards.restyle(func(l *Look) { l.MaxMessages = 3 })
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		all, answer := paragraphs(2000)
 		for i, p := range all {
 			c.Show(cli.TextDelta{Text: p})
@@ -69,9 +69,7 @@ func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
 		_, answer := paragraphs(400)
 		s.turn.State, s.turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
 		for range 3 {
-			if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {
-				t.Fatal(err)
-			}
+			s.redeliver()
 		}
 		if len(s.chat.Sent()) != 1 || len(s.chat.Visible()) != 2 {
 			t.Errorf("%d files and %d messages", len(s.chat.Sent()), len(s.chat.Visible()))
@@ -87,9 +85,7 @@ func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
 		}
 		_, answer := paragraphs(400)
 		s.turn.State, s.turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
-		if err := s.cards.Redeliver(context.Background(), s.turn); err != nil {
-			t.Fatal(err)
-		}
+		s.redeliver()
 		posts := s.chat.Visible()
 		if last := posts[len(posts)-1]; len(s.chat.Sent()) != 1 || !strings.Contains(last.Text.Text, "a part of it may be missing") {
 			t.Errorf("%d files, and the chat says %q", len(s.chat.Sent()), last.Text.Text)

@@ -31,8 +31,8 @@ func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	}
 }
 
-// retryLostChat makes the card try again if its chat rejected everything while the turn ran. It reports whether that was the
-// case.
+// retryLostChat makes the card try again if its chat rejected everything while the turn ran. Otherwise it returns
+// false.
 func (s *messages) retryLostChat() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

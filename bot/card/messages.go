@@ -19,8 +19,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// messages is the messages of one card. It decides on the next call that brings the chat closer to the content, and makes
-// it.
+// messages are the messages of one card. They choose and make the calls after which the chat shows the content.
 //
 // The fields are guarded by mu, which is never held during I/O; perform is called by one goroutine at a time, since all
 // calls of a chat are.
@@ -79,9 +78,9 @@ func (s *messages) replyTo() int {
 
 func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
 
-// next chooses the call that brings the chat closer to wants, from part first on. more reports that further calls
-// follow. In a final state it deletes messages without content; before that it leaves them, because text may still
-// come.
+// next chooses the next call after which the chat shows more of wants, from part first on. more reports that further
+// calls follow. In a final state it deletes messages without content; before that it leaves them, because text may
+// still come.
 func (s *messages) next(first int, wants []message.Content, final bool) (act action, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ func TestCardPaceOfAStream(t *testing.T) {
 			s.cards.restyle(func(l *Look) { l.Pacing = houseRules() })
 			s.chat.Mishaps = strict(3)
 			lags := newLags(s.chat, len(words))
-			c := s.cards.Open(s.turn)
+			c := s.newCard()
 			for range 200 {
 				lags.written()
 				c.Show(cli.TextDelta{Text: words})
@@ -95,7 +95,7 @@ func TestCardPace(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			withRig(t, func(s *rig) {
 				s.turn.Prompt.Conversation = orchestrator.ConversationID{Chat: c.chat}
-				k := s.cards.Open(s.turn)
+				k := s.newCard()
 				for at := time.Duration(0); at < 4*time.Second; at += c.feed {
 					k.Show(cli.TextDelta{Text: "word "})
 					time.Sleep(c.feed)

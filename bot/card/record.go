@@ -2,27 +2,30 @@ package card
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
 // snapshot is the state of a running card in the journal. The process after a crash reads it.
 type snapshot struct {
-	part   int         // the newest message
-	stay   int         // the messages before this one stay as they are
-	text   render.Text // its text, without the live line
-	starts []position  // where the messages start
-	rich   richContent // its rich content, if it is rich
+	part      int         // the newest message
+	unchanged int         // number of messages whose content is stored because it does not change any more
+	text      render.Text // the text of the newest message, without the live line
+	starts    []position  // where the messages start
+	rich      richContent // its rich content, if it is rich
 }
 
 // before returns a snapshot of the message before part.
 func (s snapshot) before(texts []render.Text, part int) snapshot {
-	return snapshot{part: part - 1, stay: part - 1, text: texts[part-1], starts: s.starts}
+	return snapshot{part: part - 1, unchanged: part - 1, text: texts[part-1], starts: s.starts}
 }
 
 // record is the stored content of a card. The journal has either a snapshot or the final content.
@@ -88,7 +91,7 @@ func (r *record) finish(ctx context.Context, data []byte) error {
 func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
 	err := c.messages.record.update(ctx, func(saved *savedCard) bool {
 		*saved = savedCard{
-			First: snap.part, Texts: []render.Text{snap.text}, Prints: c.messages.fingerprints(snap.stay),
+			First: snap.part, Texts: []render.Text{snap.text}, Prints: c.messages.fingerprints(snap.unchanged),
 			Rich: snap.rich, Topic: c.messages.where().Topic,
 		}
 		for _, p := range snap.starts {
@@ -133,4 +136,69 @@ func (s *messages) saveFinal(ctx context.Context, content contents) error {
 		return err
 	}
 	return s.record.finish(ctx, data)
+}
+
+// savedCard is the form of a card's content in the journal.
+type savedCard struct {
+	Final         bool           `json:"final"` // the outcome; otherwise the last snapshot of the running turn
+	First         int            `json:"first"` // the messages before it stay unchanged
+	Texts         []render.Text  `json:"texts"`
+	Buttons       tgapi.Keyboard `json:"buttons,omitempty"` // below the last message
+	Topic         int            `json:"topic"`
+	Remark        string         `json:"remark,omitempty"` // a line added below everything later
+	File          bool           `json:"file,omitempty"`   // a file with the whole answer follows
+	Rich          richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts it
+	End           *ending        `json:"end,omitempty"`    // a message that announces the end; nil for none
+	StripsButtons bool           `json:"strips,omitempty"` // the message before First loses its buttons
+
+	// Only while the turn runs: where its messages start in the document, as segment and offset, and the fingerprints
+	// of the messages that have not changed since, empty if unknown.
+	Starts [][2]int `json:"starts,omitempty"`
+	Prints []string `json:"prints,omitempty"`
+}
+
+func (s contents) encode(topic int) ([]byte, error) {
+	return savedCard{
+		Final: true, First: s.first, StripsButtons: s.stripsButtons, Texts: s.texts, Buttons: s.buttons, Topic: topic,
+		Remark: s.remark, File: s.file != "", End: s.end, Rich: s.rich,
+	}.encode()
+}
+
+func (c savedCard) encode() ([]byte, error) {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode a card: %w", err)
+	}
+	return data, nil
+}
+
+// contents returns the stored final content of a card.
+func (c savedCard) contents(file string) contents {
+	s := contents{
+		first: c.First, stripsButtons: c.StripsButtons && c.First > 0, texts: c.Texts, buttons: c.Buttons,
+		remark: c.Remark, end: c.End,
+	}
+	s.rich = c.Rich
+	if c.File {
+		s.file = file
+	}
+	if c.Rich.Cut {
+		s.whole = file
+	}
+	return s
+}
+
+// maxParts is more messages than any card has.
+const maxParts = 10_000
+
+func decodeCard(data []byte) (savedCard, error) {
+	var saved savedCard
+	if err := json.Unmarshal(data, &saved); err != nil {
+		return savedCard{}, fmt.Errorf("decode a card: %w", err)
+	}
+	if saved.First < 0 || saved.First > maxParts ||
+		max(len(saved.Texts), len(saved.Starts), len(saved.Prints)) > maxParts {
+		return savedCard{}, errors.New("decode a card: it has messages that cannot be")
+	}
+	return saved, nil
 }

@@ -204,7 +204,7 @@ func (c *card) Leave(ctx context.Context) {
 	starts := slices.Clone(c.starts)
 	c.mu.Unlock()
 	if last := len(texts) - 1; last == c.messages.opened()-1 {
-		c.saveSnapshot(ctx, snapshot{part: last, stay: last + 1, text: texts[last], starts: starts, rich: rich})
+		c.saveSnapshot(ctx, snapshot{part: last, unchanged: last + 1, text: texts[last], starts: starts, rich: rich})
 	}
 }
 

@@ -53,7 +53,7 @@ func (l *life) reopen(meanwhile ...cli.Event) {
 
 func inLife(t *testing.T, play func(l *life)) {
 	t.Helper()
-	withRig(t, func(s *rig) { play(&life{rig: s, card: s.cards.Open(s.turn)}) })
+	withRig(t, func(s *rig) { play(&life{rig: s, card: s.newCard()}) })
 }
 
 func TestReopenedCardGoesOnInItsMessage(t *testing.T) {
@@ -309,7 +309,7 @@ func TestReopenedCardWhoseJournalIsInTrouble(t *testing.T) {
 // An outcome that cannot be stored is not shown. As soon as it can be stored, it is shown, once.
 func TestACardIsFinishedAsSoonAsTheJournalIsBack(t *testing.T) {
 	withRig(t, func(s *rig) {
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.TextDelta{Text: "One"})
 		time.Sleep(time.Second)
 		s.killAfterWrites(0)
@@ -382,7 +382,7 @@ func TestLawACardOfManyLivesIsTheCardOfOne(t *testing.T) {
 		bottest.InBubble(t, func(t *testing.T) {
 			s := newRig(t)
 			s.chat.T = rt
-			playLives(rt, &life{rig: s, card: s.cards.Open(s.turn)})
+			playLives(rt, &life{rig: s, card: s.newCard()})
 			s.close()
 		})
 	})

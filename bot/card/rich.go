@@ -14,8 +14,8 @@ import (
 
 // Displays records which chats see rich messages. Safe for concurrent use.
 type Displays interface {
-	// RichWouldHelp reports that a rich message would show an answer better, in a chat that was not asked yet whether it sees
-	// them.
+	// RichWouldHelp reports an answer that a rich message would show better. The caller does not know whether the chat
+	// sees them.
 	RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error
 	// RichUnsupported reports that the server of a chat does not support rich messages.
 	RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error

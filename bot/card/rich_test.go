@@ -34,7 +34,7 @@ func withRichRig(t *testing.T, play func(l *life, told *displays)) {
 		told := &displays{}
 		s.turn.Wants.Card.Display = orchestrator.DisplayRich
 		s.cards.opts.Displays, s.cards.opts.Scrub = told, tgapi.NewScrubber("123:token", "hunter2-hunter2")
-		play(&life{rig: s, card: s.cards.Open(s.turn)}, told)
+		play(&life{rig: s, card: s.newCard()}, told)
 	})
 }
 
@@ -259,7 +259,7 @@ func TestWhichAnswersHaveAChatAsked(t *testing.T) {
 			withRig(t, func(s *rig) {
 				told := &displays{}
 				s.turn.Wants.Card.Display, s.cards.opts.Displays = c.mode, told
-				s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: c.text})
+				s.finish(s.newCard(), orchestrator.Outcome{Text: c.text})
 				if told.gains != c.want {
 					t.Errorf("it was told %d times, want %d", told.gains, c.want)
 				}

@@ -15,7 +15,7 @@ import (
 func TestWhatACardSaysInTheEnd(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.turn.Bypass, s.turn.Wants.Card.Think = time.Now().Add(time.Hour), orchestrator.ThinkOn
-		c := s.cards.Open(s.turn)
+		c := s.newCard()
 		c.Show(cli.ThinkingDelta{Text: "**Looking** at the files"})
 		c.Show(cli.ToolStarted{ID: "1", Name: "send_file"})
 		c.Show(cli.ToolEnded{ID: "1", Err: "MCP server 'ductor': /etc/passwd is outside of the project"})
@@ -48,7 +48,7 @@ func TestAUserWhoJustDecidedNeedsNoSound(t *testing.T) {
 		ends int
 	}{{cli.ApprovalWithdrawn{ID: "a", Pressed: true}, 0}, {cli.ApprovalWithdrawn{ID: "a"}, 1}} {
 		withRig(t, func(s *rig) {
-			k := s.cards.Open(s.turn)
+			k := s.newCard()
 			k.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
 			k.Show(cli.ApprovalAsked{ID: "a", Tool: "Bash", Started: "1"})
 			time.Sleep(2 * time.Minute)

@@ -196,7 +196,8 @@ func TestNoWalkLeadsToBypassUnconfirmed(t *testing.T) {
 				if what == "bypass" && (!warned || op.kind != 'y') {
 					rt.Fatalf("bypass was chosen by %c%d", op.kind, op.arg)
 				}
-				if what == "permission" && (mode == string(cli.Bypass) || !slices.Contains(cli.PermissionModes(), cli.PermissionMode(mode))) {
+				if what == "permission" && (mode == string(cli.Bypass) ||
+					!slices.Contains(cli.PermissionModes(), cli.PermissionMode(mode))) {
 					rt.Fatalf("chosen %q", mode)
 				}
 			}

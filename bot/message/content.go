@@ -10,7 +10,7 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// Content is the content that a message is to show, and the options for sending it.
+// Content is the content of a message and the options for sending it.
 type Content struct {
 	render.Text
 	Rich     []render.Block `json:"rich,omitempty"`      // replaces Text, the fallback if Telegram rejects it
@@ -41,7 +41,7 @@ type Lifecycle int
 const (
 	Keep            Lifecycle = iota
 	ResendIfDeleted           // sent again, once, if a user deletes it
-	Growing                   // more changes will follow: the stored content stays owed
+	Growing                   // not finished: the store still has content to send
 	DeleteWhenDone            // deleted when done; if Telegram does not delete it, it shows the text
 	ResendIfUnknown           // sent again if it is unknown whether it arrived: the chat may show it twice
 	EditOnly                  // the last edit of a message; dropped if the message is not in the chat

@@ -38,7 +38,7 @@ func (m *Message) overLocked() bool {
 	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
 }
 
-// forgetLocked lets other messages overtake a message of which the store has nothing.
+// forgetLocked ends the precedence of a message that the store does not have.
 func (m *Message) forgetLocked() {
 	if m.storage == early {
 		m.all.drop(m.spec.Key)
@@ -63,7 +63,7 @@ func (m *Message) Kept(stored bool) {
 	m.Update(outbox.Urgent)
 }
 
-// release lets collect pick up a message that was early and owes nothing any more.
+// release stops to hold back an early message once the store has nothing left to send of it.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
 	over := m.row.Content == nil && m.storage == kept

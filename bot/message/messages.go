@@ -63,7 +63,7 @@ type Spec struct {
 	Content func(ctx context.Context) (Content, error)
 	Order   string         // messages of one order are sent one after another, in the order of their first Update
 	Delay   time.Duration  // before the first call
-	Uploads bool           // its calls may take minutes, so they run beside the chat's other calls
+	Uploads bool           // its calls may take minutes, so they run in parallel to the chat's other calls
 	Called  func(*Message) // called after each decided call, but not after a failure that is retried; may be nil
 }
 

@@ -96,7 +96,7 @@ var errPanic = errors.New("outbox: the call panicked")
 // Trouble describes how the error of a call affects its next try. After is set for Limited.
 type Trouble struct {
 	Kind  TroubleKind
-	After time.Duration // how long Telegram wants no calls
+	After time.Duration // the pause that Telegram demands
 }
 
 // TroubleKind classifies errors by the reaction to them.

@@ -22,7 +22,7 @@ type pace struct {
 	normal Rate // the rate never recovers beyond it
 	bucket *bucket
 	debt   float64   // tokens that urgent calls may borrow
-	silent time.Time // Telegram wants no calls until then
+	silent time.Time // end of the pause that Telegram demands
 	fine   int       // successful calls since the rate changed
 	step   int       // number of successful calls for a step of recovery
 	since  time.Time // when the rate changed
@@ -140,7 +140,7 @@ func (p *pace) accepted(now time.Time) bool {
 	return true
 }
 
-// refused handles a rate limit: it stops calls for as long as Telegram wants, and reduces the rate.
+// refused handles a rate limit: it stops calls for the demanded pause, and reduces the rate.
 func (p *pace) refused(now time.Time, after time.Duration) {
 	until := now.Add(after)
 	if now.Before(p.silent) { // another call was in flight: the rate has changed for that refusal already

@@ -45,7 +45,7 @@ type queue struct {
 	edit     time.Time       // no streaming edit before this time
 	waiting  []*entry        // in the order of arrival
 	flying   *entry          // the call in flight; not in waiting
-	parallel map[string]bool // keys of calls in flight beside it
+	parallel map[string]bool // keys of Parallel calls in flight
 	runs     bool
 	wake     chan struct{} // capacity 1: the queue changed
 }

@@ -146,7 +146,7 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 		}
 		return learned
 	}
-	// Wait a little longer than Telegram wants, because the clocks differ.
+	// Wait a little longer than Telegram demands, because the clocks differ.
 	after := t.After + time.Duration(o.opts.Jitter()*float64(100*time.Millisecond))
 	if q != nil && !o.concernsBot(q, now) {
 		q.pace.refused(now, after)

@@ -43,8 +43,8 @@ func DiffCount(diff string) string {
 }
 
 // DiffText returns the unified diff of the file path for users: lines that start with +, - or a space, and between them
-// words for the position of each hunk. It keeps a heading that names another file or says more than the name. It
-// returns a text without hunks, which is no unified diff, unchanged.
+// words for the position of each hunk. It keeps a heading that names another file or has more than the name. It returns
+// a text without hunks, which is no unified diff, unchanged.
 func DiffText(p lang.Printer, path, diff string) string {
 	if !strings.HasPrefix(diff, "@@ ") && !strings.Contains(diff, "\n@@ ") {
 		return diff

@@ -31,7 +31,7 @@ var queueBounds = [classes]int{8, 32, 128}
 
 // task is the work for one update.
 type task struct {
-	seq     int64 // the ID of its first update: an update that is taken up again has its old position
+	seq     int64 // the ID of its first update: an update that is handled again has its old position
 	class   class
 	conv    orchestrator.ConversationID
 	updates []int64
@@ -102,7 +102,7 @@ const (
 	stopping           // ductor is stopping: the task stays in the journal
 )
 
-// enqueue adds t to its queue. It never blocks.
+// enqueue appends t to its queue. It never blocks.
 func (k *queues) enqueue(t *task) admission {
 	k.mu.Lock()
 	defer k.mu.Unlock()

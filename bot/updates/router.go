@@ -253,7 +253,8 @@ func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 
 // isForBot reports whether a message that is not a command is meant for the bot.
 func (r *Router) isForBot(m *wireMessage, in *Message) bool {
-	return in.Private || r.gate.allow.Policy().GroupTrigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
+	return in.Private || r.gate.allow.Policy().GroupTrigger == TriggerAll || addressed(m, r.me) ||
+		r.follower.belongs(in)
 }
 
 // command queues a command in its conversation, or answers that the sender may not use it.

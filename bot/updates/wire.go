@@ -18,7 +18,7 @@ type wireUpdate struct {
 	Stopped  *wireStopped  `json:"stopped_message_generation"`
 }
 
-// message returns the message that an update brings, edits or has a pressed button on, or nil.
+// message returns the new or edited message of an update, or the message of its pressed button, or nil.
 func (u *wireUpdate) message() *wireMessage {
 	switch {
 	case u.Callback != nil:

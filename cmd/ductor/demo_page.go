@@ -16,6 +16,7 @@ import (
 	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 	"ductor/web"
 	"ductor/web/demo"
 )
@@ -138,7 +139,7 @@ func (d *demoBot) start(ctx context.Context) error {
 
 func (d *demoBot) startLocked(ctx context.Context) error {
 	a, err := app.Build(ctx, d.cfg, app.Options{
-		Log: d.log, Scrub: app.NewScrubber(d.cfg), Version: describe(), Watch: d.happened,
+		Log: d.log, Scrub: app.NewScrubber(d.cfg), Version: describe(), Tracer: d,
 		Network: app.Network{Telegram: d.srv.Client().Transport},
 	})
 	if err != nil {
@@ -232,11 +233,23 @@ func (d *demoBot) Budgets() []demo.Budget {
 	return list
 }
 
-func (d *demoBot) happened(req cli.Request, ev cli.Event) {
-	kind, text, grows := describeEvent(ev)
-	d.watch(demo.Event{At: time.Now(), Turn: string(req.Turn), Chat: string(req.Conversation), Kind: kind, Text: text,
-		Grows: grows})
+// Begin implements orchestrator.Tracer.
+func (d *demoBot) Begin(_ cli.Agent, req cli.Request) orchestrator.TurnTrace { return demoTurn{d, req} }
+
+// demoTurn shows the events of a turn on the page.
+type demoTurn struct {
+	d   *demoBot
+	req cli.Request
 }
+
+func (t demoTurn) Observe(ev cli.Event) {
+	kind, text, grows := describeEvent(ev)
+	t.d.watch(demo.Event{
+		At: time.Now(), Turn: string(t.req.Turn), Chat: string(t.req.Conversation), Kind: kind, Text: text, Grows: grows,
+	})
+}
+
+func (t demoTurn) End(r cli.Result) { t.Observe(r) }
 
 // describeEvent describes an event in a few words. grows reports whether the next event of its kind continues its
 // text.

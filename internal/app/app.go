@@ -106,8 +106,8 @@ type Options struct {
 	Runner runner.Options
 	// Launcher starts the agents of this machine, and the App closes it. If it is nil, the App opens one over Runner.
 	Launcher Launcher
-	// Watch receives the events of turns. It may be nil.
-	Watch Watch
+	// Tracer receives the events of turns in place of the configured one. It may be nil.
+	Tracer orchestrator.Tracer
 	// Network replaces connections. The App opens the ones that are nil as configured.
 	Network Network
 	// Examine checks the running configuration and its agents on this machine for /doctor. If it is nil, the command is missing.

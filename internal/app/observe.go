@@ -133,38 +133,6 @@ func (a *App) forMonitors() http.Handler {
 	return mux
 }
 
-// Watch receives every event of every turn, in the turn's goroutine. It must not block.
-type Watch func(req cli.Request, ev cli.Event)
-
-// withWatch returns a gateway that also passes the events of turns to Options.Watch.
-func (a *App) withWatch(g orchestrator.Gateway) orchestrator.Gateway {
-	if a.Watch == nil {
-		return g
-	}
-	return watchedGateway{g, a.Watch}
-}
-
-// watchedGateway passes the events of turns to watch before it forwards them.
-type watchedGateway struct {
-	orchestrator.Gateway
-	watch Watch
-}
-
-func (g watchedGateway) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
-	return g.Gateway.Run(ctx, agent, req, g.tee(req, emit))
-}
-
-func (g watchedGateway) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
-	return g.Gateway.Resume(ctx, agent, req, g.tee(req, emit))
-}
-
-func (g watchedGateway) tee(req cli.Request, emit func(cli.Event)) func(cli.Event) {
-	return func(ev cli.Event) {
-		g.watch(req, ev)
-		emit(ev)
-	}
-}
-
 // Live returns the running agents and their memory.
 func (a *App) Live(ctx context.Context) cli.Living { return a.service.Live(ctx) }
 
@@ -185,13 +153,13 @@ func (a *App) openTracer() {
 
 // gateway returns the gateway to agents. Its menu includes the configured models.
 func (a *App) gateway() orchestrator.Gateway {
-	return a.withWatch(configuredModels{a.service, func() map[string]naming.Alias { return a.now().Models }})
+	return configuredModels{a.service, func() map[string]naming.Alias { return a.now().Models }}
 }
 
 // turnTracer returns the tracer of turns, or nil if the configuration wants none.
 func (a *App) turnTracer() orchestrator.Tracer {
-	if a.tracer == nil {
-		return nil
+	if a.Tracer == nil && a.tracer != nil {
+		return a.tracer
 	}
-	return a.tracer
+	return a.Tracer
 }

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ductor/orchestrator"
 )
 
@@ -16,15 +14,8 @@ func TestSendRates(t *testing.T) {
 	bot := orchestrator.SendRate{Chat: 0, Every: time.Second / 20, Burst: 20, Until: time.UnixMilli(0),
 		Told: time.UnixMilli(0)}
 	for _, r := range []orchestrator.SendRate{bot, {Chat: -7, Every: time.Second, Burst: 1}, first} {
-		if err := db.SaveSendRate(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.SaveSendRate(t.Context(), r))
 	}
-	got, err := db.SendRates(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff([]orchestrator.SendRate{first, bot}, got); d != "" {
-		t.Error(d)
-	}
+	same(t, "the rates", get[[]orchestrator.SendRate](t)(db.SendRates(t.Context())),
+		[]orchestrator.SendRate{first, bot})
 }

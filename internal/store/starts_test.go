@@ -15,9 +15,7 @@ func TestStartsAndBackground(t *testing.T) {
 		t.Helper()
 		turn := orchestrator.Turn{ID: id, Agent: "claude",
 			Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 1, Topic: 2}}}
-		if err := db.EnqueueTurn(ctx, turn); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.EnqueueTurn(ctx, turn))
 		return turn
 	}
 	begin := func(turn orchestrator.Turn, s cli.Start) {
@@ -66,8 +64,6 @@ func TestStartsAndBackground(t *testing.T) {
 	working()
 	same(t, "start of the turn before", started("1"), first)
 	record(open)
-	if err := db.EndBackground(ctx, "r"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.EndBackground(ctx, "r"))
 	working()
 }

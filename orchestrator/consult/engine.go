@@ -52,7 +52,7 @@ type question struct {
 	cancel   context.CancelCauseFunc
 }
 
-// questionKey is the context key of a question's *asked.
+// questionKey is the context key of a *question.
 type questionKey struct{}
 
 var _ orchestrator.Consults = (*Engine)(nil)

@@ -8,8 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop implements bot.Desk. No queued turn starts before its commit. The card shows when the turn has ended. If the engine
-// ends before an abort that failed is stored, the next process takes up its updates again.
+// Stop implements bot.Desk. No queued turn starts before its commit. The card shows when the turn has ended.
 func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	c, err := e.conversation(by.Conversation)

@@ -38,9 +38,7 @@ func TestToolsThatRanUnaskedAreAudited(t *testing.T) {
 		emit(cli.ToolEnded{ID: "3", Err: "no such file"})
 		return cli.Result{Text: "done"}
 	}
-	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits, owner); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.SetPermission(t.Context(), here, cli.AcceptEdits, owner))
 	h.submit(t, here, "go")
 	h.decide(t, h.awaitApproval(t, "touch x"), allow())
 	h.await(t, "done go")

@@ -123,9 +123,7 @@ func TestATurnLeavesABypassThatItsChatLeft(t *testing.T) {
 	h.bypass(t, time.Hour)
 	h.submit(t, here, "running")
 	h.awaitAsked(t, 1)
-	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits, owner); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.SetPermission(t.Context(), here, cli.AcceptEdits, owner))
 	h.clock.advance(time.Hour)
 	h.clock.ring()
 	h.await(t, "done running")

@@ -9,8 +9,7 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// Compact lets the agent of a conversation shorten its context, in a separate turn. hint describes the content to keep
-// and may be empty. An agent without this feature gets a new session and a short form of the history.
+// Compact implements agent.Service. An agent without this feature gets a new session and a short form of the history.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint
 	return e.enqueue(ctx, e.compaction(orchestrator.Turn{Prompt: p}))

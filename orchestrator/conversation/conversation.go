@@ -21,9 +21,9 @@ import (
 // conversation is the queue of one conversation and its running turn. Only messages in its inbox access its state. They
 // also make the commits that change the queue, so that no lock is held during a commit.
 type conversation struct {
-	inbox
-	e  *Engine
-	id orchestrator.ConversationID
+	inbox inbox
+	e     *Engine
+	id    orchestrator.ConversationID
 
 	// running is the running turn; nil while there is none. Everyone may load it. Only messages store it, and they
 	// store a new value for each change.

@@ -54,9 +54,7 @@ func TestAPermissionModeIsOfOneConversationAndStays(t *testing.T) {
 			t.Errorf("mode %q: %v", unknown, err)
 		}
 	}
-	if err := h.SetPermission(t.Context(), here, cli.AcceptEdits, owner); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.SetPermission(t.Context(), here, cli.AcceptEdits, owner))
 	if got := h.ask(t, there, "elsewhere").Permission; got != cli.Ask {
 		t.Errorf("another conversation got %s", got)
 	}
@@ -74,9 +72,7 @@ func TestAPermissionModeHoldsForWhatWaitsAndNotForWhatRuns(t *testing.T) {
 	h.submit(t, here, "running")
 	h.awaitAsked(t, 1)
 	h.submit(t, here, "waiting")
-	if err := h.SetPermission(t.Context(), here, cli.Plan, owner); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.SetPermission(t.Context(), here, cli.Plan, owner))
 	close(end)
 	h.await(t, "done waiting")
 	var got []cli.PermissionMode

@@ -37,7 +37,8 @@ func TestAPromptBecomesATurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Totals.Messages != 1 || s.Totals.CostUSD != 0.5 || s.Totals.Tokens != 15 || s.AgentSessions[orchestrator.AgentEnv{Agent: "claude"}].ID != "native-claude" || s.Title != "hello" {
+	if s.Totals.Messages != 1 || s.Totals.CostUSD != 0.5 || s.Totals.Tokens != 15 ||
+		s.AgentSessions[orchestrator.AgentEnv{Agent: "claude"}].ID != "native-claude" || s.Title != "hello" {
 		t.Errorf("stored session is %+v", s)
 	}
 }

@@ -67,14 +67,13 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 
 // finish records and shows the outcome of the turn.
 func (r *runningTurn) finish(req cli.Request, result cli.Result) {
-	outcome := r.running.Outcome(result)
+	outcome := r.running.Finish(result)
 	if r.turn.Wants.Purpose.Job != "" {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
 	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // its process is gone
 		r.e.warmLater(r.record, r.turn.Prompt.Conversation, afterAbort)
 	}
-	outcome.Steps = r.saveSteps()
 	changed := r.running.Events.EndFiles()
 	if changed != nil && isQuiet(r.turn) { // no user waits for it
 		outcome.Changed, changed = changed(r.record), nil
@@ -91,17 +90,6 @@ func (r *runningTurn) shorten(req cli.Request, text string) string {
 		return ""
 	}
 	return short
-}
-
-// saveSteps stores the steps of the turn before the chat offers them, and returns their number.
-func (r *runningTurn) saveSteps() int {
-	steps := r.running.Events.Steps()
-	if len(steps) > 0 {
-		if err := r.e.opts.Store.SaveSteps(r.record, r.turn.ID, r.e.now(), steps); err != nil {
-			r.log().Warn("store the steps of a turn", "err", err)
-		}
-	}
-	return len(steps)
 }
 
 // prepareWithRetry prepares the first attempt, and retries while the disk is full.

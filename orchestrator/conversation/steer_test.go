@@ -218,7 +218,8 @@ func TestAConversationSaysWhatBecomesOfAPromptWhileATurnRuns(t *testing.T) {
 		if err := h.Set(t.Context(), here, orchestrator.SettingBusy, string(tc.mode)); err != nil {
 			t.Fatal(err)
 		}
-		if st, err := h.Status(t.Context(), here); err != nil || st.Settings.Busy != tc.mode || st.Running.Message == 0 {
+		if st, err := h.Status(t.Context(), here); err != nil || st.Settings.Busy != tc.mode ||
+			st.Running.Message == 0 {
 			t.Errorf("status %+v, %v", st, err)
 		}
 		receipt := h.submit(t, here, "new")

@@ -69,7 +69,7 @@ func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.
 // newest returns the number of newest turns that fit a budget, and at least one.
 func newest(turns []orchestrator.Turn, budget int) (n int) {
 	for _, t := range slices.Backward(turns) {
-		if budget -= Tokens(tell(t)) + 1; budget < 0 && n > 0 {
+		if budget -= Tokens(wholeTurn(t)) + 1; budget < 0 && n > 0 {
 			break
 		}
 		n++

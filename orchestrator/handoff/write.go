@@ -20,7 +20,7 @@ const (
 // worthTelling is the minimum of tokens for a turn that is included only in part. A smaller part would be useless.
 const worthTelling = 200
 
-// Repeated replaces the prompt of a turn whose prompt is about to be asked again.
+// Repeated replaces the prompt of a turn whose prompt the agent gets again.
 const Repeated = "[the request below]"
 
 // Told is the history for an agent.
@@ -49,7 +49,7 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	var told Told
 	var newestFirst []string
 	for _, t := range slices.Backward(turns) {
-		text := tell(t)
+		text := wholeTurn(t)
 		n := Tokens(text) + 1 // each estimate is rounded
 		if n > room {
 			if len(newestFirst) > 0 && room < worthTelling {
@@ -90,13 +90,13 @@ func (t Told) Whole() int {
 	return t.LeftOut
 }
 
-// tell formats a whole turn. It names attachments, because the agent may read the files.
-func tell(t orchestrator.Turn) string { return turnText(t, question(t), t.Outcome.Text) }
+// wholeTurn formats a turn in full. It names attachments, because the agent may read the files.
+func wholeTurn(t orchestrator.Turn) string { return turnText(t, question(t), t.Outcome.Text) }
 
 // shorten formats a turn without the middle of its answer. If the prompt takes more than half of the budget, it
 // shortens the prompt too.
 func shorten(t orchestrator.Turn, budget int) string {
-	if text := tell(t); Tokens(text) <= budget {
+	if text := wholeTurn(t); Tokens(text) <= budget {
 		return text
 	}
 	room := budget - Tokens(turnText(t, "", "-"))

@@ -102,7 +102,7 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 	size := 0
 	at.Conversation = cli.Conversation("side/" + a.NewID())
 	defer a.Gateway.Release(at.Conversation)
-	result := a.run(limited, q.Model.Agent, asked(at, q), func(ev cli.Event) {
+	result := a.run(limited, q.Model.Agent, withQuestion(at, q), func(ev cli.Event) {
 		if q.Watch != nil {
 			q.Watch(ev)
 		}
@@ -152,8 +152,8 @@ func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit 
 	return result
 }
 
-// asked adds a question to a request.
-func asked(at cli.Request, q Question) cli.Request {
+// withQuestion adds a question to a request.
+func withQuestion(at cli.Request, q Question) cli.Request {
 	at.Model, at.Effort, at.Resume, at.Prompt = q.Model.Model, q.Model.Effort, q.Resume, q.Prompt
 	at.Project, at.Task = cli.WithoutProject, cli.TaskPrompt
 	at.SystemPrompt, at.AppendPrompt, at.Images, at.Files, at.ExtraArgs, at.Servers = "", q.Instructions, nil, nil,

@@ -9,7 +9,7 @@ import (
 
 // progress remembers the work of the agent of a turn.
 type progress struct {
-	ran      bool                          // the agent said something, used a tool or asked for something
+	ran      bool                          // the agent wrote text, used a tool or asked a user
 	tools    map[cli.ToolID]bool           // each started tool; false until it runs
 	asks     map[cli.ApprovalID]cli.ToolID // requests that no user has allowed
 	replaced []cli.Agent                   // agents that failed and were replaced by another

@@ -148,8 +148,21 @@ func (t *Turn) log() *slog.Logger {
 	return t.runner.opts.Log.With("turn", t.turn.ID, "chat", in.Chat, "topic", in.Topic)
 }
 
-// Outcome builds the outcome of the turn from the result of its last attempt.
-func (t *Turn) Outcome(result cli.Result) orchestrator.Outcome {
+// Finish stores the steps of the turn and returns its outcome. result is the result of the last attempt.
+func (t *Turn) Finish(result cli.Result) orchestrator.Outcome {
+	steps := t.Events.Steps()
+	if len(steps) > 0 {
+		if err := t.runner.opts.Store.SaveSteps(t.record, t.turn.ID, t.runner.opts.Now(), steps); err != nil {
+			t.log().Warn("store the steps of a turn", "err", err)
+		}
+	}
+	out := t.outcome(result)
+	out.Steps = len(steps)
+	return out
+}
+
+// outcome builds the outcome of the turn.
+func (t *Turn) outcome(result cli.Result) orchestrator.Outcome {
 	p, now, cause := t.printer(), t.runner.opts.Now(), context.Cause(t.ctx)
 	out := orchestrator.Outcome{
 		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model, Usage: result.Usage,
