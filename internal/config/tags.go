@@ -100,8 +100,6 @@ type checker interface {
 	Check(problem func(key, format string, args ...any))
 }
 
-type report = func(key, format string, args ...any)
-
 // check checks a setting by its tag: "1..10" or "0|5..10" for numbers and durations, and "a|b" for words and for lists
 // of different words, "url" with the tag "example", "variables" for names of environment variables, and "assignments"
 // for NAME=value. A word or URL without a default may be empty. Tables check themselves.
