@@ -141,7 +141,7 @@ func TestTheTourBesideTheUsersOwnAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", programs.Dir+":"+os.Getenv("PATH"))
-	t.Setenv("ANTHROPIC_API_KEY", "the user's own")
+	t.Setenv("ANTHROPIC_API_KEY", "sk-of-the-user")
 	page := browsertest.Open(t, startPage(t, "demo", "--open=false"), browsertest.Phone)
 	page.AwaitText("#tour-strip", "Take the tour")
 	page.Do(chromedp.SendKeys("#input", `Who are you? [[text "the user's own agent"]]`+kb.Enter))

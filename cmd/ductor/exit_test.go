@@ -176,9 +176,9 @@ func TestACommandSaysWhatItTakes(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"restore"}, "it is used as: ductor restore FILE"},
-		{[]string{"secret", "set"}, "it is used as: ductor secret set NAME"},
-		{[]string{"users", "role", "7"}, "it is used as: ductor users role ID ROLE"},
+		{[]string{"restore"}, "usage: ductor restore FILE"},
+		{[]string{"secret", "set"}, "usage: ductor secret set NAME"},
+		{[]string{"users", "role", "7"}, "usage: ductor users role ID ROLE"},
 		{[]string{"audit", "--since", "-1h"}, "--since and --limit must be above zero"},
 		{[]string{"audit", "-n", "0"}, "--since and --limit must be above zero"},
 	} {
