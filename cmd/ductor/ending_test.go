@@ -44,24 +44,14 @@ func TestAnOrderedEndInMidTurn(t *testing.T) {
 	}
 }
 
-// restartInOrder restarts ductor in order, and checks that the running answer has a Stop button after the new process
-// has edited it.
+// restartInOrder restarts ductor in order, and checks that the running answer still has its Stop button.
 func (o *ordeal) restartInOrder() {
 	o.t.Helper()
 	_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
 	if code := o.daemon.exit(o.t); code != exitOK {
 		o.t.Errorf("exit code %d after SIGTERM", code)
 	}
-	before := len(o.srv.Calls())
 	o.rise()
-	eventually(o.t, "the answer to be edited", func() bool {
-		for _, c := range o.srv.Calls()[before:] {
-			if c.Method == "editMessageText" && strings.Contains(c.Params["text"], "Let me see.") {
-				return true
-			}
-		}
-		return false
-	})
 	if m := o.awaitMessage(func(m telegram.Message) bool {
 		return strings.Contains(m.Text, "Let me see.")
 	}); !m.HasButton("⏹ Stop") {
