@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"ductor/internal/sim/telegram"
 	"ductor/test/ordeal/scenario"
@@ -303,72 +302,6 @@ func (f *facts) written(e AgentEvent) (path string, ok bool) {
 		return w.File, is
 	}
 	return "", false
-}
-
-// rest finds messages that report running or waiting work, unless an open request keeps it waiting.
-func rest(f *facts) (all []Violation) {
-	for _, c := range f.Chats {
-		waits := f.waits(c)
-		for _, m := range c.said() {
-			says := has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] || asks(m) &&
-				f.Open != nil && !f.Open[c.ID]
-			if says && !f.hurt(c.place(m)) && !f.unheardOf(m) {
-				all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s still has its buttons: %s", m.ID,
-					c.place(m), start(m.Text))})
-			}
-		}
-	}
-	return all
-}
-
-// unheardOf reports whether ductor may not know a message: its call ended without a good response, or ductor died
-// with it. A bot cannot edit a message without its id.
-func (f *facts) unheardOf(m telegram.Message) bool {
-	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
-		if c.Chat != m.Chat || c.Message != m.ID || !strings.HasPrefix(strings.ToLower(c.Method), "send") {
-			return false
-		}
-		switch c.Fault {
-		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
-			return true
-		}
-		died := func(within time.Duration) bool { return f.diedBetween(c.At, c.Done.Add(within)) }
-		return died(time.Second+f.latest()) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
-			f.failedFlush() && died(lazyWindow) || died(f.fullDisk()) || f.latest() >= 10*time.Second
-	})
-}
-
-func (f *facts) powerFailedBetween(from, to time.Time) bool {
-	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		return s.How == scenario.Power && !s.At.Before(from) && !s.At.After(to)
-	})
-}
-
-// latest returns the longest delay of responses. ductor may miss a response that is too late.
-func (f *facts) latest() (most time.Duration) {
-	for _, step := range f.Scenario.Steps {
-		if t, ok := step.(scenario.Telegram); ok && t.Fault == scenario.Late {
-			most = max(most, t.For)
-		}
-	}
-	return most
-}
-
-// waits returns the conversations of a chat in which a user's decision is pending.
-func (f *facts) waits(c Chat) map[scenario.Place]bool {
-	all := map[scenario.Place]bool{}
-	for _, m := range c.said() {
-		if asks(m) && (f.Open == nil || f.Open[c.ID]) {
-			all[c.place(m)] = true
-		}
-	}
-	return all
-}
-
-// asks reports whether a message waits for a user's decision.
-func asks(m telegram.Message) bool {
-	return has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin",
-		"approval.deny-without-reason", "approval.allow-rule", "approval.show")
 }
 
 func acknowledged(f *facts) []Violation {
