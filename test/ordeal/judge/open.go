@@ -24,3 +24,20 @@ func OpenIn(db *sql.DB) (map[telegram.ChatID]bool, error) {
 	}
 	return open, rows.Err()
 }
+
+// OwedIn returns the keys of the messages that ductor's database still has to be sent or changed.
+func OwedIn(db *sql.DB) (keys []string, err error) {
+	rows, err := db.Query(`SELECT key FROM messages WHERE content IS NOT NULL ORDER BY key`)
+	if err != nil {
+		return nil, fmt.Errorf("list owed messages: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key string
+		if err := rows.Scan(&key); err != nil {
+			return nil, fmt.Errorf("list owed messages: %w", err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, rows.Err()
+}

@@ -54,8 +54,7 @@ func (p *player) lookBehind() {
 	if err := store.Check(context.Background(), filepath.Join(p.path("state"), app.DatabaseFile)); err != nil {
 		e.Database = append(e.Database, err.Error())
 	}
-	open, err := openIn(p.path("state"))
-	if e.Open = open; err != nil {
+	if err := p.readDatabase(); err != nil {
 		e.Database = append(e.Database, err.Error())
 	}
 	for name := range p.files("tmp") {
@@ -66,14 +65,18 @@ func (p *player) lookBehind() {
 	}
 }
 
-// openIn returns the chats with an open approval or question.
-func openIn(state string) (map[telegram.ChatID]bool, error) {
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(state, app.DatabaseFile)+"?mode=ro")
+// readDatabase collects the open approvals and the owed messages.
+func (p *player) readDatabase() error {
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(p.path("state"), app.DatabaseFile)+"?mode=ro")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer db.Close()
-	return judge.OpenIn(db)
+	if p.evidence.Open, err = judge.OpenIn(db); err != nil {
+		return err
+	}
+	p.evidence.Owed, err = judge.OwedIn(db)
+	return err
 }
 
 // logOfDuctor returns ductor's log lines.
