@@ -42,10 +42,7 @@ type Evidence struct {
 	Left     []string
 	Troubles []string
 
-	// Open are the chats with an open approval or question, or nil if the world does not know them. Owed are the keys of
-	// the messages that the database still has to be sent or changed.
-	Open map[telegram.ChatID]bool
-	Owed []string
+	Stored Stored
 }
 
 // Chat is a chat with its whole history.

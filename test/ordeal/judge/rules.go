@@ -307,7 +307,7 @@ func (f *facts) written(e AgentEvent) (path string, ok bool) {
 
 // owed lists the messages that are still to be sent or changed after everything came to rest.
 func owed(f *facts) (all []Violation) {
-	for _, key := range f.Owed {
+	for _, key := range f.Stored.Owed {
 		all = append(all, Violation{Detail: "message " + key + " is still owed"})
 	}
 	return all

@@ -311,7 +311,7 @@ func verdictsOfTheRest() []verdict {
 		}},
 		{"a message that is still owed", plainPrompt, "owed", func(s *stage) {
 			s.whole()
-			s.Owed = []string{"stop/1"}
+			s.Stored.Owed = []string{"stop/1"}
 		}},
 		{"updates that nobody took", plainPrompt, "acknowledged", func(s *stage) {
 			s.whole()

@@ -25,7 +25,8 @@ func (o *ordeal) gather() {
 	e.Calls = o.srv.Calls()
 	for i, c := range e.Calls {
 		answered := c.Fault == telegram.NoFault || c.Fault == telegram.TooMany
-		if !answered && c.RetryAfter > 0 || answered && (o.line.mayHaveLost(c.Done) || o.diedAfter(c.Done)) {
+		lost := o.line.mayHaveLost(c.Done, e.Scenario.Latest()) || o.diedAfter(c.Done)
+		if !answered && c.RetryAfter > 0 || answered && lost {
 			e.Calls[i].Fault = telegram.DropAfter // ductor may not know that it succeeded
 		}
 	}
@@ -110,7 +111,7 @@ func (o *ordeal) checkDatabase() (found []string) {
 		found = append(found, fmt.Sprintf("%d rows name rows that are not there: %v", broken, err))
 	}
 	e := &o.evidence
-	if e.Open, err = judge.OpenIn(db); err != nil {
+	if e.Stored, err = judge.Read(db); err != nil {
 		found = append(found, err.Error())
 	}
 	return found

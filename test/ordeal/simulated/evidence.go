@@ -54,7 +54,8 @@ func (p *player) lookBehind() {
 	if err := store.Check(context.Background(), filepath.Join(p.path("state"), app.DatabaseFile)); err != nil {
 		e.Database = append(e.Database, err.Error())
 	}
-	if err := p.readDatabase(); err != nil {
+	stored, err := stored(p.path("state"))
+	if e.Stored = stored; err != nil {
 		e.Database = append(e.Database, err.Error())
 	}
 	for name := range p.files("tmp") {
@@ -65,18 +66,14 @@ func (p *player) lookBehind() {
 	}
 }
 
-// readDatabase collects the open approvals and the owed messages.
-func (p *player) readDatabase() error {
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(p.path("state"), app.DatabaseFile)+"?mode=ro")
+// stored reads ductor's database.
+func stored(state string) (judge.Stored, error) {
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(state, app.DatabaseFile)+"?mode=ro")
 	if err != nil {
-		return err
+		return judge.Stored{}, err
 	}
 	defer db.Close()
-	if p.evidence.Open, err = judge.OpenIn(db); err != nil {
-		return err
-	}
-	p.evidence.Owed, err = judge.OwedIn(db)
-	return err
+	return judge.Read(db)
 }
 
 // logOfDuctor returns ductor's log lines.
