@@ -25,7 +25,7 @@ func (o *ordeal) gather() {
 	e.Calls = o.srv.Calls()
 	for i, c := range e.Calls {
 		answered := c.Fault == telegram.NoFault || c.Fault == telegram.TooMany
-		lost := o.line.mayHaveLost(c.Done, e.Scenario.Latest()) || o.diedAfter(c.Done)
+		lost := o.line.mayHaveLost(c.Done, e.Scenario.Latest()) || o.diedAfter(c.Done) || o.diedBefore(c)
 		if !answered && c.RetryAfter > 0 || answered && lost {
 			e.Calls[i].Fault = telegram.DropAfter // ductor may not know that it succeeded
 		}
@@ -70,6 +70,18 @@ func (o *ordeal) diedAfter(answered time.Time) bool {
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
 		since := s.At.Sub(answered)
 		return since >= 0 && (since < reading || since < flushing && s.How == scenario.Power && o.disk.kind == diskExt4)
+	})
+}
+
+// diedBefore reports whether ductor died while a call was on its way: it arrived before the first call of the next
+// process.
+func (o *ordeal) diedBefore(c telegram.Call) bool {
+	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
+		began := func(next telegram.Call) bool {
+			return next.Method == "getMe" && next.At.After(s.At) && !next.At.After(c.At)
+		}
+		since := c.At.Sub(s.At)
+		return since >= 0 && since < transit && !slices.ContainsFunc(o.evidence.Calls, began)
 	})
 }
 

@@ -192,9 +192,11 @@ func (l *line) chance(one int) bool {
 	return true
 }
 
+// transit is the most time that a call or its response takes through a line.
+const transit = time.Second
+
 // mayHaveLost reports whether the response to a call may be lost: a connection ended before it was sent, or soon after.
 func (l *line) mayHaveLost(answered time.Time, late time.Duration) bool {
-	const transit = time.Second
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.cuts, func(at time.Time) bool {
