@@ -166,6 +166,23 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
+// Close deletes a stopped run that no turn needs, although its output was not read.
+func TestCloseDeletesAStoppedRun(t *testing.T) {
+	t.Parallel()
+	o := host.Options{Dir: t.TempDir()}
+	h := clitest.OpenHost(t, o)
+	p := start(t, h, agent(t, `echo unread; exec sleep 60`))
+	if err := p.Stop(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := runsOnDisk(t, o.Dir); n > 0 {
+		t.Errorf("%d runs are on the disk", n)
+	}
+}
+
 // A stopped run is stored until all turns that may need its output are settled.
 func TestStoppedRunIsKeptUntilItsTurnsAreSettled(t *testing.T) {
 	t.Parallel()
