@@ -85,10 +85,23 @@ type LeftRun struct {
 	PID         int
 	OutputBegin int64 // bytes that were already deleted
 	OutputEnd   int64 // bytes that it has printed
-	InputEnd    int64 // bytes that have reached its input or will
-	InputClosed bool
+	Input       LeftInput
 	Alive       bool   // the program is running; otherwise its output is complete
 	Problem     string // why ductor cannot attach to it, in words for users; empty if it can
+}
+
+// LeftInput is the input of a LeftRun.
+type LeftInput struct {
+	End    int64 // bytes that have reached the program or will
+	Closed bool
+}
+
+// Missing returns the part of whole, the input of a program of one turn, that can and must still be sent.
+func (i LeftInput) Missing(whole []byte) []byte {
+	if i.Closed {
+		return nil
+	}
+	return whole[min(i.End, int64(len(whole))):]
 }
 
 // Mark returns the mark of a turn in the run; false if there is none.
@@ -99,6 +112,10 @@ func (r LeftRun) Mark(turn TurnID) (Mark, bool) {
 	}
 	return r.Marks[i], true
 }
+
+// Reached reports whether a part of the input after m reached the program, or can no longer reach it because the
+// program has ended.
+func (r LeftRun) Reached(m Mark) bool { return r.Input.End > m.Input || !r.Alive }
 
 // Background reports whether the run has background work but no running turn.
 func (r LeftRun) Background() bool {

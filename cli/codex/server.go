@@ -268,7 +268,7 @@ func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 		return nil, nil
 	}
 	s := &thread{server: h, bound: n.binding, marker: n.Marker, id: n.Thread, model: n.Model}
-	s.live = shared.Adopt(&h.provider.live, s, m, left.InputEnd > m.Input || !left.Alive)
+	s.live = shared.Adopt(&h.provider.live, s, m, left.Reached(m))
 	h.Set(n.Thread, s.live)
 	return s.live, func() { h.Remove(n.Thread, s.live) }
 }

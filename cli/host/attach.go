@@ -45,7 +45,8 @@ func leftOf(info runner.Info) cli.LeftRun {
 	return cli.LeftRun{
 		Run: cli.RunID(info.ID), Purpose: PurposeOf(info.Labels), PID: info.PID, OutputBegin: info.Freed,
 		OutputEnd: info.OutputEnd,
-		InputEnd:  info.InputEnd, InputClosed: info.InputClosed, Alive: info.Alive, Problem: info.Problem,
+		Input:     cli.LeftInput{End: info.InputEnd, Closed: info.InputClosed},
+		Alive:     info.Alive, Problem: info.Problem,
 	}
 }
 
