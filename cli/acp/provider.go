@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 	"ductor/cli/shared"
 )
 
@@ -34,7 +35,8 @@ func New(o Options) *Provider {
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
 	p := &Provider{opts: o}
 	p.pool = shared.NewPool(shared.Options{
-		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Version: "2.0", StartLimit: o.StartLimit, Goodbye: leaveWait,
+		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Codec: rpc.JSON{Version: "2.0"}, StartLimit: o.StartLimit,
+		Goodbye: leaveWait,
 	}, func(process *shared.Process) *agentProcess {
 		proc := &agentProcess{Process: process, provider: p}
 		proc.opts.Store(&p.opts)

@@ -33,7 +33,7 @@ const (
 
 // AgentTurn is the dialect's part of a turn. The goroutine of the turn calls all methods but Decide.
 type AgentTurn[M any] interface {
-	// Start emits the session's id, which is the first event.
+	// Start emits the session's id, which is the first event, unless the agent has not named the session yet.
 	Start()
 	// Prompt returns the request that starts the turn; Turn sets its ID, Answered and Unsent. It may have to ask the
 	// agent first.
@@ -283,7 +283,7 @@ func (t *Turn[M]) finish(end turn.End) {
 	if !detached {
 		phase, leaves = t.part.End(end)
 	}
-	for _, i := range append(t.Loop.Rest(), t.session.end(phase)...) {
+	for _, i := range append(t.Loop.Rest(), t.session.end(t, phase)...) {
 		if !detached && !i.Any() && i.Reply == nil && i.Unsent == nil {
 			t.part.Late(i.Message)
 		}
