@@ -122,7 +122,7 @@ const (
 )
 
 // verdictOn decides about a permission request. why is the reason of a denial. A list of tools never allows a tool that
-// names one of the protected files.
+// names a protected file.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	named := func(list []string) bool { return slices.Contains(list, t.name) || slices.Contains(list, t.ToolKind) }
 	switch {
@@ -140,7 +140,7 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 	return verdictAsk, ""
 }
 
-// names reports whether a tool names one of files, as its objects or in its input.
+// names reports whether a tool names any of files, as its objects or in its input.
 func (t tool) names(files []string, dir string) bool {
 	about := func(path string) bool { return cli.Touches(files, dir, path) }
 	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.Input)
