@@ -113,7 +113,7 @@ type Task string
 const (
 	TaskPrompt  Task = ""        // text
 	TaskCompact Task = "compact" // the agent shortens its context; the prompt says what to keep, and may be empty
-	TaskCommand Task = "command" // the prompt is one of the agent's own commands, in the form of AgentCommand.Line
+	TaskCommand Task = "command" // the prompt is a command of the agent itself, in the form of AgentCommand.Line
 )
 
 // CannotCompact returns the refusal of an agent that cannot shorten its context on request.

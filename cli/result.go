@@ -14,7 +14,7 @@ type Result struct {
 	Denials        []Denial // requests of the agent that were denied
 	Aborted        bool     // the turn ended because its context was cancelled; Err is nil then
 	Detached       bool     // ductor detached from the turn, which continues without it; Err is nil then
-	Fallback       bool     // the answer comes from a one-shot run after a live one that showed nothing
+	Fallback       bool     // a live run showed nothing, so the answer comes from a one-shot run after it
 	Err            *Failure // nil on success
 	Told
 }

@@ -26,7 +26,7 @@ func TextsOf(object json.RawMessage) map[string]string {
 // ShortLine returns s as one line for a status or a reason.
 func ShortLine(s string) string { return OneLine(s, 300) }
 
-// ContainsAny reports whether text contains one of parts.
+// ContainsAny reports whether text contains any of parts.
 func ContainsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }

@@ -162,7 +162,7 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 
 // StoredSessions lists the sessions in the files of an environment's agents for a directory, the newest first. It
 // returns ErrUnsupported if each session of ductor has its own home, because none of these contains sessions of others.
-// If one agent's files fail, it still returns those of the others.
+// If one agent's files fail, it still returns the others' files.
 func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)
 	switch {

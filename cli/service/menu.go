@@ -179,7 +179,7 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 }
 
 // Substitute returns the first usable agent of an environment that is not among others, or "" if there is none.
-// configured reports whether it is the default or one of the fallbacks. Substitute does not wait for a silent sandbox.
+// configured reports whether it is the default or a fallback. Substitute does not wait for a silent sandbox.
 func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (substitute cli.Agent,
 	configured bool) {
 	at := s.runEnvs.get(in)

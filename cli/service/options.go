@@ -25,7 +25,7 @@ type Settings struct {
 	Fallback    []cli.Agent   `toml:"fallback" default:"['codex', 'gemini', 'copilot']"`
 	TurnTimeout time.Duration `toml:"turn_timeout" default:"2h" check:"1s..168h"` // of a turn whose Request has none
 	IdleLimit   time.Duration `toml:"idle_limit" default:"30m" check:"1s..720h"`  // after it an idle session is closed
-	// MaxLive limits the agent processes, including those that are starting or ending; 0 is no limit. Beyond the limit
+	// MaxLive limits the agent processes, also starting and ending ones; 0 is no limit. Beyond the limit
 	// the longest idle process is ended; if all are busy, a turn waits for one of them. Sessions that share a process
 	// count once. A process whose turns all wait for their users does not count.
 	MaxLive int `toml:"max_live" check:"0..256"`

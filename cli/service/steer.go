@@ -156,7 +156,7 @@ func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, tu
 	return fill, err
 }
 
-// Commands lists the commands and skills of an agent, for a session like that of Fill. The error matches
+// Commands lists the commands and skills of an agent, for the same session as Fill. The error matches
 // errors.ErrUnsupported if the agent has none.
 func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request,
 	turn cli.TurnID) (list []cli.AgentCommand, err error) {

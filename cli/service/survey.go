@@ -50,7 +50,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 			continue
 		}
 		for _, run := range sight.runs {
-			run.Marks = nil // only stored marks count, not those of a launcher
+			run.Marks = nil // only stored marks count, not a launcher's
 			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
 			if s.claim(&left, open, remains) {
 				taken[left.closeKey()] = true

@@ -115,7 +115,7 @@ func (d *doctor) checkTelegram(ctx context.Context, cfg config.Config) {
 	} else {
 		d.ok(telegram, "serves @"+name)
 	}
-	// An empty allowlist needs no finding here: it is one of the configuration's warnings.
+	// An empty allowlist needs no finding here, because loading the configuration already warns about it.
 	if users, groups := len(cfg.Telegram.AllowedUsers), len(cfg.Telegram.AllowedGroups); users+groups > 0 {
 		d.ok(allowlist, counted(users, "user")+", "+counted(groups, "group"))
 	}
