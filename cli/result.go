@@ -32,7 +32,7 @@ type Told struct {
 type BackgroundResult struct {
 	Result
 	Task string // the background task whose end the agent reports in that turn, in one line; may be empty
-	// Of is set if there was no such turn: the text is the rest of the answer of turn Of, which arrived after its
+	// Of is set without such a turn: the text is the rest of the answer of turn Of, which arrived after its
 	// Result.
 	Of TurnID
 }

@@ -37,7 +37,7 @@ type Words struct {
 	Any  []string
 }
 
-// KindOfWords returns the kind of the first row with a word that text contains, or UnknownFailure if there is none.
+// KindOfWords returns the kind of the first row with a word that text contains, or UnknownFailure.
 func KindOfWords(text string, table []Words) FailureKind {
 	for _, row := range table {
 		if ContainsAny(text, row.Any...) {
@@ -113,7 +113,7 @@ func InnerMessage(text string) string {
 	return text
 }
 
-// NumberIn returns the number in the first group of re in text; nil if there is none.
+// NumberIn returns the number in the first group of re in text, or nil.
 func NumberIn(re *regexp.Regexp, text string) *int {
 	m := re.FindStringSubmatch(text)
 	if m == nil {

@@ -123,7 +123,7 @@ func ChooseMode(can []cli.Mode, wanted cli.Mode) cli.Mode {
 func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 	var warned sync.Once
 	return func(context.Context) (can []cli.Mode) {
-		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // then there are none
+		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // a failure means no modes
 		want := s.opts.Modes[p.Agent()]
 		// For example an older version of the agent
 		if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" {

@@ -11,7 +11,7 @@ type Leaving string
 // The ways to leave.
 const (
 	Closed   Leaving = "closed"
-	Unused   Leaving = "unused"   // there is nothing to save
+	Unused   Leaving = "unused"   // it has nothing to save
 	Broken   Leaving = "broken"   // its child processes may still run: the process takes no further session
 	Detaches Leaving = "detaches" // its turn continues without ductor, and so does the process
 )

@@ -32,7 +32,7 @@ func (p *Pool[S]) make(key string, sessions int) *Process {
 	return proc
 }
 
-// Join adds a session to the process with this key. If there is none, it starts one with command.
+// Join adds a session to the process with this key. If none runs, it starts one with command.
 func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S, error) {
 	for {
 		proc, mine := p.reserve(key)
@@ -48,7 +48,7 @@ func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S,
 	}
 }
 
-// reserve adds a session to the process with this key. If there is none, it creates the process, and mine is true.
+// reserve adds a session to the process with this key. If none exists, it creates the process, and mine is true.
 func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -39,7 +39,7 @@ type Process struct {
 	life  lifetime
 
 	// These are valid once ready is closed.
-	err  error // why there is no connection
+	err  error // why the connection failed
 	prog cli.Process
 	peer *rpc.Peer
 

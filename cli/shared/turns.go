@@ -11,7 +11,7 @@ type TurnEnd string
 // The ways a turn ends.
 const (
 	EndOver TurnEnd = "over"
-	// Child processes of its tools may still run, and cannot be told from those of other turns.
+	// Child processes of its tools may still run. Nothing distinguishes them from other turns' processes.
 	EndLeftovers TurnEnd = "leftovers"
 	EndDetached  TurnEnd = "detached" // the turn continues without ductor, and so does the process
 )

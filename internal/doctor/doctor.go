@@ -1,4 +1,4 @@
-// Package doctor checks what can prevent ductor from working, and names a fix for each problem. It changes nothing.
+// Package doctor looks for problems that can prevent ductor from working, and names a fix for each. It changes nothing.
 package doctor
 
 import (
