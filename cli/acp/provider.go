@@ -46,13 +46,13 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Agent returns the name given in Options.
+// Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return p.opts.Agent }
 
 // Modes returns only Live: the protocol has no other mode.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live} }
 
-// Open implements cli.Provider. It opens a session in a suitable process, or in a new one.
+// Open implements cli.Provider.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	if mode != cli.Live {
 		return nil, cli.Failf(cli.UnknownFailure, p.opts.Agent, "there is no %s mode", mode)

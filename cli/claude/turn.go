@@ -32,7 +32,7 @@ var idSpace = uuid.MustParse("5b0b0c5e-6f0f-4bd6-9c27-2f6d2a1c8a57")
 // idOf returns the id of a message. It is the same however often the message is sent.
 func idOf(turn cli.TurnID) string { return uuid.NewSHA1(idSpace, []byte(turn)).String() }
 
-// Turn implements cli.Session. It runs one prompt, or resumes the turn for which the session was adopted.
+// Turn implements cli.Session.
 func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	var t *liveTurn
 	em := turn.NewEmitter(agent, s.provider.opts.Now, s.watch(func(ev cli.Event) {

@@ -99,7 +99,7 @@ func (h *server) broken(err error) *cli.Failure {
 	return cli.AsFailure(Agent, err)
 }
 
-// Notified delivers a notification.
+// Notified implements rpc.Handler.
 func (h *server) Notified(m rpc.Message) {
 	var n notice
 	if json.Unmarshal(m.Params, &n) != nil {

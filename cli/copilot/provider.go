@@ -40,7 +40,7 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Agent returns "copilot".
+// Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return Agent }
 
 // Modes returns Live, which is preferred, and OneShot.

@@ -11,7 +11,7 @@ import (
 	"ductor/internal/runner"
 )
 
-// Left implements cli.Launcher. It kills the previous process's probes.
+// Left implements cli.Launcher.
 func (h *Launcher) Left(ctx context.Context) ([]cli.LeftRun, error) {
 	infos, err := h.root.List(ctx)
 	if err != nil {
