@@ -139,12 +139,12 @@ func (r *reporter) tool(c toolCall) {
 func (r *reporter) call(c toolCall) *tool {
 	t := r.tools[c.ID]
 	if t == nil {
-		t = &tool{toolCall: toolCall{ID: c.ID}}
+		t = &tool{call: toolCall{ID: c.ID}}
 		r.tools[c.ID] = t
 	}
 	t.merge(c, r.quirks.Tools.Name)
-	if t.planFile = r.quirks.planFile(t.ID, t.Title); t.planFile != "" {
-		t.ToolKind = kindSwitch
+	if t.planFile = r.quirks.planFile(t.call.ID, t.call.Title); t.planFile != "" {
+		t.call.ToolKind = kindSwitch
 	}
 	return t
 }
