@@ -36,7 +36,6 @@ type world struct {
 	answer  func(ctx context.Context) (cli.Decision, error)
 	jobs    []orchestrator.Job
 	works   []orchestrator.Work
-	leftOut int // of consultations
 }
 
 func (w *world) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
@@ -134,12 +133,12 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	if q.Model.Agent == "silent" {
 		return orchestrator.ConsultAnswer{}, &cli.Failure{Kind: cli.Overloaded, Agent: "silent"}
 	}
-	m := q.Model
+	m, leftOut := q.Model, 0
 	if m.Agent == "" {
-		m.Agent = "the last"
+		m.Agent, leftOut = "the last", 2
 	}
 	return orchestrator.ConsultAnswer{Session: "S1", Model: m, Text: "on " + q.Session + ": " + q.Context.Contents + q.Text,
-		LeftOut: w.leftOut}, nil
+		LeftOut: leftOut}, nil
 }
 
 // AskFor is not called by any tool.
@@ -667,7 +666,6 @@ func TestConsulting(t *testing.T) {
 		!strings.Contains(text, "(codex answered; session_id S1)") {
 		t.Errorf("asked: %s", text)
 	}
-	r.leftOut = 2
 	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?", "session_id": "auth-789"}); failed ||
 		!strings.Contains(text, "on auth-789: And?") || !strings.Contains(text, "(the last answered; session_id auth-789") ||
 		!strings.Contains(text, "2 earlier entries of the session did not fit") {
