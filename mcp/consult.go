@@ -22,7 +22,7 @@ const (
 // implements it.
 type Consults interface {
 	Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error)
-	Last(ctx context.Context, in orchestrator.ConversationID, idOrName string) (orchestrator.ModelChoice, error)
+	LastWorker(ctx context.Context, in orchestrator.ConversationID, idOrName string) (orchestrator.ModelChoice, error)
 	Work(ctx context.Context, w orchestrator.Work) (orchestrator.ConsultAnswer, error)
 	Group(ctx context.Context, q orchestrator.GroupQuestion,
 		step func(orchestrator.GroupStep)) (orchestrator.GroupAnswer, error)
@@ -144,7 +144,7 @@ func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (stri
 	}
 	answer, err := t.s.opts.Consults.Ask(ctx, q)
 	if err != nil {
-		return "", notAnswered(err)
+		return "", fmt.Errorf("%w%s", notAnswered(err), leftOut(answer))
 	}
 	more := ""
 	if answer.Whole != "" {

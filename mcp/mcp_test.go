@@ -146,7 +146,7 @@ func (w *world) AskFor(context.Context, cli.TurnID, orchestrator.Helper, cli.Eve
 	return cli.Decision{}, orchestrator.ErrNoTurn
 }
 
-func (w *world) Last(_ context.Context, _ orchestrator.ConversationID, session string) (orchestrator.ModelChoice, error) {
+func (w *world) LastWorker(_ context.Context, _ orchestrator.ConversationID, session string) (orchestrator.ModelChoice, error) {
 	if session != "auth-789" {
 		return orchestrator.ModelChoice{}, orchestrator.ErrNoConsult
 	}

@@ -101,7 +101,7 @@ func (t *toolset) work(ctx context.Context, c call, in workWith) (w orchestrator
 	case name == "" && role.Agent != "":
 		w.Model = orchestrator.ModelChoice{Agent: role.Agent, Model: role.Model}
 	case name == "":
-		if w.Model, err = t.s.opts.Consults.Last(ctx, w.Conversation,
+		if w.Model, err = t.s.opts.Consults.LastWorker(ctx, w.Conversation,
 			cmp.Or(in.Session, string(c.Turn.Session))); err != nil {
 			return w, notAnswered(err)
 		}

@@ -236,15 +236,15 @@ func (db *DB) AddEntry(ctx context.Context, turn orchestrator.Turn, steps []orch
 	}))
 }
 
-func (db *DB) LastConsultation(
-	ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
+func (db *DB) LastAside(
+	ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, kind orchestrator.EntryKind,
 ) (orchestrator.Turn, error) {
 	of, args := `session = ?`, []any{string(id)}
 	if id == "" {
 		of, args = `chat = ? AND topic = ?`, []any{in.Chat, in.Topic}
 	}
 	t, err := sqlite.One(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns WHERE `+of+`
-		AND kind <> '' ORDER BY number DESC LIMIT 1`, args...)
+		AND kind <> '' ORDER BY kind = ? DESC, number DESC LIMIT 1`, append(args, string(kind))...)
 	t, err = mapNoRows(t, err, orchestrator.ErrNoConsult)
 	return t, wrap("find the last consultation", err)
 }

@@ -99,8 +99,8 @@ func (a *ledger) AddEntry(_ context.Context, t orchestrator.Turn, _ []orchestrat
 	return nil
 }
 
-func (a *ledger) LastConsultation(_ context.Context, in orchestrator.ConversationID,
-	id orchestrator.SessionID) (orchestrator.Turn, error) {
+func (a *ledger) LastAside(_ context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
+	_ orchestrator.EntryKind) (orchestrator.Turn, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, t := range slices.Backward(a.entries) {
