@@ -139,14 +139,14 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 // countConsults counts a turn's questions to models. It returns an error if they exceed the limit, or if no listed user
 // asked for the turn.
 func (s *Server) countConsults(c call, n int) error {
-	if !c.Turn.Prompt.Rights.OfChat() {
+	if !c.Turn.Prompt.Rights.OfListed() {
 		return errors.New("only a turn that a listed user asked for in the chat can ask other models")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.consults+n > maxConsults {
-		return fmt.Errorf("this turn has asked models %d times, and %d are the limit; go on without", made.consults,
+		return fmt.Errorf("%s asked models %d times, and %d are the limit; go on without", has(c), made.consults,
 			maxConsults)
 	}
 	made.consults += n

@@ -72,7 +72,7 @@ func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, er
 // checkWork returns an error if a call must not delegate work.
 func checkWork(c call, in workWith) error {
 	switch n := len(in.Task) + len(in.Context); {
-	case !c.Turn.Prompt.Rights.OfChat():
+	case !c.Turn.Prompt.Rights.OfListed():
 		return errors.New("only a turn that a listed user asked for in the chat can have another agent work")
 	case c.Request.Permission == cli.Plan:
 		return errors.New("this turn only plans, and so another agent cannot work for it; consult_with asks one")
@@ -120,7 +120,7 @@ func (s *Server) countWork(c call) error {
 	defer s.mu.Unlock()
 	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.works >= maxWorks {
-		return fmt.Errorf("this turn has had other agents work %d times, which is the limit; go on without", made.works)
+		return fmt.Errorf("%s had other agents work %d times, which is the limit; go on without", has(c), made.works)
 	}
 	made.works++
 	s.calls[c.Turn.Prompt.Conversation] = made
