@@ -26,6 +26,9 @@ func (o Outsider) Agent() cli.Agent { return cli.Agent("MCP " + o.Name) }
 // colon follow. The store has no such turns.
 const OutsideTurn = "outside:"
 
+// IsOutsideTurn reports whether a turn ID stands for a call of an Outsider.
+func IsOutsideTurn(id cli.TurnID) bool { return strings.HasPrefix(string(id), OutsideTurn) }
+
 // Outsider returns the name of the Outsider for which an agent asks, or "" if it asks for another reason.
 func (a ApprovalRequest) Outsider() string {
 	call, found := strings.CutPrefix(string(a.Turn), OutsideTurn)

@@ -32,8 +32,8 @@ func (a *App) openTools(book orchestrator.Sessions) (err error) {
 	a.tools, err = mcp.Open(mcp.Options{
 		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db,
 		Sessions: book, Jobs: a.timers.scheduler,
-		Files: a.bot.Chat(), Place: a.files().OfTurn, Consults: a.consults, FindModel: a.findModel,
-		Roles: a.orchestrator,
+		Files: a.bot.Chat(), Place: a.files().OfTurn, ReadFile: a.files().Read, Consults: a.consults,
+		FindModel: a.findModel, Roles: a.orchestrator,
 		Outside: mcp.Outside{Turns: a.orchestrator, Guard: guard,
 			Owner: func() orchestrator.PersonID { return ownerOf(a.cfg) }},
 		Patience: toolPatience(a.cfg.Agents), Now: time.Now, NewID: newID, Log: a.Log,
