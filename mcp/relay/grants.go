@@ -105,10 +105,11 @@ func RevokeGrant(dir, name string) error {
 func IsGrant(token string) bool { return strings.HasPrefix(token, grantPrefix) }
 
 func validName(name string) bool {
-	return name != "" && len(name) <= 32 && strings.Trim(name[:1], "._-") != "" && !strings.ContainsFunc(name,
-		func(r rune) bool {
-			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
-		})
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
+	}
+	return name != "" && len(name) <= 32 && !strings.ContainsRune("._-", rune(name[0])) &&
+		!strings.ContainsFunc(name, func(r rune) bool { return !plain(r) })
 }
 
 func named(name string) func(Grant) bool { return func(t Grant) bool { return t.Name == name } }

@@ -1,5 +1,6 @@
 // Package relay forwards messages between an agent's MCP client and ductor. It reconnects after ductor restarts. It
-// does not use an MCP library, so that the program inside containers stays small.
+// does not use an MCP library, so that the program inside containers stays small. The package also stores the tokens of
+// clients outside of turns.
 package relay
 
 import (
