@@ -37,10 +37,22 @@ type world struct {
 	answer  func(ctx context.Context) (cli.Decision, error)
 	jobs    []orchestrator.Job
 	works   []orchestrator.Work
+	knobs   knobs
+}
+
+// knobs change the answers of a world, and record more about the calls.
+type knobs struct {
+	leftOut int                           // of consultations
 	chats   []orchestrator.ConversationID // of messages and files
 	nested  bool                          // clients descend from a run
 	now     time.Time                     // zero: the real time
-	leftOut int                           // of consultations
+}
+
+func (k *knobs) time() time.Time {
+	if k.now.IsZero() {
+		return time.Now()
+	}
+	return k.now
 }
 
 func (w *world) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
@@ -62,7 +74,7 @@ func (w *world) AskUser(ctx context.Context, _ cli.TurnID, asked cli.Event) (cli
 func (w *world) SendFor(_ context.Context, t orchestrator.Turn, text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.notices, w.chats = append(w.notices, text), append(w.chats, t.Prompt.Conversation)
+	w.notices, w.knobs.chats = append(w.notices, text), append(w.knobs.chats, t.Prompt.Conversation)
 	return nil
 }
 
@@ -121,7 +133,7 @@ func (w *world) SendFiles(_ context.Context, to orchestrator.ConversationID, _ o
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notices = append(w.notices, key+" "+files[0].Path+" "+files[0].Caption)
-	w.chats = append(w.chats, to)
+	w.knobs.chats = append(w.knobs.chats, to)
 	return nil, nil
 }
 
@@ -144,7 +156,7 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 		m.Agent = "the last"
 	}
 	return orchestrator.ConsultAnswer{Session: "S1", Model: m, Text: "on " + q.Session + ": " + q.Context.Contents + q.Text,
-		LeftOut: w.leftOut}, nil
+		LeftOut: w.knobs.leftOut}, nil
 }
 
 // AskFor is not called by any tool.
@@ -234,7 +246,7 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
-	guard, err := statesocket.OpenGuard(r.dir, func(int) (bool, error) { return r.nested, nil })
+	guard, err := statesocket.OpenGuard(r.dir, func(int) (bool, error) { return r.knobs.nested, nil })
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -683,7 +695,7 @@ func TestConsulting(t *testing.T) {
 		!strings.Contains(text, "(codex answered; session_id S1)") {
 		t.Errorf("asked: %s", text)
 	}
-	r.leftOut = 2
+	r.knobs.leftOut = 2
 	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?", "session_id": "auth-789"}); failed ||
 		!strings.Contains(text, "on auth-789: And?") || !strings.Contains(text, "(the last answered; session_id auth-789") ||
 		!strings.Contains(text, "2 earlier entries of the session did not fit") {

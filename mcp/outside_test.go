@@ -21,10 +21,7 @@ import (
 func (w *world) time() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.now.IsZero() {
-		return time.Now()
-	}
-	return w.now
+	return w.knobs.time()
 }
 
 func (w *world) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orchestrator.ActiveTurn, func(), error) {
@@ -64,8 +61,8 @@ func (r *rig) connectOutside(name string) *sdk.ClientSession {
 	return s
 }
 
-// A client outside of turns has the tools of a turn. The owner's chat shows what it does under the name of its token,
-// and so does the audit.
+// A client outside of turns has the tools of a turn. The owner's chat shows its messages under the name of its token,
+// and the audit its calls.
 func TestAClientOutsideOfTurns(t *testing.T) {
 	r := newRig(t)
 	inside, err := r.connect().ListTools(t.Context(), nil)
@@ -92,7 +89,7 @@ func TestAClientOutsideOfTurns(t *testing.T) {
 	if !strings.Contains(said, "MCP desktop:\n\nhello ***") || !strings.Contains(said, "a.png MCP desktop: it") {
 		t.Errorf("the chat shows %q", r.notices)
 	}
-	for _, in := range r.chats {
+	for _, in := range r.knobs.chats {
 		if in != home {
 			t.Errorf("a message went to %+v", in)
 		}
@@ -136,13 +133,13 @@ func TestClientsOutsideOfTurnsThatAreRefused(t *testing.T) {
 		"another secret": {good, strings.Repeat("A", len(secret)), false, "secret"},
 		"nested":         {good, secret, true, "an agent of ductor started this program"},
 	} {
-		r.nested = c.nested
+		r.knobs.nested = c.nested
 		if _, err := r.clientOf(c.token, c.secret); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	r.nested = false
+	r.knobs.nested = false
 	if _, err := r.clientOf(good, secret); err != nil {
 		t.Errorf("the right one: %v", err)
 	}
@@ -201,7 +198,7 @@ func TestARevokedTokenEndsItsConnections(t *testing.T) {
 // A client outside of turns has the limits of a turn, for some minutes at a time.
 func TestLimitsOutsideOfTurns(t *testing.T) {
 	r := newRig(t)
-	r.now = time.Date(2030, 1, 1, 12, 3, 0, 0, time.UTC)
+	r.knobs.now = time.Date(2030, 1, 1, 12, 3, 0, 0, time.UTC)
 	s := r.connectOutside("desktop")
 	ask := func() (string, bool) {
 		return call(t, s, "consult_with", map[string]any{"model": "codex", "question": "Why?"})
@@ -215,7 +212,7 @@ func TestLimitsOutsideOfTurns(t *testing.T) {
 		t.Errorf("too many questions: %s", text)
 	}
 	r.mu.Lock()
-	r.now = r.now.Add(10 * time.Minute)
+	r.knobs.now = r.knobs.now.Add(10 * time.Minute)
 	r.mu.Unlock()
 	if text, failed := ask(); failed {
 		t.Errorf("later: %s", text)

@@ -22,8 +22,6 @@ type foreign struct {
 	*town
 	program string
 	env     []string // -e NAME=value
-	// The tools that it calls in short runs: each call starts the client, which takes seconds of CPU time.
-	short []string
 }
 
 // run runs the client with the environment of an agent.
@@ -59,9 +57,8 @@ func TestTheInspectorCallsEveryTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := strings.TrimSpace(string(raw))
-	f := foreign{town, program, []string{"-e", "DUCTOR_MCP_DIR=" + town.cfg.Storage.Dir},
-		[]string{"send_file", "ask_user"}}
-	f.listsAndCalls(token, nil)
+	f := foreign{town, program, []string{"-e", "DUCTOR_MCP_DIR=" + town.cfg.Storage.Dir}}
+	f.listsAndCalls(token, nil, "send_file", "ask_user")
 	if out, err := f.run(token[:len(token)-6]+"AAAAAA", "--method", "tools/list"); err == nil ||
 		!strings.Contains(out, "not valid") || strings.Contains(out, "send_message") {
 		t.Errorf("with a forged token: %v\n%s", err, out)
@@ -78,9 +75,9 @@ func TestTheInspectorCallsEveryTool(t *testing.T) {
 	}
 }
 
-// listsAndCalls calls every listed tool, or some of them in short runs. Each tool has a name for users. want replaces
-// parts of the expected results.
-func (f foreign) listsAndCalls(token string, want map[string]string) {
+// listsAndCalls calls every listed tool. In short runs it only calls those in short, because each call starts the client,
+// which takes seconds of CPU time. Each tool has a name for users. want replaces parts of the expected results.
+func (f foreign) listsAndCalls(token string, want map[string]string, short ...string) {
 	f.t.Helper()
 	out, err := f.run(token, "--method", "tools/list")
 	var listed struct {
@@ -117,7 +114,7 @@ func (f foreign) listsAndCalls(token string, want map[string]string) {
 		if name := render.ToolName(lang.Printer{}, "mcp__ductor__"+tool.Name); strings.HasPrefix(name, "mcp__") {
 			f.t.Errorf("users read %q", name)
 		}
-		if !testprogram.Long() && !slices.Contains(f.short, tool.Name) {
+		if !testprogram.Long() && !slices.Contains(short, tool.Name) {
 			continue
 		}
 		args := []string{"--method", "tools/call", "--tool-name", tool.Name}

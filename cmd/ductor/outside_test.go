@@ -336,8 +336,8 @@ func TestTheInspectorWorksOutsideOfTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := town.grant("inspector")
-	f := foreign{town, program, []string{"-e", "DUCTOR_MCP_DIR=" + town.cfg.Storage.Dir}, []string{"send_file"}}
-	f.listsAndCalls(token, map[string]string{"list_sessions": ""})
+	f := foreign{town, program, []string{"-e", "DUCTOR_MCP_DIR=" + town.cfg.Storage.Dir}}
+	f.listsAndCalls(token, map[string]string{"list_sessions": ""}, "send_file")
 	if !testprogram.Long() { // TestTokensOfMCPClients does the same with another client
 		return
 	}

@@ -30,7 +30,7 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := foreign{town, program, []string{"-e", "DUCTOR_MCP_DIR=" + town.cfg.Storage.Dir}, nil}
+	f := foreign{town, program, []string{"-e", "DUCTOR_MCP_DIR=" + town.cfg.Storage.Dir}}
 	begin := func(command, task string) <-chan string {
 		said := make(chan string, 1)
 		go func() {
