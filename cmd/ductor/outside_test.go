@@ -247,7 +247,7 @@ func (town *town) checkOutsideAudit(n int) {
 }
 
 // An agent that works for a client outside of turns asks before it runs a command, also in a chat in bypass, and has
-// no tools of ductor itself.
+// no tools of ductor itself. An abort in the owner's chat ends what runs for the client.
 func TestWorkForAClientOutsideOfTurnsAsks(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	c := town.connectOutside(town.grant("desktop"))
@@ -276,6 +276,14 @@ func TestWorkForAClientOutsideOfTurnsAsks(t *testing.T) {
 	}
 	if raw, err := os.ReadFile(filepath.Join(town.cfg.Projects.DefaultDir, "token")); err != nil || len(raw) > 0 {
 		t.Errorf("it has the token %q, %v", raw, err)
+	}
+	go func() {
+		done <- c.call("consult_with", map[string]any{"model": "claude", "question": `[[start]] [[hang]]`})
+	}()
+	eventually(t, "the question to run", func() bool { return len(town.agents()) == 1 })
+	town.say("/abort")
+	if text := <-done; !strings.Contains(text, "abort") {
+		t.Errorf("after an abort of the owner the question gives %q", text)
 	}
 }
 
