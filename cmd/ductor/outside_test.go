@@ -184,13 +184,20 @@ func TestAnMCPClientOutsideOfTurnsUsesEveryTool(t *testing.T) {
 	if text := c.call("list_sessions", nil); !strings.Contains(text, "auth-789") {
 		t.Errorf("its own sessions are\n%s", text)
 	}
+	asked := make(chan string, 1)
+	go func() { asked <- c.call("ask_user", map[string]any{"question": "Still?", "options": []string{"Green"}}) }()
+	town.awaitButton("Green")
 	town.leave()
+	if text := <-asked; !strings.Contains(text, "ductor was restarted before it answered") {
+		t.Errorf("the question that waited gives %s", text)
+	}
 	town.start()
+	town.awaitNoButton("Green")
 	if text := c.call("send_message", map[string]any{"text": "back again"}); !strings.Contains(text, "on its way") {
 		t.Errorf("after a restart: %s", text)
 	}
 	town.await("MCP desktop:\n\nback again")
-	town.checkOutsideAudit(len(listed.Tools) + 3)
+	town.checkOutsideAudit(len(listed.Tools) + 4)
 }
 
 const allowOnce = "✅ Allow once"
