@@ -102,7 +102,7 @@ func (s *Server) identify(conn net.Conn, hello relay.Hello) (caller, error) {
 		return caller{}, err
 	}
 	t, known, err := relay.FindGrant(s.opts.Dir, hello.Token)
-	o := orchestrator.Outsider{Name: t.Name, Number: t.Number, Owner: s.opts.Outside.Owner()}
+	o := orchestrator.Outsider{Name: t.Name, Number: t.Number, Owner: s.opts.Outside.Owner(), Dir: t.Dir}
 	switch {
 	case err != nil:
 		return caller{}, err

@@ -36,7 +36,7 @@ func (w *world) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orche
 // grant creates a token for a client outside of turns.
 func (r *rig) grant(name string) string {
 	r.t.Helper()
-	token, err := relay.CreateGrant(r.dir, name, time.Now())
+	token, err := relay.CreateGrant(r.dir, relay.Grant{Name: name}, time.Now())
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestAClientOutsideOfTurnsOutlivesARestart(t *testing.T) {
 // The file of tokens has no token, only its user can read it, and processes change it one after the other.
 func TestGrants(t *testing.T) {
 	dir := t.TempDir()
-	token, err := relay.CreateGrant(dir, "desktop", time.Now())
+	token, err := relay.CreateGrant(dir, relay.Grant{Name: "desktop"}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestGrants(t *testing.T) {
 	for name, want := range map[string]error{"desktop": relay.ErrTaken, "": relay.ErrBadName, "a b": relay.ErrBadName,
 		"a:b": relay.ErrBadName, "-c": relay.ErrBadName, "ä": relay.ErrBadName,
 		strings.Repeat("x", 33): relay.ErrBadName} {
-		if _, err := relay.CreateGrant(dir, name, time.Now()); !errors.Is(err, want) {
+		if _, err := relay.CreateGrant(dir, relay.Grant{Name: name}, time.Now()); !errors.Is(err, want) {
 			t.Errorf("%q gives %v", name, err)
 		}
 	}
@@ -264,7 +264,7 @@ func TestGrants(t *testing.T) {
 	var all sync.WaitGroup
 	for _, name := range []string{"a", "b", "c", "d"} {
 		all.Go(func() {
-			if _, err := relay.CreateGrant(dir, name, time.Now()); err != nil {
+			if _, err := relay.CreateGrant(dir, relay.Grant{Name: name}, time.Now()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -273,7 +273,7 @@ func TestGrants(t *testing.T) {
 	if err := relay.RevokeGrant(dir, "desktop"); err != nil {
 		t.Fatal(err)
 	}
-	again, err := relay.CreateGrant(dir, "desktop", time.Now())
+	again, err := relay.CreateGrant(dir, relay.Grant{Name: "desktop"}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ type Outsider struct {
 	Name   string // of its token
 	Number int    // of its token, from 1
 	Owner  PersonID
+	Dir    string // where it works; empty means the configured default
 }
 
 // Conversation returns the client's own conversation. No chat uses it; see ConversationID.Shown.

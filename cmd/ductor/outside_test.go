@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,7 +42,7 @@ func (town *town) tokens(config string, args ...string) (out string, err error) 
 // grant creates a token and returns it.
 func (town *town) grant(name string) string {
 	town.t.Helper()
-	token, err := relay.CreateGrant(town.cfg.Storage.Dir, name, time.Now())
+	token, err := relay.CreateGrant(town.cfg.Storage.Dir, relay.Grant{Name: name}, time.Now())
 	if err != nil {
 		town.t.Fatal(err)
 	}
@@ -185,7 +186,9 @@ func TestAnMCPClientOutsideOfTurnsUsesEveryTool(t *testing.T) {
 		t.Errorf("its own sessions are\n%s", text)
 	}
 	asked := make(chan string, 1)
-	go func() { asked <- c.call("ask_user", map[string]any{"question": "Still?", "options": []string{"Green"}}) }()
+	go func() {
+		asked <- c.call("ask_user", map[string]any{"question": "Still?", "options": []string{"Green"}})
+	}()
 	town.awaitButton("Green")
 	town.leave()
 	if text := <-asked; !strings.Contains(text, "ductor was restarted before it answered") {
@@ -294,11 +297,20 @@ func TestWorkForAClientOutsideOfTurnsAsks(t *testing.T) {
 	}
 }
 
-// A token is shown once. Its end, also while ductor does not run, ends its client.
+// A token is shown once, and its client works in the project of the token. Its end ends the client at once.
 func TestTokensOfMCPClients(t *testing.T) {
 	town := surroundings(t, nil)
 	path := town.writeConfig()
-	out, err := town.tokens(path, "desktop")
+	project := filepath.Join(town.cfg.Projects.DefaultDir, "shop")
+	if err := errors.Join(os.Mkdir(project, 0o700),
+		os.WriteFile(filepath.Join(project, "a.txt"), []byte("some words"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := town.tokens(path, "desktop", "--project", "/"); err == nil ||
+		!strings.Contains(err.Error(), "outside of projects.roots") {
+		t.Errorf("a project outside: %v", err)
+	}
+	out, err := town.tokens(path, "desktop", "--project", project)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,13 +323,16 @@ func TestTokensOfMCPClients(t *testing.T) {
 		t.Errorf("a second token of the name: %v", err)
 	}
 	if out, err := town.tokens(path, "list"); err != nil || !strings.Contains(out, "desktop") ||
-		strings.Contains(out, token) {
+		!strings.Contains(out, project) || strings.Contains(out, token) {
 		t.Errorf("list: %v, %s", err, out)
 	}
 	town.start()
 	c := town.connectOutside(token)
 	if why := c.initialize(); why != "" {
 		t.Fatal(why)
+	}
+	if text := c.call("count_project_tokens", nil); !strings.Contains(text, "in 1 files") {
+		t.Errorf("it works elsewhere: %s", text)
 	}
 	asked := make(chan string, 1)
 	go func() { asked <- c.call("ask_user", map[string]any{"question": "Which?", "options": []string{"Blue"}}) }()

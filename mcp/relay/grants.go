@@ -41,6 +41,7 @@ var (
 type Grant struct {
 	Number  int       `json:"number"` // never reused
 	Name    string    `json:"name"`
+	Dir     string    `json:"dir,omitempty"` // where the client works; empty means the configured default
 	Hash    string    `json:"hash"`
 	Created time.Time `json:"created"`
 }
@@ -71,21 +72,22 @@ func FindGrant(dir, token string) (Grant, bool, error) {
 	return Grant{}, false, nil
 }
 
-// CreateGrant creates a token and returns it. ductor cannot return it again.
-func CreateGrant(dir, name string, now time.Time) (token string, err error) {
-	if !validName(name) {
+// CreateGrant creates a token with the name and the directory of g, and returns it. ductor cannot return it again.
+func CreateGrant(dir string, g Grant, now time.Time) (token string, err error) {
+	if !validName(g.Name) {
 		return "", ErrBadName
 	}
 	token = grantPrefix + rand.Text() + rand.Text()
 	return token, changeGrants(dir, func(f *grantFile) error {
 		switch {
-		case slices.ContainsFunc(f.Tokens, named(name)):
+		case slices.ContainsFunc(f.Tokens, named(g.Name)):
 			return ErrTaken
 		case len(f.Tokens) >= mostGrants:
 			return ErrTooMany
 		}
 		f.Last++
-		f.Tokens = append(f.Tokens, Grant{Number: f.Last, Name: name, Hash: hashGrant(token), Created: now.UTC()})
+		g.Number, g.Hash, g.Created = f.Last, hashGrant(token), now.UTC()
+		f.Tokens = append(f.Tokens, g)
 		return nil
 	})
 }

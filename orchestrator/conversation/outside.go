@@ -16,6 +16,9 @@ var _ orchestrator.Outsiders = (*Engine)(nil)
 
 // OpenOutside implements orchestrator.Outsiders.
 func (e *Engine) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orchestrator.ActiveTurn, func(), error) {
+	if err := e.moveOutsider(ctx, o); err != nil {
+		return orchestrator.ActiveTurn{}, nil, err
+	}
 	req, err := e.SideRequest(ctx, o.Conversation())
 	if err != nil {
 		return orchestrator.ActiveTurn{}, nil, fmt.Errorf("find where an MCP client works: %w", err)
@@ -41,4 +44,23 @@ func (e *Engine) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orch
 	}
 	hide := func(text string) string { return redactor.Known().String(text) }
 	return orchestrator.ActiveTurn{Turn: t, Request: req, Life: ctx, Hide: hide, Help: workers.join}, end, nil
+}
+
+// moveOutsider sets the directory of an Outsider's conversation.
+func (e *Engine) moveOutsider(ctx context.Context, o orchestrator.Outsider) error {
+	conv, err := e.opts.Store.Conversation(ctx, o.Conversation())
+	if err != nil {
+		return fmt.Errorf("load conversation: %w", err)
+	}
+	dir := ""
+	if o.Dir != "" {
+		if dir, err = e.resolveDir("", o.Dir); err != nil {
+			return fmt.Errorf("work in %s: %w", o.Dir, err)
+		}
+	}
+	if dir == conv.Dir {
+		return nil
+	}
+	return e.change(ctx, conv.ID, func(c *orchestrator.Conversation) { c.Dir, c.Session = dir, "" },
+		orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Agent: o.Agent(), Title: dir})
 }

@@ -26,6 +26,10 @@ func TestAClientOutsideOfTurnsAsksTheOwner(t *testing.T) {
 	h.decide(t, h.awaitApproval(t, "git status"), orchestrator.Verdict{Choice: orchestrator.AllowPattern})
 	h.await(t, "done go")
 
+	elsewhere := orchestrator.Outsider{Name: "ide", Number: 4, Owner: o.Owner, Dir: "/"}
+	if _, _, err := h.OpenOutside(t.Context(), elsewhere); !errors.Is(err, orchestrator.ErrOutsideRoot) {
+		t.Errorf("outside of the roots: %v", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	call, end, err := h.OpenOutside(ctx, o)
 	if err != nil {

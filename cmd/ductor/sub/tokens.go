@@ -1,15 +1,20 @@
 package sub
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/mcp/relay"
 )
@@ -24,14 +29,19 @@ func Tokens(from Source) *cobra.Command {
 }
 
 func createToken(from Source, use string) *cobra.Command {
-	return withConfig(from, &cobra.Command{
+	var project string
+	cmd := withConfig(from, &cobra.Command{
 		Use: use, Short: "Create a token for an MCP client, and show it once", Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
 		if cfg.Owner() == 0 {
 			return errors.New("there is no owner whom ductor could ask for an MCP client; name one in [users] of the " +
 				"configuration")
 		}
-		token, err := relay.CreateGrant(cfg.Storage.Dir, args[0], time.Now())
+		dir, err := projectOf(cfg, project)
+		if err != nil {
+			return err
+		}
+		token, err := relay.CreateGrant(cfg.Storage.Dir, relay.Grant{Name: args[0], Dir: dir}, time.Now())
 		if err != nil {
 			return fmt.Errorf("create the token %q: %w", args[0], err)
 		}
@@ -44,6 +54,29 @@ func createToken(from Source, use string) *cobra.Command {
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
 		return err
 	})
+	cmd.Flags().StringVar(&project, "project", "", "the directory that the client works in; projects.default_dir "+
+		"without it")
+	return cmd
+}
+
+// projectOf returns the absolute path of a directory inside the roots of projects, or "" for "".
+func projectOf(cfg config.Config, path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	dir, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", path, err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("%s is not a directory", dir)
+	}
+	if !slices.ContainsFunc(cfg.Projects.Roots, func(root string) bool {
+		return cli.Lies(cli.RealPath(dir), cli.RealPath(root))
+	}) {
+		return "", fmt.Errorf("%s is outside of projects.roots: %s", dir, strings.Join(cfg.Projects.Roots, ", "))
+	}
+	return dir, nil
 }
 
 // clientSettings returns the settings with which many MCP clients start ductor mcp.
@@ -70,9 +103,10 @@ func listTokens(from Source) *cobra.Command {
 			return err
 		}
 		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "NAME\tCREATED")
+		fmt.Fprintln(w, "NAME\tCREATED\tPROJECT")
 		for _, t := range tokens {
-			fmt.Fprintf(w, "%s\t%s\n", t.Name, t.Created.Local().Format(time.DateTime))
+			fmt.Fprintf(w, "%s\t%s\t%s\n", t.Name, t.Created.Local().Format(time.DateTime),
+				cmp.Or(t.Dir, cfg.Projects.DefaultDir))
 		}
 		return w.Flush()
 	})
