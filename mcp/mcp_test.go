@@ -40,12 +40,11 @@ type world struct {
 	knobs   knobs
 }
 
-// knobs change the answers of a world, and record more about the calls.
+// knobs change how a world sees clients outside of turns, and record where their messages go.
 type knobs struct {
-	leftOut int                           // of consultations
-	chats   []orchestrator.ConversationID // of messages and files
-	nested  bool                          // clients descend from a run
-	now     time.Time                     // zero: the real time
+	chats  []orchestrator.ConversationID // of messages and files
+	nested bool                          // clients descend from a run
+	now    time.Time                     // zero: the real time
 }
 
 func (k *knobs) time() time.Time {
@@ -151,12 +150,12 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	if q.Model.Agent == "silent" {
 		return orchestrator.ConsultAnswer{}, &cli.Failure{Kind: cli.Overloaded, Agent: "silent"}
 	}
-	m := q.Model
+	m, leftOut := q.Model, 0
 	if m.Agent == "" {
-		m.Agent = "the last"
+		m.Agent, leftOut = "the last", 2
 	}
 	return orchestrator.ConsultAnswer{Session: "S1", Model: m, Text: "on " + q.Session + ": " + q.Context.Contents + q.Text,
-		LeftOut: w.knobs.leftOut}, nil
+		LeftOut: leftOut}, nil
 }
 
 // AskFor is not called by any tool.
@@ -695,7 +694,6 @@ func TestConsulting(t *testing.T) {
 		!strings.Contains(text, "(codex answered; session_id S1)") {
 		t.Errorf("asked: %s", text)
 	}
-	r.knobs.leftOut = 2
 	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?", "session_id": "auth-789"}); failed ||
 		!strings.Contains(text, "on auth-789: And?") || !strings.Contains(text, "(the last answered; session_id auth-789") ||
 		!strings.Contains(text, "2 earlier entries of the session did not fit") {

@@ -348,13 +348,13 @@ func scanTurn(row sqlite.Row) (t orchestrator.Turn, err error) {
 		&t.Agent, &t.Model,
 		timeColumn{&t.Queued}, timeColumn{&t.Started}, timeColumn{&t.Ended}, &answer, &outcome, &t.Delivered,
 		&t.Aborting,
-		&t.Into, &wants,
+		&t.Entry.Into, &wants,
 		&t.Sandbox, &rights, timeColumn{&t.Bypass}, &t.Crashes, &t.Entry.Kind, &t.Entry.Role, &t.Entry.Asks,
 		&t.Entry.Number, &t.Entry.UpTo)
 	if err != nil {
 		return orchestrator.Turn{}, err
 	}
-	if t.State == orchestrator.TurnCancelled && t.Into != "" {
+	if t.State == orchestrator.TurnCancelled && t.Entry.Into != "" {
 		t.State = orchestrator.TurnSteered
 	}
 	if t.Wants, err = decodeWants(wants); err != nil {

@@ -411,7 +411,7 @@ func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	return len(all)
 }
 
-// shownIn returns the unanswered questions of a conversation, and of those that it shows. mu is held.
+// shownIn returns the unanswered questions of a conversation, and of other conversations that it shows. mu is held.
 func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
 	for of, here := range e.asking {
 		if of.Shown() == in {
