@@ -45,8 +45,11 @@ type askUser struct {
 }
 
 func (t *toolset) addChat() {
-	registerTool(t, "send_message",
-		"Send a message to the user's chat now, while you work on. Your answer is shown there anyway: do not repeat it.",
+	shows := "while you work on. Your answer is shown there anyway: do not repeat it."
+	if t.caller.isOutside() {
+		shows = "which does not show what you answer."
+	}
+	registerTool(t, "send_message", "Send a message to the user's chat now, "+shows,
 		func(in sendMessage) string { return in.Text }, t.sendMessage)
 	registerTool(t, "send_file",
 		"Send a file of the project into the chat; a picture is shown as one.",

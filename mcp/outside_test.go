@@ -74,6 +74,11 @@ func TestAClientOutsideOfTurns(t *testing.T) {
 	if err != nil || len(outside.Tools) != len(inside.Tools) {
 		t.Errorf("outside %d tools, inside %d, %v", len(outside.Tools), len(inside.Tools), err)
 	}
+	for _, tool := range outside.Tools {
+		if strings.Contains(tool.Description, "Your answer is shown there") {
+			t.Errorf("%s is described as in a turn: %s", tool.Name, tool.Description)
+		}
+	}
 	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Allow: true}, nil }
 	for tool, args := range map[string]map[string]any{
 		"send_message": {"text": "hello hunter2"}, "send_file": {"path": "a.png", "caption": "it"},

@@ -219,6 +219,16 @@ func (s *Server) refuse(conn net.Conn, why error) {
 	}
 }
 
+// instructions returns the text that introduces the tools to a client's model.
+func instructions(c caller) string {
+	if c.isOutside() {
+		return "Tools of ductor, which has coding agents work on the user's machine, and reaches the user by chat on " +
+			"the phone. Use them when the user asks for it."
+	}
+	return "Tools of the chat that the user writes in. " +
+		"Use them when the user asks for it, or when you cannot go on without the user."
+}
+
 // serveClient serves an authenticated client. A client that already sent initialize to the previous process continues
 // its session.
 func (s *Server) serveClient(ctx context.Context, conn net.Conn, in io.Reader, c caller,
@@ -226,8 +236,7 @@ func (s *Server) serveClient(ctx context.Context, conn net.Conn, in io.Reader, c
 	t := &toolset{s: s, caller: c}
 	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Title: "ductor", Version: s.opts.Version},
 		&sdk.ServerOptions{
-			Instructions: "Tools of the chat that the user writes in. " +
-				"Use them when the user asks for it, or when you cannot go on without the user.",
+			Instructions: instructions(c),
 			Capabilities: &sdk.ServerCapabilities{}, SchemaCache: s.schemas, Logger: slog.New(slog.DiscardHandler),
 			InitializedHandler: func(_ context.Context,
 				req *sdk.InitializedRequest) {
