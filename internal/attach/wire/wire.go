@@ -14,8 +14,8 @@
 //     tools of a replayed entry are not complete yet: the client leaves those that it has until the entry comes again.
 //   - Older entries and notices of the client stay.
 //
-// A client repeats each Prompt, Command, Decide, Cancel and Abort, with the same id, until it gets the Reply to it. ductor carries
-// out each id once.
+// A client repeats each Prompt, Command, Decide, Cancel and Abort, with the same id, until it gets the Reply to it. ductor
+// carries out each id once.
 package wire
 
 import (
@@ -155,15 +155,16 @@ type Reply struct {
 
 // Conversation is a conversation that the owner can open.
 type Conversation struct {
-	Key   string    `json:"key"`             // chat/topic
-	Title string    `json:"title,omitempty"` // the name of the chat, or the title of its session; may be empty
-	Used  time.Time `json:"used,omitzero"`
-	Activity
+	Key       string    `json:"key"`             // chat/topic
+	Title     string    `json:"title,omitempty"` // the name of the chat, or the title of its session; may be empty
+	Used      time.Time `json:"used,omitzero"`
+	Running   bool      `json:"running,omitempty"`
+	Approvals int       `json:"approvals,omitempty"` // that wait
 }
 
-// Activity is the state of a conversation. It comes for each conversation, also for those that are not open.
+// Activity is a change of the state of a conversation. It comes for every conversation, also for those that are not open.
 type Activity struct {
-	Conversation string `json:"conversation"`
+	Conversation string `json:"conversation"` // Conversation.Key
 	Running      bool   `json:"running,omitempty"`
 	Approvals    int    `json:"approvals,omitempty"` // that wait
 }
