@@ -14,8 +14,9 @@
 //     tools of a replayed entry are not complete yet: the client leaves those that it has until the entry comes again.
 //   - Older entries and notices of the client stay.
 //
-// A client repeats each Prompt, Command, Decide, Cancel and Abort, with the same id, until it gets the Reply to it. ductor
-// carries out each id once.
+// A connection that ends without a Bye is to be made again. The client repeats each Prompt, Command, Decide and Cancel,
+// with the same id, until it gets the Reply to it. ductor carries out each of them once. An Abort is not repeated: it
+// could stop what the user started since.
 package wire
 
 import (
@@ -132,15 +133,14 @@ type Welcome struct {
 // Reason says why ductor ends a connection.
 type Reason string
 
-// The reasons. After ReasonStopping and ReasonSlow the client connects again.
+// The reasons.
 const (
-	ReasonRefused  Reason = "refused"  // the client may not attach
-	ReasonRemoved  Reason = "removed"  // the owner may no longer use ductor
-	ReasonStopping Reason = "stopping" // ductor stops or restarts
-	ReasonSlow     Reason = "slow"     // the client did not read; it may never see this line
+	ReasonRefused Reason = "refused" // the client may not attach, or sent something that ductor cannot read
+	ReasonRemoved Reason = "removed" // the owner may no longer use ductor
 )
 
-// Bye is the last line of a connection.
+// Bye is the last line of a connection. The client does not connect again. A connection also ends, without a Bye, if
+// ductor stops or if the client does not read.
 type Bye struct {
 	Reason   Reason `json:"reason"`
 	Sentence string `json:"sentence"` // for the user
@@ -150,7 +150,6 @@ type Bye struct {
 type Reply struct {
 	ID    string `json:"id"`
 	Error string `json:"error,omitempty"` // a sentence for the user; empty if ductor carried it out
-	Turn  string `json:"turn,omitempty"`  // of a Prompt
 }
 
 // Conversation is a conversation that the owner can open.
