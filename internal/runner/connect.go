@@ -215,9 +215,10 @@ func (c *Client) reap() {
 	})
 }
 
-// runnerEnv returns an environment without secrets, with settings that reduce the memory of a Go program.
+// runnerEnv returns an environment without secrets, with settings that reduce the memory of a Go program, and with the
+// mark by which host.Descends recognizes a runner.
 func runnerEnv() []string {
-	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
+	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single", Mark(runnerMark)}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
