@@ -12,41 +12,26 @@ import (
 	"ductor/cli"
 	"ductor/internal/app"
 	"ductor/internal/app/environment"
-	"ductor/internal/config"
 	"ductor/internal/runner"
 	"ductor/internal/store"
 	"ductor/orchestrator"
 )
 
-func attachCommand(env config.Environment) *cobra.Command {
-	var from *source
-	var all bool
-	cmd := &cobra.Command{
-		Use:   "attach ID",
-		Short: "Print what an agent prints, as it comes",
-		Long: "Print what an agent prints, from the beginning of the turn it is at, until it ends or Ctrl-C. " +
-			"It is only\n" +
-			"watched: ductor and the agent do not notice. With --all, from the agent's start on, as far as it is kept.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
-				run, err := findRun(cmd.Context(), envs, args[0], cmd.ErrOrStderr())
-				if err != nil {
-					return err
-				}
-				offset := int64(0)
-				if !all {
-					if offset, err = turnOffset(cmd.Context(), from, run.Info); err != nil {
-						return err
-					}
-				}
-				return follow(cmd.Context(), run.at.Root, run.ID, offset, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&all, "all", false, "from the agent's start on")
-	from = sourceOf(cmd, env)
-	return cmd
+// printOutput prints the output of a run as it comes: from the beginning of its newest turn, or all that is kept.
+func printOutput(cmd *cobra.Command, from *source, id string, all bool) error {
+	return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
+		run, err := findRun(cmd.Context(), envs, id, cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		offset := int64(0)
+		if !all {
+			if offset, err = turnOffset(cmd.Context(), from, run.Info); err != nil {
+				return err
+			}
+		}
+		return follow(cmd.Context(), run.at.Root, run.ID, offset, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	})
 }
 
 // turnOffset returns the offset in a run's output at which its newest turn begins.
