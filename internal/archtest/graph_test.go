@@ -24,6 +24,8 @@ var imports = map[string][]string{
 	"internal/terminal/server":   {"cli", "cli/claude", "internal/secrets", "internal/statesocket", "internal/terminal/hook", "lang"},
 	"internal/terminal/hook":     {"internal/statesocket"},
 	"internal/statesocket":       {"internal/rooted"},
+	"internal/attach":            {"cli", "internal/attach/wire", "internal/statesocket", "orchestrator"},
+	"internal/attach/wire":       {},
 	"internal/growstack":         {},
 	"internal/backup":            {"internal/rooted", "internal/store"},
 	"internal/setup":             {"orchestrator", "bot/tgapi", "bot/users", "cli", "internal/config", "internal/paircode", "internal/rooted", "internal/secrets"},

@@ -54,7 +54,7 @@ type Approval struct {
 	Decision
 }
 
-// Decision tells how an approval was decided.
+// Decision is the state of an approval, and the way it was decided.
 type Decision struct {
 	State    ApprovalState `json:"state"`
 	Terminal bool          `json:"terminal,omitempty"` // decided in a terminal
@@ -65,13 +65,13 @@ type Decision struct {
 	Decided  time.Time     `json:"decided,omitzero"`
 }
 
-// Asks is what an agent asks to do.
+// Asks is an agent's request to do something.
 type Asks struct {
 	Tool    string          `json:"tool"`
 	Title   string          `json:"title,omitempty"`  // the exact command, the path
 	Detail  string          `json:"detail,omitempty"` // the whole command or plan; empty if Title has all of it
 	Changes []Change        `json:"changes,omitempty"`
-	Fields  []Field         `json:"fields,omitempty"` // what the parts above do not contain
+	Fields  []Field         `json:"fields,omitempty"` // the parts that are not contained above
 	Links   []Link          `json:"links,omitempty"`
 	Reason  string          `json:"reason,omitempty"`  // in the agent's words
 	Missing string          `json:"missing,omitempty"` // a part that is not shown, so that it can only be denied
@@ -93,7 +93,7 @@ type Link struct {
 	Outside bool   `json:"outside,omitempty"` // of the working directory
 }
 
-// Question is one of the questions that an agent asks together.
+// Question is a question of an agent. An approval may have several.
 type Question struct {
 	Header  string   `json:"header,omitempty"`
 	Text    string   `json:"text"`

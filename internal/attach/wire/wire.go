@@ -4,19 +4,18 @@
 // The client sends Hello first. ductor answers with Welcome, or with Bye and the end of the connection. The client then
 // opens a conversation, receives its Snapshot, and after that every change.
 //
-// Every change names what it changes: an entry by its turn, a tool by its turn and id, an approval and a notice by its
-// id, a piece of text by its turn and its position. So a client needs no counter to continue after a reconnect, be it to
-// the same process or to the next one. It opens its conversation again, and applies the Snapshot over what it has:
+// Every change names its object: an entry by its turn, a tool by its turn and id, an approval and a notice by its id, a
+// piece of text by its turn and its position. So a client needs no counter to continue after a reconnect, to the same
+// process or to the next one. It opens its conversation again, and merges the Snapshot with its own state:
 //
-//   - The Snapshot lists all open approvals and all waiting and running entries. One that the client has and the Snapshot
-//     lacks is over.
+//   - The Snapshot lists all open approvals and all waiting and running entries. If the client has another, it is over.
 //   - An entry of the Snapshot replaces the client's entry of the same turn, unless the entry is Replayed. The texts and
-//     tools of a replayed entry are not complete yet: the client leaves those that it has until the entry comes again.
+//     tools of a replayed entry are not complete yet: the client does not change its own until the entry comes again.
 //   - Older entries and notices of the client stay.
 //
-// A connection that ends without a Bye is to be made again. The client repeats each Prompt, Command, Decide and Cancel,
-// with the same id, until it gets the Reply to it. ductor carries out each of them once. An Abort is not repeated: it
-// could stop what the user started since.
+// If a connection ends without a Bye, the client connects again. It repeats each Prompt, Command, Decide and Cancel, with
+// the same id, until it gets the Reply. ductor carries out each of them once. The client does not repeat an Abort, which
+// could stop a turn that the user started since.
 package wire
 
 import (
@@ -56,7 +55,7 @@ type Hello struct {
 // List requests Message.Conversations.
 type List struct{}
 
-// Open opens a conversation in place of the one that is open. ductor answers with Message.Snapshot; messages before it
+// Open opens a conversation in place of the open one. ductor answers with Message.Snapshot; messages before it
 // belong to the previous conversation. An empty Conversation is the private chat of the owner.
 type Open struct {
 	Conversation string `json:"conversation"` // Conversation.Key
@@ -87,7 +86,7 @@ type Command struct {
 type Decide struct {
 	ID       string     `json:"id"`
 	Approval string     `json:"approval"`
-	Choice   Choice     `json:"choice"`            // one of Approval.Choices
+	Choice   Choice     `json:"choice"`            // from Approval.Choices
 	Reason   string     `json:"reason,omitempty"`  // of Deny, for the agent
 	Answers  [][]string `json:"answers,omitempty"` // of Answer: the chosen labels or own words, for each question
 }
@@ -130,7 +129,7 @@ type Welcome struct {
 	Ductor  string `json:"ductor"`  // version of ductor
 }
 
-// Reason says why ductor ends a connection.
+// Reason is the reason why ductor ends a connection.
 type Reason string
 
 // The reasons.
@@ -161,7 +160,7 @@ type Conversation struct {
 	Approvals int       `json:"approvals,omitempty"` // that wait
 }
 
-// Activity is a change of the state of a conversation. It comes for every conversation, also for those that are not open.
+// Activity is a change of the state of a conversation. It comes for every conversation, open or not.
 type Activity struct {
 	Conversation string `json:"conversation"` // Conversation.Key
 	Running      bool   `json:"running,omitempty"`
@@ -200,14 +199,14 @@ const (
 // afterwards is to be ignored.
 func (s State) Over() bool { return s != StateQueued && s != StateRunning }
 
-// Entry is a turn with its prompt and all that came of it so far. It comes when the turn is queued, when it starts, when
-// it has caught up after a restart, and when it ends.
+// Entry is a turn with its prompt and its results so far. It comes when the turn is queued, when it starts, when it has
+// caught up after a restart, and when it ends.
 type Entry struct {
 	Turn       string    `json:"turn"`
 	State      State     `json:"state"`
 	Prompt     string    `json:"prompt"`
 	Files      []string  `json:"files,omitempty"`    // names of files that came with the prompt
-	Terminal   bool      `json:"terminal,omitempty"` // the prompt comes from a terminal, otherwise from the chat or a job
+	Terminal   bool      `json:"terminal,omitempty"` // a terminal sent the prompt, otherwise the chat or a job
 	Job        string    `json:"job,omitempty"`      // the title of the job
 	Ahead      int       `json:"ahead,omitempty"`    // turns before it, while it is queued
 	Agent      string    `json:"agent,omitempty"`
@@ -225,7 +224,7 @@ type Entry struct {
 }
 
 // Text continues the answer of a turn: the answer is now its first Offset bytes, and then Text. An Offset below the
-// length of the answer removes what the agent took back.
+// length of the answer removes text that the agent took back.
 type Text struct {
 	Turn   string `json:"turn"`
 	Offset int    `json:"offset"`
