@@ -155,7 +155,8 @@ func (c *attached) apply(m wire.Message) {
 	case m.Text != nil:
 		c.change(m.Text.Turn, func(e *wire.Entry) {
 			if m.Text.Offset > len(e.Answer) {
-				c.shown.wrong = append(c.shown.wrong, fmt.Sprintf("text at %d follows an answer of %d bytes", m.Text.Offset, len(e.Answer)))
+				wrong := fmt.Sprintf("text at %d follows an answer of %d bytes", m.Text.Offset, len(e.Answer))
+				c.shown.wrong = append(c.shown.wrong, wrong)
 				return
 			}
 			e.Answer = e.Answer[:m.Text.Offset] + m.Text.Text

@@ -26,8 +26,8 @@ func TestATerminalAndAPhoneShareAConversation(t *testing.T) {
 	if e.Turn != wire.TurnOf("p1") || !e.Terminal || e.Agent != "claude" || e.Ended.IsZero() {
 		t.Errorf("the entry: %+v", e)
 	}
-	if len(e.Tools) != 1 || e.Tools[0].State != wire.ToolDone || !strings.Contains(e.Tools[0].Output, "from-the-tool") ||
-		!strings.Contains(string(e.Tools[0].Input), "echo from-the-tool") || e.Tools[0].Title != "echo from-the-tool" {
+	if len(e.Tools) != 1 || e.Tools[0].State != wire.ToolDone ||
+		!strings.Contains(e.Tools[0].Output, "from-the-tool") || !strings.Contains(string(e.Tools[0].Input), "echo from-the-tool") || e.Tools[0].Title != "echo from-the-tool" {
 		t.Errorf("the tools: %+v", e.Tools)
 	}
 	card := town.awaitDone(1)
@@ -144,7 +144,8 @@ func TestATerminalOutlivesARestart(t *testing.T) {
 	desk.say("p1", tr.script())
 	desk.awaitEntry(wire.StateRunning, "w1-20")
 	o.daemon.kill()
-	desk.ask(wire.Request{Prompt: &wire.Prompt{ID: "p2", Text: `[[start]] [[text "it ran"]] [[tool cmd="echo ran >> ran"]]`}})
+	const marked = `[[start]] [[text "it ran"]] [[tool cmd="echo ran >> ran"]]`
+	desk.ask(wire.Request{Prompt: &wire.Prompt{ID: "p2", Text: marked}})
 	o.rise()
 	e := desk.awaitEntry(wire.StateDone, tr.last)
 	if strings.Join(strings.Fields(e.Answer), " ") != tr.first+" "+tr.last {
@@ -158,7 +159,7 @@ func TestATerminalOutlivesARestart(t *testing.T) {
 		t.Errorf("the reply after the restart: %+v", r)
 	}
 	desk.awaitEntry(wire.StateDone, "it ran")
-	desk.say("p2", `[[start]] [[text "it ran"]] [[tool cmd="echo ran >> ran"]]`) // as if the reply had been lost
+	desk.say("p2", marked) // as if the reply had been lost
 	o.awaitDone(2)
 	if r := desk.say("p3", `[[text "at last"]]`); r.Error != "" {
 		t.Errorf("the reply: %+v", r)

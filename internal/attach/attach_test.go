@@ -87,6 +87,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		ApprovalTerms: orchestrator.ApprovalTerms{Expires: time.Now().Add(time.Hour)}}
 	s.approvals = []orchestrator.Approval{a}
 	c, _ := s.open("")
+	long := strings.Repeat("x", wire.MaxPrompt+1)
 	for _, r := range []struct {
 		wire.Request
 		want string
@@ -94,7 +95,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		{wire.Request{Prompt: &wire.Prompt{ID: "../x", Text: "hello"}}, "The id of a request"},
 		{wire.Request{Prompt: &wire.Prompt{ID: strings.Repeat("x", 65), Text: "hello"}}, "The id of a request"},
 		{wire.Request{Prompt: &wire.Prompt{ID: "p", Text: " "}}, "A prompt has between"},
-		{wire.Request{Prompt: &wire.Prompt{ID: "p", Text: strings.Repeat("x", wire.MaxPrompt+1)}}, "A prompt has between"},
+		{wire.Request{Prompt: &wire.Prompt{ID: "p", Text: long}}, "A prompt has between"},
 		{wire.Request{Prompt: &wire.Prompt{ID: "p", Text: "too much"}}, "queue of this conversation is full"},
 		{wire.Request{Command: &wire.Command{ID: "c", Text: "/nonsense"}}, "No such command"},
 		{wire.Request{Decide: &wire.Decide{ID: "d", Approval: "other", Choice: wire.Deny}}, "no such request"},
@@ -105,8 +106,9 @@ func TestRequestsAreChecked(t *testing.T) {
 		{wire.Request{Abort: &wire.Abort{ID: "x"}}, ""},
 	} {
 		c.send(r.Request)
-		if m := c.next(); m.Reply == nil || (m.Reply.Error == "") != (r.want == "") || !strings.Contains(m.Reply.Error, r.want) {
-			t.Errorf("%+v: %+v", r.Request, m.Reply)
+		m := c.next()
+		if m.Reply == nil || (m.Reply.Error == "") != (r.want == "") || !strings.Contains(m.Reply.Error, r.want) {
+			t.Errorf("%+v: %+v", r.Request, m)
 		}
 	}
 	want := []string{"show p too much", "submit attach-p too much", "command c /nonsense", "stop t", "show p2 hello",

@@ -76,8 +76,9 @@ func (w *world) OpenTurns(context.Context) (all []orchestrator.Turn, err error) 
 }
 
 func (w *world) StepsOf(context.Context, cli.TurnID) ([]orchestrator.Step, error) {
-	return []orchestrator.Step{{Number: 1, Tool: "Bash", Title: "ls", Size: 4}, {Number: 2, Title: "a.txt", Change: cli.FileAdded}},
-		nil
+	return []orchestrator.Step{
+		{Number: 1, Tool: "Bash", Title: "ls", Size: 4}, {Number: 2, Title: "a.txt", Change: cli.FileAdded},
+	}, nil
 }
 
 func (w *world) Step(_ context.Context, _ cli.TurnID, n int) (orchestrator.Step, error) {

@@ -77,7 +77,8 @@ func TestAFanoutPassesEventsInOrderAndWithoutSecrets(t *testing.T) {
 		"files {Text:it is }", "trace {Text:it is }", "terminals {Text:it is }", "card {Text:it is }",
 		"files {Text:" + removed + "!}", "trace {Text:" + removed + "!}", "terminals {Text:" + removed + "!}",
 		"card {Text:" + removed + "!}",
-		fmt.Sprintf("terminals %+v", cli.Status{Kind: cli.StatusIdle}), fmt.Sprintf("card %+v", cli.Status{Kind: cli.StatusIdle}),
+		fmt.Sprintf("terminals %+v", cli.Status{Kind: cli.StatusIdle}),
+		fmt.Sprintf("card %+v", cli.Status{Kind: cli.StatusIdle}),
 		"files {Path:" + removed + " Kind:add Diff:}", "trace {Path:" + removed + " Kind:add Diff:}",
 		"terminals {Path:" + removed + " Kind:add Diff:}", "card {Path:" + removed + " Kind:add Diff:}",
 	}
