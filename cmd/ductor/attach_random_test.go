@@ -2,182 +2,262 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"ductor/internal/sim/telegram"
+	"ductor/internal/attach/wire"
+	"ductor/internal/store"
 	"ductor/internal/testprogram"
+	"ductor/orchestrator"
 )
 
-// interleaving is a random sequence of prompts, decisions, aborts and restarts at a phone and a terminal.
-type interleaving struct {
+// twoEnds is a conversation that its owner uses in a terminal and on a phone at once.
+type twoEnds struct {
 	*ordeal
-	desk    *atTerminal
-	answers []string // that may have been given
-	prompts int
-	log     []string
+	desk *attached
+	n    int // prompts so far
+	// killed is set once ductor was killed: a message that was on its way may be missing in the chat.
+	killed bool
+	deeds  []string
 }
 
-func (i *interleaving) either(at string) bool {
-	phone := i.random.IntN(2) == 0
-	i.log = append(i.log, at+map[bool]string{true: " at the phone", false: " at the terminal"}[phone])
-	return phone
-}
-
-// prompt sends a prompt from either end.
-func (i *interleaving) prompt(before string) {
-	i.prompts++
-	answer := fmt.Sprintf("answer %d", i.prompts)
-	i.answers = append(i.answers, answer)
-	text := fmt.Sprintf(`%s [[tool cmd="sleep 0.0%d"]] [[text "%s"]]`, before, i.random.IntN(10), answer)
-	if i.either(answer) {
-		i.say("%s", text)
-	} else {
-		i.desk.enter(text)
-	}
-}
-
-// decide waits for an approval, and decides it at either end, or at both.
-func (i *interleaving) decide() {
-	i.prompt(`[[start]] [[ask cmd="true"]]`)
-	i.desk.shows("Tab: read and decide")
-	asked := i.awaitButton("⛔ Deny")
-	at := i.random.IntN(3)
-	i.log = append(i.log, fmt.Sprint("decide ", at))
-	if at != 0 {
-		_, _ = i.desk.tty.WriteString("\t")
-		i.desk.shows("Deny with a reason")
-		i.desk.enter("")
-	}
-	if at != 1 {
-		_, _ = i.chat.Person().Press(i.soon(), asked, "⛔ Deny") // the terminal may be first
-	}
-	i.desk.shows("!Tab: read", "!Deny with a reason")
-	i.awaitNoButton("⛔ Deny")
-}
-
-func (i *interleaving) step() {
-	switch n := i.random.IntN(12); {
-	case n < 7:
-		i.prompt("")
-	case n < 9:
-		i.settle() // an abort would withdraw the approval
-		i.decide()
-	case n < 11:
-		if i.either("abort") {
-			i.say("/abort")
-		} else {
-			i.desk.enter("/abort")
-		}
-	default:
-		i.log = append(i.log, "restart")
-		i.daemon.kill()
-		i.prompt("")
-		i.rise()
-	}
-}
-
-// settle waits until nothing runs or waits.
-func (i *interleaving) settle() {
-	i.desk.shows("!reconnecting", "!sending:", "!next:", "!working")
-	i.awaitIdle()
-	i.desk.shows("!reconnecting", "!sending:", "!next:", "!working")
-}
-
-// check compares both ends.
-func (i *interleaving) check() {
-	i.t.Helper()
-	rows := strings.Split(i.desk.screen.String(), "\n")
-	for n := range rows {
-		rows[n] = strings.TrimSpace(rows[n])
-	}
-	inChat := func(answer string) (n int) {
-		for _, m := range i.chat.View().FromBot() {
-			if slices.Contains(strings.Split(m.Text, "\n"), answer) {
-				n++
-			}
-		}
-		return n
-	}
-	for _, answer := range i.answers {
-		here := len(slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return row != answer }))
-		if there := inChat(answer); here != there || here > 1 {
-			i.t.Errorf("%q is shown %d times in the terminal, %d in the chat after %q:\n%s", answer, here, there, i.log,
-				strings.Join(rows, "\n"))
-		}
-	}
-	i.answers = nil
-}
-
-// A phone and a terminal prompt, decide, abort and see restarts in a random order. Both show the same conversation.
-func TestAttachShowsTheSameAsThePhoneInRandomOrders(t *testing.T) {
-	rounds := 2
+// Prompts, decisions, aborts and restarts of ductor at both ends, in random order: in the end both show the same
+// conversation, which is the one in the store.
+func TestBothEndsShowTheSameConversation(t *testing.T) {
+	tries := 2
 	if testprogram.Long() {
-		rounds = 100
+		tries = 100
 	}
-	town := surroundings(t, nil)
-	town.permission = "ask"
-	o := town.ordeal(34)
-	i := &interleaving{ordeal: o, desk: o.attachAt(100, 150)}
-	i.random = rand.New(rand.NewPCG(34, 34))
-	for round := range rounds {
-		i.log = []string{fmt.Sprint("round ", round)}
-		for range 3 + i.random.IntN(4) {
-			i.step()
+	for seed := range tries {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			town := surroundings(t, nil)
+			town.permission = "ask"
+			o := town.ordeal(uint64(seed))
+			e := &twoEnds{ordeal: o, desk: o.attach()}
+			defer func() {
+				if t.Failed() {
+					t.Logf("what happened: %s", strings.Join(e.deeds, ", "))
+				}
+			}()
+			for range 7 {
+				e.step()
+			}
+			e.settle()
+			e.compare()
+		})
+	}
+}
+
+// step does something at random.
+func (e *twoEnds) step() {
+	switch e.random.IntN(8) {
+	case 0, 1:
+		e.prompt("desk", "")
+	case 2:
+		e.prompt("phone", "")
+	case 3, 4:
+		e.prompt([]string{"desk", "phone"}[e.random.IntN(2)], "asks")
+	case 5:
+		e.abort()
+	case 6:
+		e.deeds = append(e.deeds, "restart")
+		e.killed = true
+		e.strike(0)
+	case 7:
+		e.desk.disconnect()
+	}
+	time.Sleep(time.Duration(e.random.IntN(60)) * time.Millisecond) // the next step meets another state
+	if e.random.IntN(2) == 0 {
+		e.decide()
+	}
+}
+
+// answer returns the words of an answer.
+func answer(n int) string { return fmt.Sprintf("answer number %d has come to its end", n) }
+
+func (e *twoEnds) prompt(end, kind string) {
+	e.n++
+	e.deeds = append(e.deeds, fmt.Sprint("prompt ", e.n, " at the ", end, " ", kind))
+	script := fmt.Sprintf(`prompt-%d [[start]] [[text %q delay=4ms chunk=4]]`, e.n, answer(e.n))
+	if kind == "asks" {
+		script = fmt.Sprintf(`prompt-%d [[start]] [[ask cmd="echo %d"]] [[text %q delay=2ms chunk=8]]`, e.n, e.n, answer(e.n))
+	}
+	if end == "phone" {
+		e.say("%s", script)
+		return
+	}
+	e.desk.ask(wire.Request{Prompt: &wire.Prompt{ID: fmt.Sprint("p", e.n), Text: script}})
+}
+
+func (e *twoEnds) abort() {
+	end := e.random.IntN(2)
+	e.deeds = append(e.deeds, fmt.Sprint("abort at ", end))
+	if end == 0 {
+		e.say("/abort")
+	} else {
+		e.desk.send(wire.Request{Abort: &wire.Abort{ID: fmt.Sprint("a", time.Now().UnixNano())}})
+	}
+}
+
+// decide decides all open approvals, at either end or at both at once.
+func (e *twoEnds) decide() {
+	e.desk.mu.Lock()
+	var open []wire.Approval
+	for _, a := range e.desk.shown.approvals {
+		if a.State == wire.ApprovalOpen {
+			open = append(open, a)
 		}
-		i.settle()
-		i.check()
-		if t.Failed() {
+	}
+	e.desk.mu.Unlock()
+	for _, a := range open {
+		ends := 1 + e.random.IntN(3)
+		e.deeds = append(e.deeds, fmt.Sprint("decide at ", ends))
+		var deciding sync.WaitGroup
+		if ends&1 != 0 {
+			deciding.Go(func() {
+				choice := wire.AllowOnce
+				if strings.HasSuffix(a.ID, "A") {
+					choice = wire.Deny
+				}
+				e.desk.ask(wire.Request{Decide: &wire.Decide{ID: "d" + a.ID, Approval: a.ID, Choice: choice}})
+			})
+		}
+		if ends&2 != 0 {
+			deciding.Go(func() {
+				for _, m := range e.chat.View().FromBot() {
+					if m.HasButton("⛔ Deny") {
+						_, _ = e.chat.Person().Press(e.soon(), m, "⛔ Deny") // the terminal may be first
+					}
+				}
+			})
+		}
+		deciding.Wait()
+	}
+}
+
+// settle decides and waits until the conversation is idle at both ends.
+func (e *twoEnds) settle() {
+	e.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		e.decide()
+		e.desk.mu.Lock()
+		idle := e.desk.conn != nil && len(e.desk.waiting) == 0
+		for _, entry := range e.desk.shown.entries {
+			idle = idle && entry.State.Over()
+		}
+		for _, a := range e.desk.shown.approvals {
+			idle = idle && a.State != wire.ApprovalOpen
+		}
+		e.desk.mu.Unlock()
+		if idle && len(e.openTurns()) == 0 {
 			return
 		}
+		if time.Now().After(deadline) {
+			e.fatal(fmt.Errorf("it does not come to rest: %s", e.desk))
+		}
 	}
 }
 
-// A terminal shows the words of an answer no later than the chat's calls, in one run.
-func TestAttachShowsWordsNoLaterThanTheChat(t *testing.T) {
-	o := surroundings(t, nil).ordeal(35)
-	desk := o.attachAt(100, 40)
-	var words []string
-	for n := range 100 {
-		words = append(words, fmt.Sprintf("w%03d", n))
+func (e *twoEnds) openTurns() []orchestrator.Turn {
+	e.t.Helper()
+	db, err := store.OpenReadOnly(e.soon(), e.database(), store.Options{})
+	if err != nil {
+		e.t.Fatal(err)
 	}
-	sent := make(chan telegram.Call, 1000)
-	o.srv.OnCall(func(c telegram.Call) {
-		if c.OK && strings.Contains(c.Params["text"], "w000") && !strings.Contains(c.Params["text"], "[[") {
-			sent <- c
+	defer db.Close()
+	open, err := db.OpenTurns(e.soon())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return open
+}
+
+// stored returns the turns of the conversation.
+func (e *twoEnds) stored() []orchestrator.Turn {
+	e.t.Helper()
+	db, err := store.OpenReadOnly(e.soon(), e.database(), store.Options{})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer db.Close()
+	turns, err := db.RecentTurns(e.soon(), orchestrator.ConversationID{Chat: owner}, 100)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return turns
+}
+
+// compare checks that the terminal, the chat and the store have the same turns.
+func (e *twoEnds) compare() {
+	e.t.Helper()
+	e.awaitNoButton("⛔ Deny")
+	var ran []string
+	for _, turn := range e.stored() {
+		ran = append(ran, string(turn.ID))
+		e.desk.mu.Lock()
+		shown, known := e.desk.shown.entries[string(turn.ID)]
+		e.desk.mu.Unlock()
+		if !known || shown.State != wire.State(turn.State) || shown.Answer != turn.Outcome.Text ||
+			shown.Prompt != turn.Prompt.Text {
+			e.t.Errorf("the store has %s %s %q, and the terminal shows %v %s %q", turn.ID, turn.State, turn.Outcome.Text,
+				known, shown.State, shown.Answer)
 		}
-	})
-	o.say(`[[start]] [[text "%s" delay=10ms chunk=5]]`, strings.Join(words, " "))
-	shown := map[string]time.Time{}
-	for len(shown) < len(words) {
-		_, answer, _ := strings.Cut(desk.screen.String(), "\nw000")
-		for _, w := range words {
-			if _, known := shown[w]; !known && (strings.Contains(answer, w) || w == "w000" && answer != "") {
-				shown[w] = time.Now()
+		if turn.State == orchestrator.TurnDone && turn.Outcome.Text != "" {
+			e.awaitOnce(turn.Outcome.Text)
+		}
+	}
+	e.desk.mu.Lock()
+	defer e.desk.mu.Unlock()
+	for id, entry := range e.desk.shown.entries {
+		if entry.State != wire.StateCancelled && !slices.Contains(ran, id) {
+			e.t.Errorf("the terminal shows %s %s, which the store does not have", id, entry.State)
+		}
+	}
+	for n := 1; n <= e.n; n++ {
+		if r, typed := e.desk.replies[fmt.Sprint("p", n)]; typed {
+			if count := e.typed(n); r.Error != "" || count > 1 || count == 0 && !e.killed {
+				e.t.Errorf("the chat shows prompt %d of the terminal %d times; the reply was %+v", n, count, r)
 			}
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
-	o.awaitDone(1)
-	called := map[string]time.Time{}
-	for len(sent) > 0 {
-		c := <-sent
-		for _, w := range words {
-			if _, known := called[w]; !known && strings.Contains(c.Params["text"], w) {
-				called[w] = c.At
+}
+
+// awaitOnce waits until the chat shows an answer, and checks that it shows it once.
+func (e *twoEnds) awaitOnce(text string) {
+	e.t.Helper()
+	pressed := false
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		count := 0
+		for _, m := range e.chat.View().FromBot() {
+			if !isTyped(m) && strings.Contains(m.Text, text) {
+				count++
+			}
+			if m.HasButton(showAgain) && !e.again[m.ID] { // a message that was on its way when ductor was killed
+				e.again[m.ID], pressed = true, true
+				_, _ = e.chat.Person().Press(e.soon(), m, showAgain)
 			}
 		}
+		switch {
+		case count == 1, count > 1 && pressed:
+			return
+		case count > 1:
+			e.t.Errorf("the chat shows %q %d times", text, count)
+			return
+		case time.Now().After(deadline):
+			e.fatal(fmt.Errorf("the chat does not show %q", text))
+		}
 	}
-	var ahead []time.Duration
-	for _, w := range words {
-		ahead = append(ahead, called[w].Sub(shown[w]))
+}
+
+// typed returns how often the chat shows a prompt of the terminal.
+func (e *twoEnds) typed(n int) (count int) {
+	for _, m := range e.chat.View().FromBot() {
+		if isTyped(m) && strings.Contains(m.Text, fmt.Sprintf("prompt-%d ", n)) {
+			count++
+		}
 	}
-	slices.Sort(ahead)
-	t.Logf("the terminal is ahead of the chat by %v to %v, in the middle %v", ahead[0], ahead[99], ahead[50])
-	if ahead[50] < 0 {
-		t.Error("the chat shows most words first")
-	}
+	return count
 }
