@@ -112,7 +112,7 @@ func TestAttachInATerminalAcrossARestart(t *testing.T) {
 	o := surroundings(t, nil).ordeal(32)
 	desk := o.attachAt(120, 50)
 	tr := newTrial(1)
-	o.say(tr.script())
+	o.say("%s", tr.script())
 	desk.shows("\nw1-0 w1-1", "w1-19 w1-20")
 	o.daemon.kill()
 	desk.shows("reconnecting", "\nw1-0 w1-1")
