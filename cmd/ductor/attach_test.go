@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"ductor/cli/clitest"
 	"ductor/internal/attach/wire"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
@@ -231,8 +233,13 @@ func TestTerminalsThatAreRefused(t *testing.T) {
 	}
 
 	desk := town.attach()
-	desk.say("p1", `[[text "before"]]`)
+	desk.say("p1", fmt.Sprintf(`[[start]] [[tool cmd="%s=1 %s attach -c %s </dev/null >refused 2>&1"]] [[text "before"]]`,
+		beDuctor, clitest.Program(t), o.config))
 	desk.awaitEntry(wire.StateDone, "before")
+	why, err := os.ReadFile(filepath.Join(town.cfg.Projects.DefaultDir, "refused"))
+	if err != nil || !strings.Contains(strings.ToLower(string(why)), "an agent of ductor started this program") {
+		t.Errorf("an agent that attaches: %q, %v", why, err)
+	}
 	town.edit(o.config, "allowed_users = [1]", "allowed_users = [2]")
 	if err := o.daemon.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
