@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -69,6 +70,10 @@ func (i *interleaving) step() {
 	case n < 11:
 		if i.either("abort") {
 			i.o.say("/abort")
+			said := i.o.say("/status") // its answer shows that the abort has arrived
+			i.o.awaitMessage(func(m telegram.Message) bool {
+				return m.ID > said.ID && strings.Contains(m.Text, "Permissions:")
+			})
 		} else {
 			i.desk.enter("/abort")
 		}
@@ -82,9 +87,16 @@ func (i *interleaving) step() {
 
 // settle waits until nothing runs or waits.
 func (i *interleaving) settle() {
-	i.desk.shows("!reconnecting", "!sending:", "!next:", "!working")
-	i.o.awaitIdle()
-	i.desk.shows("!reconnecting", "!sending:", "!next:", "!working")
+	stored := &twoEnds{ordeal: i.o}
+	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		i.desk.shows("!reconnecting", "!sending:", "!next:", "!working")
+		if len(stored.openTurns()) == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			i.o.fatal(errors.New("it does not come to rest"))
+		}
+	}
 }
 
 // check compares both ends.
@@ -102,7 +114,7 @@ func (i *interleaving) check() {
 				}
 			}
 			if here > 1 || there > 1 && len(i.o.again) == 0 || (here > 0) != (there > 0) {
-				wrong = fmt.Sprintf("%q is shown %d times in the terminal and %d times in the chat", answer, here, there)
+				wrong = fmt.Sprintf("%q is shown %d times in the terminal, %d in the chat", answer, here, there)
 			}
 		}
 		if wrong == "" {

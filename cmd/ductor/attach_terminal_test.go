@@ -66,7 +66,7 @@ func (a *atTerminal) enter(line string) {
 	}
 }
 
-// A prompt typed in a terminal is answered at both ends. Approvals are decided at either end, and disappear at the other.
+// A prompt typed in a terminal is answered at both ends. Approvals are decided at either end and disappear at the other.
 func TestAttachInATerminalBesideThePhone(t *testing.T) {
 	town := surroundings(t, nil)
 	town.permission = "ask"
@@ -107,7 +107,7 @@ func TestAttachInATerminalBesideThePhone(t *testing.T) {
 	}
 }
 
-// A restart of ductor loses and doubles nothing at a terminal: neither the answer, nor a prompt that was typed meanwhile.
+// A restart of ductor loses and doubles nothing at a terminal: no answer, and no prompt that was typed meanwhile.
 func TestAttachInATerminalAcrossARestart(t *testing.T) {
 	o := surroundings(t, nil).ordeal(32)
 	desk := o.attachAt(120, 50)

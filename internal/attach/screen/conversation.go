@@ -71,6 +71,9 @@ func (c *conversation) snapshot(s wire.Snapshot) {
 func (c *conversation) entry(e wire.Entry) {
 	c.queue = slices.DeleteFunc(c.queue, func(q wire.Entry) bool { return q.Turn == e.Turn })
 	t := c.turn(e.Turn)
+	if e.State == wire.StateRunning && e.Agent != "" {
+		c.about.Agent, c.about.Model = e.Agent, e.Model
+	}
 	switch {
 	case e.State == wire.StateQueued:
 		c.queue = append(c.queue, e)

@@ -145,6 +145,22 @@ func TestAFailedPromptReturnsToTheUser(t *testing.T) {
 	shows(t, s, "The queue is full.", "> a prompt", "another one")
 }
 
+// The screen shows the state of the conversation after a command, and the model of the running turn.
+func TestTheHeaderIsRefreshed(t *testing.T) {
+	s := fresh()
+	s.Apply(opened())
+	typed(s, "/model codex")
+	if sent := s.Apply(wire.Message{Reply: &wire.Reply{ID: "r1"}}); len(sent) != 1 || sent[0].Open.Conversation != "7/0" {
+		t.Errorf("after a command it sends %+v", sent)
+	}
+	s.Apply(wire.Message{Snapshot: &wire.Snapshot{Conversation: "7/0", Agent: "codex"}})
+	shows(t, s, "Shop · codex")
+	e := going("")
+	e.Agent, e.Model = "gemini", "flash"
+	s.Apply(wire.Message{Entry: &e})
+	shows(t, s, "Shop · gemini flash")
+}
+
 // What a text means: prompts may begin with a slash, too.
 func TestSubmit(t *testing.T) {
 	for text, kind := range map[string]string{"/model opus": "command", "/new": "command", "/abort": "abort",
@@ -322,7 +338,7 @@ func TestConversationsAreSwitched(t *testing.T) {
 	s.Apply(wire.Message{Snapshot: ptr(story())})
 	shows(t, s, "(!) 1 in other chats", "Shop")
 	typed(s, "for the shop")
-	if sent := keys(s, "ctrl+n"); len(sent) != 1 || sent[0].Open.Conversation != "7/3" {
+	if sent := keys(s, "ctrl+n"); len(sent) != 2 || sent[0].Open.Conversation != "7/3" {
 		t.Fatalf("it sends %+v", sent)
 	}
 	// before the other one is open
