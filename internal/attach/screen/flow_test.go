@@ -150,7 +150,8 @@ func TestTheHeaderIsRefreshed(t *testing.T) {
 	s := fresh()
 	s.Apply(opened())
 	typed(s, "/model codex")
-	if sent := s.Apply(wire.Message{Reply: &wire.Reply{ID: "r1"}}); len(sent) != 1 || sent[0].Open.Conversation != "7/0" {
+	sent := s.Apply(wire.Message{Reply: &wire.Reply{ID: "r1"}})
+	if len(sent) != 1 || sent[0].Open.Conversation != "7/0" {
 		t.Errorf("after a command it sends %+v", sent)
 	}
 	s.Apply(wire.Message{Snapshot: &wire.Snapshot{Conversation: "7/0", Agent: "codex"}})
