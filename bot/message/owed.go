@@ -240,7 +240,9 @@ func (s *Messages) collect(ctx context.Context) error {
 		case strings.HasPrefix(row.Key, typedPrefix):
 			priority = outbox.Urgent // as urgent as the first text of the answer
 		}
-		s.notice(row)
+		if c, err := decode(row.Content); err == nil {
+			s.notice(row.Conversation, row.Key, c)
+		}
 		m := s.Open(spec)
 		if m.spec.Content = m.ownContent; priority == outbox.Aside {
 			m.spec.Content = m.asideContent
@@ -259,12 +261,9 @@ func (s *Messages) collect(ctx context.Context) error {
 }
 
 // notice passes the text of a message to Noticed.
-func (s *Messages) notice(row orchestrator.Message) {
-	if s.Noticed == nil || strings.HasPrefix(row.Key, typedPrefix) {
-		return
-	}
-	if c, err := decode(row.Content); err == nil && c.Text.Text != "" {
-		s.Noticed(row.Conversation, row.Key, c.Text.Text)
+func (s *Messages) notice(in orchestrator.ConversationID, key string, c Content) {
+	if s.Noticed != nil && c.Text.Text != "" && !strings.HasPrefix(key, typedPrefix) {
+		s.Noticed(in, key, c.Text.Text)
 	}
 }
 

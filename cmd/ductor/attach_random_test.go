@@ -236,8 +236,9 @@ func (e *twoEnds) awaitOnce(text string) {
 				count++
 			}
 			if m.HasButton(showAgain) && !e.again[m.ID] { // a message that was on its way when ductor was killed
-				e.again[m.ID], pressed = true, true
-				_, _ = e.chat.Person().Press(e.soon(), m, showAgain)
+				a, err := e.chat.Person().Press(e.soon(), m, showAgain)
+				done := err == nil && a.Text == "" // otherwise the turn has not ended yet
+				e.again[m.ID], pressed = done, pressed || done
 			}
 		}
 		switch {

@@ -246,3 +246,32 @@ func TestTerminalsThatAreRefused(t *testing.T) {
 	}
 	desk.await("a bye", func() bool { return desk.bye != nil && desk.bye.Reason == wire.ReasonRemoved })
 }
+
+// A command that the terminal repeats, because ductor was killed before the reply, is carried out once.
+func TestACommandOfATerminalRunsOnce(t *testing.T) {
+	o := surroundings(t, nil).ordeal(1)
+	desk := o.attach()
+	desk.say("c1", "/model codex")
+	desk.awaitNotice("From your next message on: Codex")
+	desk.ask(wire.Request{Command: &wire.Command{ID: "c2", Text: "/permissions plan"}})
+	o.daemon.kill() // perhaps before the command, perhaps after it
+	o.rise()
+	if r := desk.reply("c2"); r.Error != "" {
+		t.Errorf("the reply: %+v", r)
+	}
+	desk.awaitNotice("plan: reads and plans")
+	desk.say("c1", "/model codex") // again
+	desk.say("p1", `[[start]] [[text "and on"]]`)
+	if e := desk.awaitEntry(wire.StateDone, "and on"); e.Agent != "codex" {
+		t.Errorf("the entry: %+v", e)
+	}
+	for part, want := range map[string]int{"/model codex": 1, "From your next message on: Codex": 1, "/permissions plan": 1} {
+		if n := o.shown(part); n > want || n == 0 && part != "/permissions plan" {
+			t.Errorf("the chat shows %q %d times", part, n)
+		}
+	}
+	o.awaitIdle()
+	if r := desk.say("c3", "/abort"); !strings.Contains(r.Error, "othing is running") {
+		t.Errorf("an abort of nothing: %+v", r)
+	}
+}
