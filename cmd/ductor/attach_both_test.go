@@ -87,7 +87,7 @@ func (i *interleaving) step() {
 
 // settle waits until nothing runs or waits.
 func (i *interleaving) settle() {
-	stored := &twoEnds{ordeal: i.o}
+	stored := &twoEnds{o: i.o}
 	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		i.desk.shows("!reconnecting", "!sending:", "!next:", "!working")
 		if len(stored.openTurns()) == 0 {

@@ -66,7 +66,7 @@ func (a *atTerminal) enter(line string) {
 	}
 }
 
-// A prompt typed in a terminal is answered at both ends. Approvals are decided at either end and disappear at the other.
+// A prompt typed in a terminal is answered at both ends. An approval decided at one end disappears at the other.
 func TestAttachInATerminalBesideThePhone(t *testing.T) {
 	town := surroundings(t, nil)
 	town.permission = "ask"
