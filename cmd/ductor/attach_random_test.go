@@ -16,7 +16,7 @@ import (
 
 // twoEnds is a conversation that its owner uses in a terminal and on a phone at once.
 type twoEnds struct {
-	*ordeal
+	o    *ordeal
 	desk *attached
 	n    int // prompts so far
 	// killed is set once ductor was killed: a message that was on its way may be missing in the chat.
@@ -36,7 +36,7 @@ func TestBothEndsShowTheSameConversation(t *testing.T) {
 			town := surroundings(t, nil)
 			town.permission = "ask"
 			o := town.ordeal(uint64(seed))
-			e := &twoEnds{ordeal: o, desk: o.attach()}
+			e := &twoEnds{o: o, desk: o.attach()}
 			defer func() {
 				if t.Failed() {
 					t.Logf("what happened: %s", strings.Join(e.deeds, ", "))
@@ -53,24 +53,24 @@ func TestBothEndsShowTheSameConversation(t *testing.T) {
 
 // step does something at random.
 func (e *twoEnds) step() {
-	switch e.random.IntN(8) {
+	switch e.o.random.IntN(8) {
 	case 0, 1:
 		e.prompt("desk", "")
 	case 2:
 		e.prompt("phone", "")
 	case 3, 4:
-		e.prompt([]string{"desk", "phone"}[e.random.IntN(2)], "asks")
+		e.prompt([]string{"desk", "phone"}[e.o.random.IntN(2)], "asks")
 	case 5:
 		e.abort()
 	case 6:
 		e.deeds = append(e.deeds, "restart")
 		e.killed = true
-		e.strike(0)
+		e.o.strike(0)
 	case 7:
 		e.desk.disconnect()
 	}
-	time.Sleep(time.Duration(e.random.IntN(60)) * time.Millisecond) // the next step meets another state
-	if e.random.IntN(2) == 0 {
+	time.Sleep(time.Duration(e.o.random.IntN(60)) * time.Millisecond) // the next step meets another state
+	if e.o.random.IntN(2) == 0 {
 		e.decide()
 	}
 }
@@ -83,20 +83,21 @@ func (e *twoEnds) prompt(end, kind string) {
 	e.deeds = append(e.deeds, fmt.Sprint("prompt ", e.n, " at the ", end, " ", kind))
 	script := fmt.Sprintf(`prompt-%d [[start]] [[text %q delay=4ms chunk=4]]`, e.n, answer(e.n))
 	if kind == "asks" {
-		script = fmt.Sprintf(`prompt-%d [[start]] [[ask cmd="echo %d"]] [[text %q delay=2ms chunk=8]]`, e.n, e.n, answer(e.n))
+		script = fmt.Sprintf(`prompt-%d [[start]] [[ask cmd="echo %[1]d"]] [[text %[2]q delay=2ms chunk=8]]`, e.n,
+			answer(e.n))
 	}
 	if end == "phone" {
-		e.say("%s", script)
+		e.o.say("%s", script)
 		return
 	}
 	e.desk.ask(wire.Request{Prompt: &wire.Prompt{ID: fmt.Sprint("p", e.n), Text: script}})
 }
 
 func (e *twoEnds) abort() {
-	end := e.random.IntN(2)
+	end := e.o.random.IntN(2)
 	e.deeds = append(e.deeds, fmt.Sprint("abort at ", end))
 	if end == 0 {
-		e.say("/abort")
+		e.o.say("/abort")
 	} else {
 		e.desk.send(wire.Request{Abort: &wire.Abort{ID: fmt.Sprint("a", time.Now().UnixNano())}})
 	}
@@ -113,7 +114,7 @@ func (e *twoEnds) decide() {
 	}
 	e.desk.mu.Unlock()
 	for _, a := range open {
-		ends := 1 + e.random.IntN(3)
+		ends := 1 + e.o.random.IntN(3)
 		e.deeds = append(e.deeds, fmt.Sprint("decide at ", ends))
 		var deciding sync.WaitGroup
 		if ends&1 != 0 {
@@ -127,9 +128,9 @@ func (e *twoEnds) decide() {
 		}
 		if ends&2 != 0 {
 			deciding.Go(func() {
-				for _, m := range e.chat.View().FromBot() {
+				for _, m := range e.o.chat.View().FromBot() {
 					if m.HasButton("⛔ Deny") {
-						_, _ = e.chat.Person().Press(e.soon(), m, "⛔ Deny") // the terminal may be first
+						_, _ = e.o.chat.Person().Press(e.o.soon(), m, "⛔ Deny") // the terminal may be first
 					}
 				}
 			})
@@ -140,7 +141,7 @@ func (e *twoEnds) decide() {
 
 // settle decides and waits until the conversation is idle at both ends.
 func (e *twoEnds) settle() {
-	e.t.Helper()
+	e.o.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		e.decide()
 		e.desk.mu.Lock()
@@ -156,44 +157,44 @@ func (e *twoEnds) settle() {
 			return
 		}
 		if time.Now().After(deadline) {
-			e.fatal(fmt.Errorf("it does not come to rest: %s", e.desk))
+			e.o.fatal(fmt.Errorf("it does not come to rest: %s", e.desk))
 		}
 	}
 }
 
 func (e *twoEnds) openTurns() []orchestrator.Turn {
-	e.t.Helper()
-	db, err := store.OpenReadOnly(e.soon(), e.database(), store.Options{})
+	e.o.t.Helper()
+	db, err := store.OpenReadOnly(e.o.soon(), e.o.database(), store.Options{})
 	if err != nil {
-		e.t.Fatal(err)
+		e.o.t.Fatal(err)
 	}
 	defer db.Close()
-	open, err := db.OpenTurns(e.soon())
+	open, err := db.OpenTurns(e.o.soon())
 	if err != nil {
-		e.t.Fatal(err)
+		e.o.t.Fatal(err)
 	}
 	return open
 }
 
 // stored returns the turns of the conversation.
 func (e *twoEnds) stored() []orchestrator.Turn {
-	e.t.Helper()
-	db, err := store.OpenReadOnly(e.soon(), e.database(), store.Options{})
+	e.o.t.Helper()
+	db, err := store.OpenReadOnly(e.o.soon(), e.o.database(), store.Options{})
 	if err != nil {
-		e.t.Fatal(err)
+		e.o.t.Fatal(err)
 	}
 	defer db.Close()
-	turns, err := db.RecentTurns(e.soon(), orchestrator.ConversationID{Chat: owner}, 100)
+	turns, err := db.RecentTurns(e.o.soon(), orchestrator.ConversationID{Chat: owner}, 100)
 	if err != nil {
-		e.t.Fatal(err)
+		e.o.t.Fatal(err)
 	}
 	return turns
 }
 
 // compare checks that the terminal, the chat and the store have the same turns.
 func (e *twoEnds) compare() {
-	e.t.Helper()
-	e.awaitNoButton("⛔ Deny")
+	e.o.t.Helper()
+	e.o.awaitNoButton("⛔ Deny")
 	var ran []string
 	for _, turn := range e.stored() {
 		ran = append(ran, string(turn.ID))
@@ -202,8 +203,8 @@ func (e *twoEnds) compare() {
 		e.desk.mu.Unlock()
 		if !known || shown.State != wire.State(turn.State) || shown.Answer != turn.Outcome.Text ||
 			shown.Prompt != turn.Prompt.Text {
-			e.t.Errorf("the store has %s %s %q, and the terminal shows %v %s %q", turn.ID, turn.State, turn.Outcome.Text,
-				known, shown.State, shown.Answer)
+			e.o.t.Errorf("the store has %s %s %q, and the terminal shows %v %s %q", turn.ID, turn.State,
+				turn.Outcome.Text, known, shown.State, shown.Answer)
 		}
 		if turn.State == orchestrator.TurnDone && turn.Outcome.Text != "" {
 			e.awaitOnce(turn.Outcome.Text)
@@ -213,13 +214,13 @@ func (e *twoEnds) compare() {
 	defer e.desk.mu.Unlock()
 	for id, entry := range e.desk.shown.entries {
 		if entry.State != wire.StateCancelled && !slices.Contains(ran, id) {
-			e.t.Errorf("the terminal shows %s %s, which the store does not have", id, entry.State)
+			e.o.t.Errorf("the terminal shows %s %s, which the store does not have", id, entry.State)
 		}
 	}
 	for n := 1; n <= e.n; n++ {
 		if r, typed := e.desk.replies[fmt.Sprint("p", n)]; typed {
 			if count := e.typed(n); r.Error != "" || count > 1 || count == 0 && !e.killed {
-				e.t.Errorf("the chat shows prompt %d of the terminal %d times; the reply was %+v", n, count, r)
+				e.o.t.Errorf("the chat shows prompt %d of the terminal %d times; the reply was %+v", n, count, r)
 			}
 		}
 	}
@@ -227,35 +228,35 @@ func (e *twoEnds) compare() {
 
 // awaitOnce waits until the chat shows an answer, and checks that it shows it once.
 func (e *twoEnds) awaitOnce(text string) {
-	e.t.Helper()
+	e.o.t.Helper()
 	pressed := false
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		count := 0
-		for _, m := range e.chat.View().FromBot() {
+		for _, m := range e.o.chat.View().FromBot() {
 			if !isTyped(m) && strings.Contains(m.Text, text) {
 				count++
 			}
-			if m.HasButton(showAgain) && !e.again[m.ID] { // a message that was on its way when ductor was killed
-				a, err := e.chat.Person().Press(e.soon(), m, showAgain)
+			if m.HasButton(showAgain) && !e.o.again[m.ID] { // a message that was on its way when ductor was killed
+				a, err := e.o.chat.Person().Press(e.o.soon(), m, showAgain)
 				done := err == nil && a.Text == "" // otherwise the turn has not ended yet
-				e.again[m.ID], pressed = done, pressed || done
+				e.o.again[m.ID], pressed = done, pressed || done
 			}
 		}
 		switch {
 		case count == 1, count > 1 && pressed:
 			return
 		case count > 1:
-			e.t.Errorf("the chat shows %q %d times", text, count)
+			e.o.t.Errorf("the chat shows %q %d times", text, count)
 			return
 		case time.Now().After(deadline):
-			e.fatal(fmt.Errorf("the chat does not show %q", text))
+			e.o.fatal(fmt.Errorf("the chat does not show %q", text))
 		}
 	}
 }
 
 // typed returns how often the chat shows a prompt of the terminal.
 func (e *twoEnds) typed(n int) (count int) {
-	for _, m := range e.chat.View().FromBot() {
+	for _, m := range e.o.chat.View().FromBot() {
 		if isTyped(m) && strings.Contains(m.Text, fmt.Sprintf("prompt-%d ", n)) {
 			count++
 		}
