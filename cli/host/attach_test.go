@@ -93,7 +93,7 @@ func TestRunIsLeftAndTakenUp(t *testing.T) {
 			h = next(t, h, o)
 			eventually(t, "the second line", func() bool { return onlyLeft(t, h).OutputEnd == 16 })
 			want := cli.LeftRun{
-				Run: p.Run(), PID: p.PID(), OutputEnd: 16, InputEnd: 8, Alive: true,
+				Run: p.Run(), PID: p.PID(), OutputEnd: 16, Input: cli.LeftInput{End: 8}, Alive: true,
 				Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"},
 			}
 			if diff := cmp.Diff(want, onlyLeft(t, h)); diff != "" {

@@ -108,8 +108,7 @@ func (h *Launcher) LookPath(name string) (string, error) {
 	return h.root.LookPath(ctx, name)
 }
 
-// Start runs cmd in a session and group of its own. The error of a missing program matches fs.ErrNotExist; that of a
-// missing working directory does not.
+// Start implements cli.Launcher.
 func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
 	var marks []cli.Mark
 	if cmd.Turn != "" {
