@@ -199,7 +199,8 @@ func TestNoticesLostOnTheWayAreNotSentAgain(t *testing.T) {
 // The news that a prompt does not run may be shown twice, but not be missing.
 func TestANoticeThatMustArriveIsSentAgain(t *testing.T) {
 	withRig(t, func(o *rig) {
-		row := Compose(orchestrator.ConversationID{Chat: 1}, Content{Text: render.Plain("x"), Lifecycle: ResendIfUnknown})
+		to := orchestrator.ConversationID{Chat: 1}
+		row := Compose(to, Content{Text: render.Plain("x"), Lifecycle: ResendIfUnknown})
 		row.State = orchestrator.Sending
 		o.chat.Mishaps = bottest.AtFirst(bottest.LostAfter)
 		id := o.store(row)

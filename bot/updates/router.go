@@ -65,7 +65,8 @@ func NewRouter(o RouterOptions) *Router {
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
 	queues.broke = func(t *task) { // the task may have had effects, so it does not run again
-		o.Finisher.Finish(context.Background(), t.updates, refusal(t.conv, 0, o.Lang.Of(t.conv.Chat).Text("updates.broke")))
+		text := o.Lang.Of(t.conv.Chat).Text("updates.broke")
+		o.Finisher.Finish(context.Background(), t.updates, refusal(t.conv, 0, text))
 	}
 	return &Router{
 		me: o.Me, queues: queues, receiver: receiver, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,

@@ -34,7 +34,7 @@ type shown struct {
 
 func (s *shown) ShowApproval(a orchestrator.Approval) { s.states = append(s.states, a.State) }
 
-// If an agent dies while the disk is full, its approvals lose their buttons once there is room.
+// If an agent dies while the disk is full, its approvals lose their buttons once it has room again.
 func TestApprovalsAreWithdrawnAfterAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		screen := &shown{}
