@@ -119,7 +119,7 @@ func (w *world) SendFiles(_ context.Context, _ orchestrator.ConversationID, _ or
 	return nil, nil
 }
 
-// readFile returns files of the project: a.go, a large one, and one that is no text.
+// readFile returns a.go, a large file and a picture.
 func (w *world) readFile(_ context.Context, _ orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error) {
 	content, ok := map[string]string{"a.go": "It rains.\n", "large": strings.Repeat("x", 100<<10), "picture": "\xff"}[path]
 	if !ok {

@@ -81,8 +81,8 @@ func (town *town) openSession(title string) {
 	town.await("Your next message continues it.")
 }
 
-// In one session one agent advises, another one works, a third one reviews in a turn, and the second goes on. Each is
-// told once what the others said.
+// In one session Codex advises, Claude works, Gemini reviews in a turn, and Claude continues. Each agent is told the
+// others' words once.
 func TestAgentsShareOneSession(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	c, release := town.holdTurn()

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,16 +40,17 @@ const (
 	meanwhile     fate = "a user consults another agent meanwhile, and it is answered"
 )
 
-// memory is what an agent remembers of one session of its own.
+// memory is an agent's memory of one session of its own.
 type memory struct {
-	plain, marked string // what it read for sure, and what it may have seen before
+	plain, marked string // marked has the entries that it may have seen before
 	leftOut       int    // entries that the chat said were left out
 	unknown       bool   // a prompt had an unknown outcome
 }
 
-// three is a session with three agents that remember everything they read. The keys of maps by lane are true for what is
-// asked aside, and false for turns.
+// three is a session with three agents that remember everything they read. The keys of maps by lane are true for
+// consultations, and false for turns.
 type three struct {
+	*process
 	t        *testing.T
 	path     string
 	budget   int
@@ -57,18 +59,23 @@ type three struct {
 	asked    chan struct{} // an agent waits
 	memories map[cli.AgentSessionID]*memory
 	checks   map[bool]func(leftOut int) // by lane; compares the memory of the agent that accepted the last prompt
-	n        int                        // counter for names
 	last     cli.TurnID
-	faults   []string
-	machinery
 }
 
-// machinery is one process.
-type machinery struct {
+// process is one process of ductor.
+type process struct {
 	db       *store.DB
 	talks    *conversation.Engine
 	consults *consult.Engine
 	shown    *shown
+}
+
+func (p *process) stop() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = p.consults.Close(context.Background())
+	p.talks.Close(ctx)
+	p.db.Close()
 }
 
 var here = orchestrator.ConversationID{Chat: 7}
@@ -79,7 +86,10 @@ func (w *three) start() {
 		w.t.Fatal(err)
 	}
 	gateway, chat, log := gateway{run: w.run}, &shown{}, slog.New(slog.DiscardHandler)
-	newID := func() string { return w.name("id") }
+	if w.process != nil {
+		chat.faults = w.shown.all()
+	}
+	newID := func() string { return name("id") }
 	o := conversation.Options{
 		Store: db, Orders: db, Gateway: gateway, Chat: chat, Dir: filepath.Dir(w.path),
 		Roots: []string{filepath.Dir(w.path)}, DeliveryWait: time.Second, NewID: newID, Now: time.Now, Logger: log,
@@ -88,7 +98,7 @@ func (w *three) start() {
 	o.Mode, o.QueueMax, o.HandoffTokens = cli.Ask, 3, w.budget
 	talks := conversation.New(o)
 	client := side.Client{Gateway: gateway, NewID: newID}
-	w.machinery = machinery{db: db, talks: talks, shown: chat, consults: consult.New(consult.Options{
+	w.process = &process{db: db, talks: talks, shown: chat, consults: consult.New(consult.Options{
 		Side: client, Store: db, Session: talks.SideSession, Names: db, SideRequest: talks.SideRequest, Budget: func() int { return w.budget },
 		Shorten: side.Shortener{Side: client, Logger: log}, Now: time.Now, Logger: log,
 		Works: consult.Works{Audit: func(context.Context, ...orchestrator.AuditEntry) error { return nil }},
@@ -98,27 +108,12 @@ func (w *three) start() {
 	}
 }
 
-func (w *three) stop() {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = w.consults.Close(context.Background())
-	w.talks.Close(ctx)
-	w.db.Close()
-}
-
-var naming sync.Mutex
+var named atomic.Int64
 
 // name returns a new word. No word is part of another one.
-func (w *three) name(kind string) string {
-	naming.Lock()
-	defer naming.Unlock()
-	w.n++
-	return fmt.Sprintf("%s%d;", kind, w.n)
-}
+func name(kind string) string { return fmt.Sprintf("%s%d;", kind, named.Add(1)) }
 
-func (w *three) fault(format string, args ...any) {
-	w.faults = append(w.faults, fmt.Sprintf(format, args...))
-}
+func (w *three) fault(format string, args ...any) { w.shown.fault(fmt.Sprintf(format, args...)) }
 
 // run is the agents' side of a prompt.
 func (w *three) run(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -133,7 +128,7 @@ func (w *three) run(ctx context.Context, who cli.Agent, req cli.Request, emit fu
 		return cli.Result{Err: cli.Failf(cli.ResumeFailed, who, "")}
 	}
 	if id == "" {
-		id = cli.AgentSessionID(w.name(string(who)))
+		id = cli.AgentSessionID(name(string(who)))
 		w.memories[id] = &memory{}
 	}
 	m := w.memories[id]
@@ -171,7 +166,7 @@ func (w *three) run(ctx context.Context, who cli.Agent, req cli.Request, emit fu
 		w.fates[true] = answered
 		w.consult(orchestrator.ConsultQuestion{})
 	}
-	result := cli.Result{Text: w.name("answer"), AgentSessionID: id}
+	result := cli.Result{Text: name("answer"), AgentSessionID: id}
 	m.plain += result.Text
 	emit(cli.TextDelta{Text: result.Text})
 	if fate == halfway {
@@ -180,7 +175,7 @@ func (w *three) run(ctx context.Context, who cli.Agent, req cli.Request, emit fu
 	return result
 }
 
-// read adds a prompt to what the agent remembers.
+// read adds a prompt to the memory.
 func (m *memory) read(prompt string) {
 	marked, mark := false, false
 	for line := range strings.Lines(prompt) {
@@ -199,8 +194,8 @@ func (m *memory) read(prompt string) {
 	}
 }
 
-// accepted prepares the comparison of what an agent remembers with the entries of the session so far. The caller makes it
-// once the chat has shown how much was left out.
+// accepted prepares the comparison of an agent's memory with the entries of the session so far. The caller makes it
+// after the chat has shown the number of entries that were left out.
 func (w *three) accepted(id cli.AgentSessionID, m *memory, req cli.Request, aside bool) {
 	lines := strings.Split(req.Prompt, "\n")
 	if own := lines[len(lines)-1]; strings.Count(req.Prompt, own) != 1 {
@@ -251,7 +246,7 @@ func (w *three) compare(aside bool, leftOut int) {
 
 // consult asks the other agent to the end.
 func (w *three) consult(q orchestrator.ConsultQuestion) orchestrator.ConsultAnswer {
-	q.Conversation, q.Model.Agent, q.Text = here, w.other, w.name("question")
+	q.Conversation, q.Model.Agent, q.Text = here, w.other, name("question")
 	a, err := w.consults.Ask(context.Background(), q)
 	if err == nil && a.Text == "" {
 		w.fault("it has no answer: %+v", a)
@@ -296,7 +291,7 @@ func (w *three) turn(t *rapid.T, again bool, who cli.Agent) {
 		receipt, err = w.talks.Choose(context.Background(), w.last, orchestrator.ActionAgain, by)
 	} else {
 		receipt, err = w.talks.Submit(context.Background(), orchestrator.Prompt{Conversation: here, Person: 1,
-			Text: w.name("prompt")}, orchestrator.Wants{Agent: who})
+			Text: name("prompt")}, orchestrator.Wants{Agent: who})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -327,9 +322,9 @@ func (w *three) turn(t *rapid.T, again bool, who cli.Agent) {
 }
 
 // TestEveryEntryIsToldOnce: whatever happens to turns and consultations of three agents in one session, an agent that
-// accepts a prompt knows each answer of the session so far. It was told it exactly once, or again with the words that it
-// may have seen it after a prompt of unknown outcome, or the chat said how many are left out. A prompt that is repeated
-// is never its own history.
+// accepts a prompt knows each answer of the session so far. It was told the answer exactly once, or again with the words
+// that it may have seen it after a prompt of unknown outcome, or the chat counted it as left out. A prompt that is
+// repeated is never its own history.
 func TestEveryEntryIsToldOnce(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		if err := f.Value.Set("25"); err != nil {
@@ -358,8 +353,8 @@ func TestEveryEntryIsToldOnce(t *testing.T) {
 				w.fates[false] = rapid.SampledFrom(append(fates, asking, asking, meanwhile)).Draw(rt, "fate")
 				w.turn(rt, rapid.Bool().Draw(rt, "again"), agents.Draw(rt, "agent"))
 			}
-			if len(w.faults) > 0 {
-				rt.Fatal(strings.Join(w.faults, "\n"))
+			if faults := w.shown.all(); len(faults) > 0 {
+				rt.Fatal(strings.Join(faults, "\n"))
 			}
 		}
 	})
@@ -395,11 +390,24 @@ func (gateway) Substitute(context.Context, cli.Sandbox, []cli.Agent) (cli.Agent,
 }
 func (gateway) CanLogIn(cli.Sandbox, cli.Agent) bool { return false }
 
-// shown is a chat that counts how many entries it said were left out.
+// shown is a chat that counts the entries which it called left out. It also collects the faults of the test.
 type shown struct {
 	orchestrator.Chat
 	mu      sync.Mutex
 	leftOut int
+	faults  []string
+}
+
+func (s *shown) fault(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, text)
+}
+
+func (s *shown) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faults
 }
 
 // take returns the count since the last call.
