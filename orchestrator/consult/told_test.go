@@ -51,7 +51,6 @@ type memory struct {
 // consultations, and false for turns.
 type three struct {
 	*process
-	t        *testing.T
 	path     string
 	budget   int
 	fates    map[bool]fate // by lane, of the next prompt
@@ -83,7 +82,7 @@ var here = orchestrator.ConversationID{Chat: 7}
 func (w *three) start() {
 	db, err := store.Open(context.Background(), w.path, store.Options{})
 	if err != nil {
-		w.t.Fatal(err)
+		panic(err)
 	}
 	gateway, chat, log := gateway{run: w.run}, &shown{}, slog.New(slog.DiscardHandler)
 	if w.process != nil {
@@ -99,12 +98,13 @@ func (w *three) start() {
 	talks := conversation.New(o)
 	client := side.Client{Gateway: gateway, NewID: newID}
 	w.process = &process{db: db, talks: talks, shown: chat, consults: consult.New(consult.Options{
-		Side: client, Store: db, Session: talks.SideSession, Names: db, SideRequest: talks.SideRequest, Budget: func() int { return w.budget },
+		Side: client, Store: db, Session: talks.SideSession, Names: db, SideRequest: talks.SideRequest,
+		Budget:  func() int { return w.budget },
 		Shorten: side.Shortener{Side: client, Logger: log}, Now: time.Now, Logger: log,
 		Works: consult.Works{Audit: func(context.Context, ...orchestrator.AuditEntry) error { return nil }},
 	})}
 	if err := talks.Recover(context.Background()); err != nil {
-		w.t.Fatal(err)
+		panic(err)
 	}
 }
 
@@ -183,7 +183,8 @@ func (m *memory) read(prompt string) {
 		case strings.HasPrefix(line, "[You may have seen this.]"):
 			mark = true
 			continue
-		case strings.HasPrefix(line, "User: "), strings.HasPrefix(line, "Question to "), strings.HasPrefix(line, "[End of "):
+		case strings.HasPrefix(line, "User: "), strings.HasPrefix(line, "Question to "),
+			strings.HasPrefix(line, "[End of "):
 			marked, mark = mark, false
 		}
 		if marked {
@@ -230,8 +231,8 @@ func (w *three) accepted(id cli.AgentSessionID, m *memory, req cli.Request, asid
 			}
 		}
 		if missing > m.leftOut {
-			w.fault("%s does not know %d entries, and the chat says that %d are left out:\n%s\nIt may have seen:\n%s", id,
-				missing, m.leftOut, plain, marked)
+			w.fault("%s does not know %d entries, and the chat says that %d are left out:\n%s\nIt may have seen:\n%s",
+				id, missing, m.leftOut, plain, marked)
 		}
 	}
 }
@@ -322,9 +323,9 @@ func (w *three) turn(t *rapid.T, again bool, who cli.Agent) {
 }
 
 // TestEveryEntryIsToldOnce: whatever happens to turns and consultations of three agents in one session, an agent that
-// accepts a prompt knows each answer of the session so far. It was told the answer exactly once, or again with the words
-// that it may have seen it after a prompt of unknown outcome, or the chat counted it as left out. A prompt that is
-// repeated is never its own history.
+// accepts a prompt knows each answer of the session so far. It was told the answer exactly once, or again with the
+// words that it may have seen it after a prompt of unknown outcome, or the chat counted it as left out. A prompt that
+// is repeated is never its own history.
 func TestEveryEntryIsToldOnce(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		if err := f.Value.Set("25"); err != nil {
@@ -335,7 +336,7 @@ func TestEveryEntryIsToldOnce(t *testing.T) {
 	agents := rapid.SampledFrom([]cli.Agent{"claude", "codex", "gemini"})
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &three{
-			t: t, path: filepath.Join(t.TempDir(), "ductor.db"), asked: make(chan struct{}), fates: map[bool]fate{},
+			path: filepath.Join(t.TempDir(), "ductor.db"), asked: make(chan struct{}), fates: map[bool]fate{},
 			memories: map[cli.AgentSessionID]*memory{}, checks: map[bool]func(int){},
 			budget: rapid.SampledFrom([]int{8000, 90}).Draw(rt, "budget"),
 		}

@@ -98,8 +98,8 @@ func knownWithoutPrompt(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }
 
-// Sending is called before the prompt leaves. It stores the last entry that the prompt tells. If the agent then gives no
-// sign of the prompt, nobody knows whether it read them.
+// Sending stores the last entry that the prompt tells, before the prompt leaves. If the agent then gives no sign of the
+// prompt, it stays unknown whether the agent read it.
 func (k *Knowledge) Sending(ctx context.Context) error {
 	if k.store == nil || k.own.ID == "" || k.own.Offered < k.upTo {
 		return nil
