@@ -57,7 +57,7 @@ func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgap
 	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", s.name(p, last))}, err
 }
 
-// Reply continues a consultation if the message replies to one of its answers. It reports whether it handled the
+// Reply continues a consultation if the message replies to one of the answers. It reports whether it handled the
 // message.
 func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	if !s.Offered() || !a.By.May(orchestrator.ActAsChat) || strings.TrimSpace(a.Args) == "" {
