@@ -361,6 +361,47 @@ func TestEveryEntryIsToldOnce(t *testing.T) {
 	})
 }
 
+// The ID of another conversation's session is a name like any other. Two questions at the same moment create one session
+// with their name.
+func TestIDsOfOtherConversations(t *testing.T) {
+	w := &three{path: filepath.Join(t.TempDir(), "ductor.db")}
+	w.start()
+	defer w.stop()
+	mine, err := w.talks.SideSession(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Session: "auth-789"})
+	if err != nil || mine.Title != "auth-789" {
+		t.Fatalf("%+v, %v", mine, err)
+	}
+	for _, name := range []string{"auth-789", string(mine.ID)} {
+		all := make(chan orchestrator.SessionID, 8)
+		for range cap(all) {
+			go func() {
+				s, err := w.talks.SideSession(t.Context(), orchestrator.ConsultQuestion{
+					Conversation: orchestrator.ConversationID{Chat: 8}, Session: name, Person: 8})
+				if err != nil || s.ID == mine.ID || s.Title != name || s.Person != 8 || s.Conversation.Chat != 8 {
+					t.Errorf("another user gets %+v, %v", s, err)
+				}
+				all <- s.ID
+			}()
+		}
+		first := <-all
+		for range cap(all) - 1 {
+			if id := <-all; id != first {
+				t.Errorf("%s names %s and %s", name, first, id)
+			}
+		}
+	}
+	again, err := w.talks.SideSession(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Session: string(mine.ID)})
+	if err != nil || again.ID != mine.ID {
+		t.Errorf("by its ID it is %+v, %v", again, err)
+	}
+	for _, bad := range []string{"a\x00b", "a\xffb", strings.Repeat("x", orchestrator.MostSessionName+1)} {
+		if _, err := w.talks.SideSession(t.Context(), orchestrator.ConsultQuestion{Conversation: here,
+			Session: bad}); err == nil {
+			t.Errorf("%.20q names a session", bad)
+		}
+	}
+}
+
 // gateway runs agents as run does.
 type gateway struct {
 	orchestrator.Gateway
