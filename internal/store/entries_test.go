@@ -200,10 +200,11 @@ func TestSearchOverManyEntries(t *testing.T) {
 		newSession(t, db, orchestrator.SessionID(fmt.Sprint("s", i)), chatA, noon)
 	}
 	must(t, db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued,
-			started, ended, answer, delivered, kind, number)
+		_, err := t.Exec(`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model,
+			queued, started, ended, answer, delivered, kind, number)
 			WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100000)
-			SELECT 't' || n, 's' || (n % 100), ?, ?, 1, 'a question about the lock ' || n, 0, 'done', 'codex', 'm', n, n, n,
+			SELECT 't' || n, 's' || (n % 100), ?, ?, 1, 'a question about the lock ' || n, 0, 'done', 'codex', 'm', n,
+			n, n,
 			'an answer of some length about word' || (n % 1000), 1, iif(n % 3 = 0, 'consultation', ''), n FROM n`,
 			chatA.Chat, chatA.Topic)
 		return err
@@ -212,7 +213,8 @@ func TestSearchOverManyEntries(t *testing.T) {
 		least := time.Hour
 		for range 5 { // of which one is not slowed by other programs
 			began := time.Now()
-			found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: words, Limit: 20})
+			found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: words,
+				Limit: 20})
 			if must(t, err); len(found) == 0 {
 				t.Fatalf("%q is not found", words)
 			}

@@ -361,8 +361,8 @@ func TestEveryEntryIsToldOnce(t *testing.T) {
 	})
 }
 
-// The ID of another conversation's session is a name like any other. Two questions at the same moment create one session
-// with their name.
+// The ID of another conversation's session is a name like any other. Two questions at the same moment create one
+// session with their name.
 func TestIDsOfOtherConversations(t *testing.T) {
 	w := &three{path: filepath.Join(t.TempDir(), "ductor.db")}
 	w.start()
@@ -390,7 +390,8 @@ func TestIDsOfOtherConversations(t *testing.T) {
 			}
 		}
 	}
-	again, err := w.talks.SideSession(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Session: string(mine.ID)})
+	again, err := w.talks.SideSession(t.Context(), orchestrator.ConsultQuestion{Conversation: here,
+		Session: string(mine.ID)})
 	if err != nil || again.ID != mine.ID {
 		t.Errorf("by its ID it is %+v, %v", again, err)
 	}
