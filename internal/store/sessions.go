@@ -299,7 +299,8 @@ func (db *DB) FindSessions(
 				FROM sessions LEFT JOIN newest ON newest.session = sessions.id`+of+` AND (newest.session IS NOT NULL
 				OR title LIKE ?%d ESCAPE '\')`+page+`)
 			, excerpts AS MATERIALIZED (SELECT docid, snippet(turns_text, '', '', '…', -1, 16) AS excerpt
-				FROM turns_text WHERE turns_text MATCH ?%d AND docid >= (SELECT min(hit) FROM page) AND docid IN (SELECT hit FROM page))
+				FROM turns_text WHERE turns_text MATCH ?%d
+				AND docid >= (SELECT min(hit) FROM page) AND docid IN (SELECT hit FROM page))
 			SELECT `+sessionColumns+`, coalesce((SELECT id FROM turns WHERE seq = page.hit), ''),
 				coalesce((SELECT excerpt FROM excerpts WHERE docid = page.hit), '')
 			FROM page JOIN sessions ON sessions.seq = page.listed`+order, n+1, n+2, n+3, n+1), args...)
