@@ -63,7 +63,9 @@ func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 		return
 	}
 	var rows []orchestrator.Message
-	row, owed := m.Keep(show(page, message.Keep))
+	last := show(page, message.Keep)
+	m.Announce(last)
+	row, owed := m.Keep(last)
 	if owed {
 		rows = append(rows, row)
 	}

@@ -135,6 +135,15 @@ type TurnTrace interface {
 	End(r cli.Result)
 }
 
+// Viewers show turns in terminals, besides their chat. No function waits.
+type Viewers struct {
+	// Follow shows that a turn starts, and returns the function that shows its events. The caller serializes the calls
+	// of that function. replayed is set if the events up to cli.CaughtUp happened before this process.
+	Follow func(t Turn, replayed bool) func(ev cli.Event)
+	// Ended shows an ended turn with its Outcome.
+	Ended func(t Turn)
+}
+
 // Chat shows turns to users. Package bot implements it.
 type Chat interface {
 	// Card creates the growing message of a turn. It sends nothing yet and does not block.

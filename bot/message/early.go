@@ -15,6 +15,9 @@ func (s *Messages) Early(spec Spec) *Message {
 	return m
 }
 
+// Announce reports the final text of an early message to Messages.Noticed.
+func (m *Message) Announce(last Content) { m.all.notice(m.spec.To, m.spec.Key, last) }
+
 // Keep returns the row to store for an early message. If ductor restarts first, the next process makes the message show
 // last. It returns false if the message shows last already, or may show it.
 //
