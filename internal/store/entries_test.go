@@ -2,11 +2,13 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"ductor/cli"
 	"ductor/heartbeat"
+	"ductor/internal/testprogram"
 	"ductor/orchestrator"
 )
 
@@ -15,7 +17,8 @@ func aside(t testing.TB, db *DB, id cli.TurnID, session orchestrator.SessionID, 
 	t.Helper()
 	turn := newTurn(id)
 	turn.Session, turn.Agent, turn.Model, turn.Sandbox = session, "codex", "gpt", "box"
-	turn.Started, turn.Ended, turn.State, turn.Delivered = turn.Queued, turn.Queued.Add(time.Second), orchestrator.TurnDone, true
+	turn.Started, turn.Ended = turn.Queued, turn.Queued.Add(time.Second)
+	turn.State, turn.Delivered = orchestrator.TurnDone, true
 	turn.Entry = orchestrator.Entry{Kind: orchestrator.ConsultationEntry, Role: "reviewer", Asks: "asker"}
 	turn.Wants.Effort, turn.Prompt.Text, turn.Outcome = "high", "asked of "+string(id), done(text)
 	turn.Outcome.CostUSD, turn.Outcome.Steps = 0.5, 1
@@ -73,7 +76,8 @@ func TestEntriesAreInTheOrderOfTheirEnds(t *testing.T) {
 	if must(t, err); len(found) != 1 || found[0].Turn != "last" {
 		t.Errorf("found: %+v", found)
 	}
-	must(t, db.ForkSession(ctx, orchestrator.Session{ID: "fork", Conversation: chatA, Created: noon, Used: noon}, "running"))
+	must(t, db.ForkSession(ctx, orchestrator.Session{ID: "fork", Conversation: chatA, Created: noon, Used: noon},
+		"running"))
 	same(t, "of a fork", idsOf(get[[]orchestrator.Turn](t)(db.History(ctx, "fork", 9))),
 		[]cli.TurnID{"aside", "running", "steered"})
 }
@@ -83,7 +87,8 @@ func TestLastAside(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	newSession(t, db, "s", chatA, noon)
 	newSession(t, db, "other", chatA, noon)
-	if _, err := db.LastAside(ctx, chatA, "", orchestrator.ConsultationEntry); !errors.Is(err, orchestrator.ErrNoConsult) {
+	if _, err := db.LastAside(ctx, chatA, "", orchestrator.ConsultationEntry); !errors.Is(err,
+		orchestrator.ErrNoConsult) {
 		t.Errorf("before the first: %v", err)
 	}
 	aside(t, db, "1", "s", "a")
@@ -96,7 +101,8 @@ func TestLastAside(t *testing.T) {
 	}
 	last(chatA, "", "2")
 	last(chatA, "s", "1")
-	if _, err := db.LastAside(ctx, chatB, "", orchestrator.ConsultationEntry); !errors.Is(err, orchestrator.ErrNoConsult) {
+	if _, err := db.LastAside(ctx, chatB, "", orchestrator.ConsultationEntry); !errors.Is(err,
+		orchestrator.ErrNoConsult) {
 		t.Errorf("of another chat: %v", err)
 	}
 	worked := newTurn("3")
@@ -118,7 +124,8 @@ func TestNamesOfSessions(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	create := func(id orchestrator.SessionID, in orchestrator.ConversationID, name string) {
 		t.Helper()
-		must(t, db.CreateOwnSession(ctx, name, orchestrator.Session{ID: id, Conversation: in, Person: 7, Created: noon, Used: noon}))
+		must(t, db.CreateOwnSession(ctx, name, orchestrator.Session{ID: id, Conversation: in, Person: 7, Created: noon,
+			Used: noon}))
 	}
 	named := func(in orchestrator.ConversationID, name string, want orchestrator.SessionID) {
 		t.Helper()
@@ -144,10 +151,13 @@ func TestNamesOfSessions(t *testing.T) {
 	named(chatB, "auth-789", "")
 	must(t, db.SaveJob(ctx, orchestrator.Job{ID: "job", Conversation: chatA}, noon, noon))
 	create("d", chatA, "job")
-	if err := errors.Join(db.DeleteSession(ctx, "d"), db.MoveSession(ctx, "d", chatB)); !errors.Is(err, orchestrator.ErrSessionInUse) {
-		t.Errorf("the own session of a job: %v", err)
+	for _, err := range []error{db.DeleteSession(ctx, "d"), db.MoveSession(ctx, "d", chatB)} {
+		if !errors.Is(err, orchestrator.ErrSessionInUse) {
+			t.Errorf("the own session of a job: %v", err)
+		}
 	}
-	found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: orchestrator.ConversationID{Chat: 1}, Elsewhere: 7, Limit: 9})
+	found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{
+		Conversation: orchestrator.ConversationID{Chat: 1}, Elsewhere: 7, Limit: 9})
 	must(t, err)
 	for _, f := range found {
 		if f.Session.ID == "d" {
@@ -177,5 +187,41 @@ func TestConsultationsAreKeptLikeTurns(t *testing.T) {
 	}
 	if steps := get[[]orchestrator.Step](t)(db.StepsOf(ctx, "aside")); len(steps) > 0 {
 		t.Errorf("its steps stay: %+v", steps)
+	}
+}
+
+// A search over 100,000 entries, each of which has one of the words, takes at most 50 ms.
+func TestSearchOverManyEntries(t *testing.T) {
+	if !testprogram.Long() {
+		t.Skip("it writes 100,000 entries")
+	}
+	db, ctx := newDB(t), t.Context()
+	for i := range 100 {
+		newSession(t, db, orchestrator.SessionID(fmt.Sprint("s", i)), chatA, noon)
+	}
+	must(t, db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model,
+			queued, started, ended, answer, delivered, kind, number)
+			WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100000)
+			SELECT 't' || n, 's' || (n % 100), ?, ?, 1, 'a question about the lock ' || n, 0, 'done', 'codex', 'm', n,
+			n, n,
+			'an answer of some length about word' || (n % 1000), 1, iif(n % 3 = 0, 'consultation', ''), n FROM n`,
+			chatA.Chat, chatA.Topic)
+		return err
+	}))
+	for _, words := range []string{"lock", "word77", "answer length"} {
+		least := time.Hour
+		for range 5 { // of which one is not slowed by other programs
+			began := time.Now()
+			found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: words,
+				Limit: 20})
+			if must(t, err); len(found) == 0 {
+				t.Fatalf("%q is not found", words)
+			}
+			least = min(least, time.Since(began))
+		}
+		if t.Logf("%q takes %s", words, least); least > 50*time.Millisecond {
+			t.Errorf("%q takes %s", words, least)
+		}
 	}
 }

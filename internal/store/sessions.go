@@ -133,7 +133,8 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 		listColumn[agentSessionRow]{&own}}, more...)...)
 	for _, r := range own {
 		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox, Lane: r.Lane}] =
-			orchestrator.AgentSession{ID: r.ID, Told: r.Told, UpTo: r.UpTo, Offered: r.Offered, Terminal: r.Terminal != 0}
+			orchestrator.AgentSession{ID: r.ID, Told: r.Told, UpTo: r.UpTo, Offered: r.Offered,
+				Terminal: r.Terminal != 0}
 	}
 	return s, err
 }
@@ -221,7 +222,8 @@ func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.
 		var number, had int64
 		err := t.Row(`SELECT session, number, (SELECT count(*) FROM turns o WHERE o.session = turns.session
 			AND o.number > 0 AND o.number <= turns.number)
-			FROM turns WHERE id = ? AND session IS NOT NULL AND number > 0`, []any{string(turn)}, &parent, &number, &had)
+			FROM turns WHERE id = ? AND session IS NOT NULL AND number > 0`, []any{string(turn)},
+			&parent, &number, &had)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = orchestrator.ErrNoTurn
 		}
@@ -296,9 +298,11 @@ func (db *DB) FindSessions(
 			, page AS MATERIALIZED (SELECT sessions.seq AS listed, newest.seq AS hit
 				FROM sessions LEFT JOIN newest ON newest.session = sessions.id`+of+` AND (newest.session IS NOT NULL
 				OR title LIKE ?%d ESCAPE '\')`+page+`)
+			, excerpts AS MATERIALIZED (SELECT docid, snippet(turns_text, '', '', '…', -1, 16) AS excerpt
+				FROM turns_text WHERE turns_text MATCH ?%d
+				AND docid >= (SELECT min(hit) FROM page) AND docid IN (SELECT hit FROM page))
 			SELECT `+sessionColumns+`, coalesce((SELECT id FROM turns WHERE seq = page.hit), ''),
-				coalesce((SELECT snippet(turns_text, '', '', '…', -1, 16) FROM turns_text WHERE turns_text MATCH ?%d
-				AND docid = page.hit), '')
+				coalesce((SELECT excerpt FROM excerpts WHERE docid = page.hit), '')
 			FROM page JOIN sessions ON sessions.seq = page.listed`+order, n+1, n+2, n+3, n+1), args...)
 	}
 	if more = len(found) > q.Limit; more {

@@ -158,8 +158,8 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 		Entry: orchestrator.Entry{Kind: by.kind, Role: by.role, Asks: q.Asks},
 		Prompt: orchestrator.Prompt{Conversation: q.Conversation, Person: q.Person, Text: hidden.String(q.Text),
 			Attachments: q.Context.Files},
-		Wants: orchestrator.Wants{Effort: r.Model.Effort}, Agent: r.Model.Agent, Model: r.Model.Model, Sandbox: at.Sandbox,
-		Queued: began, Started: began, Delivered: true,
+		Wants: orchestrator.Wants{Effort: r.Model.Effort}, Agent: r.Model.Agent, Model: r.Model.Model,
+		Sandbox: at.Sandbox, Queued: began, Started: began, Delivered: true,
 	}
 	ctx, leave, err := e.enter(ctx, r)
 	if err != nil {
@@ -182,7 +182,12 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 	if err == nil || by.kind == orchestrator.WorkEntry {
 		all, _ := secrets.Clean(hidden, r.steps.Steps())
 		r.entry.Outcome.Steps = len(all)
-		if stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all); stored != nil {
+		stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all)
+		if errors.Is(stored, orchestrator.ErrNoSession) { // a user deleted it meanwhile, and still gets the answer
+			e.opts.Logger.Warn("an entry is not stored, because its session is deleted", "session", r.session.ID)
+			stored = nil
+		}
+		if stored != nil {
 			err = errors.Join(err, fmt.Errorf("store an entry of a session: %w", stored))
 		}
 	}
@@ -239,8 +244,8 @@ const (
 		"summary in <SUMMARY></SUMMARY>."
 )
 
-// askAgent tells the agent what it missed of the session, and asks it. If the agent cannot resume its own session, it is
-// asked in a new one.
+// askAgent tells the agent the entries of the session that it missed, and asks it. If the agent cannot resume its own
+// session, askAgent asks it in a new one.
 func (e *Engine) askAgent(ctx context.Context, r *asking) (cli.Result, error) {
 	var store handoff.AgentSessions
 	var own orchestrator.AgentSession
@@ -250,9 +255,10 @@ func (e *Engine) askAgent(ctx context.Context, r *asking) (cli.Result, error) {
 	record := context.WithoutCancel(ctx)
 	known := handoff.NewKnowledge(store, r.entry, own)
 	for {
+		resumed := known.Own().ID
 		result, err := e.askOnce(ctx, r, known)
 		var failure *cli.Failure
-		if known.Own().ID == "" || !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
+		if resumed == "" || !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
 			if err := known.Wait(); err != nil {
 				e.opts.Logger.Error("store an agent's knowledge of a session", "session", r.session.ID, "err", err)
 			}

@@ -222,7 +222,8 @@ func exportMarkdown(s orchestrator.Session, turns []orchestrator.Turn) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s, %s\n", s.Title, s.Dir, s.Created.UTC().Format(time.RFC3339))
 	for _, t := range turns {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", t.Queued.UTC().Format(time.RFC3339), t.Prompt.Text)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", strings.TrimSpace(t.Queued.UTC().Format(time.RFC3339)+" "+
+			string(t.Entry.Kind)), t.Prompt.Text)
 		for _, a := range t.Prompt.Attachments {
 			fmt.Fprintf(&b, "\n- %s (%s)\n", a.Name, a.MIME)
 		}
