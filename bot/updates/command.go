@@ -93,7 +93,7 @@ func unescaped(text string) string {
 	return text
 }
 
-// isAbortWord reports whether a text consists of one of words. It ignores case and closing punctuation.
+// isAbortWord reports whether a text consists of a single one of words. It ignores case and closing punctuation.
 func isAbortWord(text string, words []string) bool {
 	text = strings.TrimSpace(strings.TrimRightFunc(strings.TrimSpace(text), unicode.IsPunct))
 	return text != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(text, w) })

@@ -75,7 +75,11 @@ func (i *interleaving) step() {
 				return m.ID > said.ID && strings.Contains(m.Text, "Permissions:")
 			})
 		} else {
+			before := i.o.shown("/abort")
 			i.desk.enter("/abort")
+			for until := time.Now().Add(patience); i.o.shown("/abort") == before && time.Now().Before(until); {
+				time.Sleep(5 * time.Millisecond)
+			}
 		}
 	default:
 		i.log = append(i.log, "restart")

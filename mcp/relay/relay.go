@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TokenVar is the environment variable with the token that identifies the agent. DirVar is the one with the directory
+// TokenVar is the environment variable with the token that identifies the agent. DirVar is the environment variable with the directory
 // of ductor's socket. Verb is the first argument of the program that an agent starts.
 const (
 	Verb     = "mcp"

@@ -297,7 +297,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	return now, err
 }
 
-// compose creates the approval for a request and reports whether the request touches one of ductor's own files.
+// compose creates the approval for a request and reports whether the request touches a file of ductor's own.
 func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn bool) {
 	now, turn := r.s.opts.Now(), r.turn.Turn
 	approval = orchestrator.Approval{
