@@ -83,7 +83,7 @@ func (e *twoEnds) prompt(end, kind string) {
 	e.deeds = append(e.deeds, fmt.Sprint("prompt ", e.n, " at the ", end, " ", kind))
 	script := fmt.Sprintf(`prompt-%d [[start]] [[text %q delay=4ms chunk=4]]`, e.n, answer(e.n))
 	if kind == "asks" {
-		script = fmt.Sprintf(`prompt-%d [[start]] [[ask cmd="echo %d"]] [[text %q delay=2ms chunk=8]]`, e.n, e.n,
+		script = fmt.Sprintf(`prompt-%d [[start]] [[ask cmd="echo %[1]d"]] [[text %[2]q delay=2ms chunk=8]]`, e.n,
 			answer(e.n))
 	}
 	if end == "phone" {
@@ -204,8 +204,7 @@ func (e *twoEnds) compare() {
 		if !known || shown.State != wire.State(turn.State) || shown.Answer != turn.Outcome.Text ||
 			shown.Prompt != turn.Prompt.Text {
 			e.o.t.Errorf("the store has %s %s %q, and the terminal shows %v %s %q", turn.ID, turn.State,
-				turn.Outcome.Text,
-				known, shown.State, shown.Answer)
+				turn.Outcome.Text, known, shown.State, shown.Answer)
 		}
 		if turn.State == orchestrator.TurnDone && turn.Outcome.Text != "" {
 			e.awaitOnce(turn.Outcome.Text)
