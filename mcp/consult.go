@@ -71,7 +71,7 @@ func modelName(agent, model string) string {
 // question returns the validated question of a call, without a model.
 func (t *toolset) question(ctx context.Context, c call, text, session string,
 	files []string) (q orchestrator.ConsultQuestion, err error) {
-	if !c.Turn.Prompt.Rights.OfChat() {
+	if !c.Turn.Prompt.Rights.OfListed() {
 		return q, errors.New("only a turn that a listed user asked for in the chat can have other models answer or work")
 	}
 	if strings.TrimSpace(text) == "" {
@@ -211,7 +211,7 @@ func (s *Server) countConsults(c call, n int) error {
 	defer s.mu.Unlock()
 	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.consults+n > maxConsults {
-		return fmt.Errorf("this turn has asked models %d times, and %d are the limit; go on without", made.consults,
+		return fmt.Errorf("%s asked models %d times, and %d are the limit; go on without", has(c), made.consults,
 			maxConsults)
 	}
 	made.consults += n

@@ -117,7 +117,7 @@ func (s *Server) countWork(c call) error {
 	defer s.mu.Unlock()
 	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.works >= maxWorks {
-		return fmt.Errorf("this turn has had other agents work %d times, which is the limit; go on without", made.works)
+		return fmt.Errorf("%s had other agents work %d times, which is the limit; go on without", has(c), made.works)
 	}
 	made.works++
 	s.calls[c.Turn.Prompt.Conversation] = made

@@ -259,6 +259,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	if a.tools != nil {
 		a.background.Go(func() { a.serveTools(ticking) })
+		defer a.tools.EndOutside()
 	}
 	defer a.watchHealth(ticking)()
 	a.service.Refresh()

@@ -9,13 +9,19 @@ import (
 )
 
 // Lineage lists a process and its ancestors, the process first. It fails if any of them ends meanwhile; the kernel then
-// gives its children another parent.
+// gives its children another parent. It stops at an ancestor that we may not see, such as one of another user if /proc
+// is mounted with hidepid.
 func Lineage(pid int) (line []ID, err error) {
 	if pid <= 0 { // the process is in a namespace that we do not see
 		return nil, errors.New("find the ancestors of a process: it is invisible from here")
 	}
 	for child := (procStat{}); pid > 0; pid = child.parent {
 		p, ok := readProc(pid)
+		if !ok && len(line) > 0 {
+			if now, there := readProc(child.PID); there && now.ID == child.ID && now.parent == pid {
+				break
+			}
+		}
 		if !ok || len(line) > 0 && p.Start > child.Start {
 			return nil, fmt.Errorf("find the ancestors of a process: process %d has ended", pid)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -48,7 +49,12 @@ func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) 
 // ReadSecret reads the secret in dir. A client sends it to Guard.Admit.
 func ReadSecret(dir string) (string, error) {
 	f, err := os.OpenFile(filepath.Join(dir, SecretFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("start ductor first, which creates the secret of its sockets: %w", err)
+	case errors.Is(err, fs.ErrPermission):
+		return "", fmt.Errorf("read the secret of ductor's sockets: %w", ErrOtherUser)
+	case err != nil:
 		return "", fmt.Errorf("read the secret of ductor's sockets: %w", err)
 	}
 	defer f.Close()

@@ -303,7 +303,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	approval = orchestrator.Approval{
 		ID: orchestrator.ApprovalID(random(10)), Nonce: random(15),
 		ApprovalRequest: orchestrator.ApprovalRequest{
-			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation,
+			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation.Shown(),
 			Agent:    cmp.Or(r.own[requestOf(ev)].of.Agent, turn.Agent),
 			AgentIDs: []cli.ApprovalID{requestOf(ev)}, Dir: r.turn.Dir, Sandbox: turn.Sandbox, Asked: now,
 		},

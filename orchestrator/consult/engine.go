@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -407,17 +408,28 @@ func (e *Engine) lastIn(ctx context.Context, in orchestrator.ConversationID, idO
 func (e *Engine) Asking(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.asking[in])
+	return len(e.shownIn(in))
 }
 
 // Abort implements orchestrator.Consults. Ask returns later, when all processes of its agent are dead.
 func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for one := range e.asking[in] {
+	all := e.shownIn(in)
+	for _, one := range all {
 		one.cancel(cli.ErrAborted)
 	}
-	return len(e.asking[in])
+	return len(all)
+}
+
+// shownIn returns the unanswered questions of a conversation, and of other conversations that it shows. mu is held.
+func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
+	for of, here := range e.asking {
+		if of.Shown() == in {
+			all = slices.AppendSeq(all, maps.Keys(here))
+		}
+	}
+	return all
 }
 
 // Close cancels all questions, rejects new ones, and waits for their ends until ctx is done.
