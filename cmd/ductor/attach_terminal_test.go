@@ -34,7 +34,9 @@ func (o *ordeal) attachAt(columns, rows int, env ...string) *atTerminal {
 	cmd := exec.Command(clitest.Program(o.t), "attach", "-c", o.config)
 	cmd.Env = append(append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0", "TERM=xterm-256color",
 		"LANG=C.UTF-8", "LC_ALL=", "NO_COLOR=1"), env...)
-	return startCommandIn(o.t, cmd, columns, rows)
+	a := startCommandIn(o.t, cmd, columns, rows)
+	a.shows("> ", "!connecting") // until then the terminal itself handles keys
+	return a
 }
 
 // shows waits until the screen shows all parts, and none of those behind an exclamation mark.
@@ -64,14 +66,14 @@ func (a *atTerminal) enter(line string) {
 	}
 }
 
-// A prompt typed in a terminal is answered at both ends. Approvals are decided at either end, and disappear at the other.
+// A prompt typed in a terminal is answered at both ends. An approval decided at one end disappears at the other.
 func TestAttachInATerminalBesideThePhone(t *testing.T) {
 	town := surroundings(t, nil)
 	town.permission = "ask"
 	o := town.ordeal(31)
 	desk := o.attachAt(100, 40)
 	desk.enter(`hello [[text "It is **done**."]]`)
-	desk.shows("It is **done**.", "from a terminal", "!sending")
+	desk.shows("\nIt is **done**.", "from a terminal", "!sending")
 	o.await("You, at the terminal:\nhello")
 	o.awaitDone(1)
 
@@ -79,7 +81,7 @@ func TestAttachInATerminalBesideThePhone(t *testing.T) {
 	o.say(`[[start]] [[ask cmd="touch %s"]] [[text "that was all"]]`, file)
 	desk.shows("claude asks", "touch "+file, "Tab: read and decide")
 	o.press("⛔ Deny")
-	desk.shows("Denied in the chat: claude", "that was all", "!Tab: read and decide")
+	desk.shows("Denied in the chat: claude", "\nthat was all", "!Tab: read and decide")
 	if _, err := os.Stat(file); err == nil {
 		t.Error("the denied command ran")
 	}
@@ -91,7 +93,7 @@ func TestAttachInATerminalBesideThePhone(t *testing.T) {
 	_, _ = desk.tty.WriteString("\t")
 	desk.shows("Deny with a reason")
 	desk.enter("")
-	desk.shows("Allowed in a terminal: claude", "that was more", "!Deny with a reason")
+	desk.shows("Allowed in a terminal: claude", "\nthat was more", "!Deny with a reason")
 	o.awaitNoButton("✅ Allow once")
 	if _, err := os.Stat(file + "-2"); err != nil {
 		t.Errorf("the allowed command did not run: %v", err)
@@ -105,29 +107,24 @@ func TestAttachInATerminalBesideThePhone(t *testing.T) {
 	}
 }
 
-// A restart of ductor loses and doubles nothing at a terminal: neither the answer, nor a prompt that was typed meanwhile.
+// A restart of ductor loses and doubles nothing at a terminal: no answer, and no prompt that was typed meanwhile.
 func TestAttachInATerminalAcrossARestart(t *testing.T) {
 	o := surroundings(t, nil).ordeal(32)
 	desk := o.attachAt(120, 50)
 	tr := newTrial(1)
-	desk.shows("ductor", "!connecting")
-	desk.enter(tr.script())
-	desk.shows("w1-19 w1-20")
+	o.say("%s", tr.script())
+	desk.shows("\nw1-0 w1-1", "w1-19 w1-20")
 	o.daemon.kill()
-	desk.shows("reconnecting", "w1-19 w1-20")
+	desk.shows("reconnecting", "\nw1-0 w1-1")
 	desk.enter(`second [[text "it ran"]] [[tool cmd="echo ran >> ran"]]`)
 	desk.shows("sending: second")
 	o.rise()
-	o.awaitDone(2)
-	desk.shows("!reconnecting", "!sending", "it ran")
-	shown := strings.Join(strings.Fields(desk.screen.String()), " ")
-	for _, part := range []string{tr.first + " ", " " + tr.last, `[[tool cmd="echo ran >> ran"]]`} {
-		want := 2 // in the prompt and in the answer
-		if strings.HasPrefix(part, "[") {
-			want = 1
-		}
-		if n := strings.Count(strings.ReplaceAll(shown, "| ", ""), part); n != want {
-			t.Errorf("%q is shown %d times, want %d:\n%s", part, n, want, desk.screen.String())
+	desk.shows("!reconnecting", "!sending", "!working", "\n"+tr.last, "\nit ran")
+	shown := desk.screen.String()
+	for _, row := range []string{"\nw1-0 w1-1", "w1-59 ", "\n" + tr.last, `"echo ran >> ran"`, "\nit ran"} {
+		want := strings.Count(row, "w1-59 ") + 1 // the prompt has it too
+		if n := strings.Count(shown, row); n != want {
+			t.Errorf("%q is shown %d times, want %d:\n%s", row, n, want, shown)
 		}
 	}
 	if ran, err := os.ReadFile(filepath.Join(o.cfg.Projects.DefaultDir, "ran")); string(ran) != "ran\n" {
@@ -145,9 +142,10 @@ func TestAttachInAPipe(t *testing.T) {
 	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0", "LANG=C.UTF-8", "LC_ALL=")
 	cmd.Stdin = strings.NewReader("hello [[tool cmd=\"echo from-the-tool\"]]\n[[text \"one\ntwo\"]]\n")
 	out, err := cmd.Output()
-	if err != nil || !strings.HasPrefix(string(out), "> hello") || !strings.Contains(string(out), "    from-the-tool\n") ||
-		!strings.Contains(string(out), "\none\ntwo\n= ") {
-		t.Errorf("it prints %q, %v", out, err)
+	for _, part := range []string{"> hello", "\n    from-the-tool\n", "\none\ntwo\n= "} {
+		if !strings.Contains(string(out), part) || err != nil {
+			t.Errorf("it prints %q, %v, without %q", out, err, part)
+		}
 	}
 	o.await("You, at the terminal:\nhello")
 	o.daemon.kill()

@@ -31,7 +31,7 @@ func (s *session) happened(e event) {
 		s.link, s.screen.Link = nil, "reconnecting"
 	}
 	for _, m := range e.messages {
-		s.screen.Apply(m)
+		s.send(s.screen.Apply(m))
 	}
 }
 

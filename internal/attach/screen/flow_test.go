@@ -135,6 +135,18 @@ func TestTheScreenContinuesAfterARestart(t *testing.T) {
 	}
 }
 
+// After a crash ductor may read a message again, as another turn.
+func TestATurnThatDuctorForgotIsNotShown(t *testing.T) {
+	s := fresh()
+	s.Apply(opened(going("")))
+	again := going("the answer")
+	again.Turn = "again"
+	s.Apply(opened(again))
+	if shown := at(t, s, wide); strings.Count(shown, "▌ go") != 1 || !strings.Contains(shown, "the answer") {
+		t.Errorf("it shows:\n%s", shown)
+	}
+}
+
 func TestAFailedPromptReturnsToTheUser(t *testing.T) {
 	s := fresh()
 	s.Apply(wire.Message{Snapshot: &wire.Snapshot{Conversation: "7/0"}})
@@ -143,6 +155,23 @@ func TestAFailedPromptReturnsToTheUser(t *testing.T) {
 	s.Apply(wire.Message{Reply: &wire.Reply{ID: "r1", Error: "The queue is full."}})
 	s.Apply(wire.Message{Reply: &wire.Reply{ID: "r2", Error: "The queue is full."}})
 	shows(t, s, "The queue is full.", "> a prompt", "another one")
+}
+
+// The screen shows the state of the conversation after a command, and the model of the running turn.
+func TestTheHeaderIsRefreshed(t *testing.T) {
+	s := fresh()
+	s.Apply(opened())
+	typed(s, "/model codex")
+	sent := s.Apply(wire.Message{Reply: &wire.Reply{ID: "r1"}})
+	if len(sent) != 1 || sent[0].Open.Conversation != "7/0" {
+		t.Errorf("after a command it sends %+v", sent)
+	}
+	s.Apply(wire.Message{Snapshot: &wire.Snapshot{Conversation: "7/0", Agent: "codex"}})
+	shows(t, s, "Shop · codex")
+	e := going("")
+	e.Agent, e.Model = "gemini", "flash"
+	s.Apply(wire.Message{Entry: &e})
+	shows(t, s, "Shop · gemini flash")
 }
 
 // What a text means: prompts may begin with a slash, too.
@@ -322,7 +351,7 @@ func TestConversationsAreSwitched(t *testing.T) {
 	s.Apply(wire.Message{Snapshot: ptr(story())})
 	shows(t, s, "(!) 1 in other chats", "Shop")
 	typed(s, "for the shop")
-	if sent := keys(s, "ctrl+n"); len(sent) != 1 || sent[0].Open.Conversation != "7/3" {
+	if sent := keys(s, "ctrl+n"); len(sent) != 2 || sent[0].Open.Conversation != "7/3" {
 		t.Fatalf("it sends %+v", sent)
 	}
 	// before the other one is open

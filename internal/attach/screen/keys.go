@@ -141,7 +141,7 @@ func (s *Screen) turnTo(step int) []wire.Request {
 		return nil
 	}
 	s.wanted, s.focus, s.words = next, onPrompt, editor{}
-	return []wire.Request{{Open: &wire.Open{Conversation: next}}}
+	return []wire.Request{{Open: &wire.Open{Conversation: next}}, {List: &wire.List{}}}
 }
 
 // takeBack removes the last waiting prompt from the queue, for the user to edit it.

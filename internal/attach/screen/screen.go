@@ -86,8 +86,8 @@ func (s *Screen) Connected() []wire.Request {
 // Pending returns the number of requests that ductor has not answered.
 func (s *Screen) Pending() int { return len(s.pending) }
 
-// Apply shows a message of ductor.
-func (s *Screen) Apply(m wire.Message) {
+// Apply shows a message of ductor. It returns requests for ductor.
+func (s *Screen) Apply(m wire.Message) (requests []wire.Request) {
 	switch {
 	case m.Conversations != nil:
 		s.all = m.Conversations
@@ -107,13 +107,14 @@ func (s *Screen) Apply(m wire.Message) {
 		}
 		s.conversation(s.at).snapshot(*m.Snapshot)
 	case m.Reply != nil:
-		s.reply(*m.Reply)
+		requests = s.reply(*m.Reply)
 	default:
 		s.conversation(s.at).apply(m)
 	}
 	if s.focus != onPrompt && len(s.shown().asks) == 0 {
 		s.focus, s.words = onPrompt, editor{}
 	}
+	return requests
 }
 
 // shown returns the conversation on the screen.
@@ -134,11 +135,12 @@ func (s *Screen) decided(id string) bool {
 	return slices.ContainsFunc(s.pending, func(p Pending) bool { return p.Decide != nil && p.Decide.Approval == id })
 }
 
-// reply handles the answer to a request. The text of a failed prompt returns to the user.
-func (s *Screen) reply(r wire.Reply) {
+// reply handles the answer to a request. The text of a failed prompt returns to the user. After a command it requests the
+// state again, which the command may have changed.
+func (s *Screen) reply(r wire.Reply) []wire.Request {
 	i := slices.IndexFunc(s.pending, func(p Pending) bool { return idOf(p.Request) == r.ID })
 	if i < 0 {
-		return
+		return nil
 	}
 	p := s.pending[i]
 	s.pending = slices.Delete(s.pending, i, i+1)
@@ -146,7 +148,10 @@ func (s *Screen) reply(r wire.Reply) {
 		if s.input.text() == "" {
 			s.input.before = p.edits
 		}
-		return
+		if p.Command != nil && p.Conversation == s.wanted {
+			return []wire.Request{{Open: &wire.Open{Conversation: s.wanted}}}
+		}
+		return nil
 	}
 	note := r.Error
 	if p.Prompt != nil {
@@ -157,6 +162,7 @@ func (s *Screen) reply(r wire.Reply) {
 		}
 	}
 	s.conversation(p.Conversation).note("reply "+r.ID, note, time.Now())
+	return nil
 }
 
 func idOf(r wire.Request) string {
