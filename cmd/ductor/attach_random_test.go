@@ -232,10 +232,10 @@ func (e *twoEnds) awaitOnce(text string) {
 	e.o.t.Helper()
 	pressed := false
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		var said strings.Builder
+		var shown strings.Builder
 		for _, m := range e.o.chat.View().FromBot() {
 			if !isTyped(m) {
-				said.WriteString(m.Text)
+				shown.WriteString(m.Text)
 			}
 			if m.HasButton(showAgain) && !e.o.again[m.ID] { // a message that was on its way when ductor was killed
 				a, err := e.o.chat.Person().Press(e.o.soon(), m, showAgain)
@@ -243,12 +243,11 @@ func (e *twoEnds) awaitOnce(text string) {
 				e.o.again[m.ID], pressed = done, pressed || done
 			}
 		}
-		switch count := strings.Count(said.String(), text); {
+		switch count := strings.Count(shown.String(), text); {
 		case count == 1, count > 1 && (pressed || len(e.o.again) > 0):
 			return
 		case count > 1:
-			e.o.t.Errorf("the chat shows %q %d times", text, count)
-			return
+			e.o.fatal(fmt.Errorf("the chat shows %q %d times: %s", text, count, said(e.o.chat.View())))
 		case time.Now().After(deadline):
 			e.o.fatal(fmt.Errorf("the chat does not show %q", text))
 		}
