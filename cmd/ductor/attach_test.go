@@ -177,6 +177,7 @@ func TestATerminalOutlivesARestart(t *testing.T) {
 		t.Errorf("the reply: %+v", r)
 	}
 	desk.awaitEntry(wire.StateDone, "at last")
+	o.awaitMessage(func(m telegram.Message) bool { return !isTyped(m) && strings.Contains(m.Text, "at last") })
 	if ran, err := os.ReadFile(filepath.Join(o.cfg.Projects.DefaultDir, "ran")); string(ran) != "ran\n" {
 		t.Errorf("the repeated prompt ran %q, %v", ran, err)
 	}
