@@ -47,12 +47,10 @@ func (c *conversation) snapshot(s wire.Snapshot) {
 		listed[e.Turn] = true
 		c.entry(e)
 	}
-	for _, b := range c.blocks {
-		if t := b.turn; t != nil && !t.State.Over() && !listed[t.Turn] {
-			t.State, t.status = wire.StateInterrupted, ""
-			t.end()
-		}
-	}
+	// ductor no longer knows a turn whose message it reads again after a crash
+	c.blocks = slices.DeleteFunc(c.blocks, func(b block) bool {
+		return b.turn != nil && !b.turn.State.Over() && !listed[b.turn.Turn]
+	})
 	for _, n := range s.Notices {
 		c.notice(n)
 	}

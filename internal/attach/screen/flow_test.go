@@ -135,6 +135,18 @@ func TestTheScreenContinuesAfterARestart(t *testing.T) {
 	}
 }
 
+// After a crash ductor may read a message again, as another turn.
+func TestATurnThatDuctorForgotIsNotShown(t *testing.T) {
+	s := fresh()
+	s.Apply(opened(going("")))
+	again := going("the answer")
+	again.Turn = "again"
+	s.Apply(opened(again))
+	if shown := at(t, s, wide); strings.Count(shown, "▌ go") != 1 || !strings.Contains(shown, "the answer") {
+		t.Errorf("it shows:\n%s", shown)
+	}
+}
+
 func TestAFailedPromptReturnsToTheUser(t *testing.T) {
 	s := fresh()
 	s.Apply(wire.Message{Snapshot: &wire.Snapshot{Conversation: "7/0"}})
