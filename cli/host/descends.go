@@ -47,7 +47,7 @@ func Descends(pid int) (bool, error) {
 	return false, nil
 }
 
-// lineage returns a process and its ancestors. It tries again if any of them ends meanwhile.
+// lineage returns a process and its ancestors. It tries again if any ends meanwhile.
 func lineage(pid int) (line []proctree.ID, err error) {
 	for range lineageTries {
 		if line, err = proctree.Lineage(pid); err == nil {
