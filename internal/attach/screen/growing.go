@@ -33,7 +33,7 @@ type row struct {
 // append adds text at the end. It drops the oldest lines beyond the limit.
 func (g *growing) append(text string) {
 	g.text = append(g.text, text...)
-	if len(g.text) <= mostText+mostText/4 {
+	if len(g.text) <= 2*mostText {
 		return
 	}
 	drop := len(g.text) - mostText
