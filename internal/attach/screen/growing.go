@@ -8,7 +8,7 @@ import (
 
 // Limits of a text on the screen. The chat and /sessions have all of it.
 const (
-	mostText = 256 << 10 // bytes
+	mostText = 128 << 10 // bytes
 	mostLine = 4 << 10   // bytes of a line; a longer one continues on the next
 )
 
