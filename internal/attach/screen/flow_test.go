@@ -390,6 +390,7 @@ func TestScrolling(t *testing.T) {
 	lacks(t, s, "line 199.")
 	before := at(t, s, wide)
 	s.Apply(wire.Message{Text: &wire.Text{Turn: "t", Offset: answer.Len(), Text: strings.Repeat("more\n", 50)}})
+	keys(s, "up", "down")
 	if after := at(t, s, wide); after != before {
 		t.Errorf("text that streams moves the rows that the user reads:\n%s\n%s", before, after)
 	}
