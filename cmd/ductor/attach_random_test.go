@@ -226,8 +226,8 @@ func (e *twoEnds) compare() {
 	}
 }
 
-// awaitOnce waits until the chat shows an answer, and checks that it shows it once. An answer may be split at any letter,
-// if ductor was killed while it sent a part of it.
+// awaitOnce waits until the chat shows an answer, and checks that it shows it once. If ductor was killed while it sent a
+// part of the answer, messages may split it at any letter.
 func (e *twoEnds) awaitOnce(text string) {
 	e.o.t.Helper()
 	pressed := false

@@ -268,7 +268,8 @@ func TestALongMessageIsShortened(t *testing.T) {
 		Request: &cli.ApprovalAsked{Tool: "Bash", Title: strings.Repeat("x", mostRequest+1)}},
 		Decision:      orchestrator.Decision{State: orchestrator.ApprovalOpen},
 		ApprovalTerms: orchestrator.ApprovalTerms{Expires: time.Now().Add(time.Hour)}}
-	if a := approvalOf(big, time.Now()); len(a.Choices) != 1 || a.Choices[0].Choice != wire.Deny || a.Asks.Missing == "" {
-		t.Errorf("a request that is too long: %+v", a)
+	a := approvalOf(big, time.Now())
+	if len(a.Choices) != 1 || a.Choices[0].Choice != wire.Deny || a.Asks.Missing == "" {
+		t.Errorf("a request that is too long: %+v", a.Choices)
 	}
 }
