@@ -99,6 +99,13 @@ func TestAttachInATerminalBesideThePhone(t *testing.T) {
 		t.Errorf("the allowed command did not run: %v", err)
 	}
 
+	o.makeFile("codes", []byte("p\x1b]52;c;YQ==\x07\x1b]0;owned\x07\x1b[2Jq"))
+	desk.enter(`[[tool cmd="cat codes"]] [[text "those were codes"]]`)
+	desk.shows("    pq", "\nthose were codes")
+	if title := desk.screen.Title(); title != "" || strings.Contains(desk.text(), "\x1b]52") {
+		t.Errorf("the agent sets the title %q or the clipboard", title)
+	}
+
 	desk.enter("/model codex")
 	desk.shows("From your next message on: Codex")
 	_, _ = desk.tty.WriteString("\x03")

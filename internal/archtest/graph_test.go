@@ -12,7 +12,8 @@ var imports = map[string][]string{
 	"cmd/ductor": {
 		"internal/app", "internal/app/environment", "bot/tgapi", "orchestrator", "cli", "cli/host", "internal/config",
 		"internal/doctor", "internal/store", "internal/runner", "internal/sim/agent", "internal/sim/telegram", "mcp/relay",
-		"internal/attach/client", "internal/statesocket", "web", "web/dashboard", "web/demo", "cmd/ductor/sub", "internal/keys", "internal/secrets", "internal/nearest", "internal/terminal", "internal/terminal/hook",
+		"internal/attach/client", "internal/statesocket", "web", "web/dashboard", "web/demo", "cmd/ductor/sub",
+		"internal/keys", "internal/secrets", "internal/nearest", "internal/terminal", "internal/terminal/hook",
 	},
 	"cmd/ductor/sub":             {"mcp/relay", "bot/tgapi", "cli", "internal/app", "internal/app/environment", "internal/backup", "internal/config", "internal/keys", "internal/secrets", "internal/service", "internal/setup", "internal/store", "orchestrator", "orchestrator/users", "internal/terminal"},
 	"internal/doctor":            {"orchestrator", "bot", "bot/checks", "bot/tgapi", "cli", "docker", "internal/app", "internal/app/environment", "internal/config", "internal/proctree", "internal/store", "internal/store/sqlite"},

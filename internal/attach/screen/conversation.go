@@ -34,7 +34,8 @@ type conversation struct {
 	asks   []*ask       // open approvals
 	from   *item        // the last entry that the user scrolled to; nil follows the end
 	upto   int          // its rows up to the end of the screen
-	// pages that the user scrolls up with the next View; negative for down
+	page   int          // rows on the screen
+	// rows that the user scrolls up with the next View; negative for down
 	scrolled int
 }
 
