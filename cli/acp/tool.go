@@ -110,7 +110,11 @@ func (t *tool) began(dir string) cli.ToolStarted {
 			title = cli.Relative(dir, paths[0])
 		}
 	}
-	return cli.ToolStarted{ID: cli.ToolID(t.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: t.Input}
+	input := t.Input
+	if t.ToolKind == kindRun && !given(input) { // Gemini sends the command as the title only
+		input, _ = json.Marshal(map[string]string{"command": t.Title}) // a map of strings always has a form
+	}
+	return cli.ToolStarted{ID: cli.ToolID(t.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: input}
 }
 
 // over returns the tool's ToolEnded. For a completed command agents often do not report how it ended.
