@@ -34,7 +34,9 @@ type Options struct {
 	Jobs     orchestrator.Jobs // nil: no schedule tool
 	Files    orchestrator.FileSender
 	// Place returns the place of a turn's files.
-	Place     func(ctx context.Context, turn orchestrator.Turn) (orchestrator.FilePlace, error)
+	Place func(ctx context.Context, turn orchestrator.Turn) (orchestrator.FilePlace, error)
+	// ReadFile reads a file of a project; see orchestrator.Files.
+	ReadFile  func(ctx context.Context, at orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error)
 	Consults  Consults // nil: no tools that use other models
 	FindModel FindModel
 	Roles     Roles

@@ -37,11 +37,8 @@ type Store interface {
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
 	// TouchSession records that a session was used, or returns ErrNoSession.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
-	// SetAgentSession stores an agent's own session ID in an environment for a session; an empty ID removes it.
-	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own cli.AgentSessionID) error
-	// SetTold stores the last turn of a session that an agent knows; see AgentSession. It has no effect on an agent
-	// without a session ID of its own in that environment.
-	SetTold(ctx context.Context, id SessionID, of AgentEnv, turn cli.TurnID) error
+	// SetAgentSession stores an agent's own part of a session; an empty ID removes it.
+	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
 	// EnqueueTurn stores a queued turn, marks its prompt's updates handled and removes the given agents' own session
 	// IDs from its session, all or none. If the turn repeats a turn that was already repeated, it returns ErrRepeated
@@ -80,7 +77,9 @@ type Store interface {
 	RunningTurns(ctx context.Context) ([]cli.OpenTurn, error)
 	// EndBackground records that the background work of a run is over because the run is gone.
 	EndBackground(ctx context.Context, run cli.RunID) error
-	// History lists the last ended turns of a session, oldest first.
+	// EntriesAfter is History without the entries up to a number.
+	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)
+	// History lists the last ended entries of a session; see SessionStore.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 }
 

@@ -187,7 +187,9 @@ func (a *App) shortener() side.Shortener {
 
 func consultOptions(cfg config.Config, a *App) consult.Options {
 	return consult.Options{
-		Side: a.side(), Store: a.db, SideRequest: a.orchestrator.SideRequest, Now: time.Now, Logger: a.Log,
+		Side: a.side(), Store: a.db, Session: a.orchestrator.SideSession, Names: a.db,
+		SideRequest: a.orchestrator.SideRequest, Now: time.Now, Logger: a.Log,
+		Budget:  func() int { return a.now().turns.HandoffTokens },
 		Works:   consult.Works{AskFor: a.orchestrator.AskFor, Decide: a.gateway().Decide, Audit: a.db.RecordAudit},
 		Shorten: a.shortener(),
 	}

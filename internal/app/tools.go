@@ -26,7 +26,7 @@ func (a *App) openTools(book orchestrator.Sessions) (err error) {
 	a.tools, err = mcp.Open(mcp.Options{
 		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db,
 		Sessions: book, Jobs: a.timers.scheduler,
-		Files: a.bot.Chat(), Place: a.files().OfTurn, Consults: a.consults, FindModel: a.findModel,
+		Files: a.bot.Chat(), Place: a.files().OfTurn, ReadFile: a.files().Read, Consults: a.consults, FindModel: a.findModel,
 		Roles:    a.orchestrator,
 		Patience: toolPatience(a.cfg.Agents), Now: time.Now, NewID: newID, Log: a.Log,
 	})

@@ -160,7 +160,7 @@ var imports = map[string][]string{
 	"orchestrator/side":     {"orchestrator", "orchestrator/spending", "cli", "cli/tools", "internal/secrets"},
 	"orchestrator/spending": {"orchestrator", "cli", "lang"},
 	"orchestrator/circuit":  {"cli"},
-	"orchestrator/consult":  {"orchestrator", "orchestrator/handoff", "orchestrator/side", "cli"},
+	"orchestrator/consult":  {"orchestrator", "orchestrator/handoff", "orchestrator/side", "orchestrator/steps", "cli", "internal/secrets"},
 	"orchestrator/steps":    {"orchestrator", "cli"},
 	"orchestrator/handoff":  {"internal/rooted", "orchestrator", "orchestrator/side", "cli"},
 	"orchestrator/sessions": {"orchestrator", "cli"},

@@ -98,7 +98,7 @@ func TestDeleteSession(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	newSession(t, db, "old", chatA, noon)
 	storeEndedTurn(t, db, "old", "t1", "a secret plan", "-")
-	must(t, db.SetAgentSession(ctx, "old", agentEnv("claude", ""), "abc"))
+	must(t, db.SetAgentSession(ctx, "old", agentEnv("claude", ""), orchestrator.AgentSession{ID: "abc"}))
 	if err := db.DeleteSession(ctx, "old"); !errors.Is(err, orchestrator.ErrSessionInUse) {
 		t.Errorf("the current session was deleted: %v", err)
 	}
