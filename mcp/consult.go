@@ -62,7 +62,7 @@ func (t *toolset) addConsult() {
 
 // modelName joins the names of an agent and a model for FindModel.
 func modelName(agent, model string) string {
-	if strings.HasPrefix(model, agent) {
+	if rest, again := strings.CutPrefix(model, agent); again && (rest == "" || rest[0] == '/' || rest[0] == ' ') {
 		return model
 	}
 	return strings.TrimSpace(agent + " " + model)
@@ -71,6 +71,9 @@ func modelName(agent, model string) string {
 // question returns the validated question of a call, without a model.
 func (t *toolset) question(ctx context.Context, c call, text, session string,
 	files []string) (q orchestrator.ConsultQuestion, err error) {
+	if !c.Turn.Prompt.Rights.OfChat() {
+		return q, errors.New("only a turn that a listed user asked for in the chat can have other models answer or work")
+	}
 	if strings.TrimSpace(text) == "" {
 		return q, errors.New("the question or task is empty")
 	}
@@ -202,12 +205,8 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	return b.String(), nil
 }
 
-// countConsults counts a turn's questions to models. It returns an error if they exceed the limit, or if no listed user
-// asked for the turn.
+// countConsults counts a turn's questions to models. It returns an error if they exceed the limit.
 func (s *Server) countConsults(c call, n int) error {
-	if !c.Turn.Prompt.Rights.OfChat() {
-		return errors.New("only a turn that a listed user asked for in the chat can ask other models")
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	made := s.calls[c.Turn.Prompt.Conversation]

@@ -75,8 +75,6 @@ func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, er
 // checkWork returns an error if a call must not delegate work.
 func checkWork(c call, in workWith) error {
 	switch {
-	case !c.Turn.Prompt.Rights.OfChat():
-		return errors.New("only a turn that a listed user asked for in the chat can have another agent work")
 	case c.Request.Permission == cli.Plan:
 		return errors.New("this turn only plans, and so another agent cannot work for it; consult_with asks one")
 	case len(in.Task) > maxPrompt:
@@ -102,8 +100,9 @@ func (t *toolset) work(ctx context.Context, c call, in workWith) (w orchestrator
 	switch name := modelName(in.Agent, in.Model); {
 	case name == "" && role.Agent != "":
 		w.Model = orchestrator.ModelChoice{Agent: role.Agent, Model: role.Model}
-	case name == "" && in.Session != "":
-		if w.Model, err = t.s.opts.Consults.Last(ctx, w.Conversation, in.Session); err != nil {
+	case name == "":
+		if w.Model, err = t.s.opts.Consults.Last(ctx, w.Conversation,
+			cmp.Or(in.Session, string(c.Turn.Session))); err != nil {
 			return w, notAnswered(err)
 		}
 	default:

@@ -32,11 +32,15 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 		defer mu.Unlock()
 		step(s)
 	}
+	var said []cli.TurnID // the entries of the group
 	for round := 1; round <= q.Rounds; round++ {
 		if s, err = e.opts.Session(ctx, q.ConsultQuestion); err != nil {
 			return all, err
 		}
-		all.Steps = e.round(ctx, q, round, all.Steps, s.Newest, told)
+		all.Steps = e.round(ctx, q, round, all.Steps, approach{until: s.Newest, quoted: said}, told)
+		for _, step := range all.Steps {
+			said = append(said, step.Answer.Entry)
+		}
 		if err := ended(all.Steps...); err != nil {
 			return all, err
 		}
@@ -44,7 +48,7 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 			return all, orchestrator.ErrNoGroup
 		}
 	}
-	all.Conclusion = e.conclude(ctx, q, all.Steps)
+	all.Conclusion = e.conclude(ctx, q, all.Steps, said)
 	told(all.Conclusion)
 	return all, ended(all.Conclusion)
 }
@@ -65,13 +69,13 @@ func answered(steps []orchestrator.GroupStep) []orchestrator.GroupStep {
 }
 
 // round asks each model of the panel that answered in the previous round, and shows it the other models' answers. The
-// models are told the session up to the entry newest, and so not what the others answer meanwhile.
+// models are told the session up to by.until, and so not what the others answer meanwhile.
 func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round int, before []orchestrator.GroupStep,
-	newest int64, told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
+	by approach, told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
 	steps := make([]orchestrator.GroupStep, len(q.Panel))
 	var asked sync.WaitGroup
 	for i, m := range q.Panel {
-		ask, by := q.ConsultQuestion, approach{until: newest, quoted: entriesOf(before)}
+		ask, by := q.ConsultQuestion, by
 		ask.Model = m
 		if round > 1 {
 			if before[i].Err != nil {
@@ -80,6 +84,8 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 			}
 			others := slices.Delete(slices.Clone(before), i, i+1)
 			ask.Text, ask.Context = reconsider+quoted(others), orchestrator.ContextFiles{}
+			own := before[i].Answer.Entry // unless the agent is asked in a new session, it knows this one
+			by.quoted = slices.DeleteFunc(slices.Clone(by.quoted), func(id cli.TurnID) bool { return id == own })
 		}
 		asked.Go(func() {
 			a, err := e.consult(ctx, ask, by)
@@ -101,20 +107,12 @@ const (
 // conclude asks the first model with an answer for a conclusion. It uses a new session of the agent, so that the model
 // does not prefer its own answer.
 func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
-	steps []orchestrator.GroupStep) orchestrator.GroupStep {
+	steps []orchestrator.GroupStep, said []cli.TurnID) orchestrator.GroupStep {
 	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
 	ask := q.ConsultQuestion
 	ask.Model, ask.Text = s.Model, weigh+q.Text+"\n\nThe answers:\n\n"+quoted(steps)
-	s.Answer, s.Err = e.consult(ctx, ask, approach{fresh: true, until: math.MaxInt64, quoted: entriesOf(steps)})
+	s.Answer, s.Err = e.consult(ctx, ask, approach{fresh: true, until: math.MaxInt64, quoted: said})
 	return s
-}
-
-// entriesOf returns the entries of answers.
-func entriesOf(steps []orchestrator.GroupStep) (all []cli.TurnID) {
-	for _, s := range steps {
-		all = append(all, s.Answer.Entry)
-	}
-	return all
 }
 
 // quoted formats the answers of models for another model.
