@@ -64,7 +64,7 @@ func (k *Knowledge) KnowsAll(upTo int64) { k.upTo = upTo }
 
 // Missed returns the entries that the prompt has to tell of. entries are all entries of the session after Own().UpTo, in
 // order. Of its own entries the agent knows the one that it accepted last, and what that one asked for and got as the
-// result of a tool. Seen marks an entry if a prompt of unknown outcome told of it, or was it.
+// result of a tool, and of what the prompt quotes. Seen marks an entry if a prompt of unknown outcome told of it, or was it.
 func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.Turn) {
 	own, who := k.own, k.entry.AgentEnv()
 	gotResults := slices.ContainsFunc(entries, func(e orchestrator.Turn) bool {
@@ -74,7 +74,7 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 		k.upTo = max(k.upTo, e.Entry.Number)
 		mine, asked := e.AgentEnv() == who, own.Told != "" && e.Entry.Asks == own.Told
 		switch {
-		case IsCompaction(e):
+		case IsCompaction(e), e.ID == k.entry.Prompt.Quotes:
 		case e.Entry.Number <= own.UpTo, own.Told != "" && e.ID == own.Told, asked && gotResults:
 		case own.Told != "" && mine && knownWithoutPrompt(e):
 		default:
