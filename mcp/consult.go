@@ -22,7 +22,7 @@ const (
 // implements it.
 type Consults interface {
 	Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error)
-	Last(ctx context.Context, in orchestrator.ConversationID, idOrName string) (orchestrator.ModelChoice, error)
+	LastWorker(ctx context.Context, in orchestrator.ConversationID, idOrName string) (orchestrator.ModelChoice, error)
 	Work(ctx context.Context, w orchestrator.Work) (orchestrator.ConsultAnswer, error)
 	Group(ctx context.Context, q orchestrator.GroupQuestion,
 		step func(orchestrator.GroupStep)) (orchestrator.GroupAnswer, error)
@@ -71,7 +71,7 @@ func modelName(agent, model string) string {
 // question returns the validated question of a call, without a model.
 func (t *toolset) question(ctx context.Context, c call, text, session string,
 	files []string) (q orchestrator.ConsultQuestion, err error) {
-	if !c.Turn.Prompt.Rights.OfChat() {
+	if !c.Turn.Prompt.Rights.OfListed() {
 		return q, errors.New("only a turn that a listed user asked for in the chat can have other models answer or work")
 	}
 	if strings.TrimSpace(text) == "" {
@@ -144,7 +144,7 @@ func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (stri
 	}
 	answer, err := t.s.opts.Consults.Ask(ctx, q)
 	if err != nil {
-		return "", notAnswered(err)
+		return "", fmt.Errorf("%w%s", notAnswered(err), leftOut(answer))
 	}
 	more := ""
 	if answer.Whole != "" {
@@ -211,7 +211,7 @@ func (s *Server) countConsults(c call, n int) error {
 	defer s.mu.Unlock()
 	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.consults+n > maxConsults {
-		return fmt.Errorf("this turn has asked models %d times, and %d are the limit; go on without", made.consults,
+		return fmt.Errorf("%s asked models %d times, and %d are the limit; go on without", has(c), made.consults,
 			maxConsults)
 	}
 	made.consults += n

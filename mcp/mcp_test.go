@@ -18,6 +18,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ductor/cli"
+	"ductor/internal/statesocket"
 	"ductor/mcp"
 	"ductor/mcp/relay"
 	"ductor/orchestrator"
@@ -37,7 +38,21 @@ type world struct {
 	answer  func(ctx context.Context) (cli.Decision, error)
 	jobs    []orchestrator.Job
 	works   []orchestrator.Work
-	leftOut int // of consultations
+	knobs   knobs
+}
+
+// knobs change how a world sees clients outside of turns, and record where their messages go.
+type knobs struct {
+	chats  []orchestrator.ConversationID // of messages and files
+	nested bool                          // clients descend from a run
+	now    time.Time                     // zero: the real time
+}
+
+func (k *knobs) time() time.Time {
+	if k.now.IsZero() {
+		return time.Now()
+	}
+	return k.now
 }
 
 func (w *world) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
@@ -56,10 +71,10 @@ func (w *world) AskUser(ctx context.Context, _ cli.TurnID, asked cli.Event) (cli
 	return w.answer(ctx)
 }
 
-func (w *world) SendFor(_ context.Context, _ orchestrator.Turn, text string) error {
+func (w *world) SendFor(_ context.Context, t orchestrator.Turn, text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.notices = append(w.notices, text)
+	w.notices, w.knobs.chats = append(w.notices, text), append(w.knobs.chats, t.Prompt.Conversation)
 	return nil
 }
 
@@ -143,7 +158,7 @@ func (s jobs) AddJob(_ context.Context, j orchestrator.Job) (orchestrator.JobSta
 	return orchestrator.JobStatus{Job: j}, nil
 }
 
-func (w *world) SendFiles(_ context.Context, _ orchestrator.ConversationID, _ orchestrator.FilePlace, key string,
+func (w *world) SendFiles(_ context.Context, to orchestrator.ConversationID, _ orchestrator.FilePlace, key string,
 	files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
 	if files[0].Path == "/etc/shadow" {
 		return []*orchestrator.FileError{{Path: files[0].Path, Why: orchestrator.FileOutside}}, nil
@@ -151,6 +166,7 @@ func (w *world) SendFiles(_ context.Context, _ orchestrator.ConversationID, _ or
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notices = append(w.notices, key+" "+files[0].Path+" "+files[0].Caption)
+	w.knobs.chats = append(w.knobs.chats, to)
 	return nil, nil
 }
 
@@ -168,12 +184,12 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	if q.Model.Agent == "silent" {
 		return orchestrator.ConsultAnswer{}, &cli.Failure{Kind: cli.Overloaded, Agent: "silent"}
 	}
-	m := q.Model
+	m, leftOut := q.Model, 0
 	if m.Agent == "" {
-		m.Agent = "the last"
+		m.Agent, leftOut = "the last", 2
 	}
 	return orchestrator.ConsultAnswer{Session: "S1", Model: m, Text: "on " + q.Session + ": " + q.Context.Contents + q.Text,
-		LeftOut: w.leftOut}, nil
+		LeftOut: leftOut}, nil
 }
 
 // AskFor is not called by any tool.
@@ -181,7 +197,7 @@ func (w *world) AskFor(context.Context, cli.TurnID, orchestrator.Helper, cli.Eve
 	return cli.Decision{}, orchestrator.ErrNoTurn
 }
 
-func (w *world) Last(_ context.Context, _ orchestrator.ConversationID, session string) (orchestrator.ModelChoice, error) {
+func (w *world) LastWorker(_ context.Context, _ orchestrator.ConversationID, session string) (orchestrator.ModelChoice, error) {
 	if session != "auth-789" {
 		return orchestrator.ModelChoice{}, orchestrator.ErrNoConsult
 	}
@@ -263,14 +279,19 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
+	guard, err := statesocket.OpenGuard(r.dir, func(int) (bool, error) { return r.knobs.nested, nil })
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	srv, err := mcp.Open(mcp.Options{
 		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world,
 		Steps: r.world, Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel, Roles: r.world,
 		Place: func(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
 			return orchestrator.FilePlace{}, nil
 		},
+		Outside:  mcp.Outside{Turns: r.world, Guard: guard, Owner: func() orchestrator.PersonID { return 1 }},
 		ReadFile: r.world.readFile,
-		Patience: time.Minute, Now: time.Now, NewID: func() string { return "J1" }, Log: slog.New(slog.DiscardHandler),
+		Patience: time.Minute, Now: r.time, NewID: func() string { return "J1" }, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -288,9 +309,15 @@ func (r *rig) start() {
 // client connects through a relay, as an agent does.
 func (r *rig) client(token string) (*sdk.ClientSession, error) {
 	r.t.Helper()
+	return r.clientOf(token, "")
+}
+
+// clientOf is client with a token and a secret.
+func (r *rig) clientOf(token, secret string) (*sdk.ClientSession, error) {
+	r.t.Helper()
 	toRelay, fromClient := io.Pipe()
 	toClient, fromRelay := io.Pipe()
-	way := &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) {
+	way := &relay.Relay{Token: token, Secret: secret, Dial: func(ctx context.Context) (net.Conn, error) {
 		return relay.Dial(ctx, r.dir)
 	}}
 	ended := make(chan struct{})
@@ -701,7 +728,6 @@ func TestConsulting(t *testing.T) {
 		!strings.Contains(text, "(codex answered; session_id S1)") {
 		t.Errorf("asked: %s", text)
 	}
-	r.leftOut = 2
 	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?", "session_id": "auth-789"}); failed ||
 		!strings.Contains(text, "on auth-789: And?") || !strings.Contains(text, "(the last answered; session_id auth-789") ||
 		!strings.Contains(text, "2 earlier entries of the session did not fit") {

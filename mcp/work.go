@@ -101,7 +101,7 @@ func (t *toolset) work(ctx context.Context, c call, in workWith) (w orchestrator
 	case name == "" && role.Agent != "":
 		w.Model = orchestrator.ModelChoice{Agent: role.Agent, Model: role.Model}
 	case name == "":
-		if w.Model, err = t.s.opts.Consults.Last(ctx, w.Conversation,
+		if w.Model, err = t.s.opts.Consults.LastWorker(ctx, w.Conversation,
 			cmp.Or(in.Session, string(c.Turn.Session))); err != nil {
 			return w, notAnswered(err)
 		}
@@ -117,7 +117,7 @@ func (s *Server) countWork(c call) error {
 	defer s.mu.Unlock()
 	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.works >= maxWorks {
-		return fmt.Errorf("this turn has had other agents work %d times, which is the limit; go on without", made.works)
+		return fmt.Errorf("%s had other agents work %d times, which is the limit; go on without", has(c), made.works)
 	}
 	made.works++
 	s.calls[c.Turn.Prompt.Conversation] = made

@@ -134,9 +134,9 @@ type Consults interface {
 type ConsultStore interface {
 	// AddEntry stores a consultation or work that has ended, with its steps, and adds it to the totals of its session.
 	AddEntry(ctx context.Context, t Turn, steps []Step) error
-	// LastConsultation returns the newest consultation or work in a session, or in all sessions of the conversation if
-	// id is empty. It returns ErrNoConsult if there is none.
-	LastConsultation(ctx context.Context, in ConversationID, id SessionID) (Turn, error)
+	// LastAside returns the newest entry of a kind in a session, or in all sessions of the conversation if id is empty.
+	// Without one it returns the newest entry that is no turn, or ErrNoConsult.
+	LastAside(ctx context.Context, in ConversationID, id SessionID, kind EntryKind) (Turn, error)
 	// SetAgentSession and EntriesAfter are methods of Store.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)

@@ -68,6 +68,7 @@ type Entry struct {
 	Kind EntryKind
 	Role string     // the configured role that its agent played; empty for none
 	Asks cli.TurnID // the turn whose agent asked for it; empty if a user did
+	Into cli.TurnID // the running turn that this one was merged into; empty if it runs on its own
 	// Number orders the entries of a session by their ends; 0 before the end.
 	Number int64
 	UpTo   int64 // the last entry that its prompt told its agent of, by its number
@@ -91,7 +92,6 @@ type Turn struct {
 	Entry   Entry
 	Session SessionID  // empty until it runs, if the conversation had no session when it was queued
 	Again   cli.TurnID // the turn that this one repeats; empty for a new prompt
-	Into    cli.TurnID // the running turn that this one was merged into; empty if it runs on its own
 	Prompt  Prompt
 	Wants   Wants // of an order
 	State   TurnState

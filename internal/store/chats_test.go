@@ -44,7 +44,7 @@ func TestMoveChat(t *testing.T) {
 	if j := get[orchestrator.JobStatus](t)(db.Job(ctx, "j -5/0")); j.Job.Conversation != to {
 		t.Errorf("its job is of %v", j.Job.Conversation)
 	}
-	if c := get[orchestrator.Turn](t)(db.LastConsultation(ctx, to, "")); c.ID != "c -5/0" {
+	if c := get[orchestrator.Turn](t)(db.LastAside(ctx, to, "", orchestrator.ConsultationEntry)); c.ID != "c -5/0" {
 		t.Errorf("its consultation is %v", c.ID)
 	}
 	if s := get[orchestrator.Session](t)(db.Session(ctx,

@@ -79,7 +79,7 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	}
 	for id, want := range map[cli.TurnID]orchestrator.TurnState{"run": orchestrator.TurnRunning,
 		"off": orchestrator.TurnCancelled} {
-		if turn := get[orchestrator.Turn](t)(db.Turn(t.Context(), id)); turn.State != want || turn.Into != "" ||
+		if turn := get[orchestrator.Turn](t)(db.Turn(t.Context(), id)); turn.State != want || turn.Entry.Into != "" ||
 			turn.Sandbox != "" {
 			t.Errorf("the turn is %+v", turn)
 		}

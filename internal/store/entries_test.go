@@ -78,26 +78,36 @@ func TestEntriesAreInTheOrderOfTheirEnds(t *testing.T) {
 		[]cli.TurnID{"aside", "running", "steered"})
 }
 
-// LastConsultation finds the newest consultation of a session or a conversation, also of a moved one.
-func TestLastConsultation(t *testing.T) {
+// LastAside finds the newest entry of a kind of a session or a conversation, also of a moved one.
+func TestLastAside(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	newSession(t, db, "s", chatA, noon)
 	newSession(t, db, "other", chatA, noon)
-	if _, err := db.LastConsultation(ctx, chatA, ""); !errors.Is(err, orchestrator.ErrNoConsult) {
+	if _, err := db.LastAside(ctx, chatA, "", orchestrator.ConsultationEntry); !errors.Is(err, orchestrator.ErrNoConsult) {
 		t.Errorf("before the first: %v", err)
 	}
 	aside(t, db, "1", "s", "a")
 	aside(t, db, "2", "other", "b")
 	last := func(in orchestrator.ConversationID, id orchestrator.SessionID, want cli.TurnID) {
 		t.Helper()
-		if got := get[orchestrator.Turn](t)(db.LastConsultation(ctx, in, id)); got.ID != want {
+		if got := get[orchestrator.Turn](t)(db.LastAside(ctx, in, id, orchestrator.ConsultationEntry)); got.ID != want {
 			t.Errorf("the last is %s, want %s", got.ID, want)
 		}
 	}
 	last(chatA, "", "2")
 	last(chatA, "s", "1")
-	if _, err := db.LastConsultation(ctx, chatB, ""); !errors.Is(err, orchestrator.ErrNoConsult) {
+	if _, err := db.LastAside(ctx, chatB, "", orchestrator.ConsultationEntry); !errors.Is(err, orchestrator.ErrNoConsult) {
 		t.Errorf("of another chat: %v", err)
+	}
+	worked := newTurn("3")
+	worked.Session, worked.Agent, worked.Outcome = "s", "claude", done("c")
+	worked.Entry.Kind = orchestrator.WorkEntry
+	must(t, db.AddEntry(ctx, worked, nil))
+	last(chatA, "s", "1")
+	for kind, want := range map[orchestrator.SessionID]cli.TurnID{"s": "3", "other": "2", "": "3"} {
+		if got := get[orchestrator.Turn](t)(db.LastAside(ctx, chatA, kind, orchestrator.WorkEntry)); got.ID != want {
+			t.Errorf("the last work in %q is %s, want %s", kind, got.ID, want)
+		}
 	}
 	must(t, db.MoveSession(ctx, "s", chatB))
 	last(chatB, "s", "1")

@@ -233,7 +233,7 @@ func (t tx) insertEndedTurn(turn orchestrator.Turn) error {
 	}
 	const end = `UPDATE turns SET state = ?, steered_into = ?, ended = ?, answer = ?, outcome = ?, delivered = 1
 		WHERE id = ?`
-	_, err = t.Exec(end, string(state), string(turn.Into), millis(turn.Ended), turn.Outcome.Text, outcome,
+	_, err = t.Exec(end, string(state), string(turn.Entry.Into), millis(turn.Ended), turn.Outcome.Text, outcome,
 		string(turn.ID))
 	return err
 }

@@ -208,7 +208,7 @@ func TestSideSessionsBecomeEntries(t *testing.T) {
 	defer db.Close()
 	checkConsult(t, db, "said", "why ever?", "aside")
 	checkConsult(t, db, "cut", "", "aside-2")
-	last := get[orchestrator.Turn](t)(db.LastConsultation(t.Context(), chatA, ""))
+	last := get[orchestrator.Turn](t)(db.LastAside(t.Context(), chatA, "", orchestrator.ConsultationEntry))
 	if last.Session != "said" || last.Outcome.Text != "because\n\nQuestion: why?\nAnswer: so" || last.Wants.Effort != "high" {
 		t.Errorf("the last is %+v", last)
 	}

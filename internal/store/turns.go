@@ -236,15 +236,15 @@ func (db *DB) AddEntry(ctx context.Context, turn orchestrator.Turn, steps []orch
 	}))
 }
 
-func (db *DB) LastConsultation(
-	ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
+func (db *DB) LastAside(
+	ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, kind orchestrator.EntryKind,
 ) (orchestrator.Turn, error) {
 	of, args := `session = ?`, []any{string(id)}
 	if id == "" {
 		of, args = `chat = ? AND topic = ?`, []any{in.Chat, in.Topic}
 	}
 	t, err := sqlite.One(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns WHERE `+of+`
-		AND kind <> '' ORDER BY number DESC LIMIT 1`, args...)
+		AND kind <> '' ORDER BY kind = ? DESC, number DESC LIMIT 1`, append(args, string(kind))...)
 	t, err = mapNoRows(t, err, orchestrator.ErrNoConsult)
 	return t, wrap("find the last consultation", err)
 }
@@ -348,13 +348,13 @@ func scanTurn(row sqlite.Row) (t orchestrator.Turn, err error) {
 		&t.Agent, &t.Model,
 		timeColumn{&t.Queued}, timeColumn{&t.Started}, timeColumn{&t.Ended}, &answer, &outcome, &t.Delivered,
 		&t.Aborting,
-		&t.Into, &wants,
+		&t.Entry.Into, &wants,
 		&t.Sandbox, &rights, timeColumn{&t.Bypass}, &t.Crashes, &t.Entry.Kind, &t.Entry.Role, &t.Entry.Asks,
 		&t.Entry.Number, &t.Entry.UpTo)
 	if err != nil {
 		return orchestrator.Turn{}, err
 	}
-	if t.State == orchestrator.TurnCancelled && t.Into != "" {
+	if t.State == orchestrator.TurnCancelled && t.Entry.Into != "" {
 		t.State = orchestrator.TurnSteered
 	}
 	if err = decodeWants(wants, &t); err != nil {

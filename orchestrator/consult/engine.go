@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -159,7 +160,7 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 	if r.session, err = e.opts.Session(ctx, q); err != nil {
 		return a, err
 	}
-	if r.Model, err = e.modelOf(ctx, q, r.session.ID); err != nil {
+	if r.Model, err = e.modelOf(ctx, q, r.session.ID, by.kind); err != nil {
 		return a, err
 	}
 	r.at.Session = string(r.session.ID)
@@ -204,16 +205,16 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 
 // modelOf returns the model of a question.
 func (e *Engine) modelOf(ctx context.Context, q orchestrator.ConsultQuestion,
-	id orchestrator.SessionID) (orchestrator.ModelChoice, error) {
+	id orchestrator.SessionID, kind orchestrator.EntryKind) (orchestrator.ModelChoice, error) {
 	if q.Model.Agent != "" {
 		return q.Model, nil
 	}
-	return e.last(ctx, q.Conversation, id)
+	return e.last(ctx, q.Conversation, id, kind)
 }
 
 func (e *Engine) last(ctx context.Context, in orchestrator.ConversationID,
-	id orchestrator.SessionID) (orchestrator.ModelChoice, error) {
-	t, err := e.opts.Store.LastConsultation(ctx, in, id)
+	id orchestrator.SessionID, kind orchestrator.EntryKind) (orchestrator.ModelChoice, error) {
+	t, err := e.opts.Store.LastAside(ctx, in, id, kind)
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}, err
 }
 
@@ -390,8 +391,19 @@ func (e *Engine) register(one *question, r *asking, of lane) error {
 // Last implements orchestrator.Consults.
 func (e *Engine) Last(ctx context.Context, in orchestrator.ConversationID,
 	idOrName string) (orchestrator.ModelChoice, error) {
+	return e.lastIn(ctx, in, idOrName, orchestrator.ConsultationEntry)
+}
+
+// LastWorker is Last for the model that last worked in a session.
+func (e *Engine) LastWorker(ctx context.Context, in orchestrator.ConversationID,
+	idOrName string) (orchestrator.ModelChoice, error) {
+	return e.lastIn(ctx, in, idOrName, orchestrator.WorkEntry)
+}
+
+func (e *Engine) lastIn(ctx context.Context, in orchestrator.ConversationID, idOrName string,
+	kind orchestrator.EntryKind) (orchestrator.ModelChoice, error) {
 	if idOrName == "" {
-		return e.last(ctx, in, "")
+		return e.last(ctx, in, "", kind)
 	}
 	s, err := orchestrator.FindSession(ctx, e.opts.Names, in, idOrName)
 	if errors.Is(err, orchestrator.ErrNoSession) {
@@ -400,24 +412,35 @@ func (e *Engine) Last(ctx context.Context, in orchestrator.ConversationID,
 	if err != nil {
 		return orchestrator.ModelChoice{}, err
 	}
-	return e.last(ctx, in, s.ID)
+	return e.last(ctx, in, s.ID, kind)
 }
 
 // Asking implements orchestrator.Consults.
 func (e *Engine) Asking(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.asking[in])
+	return len(e.shownIn(in))
 }
 
 // Abort implements orchestrator.Consults. Ask returns later, when all processes of its agent are dead.
 func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for one := range e.asking[in] {
+	all := e.shownIn(in)
+	for _, one := range all {
 		one.cancel(cli.ErrAborted)
 	}
-	return len(e.asking[in])
+	return len(all)
+}
+
+// shownIn returns the unanswered questions of a conversation, and of other conversations that it shows. mu is held.
+func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
+	for of, here := range e.asking {
+		if of.Shown() == in {
+			all = slices.AppendSeq(all, maps.Keys(here))
+		}
+	}
+	return all
 }
 
 // Close cancels all questions, rejects new ones, and waits for their ends until ctx is done.

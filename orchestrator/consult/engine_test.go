@@ -20,20 +20,25 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// agents stores sessions and their entries in memory, and runs agents that answer as a test defines.
+// agents runs agents that answer as a test defines.
 type agents struct {
+	stored *ledger
+	mu     sync.Mutex
+	ids    int
+	asked  []cli.Request
+	answer func(ctx context.Context, req cli.Request) cli.Result
+	at     cli.Request
+}
+
+// ledger stores sessions and their entries in memory.
+type ledger struct {
 	mu       sync.Mutex
-	ids      int
 	sessions map[orchestrator.SessionID]orchestrator.Session
 	entries  []orchestrator.Turn
-	steps    map[cli.TurnID][]orchestrator.Step
-	asked    []cli.Request
-	answer   func(ctx context.Context, req cli.Request) cli.Result
-	at       cli.Request
 }
 
 func newAgents() *agents {
-	return &agents{sessions: map[orchestrator.SessionID]orchestrator.Session{}, steps: map[cli.TurnID][]orchestrator.Step{}}
+	return &agents{stored: &ledger{sessions: map[orchestrator.SessionID]orchestrator.Session{}}}
 }
 
 func (a *agents) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -55,7 +60,7 @@ func (a *agents) Release(cli.Conversation) {}
 func (a *agents) Settled(cli.TurnID)       {}
 
 // session returns the session with the name of a question, or "current". It creates a missing one.
-func (a *agents) session(_ context.Context, q orchestrator.ConsultQuestion) (orchestrator.Session, error) {
+func (a *ledger) session(_ context.Context, q orchestrator.ConsultQuestion) (orchestrator.Session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	id := orchestrator.SessionID(cmp.Or(q.Session, "current"))
@@ -69,7 +74,7 @@ func (a *agents) session(_ context.Context, q orchestrator.ConsultQuestion) (orc
 	return s, nil
 }
 
-func (a *agents) Session(_ context.Context, id orchestrator.SessionID) (orchestrator.Session, error) {
+func (a *ledger) Session(_ context.Context, id orchestrator.SessionID) (orchestrator.Session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s, ok := a.sessions[id]
@@ -79,23 +84,23 @@ func (a *agents) Session(_ context.Context, id orchestrator.SessionID) (orchestr
 	return s, nil
 }
 
-func (a *agents) OwnSession(context.Context, orchestrator.ConversationID, string) (orchestrator.SessionID, error) {
+func (a *ledger) OwnSession(context.Context, orchestrator.ConversationID, string) (orchestrator.SessionID, error) {
 	return "", nil
 }
 
-func (a *agents) AddEntry(_ context.Context, t orchestrator.Turn, steps []orchestrator.Step) error {
+func (a *ledger) AddEntry(_ context.Context, t orchestrator.Turn, _ []orchestrator.Step) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t.Entry.Number = int64(len(a.entries) + 1)
-	a.entries, a.steps[t.ID] = append(a.entries, t), steps
+	a.entries = append(a.entries, t)
 	s := a.sessions[t.Session]
 	s.Newest = t.Entry.Number
 	a.sessions[t.Session] = s
 	return nil
 }
 
-func (a *agents) LastConsultation(_ context.Context, in orchestrator.ConversationID,
-	id orchestrator.SessionID) (orchestrator.Turn, error) {
+func (a *ledger) LastAside(_ context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
+	_ orchestrator.EntryKind) (orchestrator.Turn, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, t := range slices.Backward(a.entries) {
@@ -106,7 +111,7 @@ func (a *agents) LastConsultation(_ context.Context, in orchestrator.Conversatio
 	return orchestrator.Turn{}, orchestrator.ErrNoConsult
 }
 
-func (a *agents) SetAgentSession(_ context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv,
+func (a *ledger) SetAgentSession(_ context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv,
 	own orchestrator.AgentSession) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,7 +119,7 @@ func (a *agents) SetAgentSession(_ context.Context, id orchestrator.SessionID, o
 	return nil
 }
 
-func (a *agents) EntriesAfter(_ context.Context, id orchestrator.SessionID, after int64, _ int) (all []orchestrator.Turn,
+func (a *ledger) EntriesAfter(_ context.Context, id orchestrator.SessionID, after int64, _ int) (all []orchestrator.Turn,
 	err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +143,7 @@ func engine(answer func(ctx context.Context, req cli.Request) cli.Result) (*agen
 	a.answer, a.at = answer, cli.Request{Dir: "/work", Permission: cli.Bypass, AllowedTools: []string{"Bash"}}
 	client := side.Client{Gateway: a, NewID: a.newID}
 	return a, New(Options{
-		Side: client, Store: a, Session: a.session, Names: a, Budget: func() int { return 1000 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Side: client, Store: a.stored, Session: a.stored.session, Names: a.stored, Budget: func() int { return 1000 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Shorten:     side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		SideRequest: func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return a.at, nil },
 	})
@@ -211,9 +216,9 @@ func TestAQuestionAndItsFollowUp(t *testing.T) {
 		a.asked[1].Model != model.Model || a.asked[1].Session != a.asked[0].Session {
 		t.Errorf("%+v, %v after %+v", second, err, a.asked[1])
 	}
-	if n := len(a.entries); n != 2 || a.entries[1].Prompt.Text != "two" || a.entries[1].Outcome.Text != "to two" ||
-		!a.entries[1].Delivered || a.entries[1].ID != second.Entry {
-		t.Errorf("entries: %+v", a.entries)
+	if n := len(a.stored.entries); n != 2 || a.stored.entries[1].Prompt.Text != "two" || a.stored.entries[1].Outcome.Text != "to two" ||
+		!a.stored.entries[1].Delivered || a.stored.entries[1].ID != second.Entry {
+		t.Errorf("entries: %+v", a.stored.entries)
 	}
 	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Session: "new",
 		Text: "x"}); !errors.Is(err, orchestrator.ErrNoConsult) {
@@ -303,8 +308,8 @@ func TestAQuestionThatEnds(t *testing.T) {
 			if err := <-failed; !errors.Is(err, c.want) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if e.Abort(here) != 0 || len(a.entries) != 0 {
-				t.Errorf("%s: it still asks, or keeps %v", name, a.entries)
+			if e.Abort(here) != 0 || len(a.stored.entries) != 0 {
+				t.Errorf("%s: it still asks, or keeps %v", name, a.stored.entries)
 			}
 		})
 	}

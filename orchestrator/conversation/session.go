@@ -61,7 +61,7 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 
 // SideSession returns the session of a question beside the turns; see orchestrator.Consults. It creates a missing one.
 func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion) (s orchestrator.Session, err error) {
-	if q.Session == "" && q.Asks != "" {
+	if q.Session == "" && q.Asks != "" && !orchestrator.IsOutsideTurn(q.Asks) {
 		t, err := e.opts.Store.Turn(ctx, q.Asks)
 		if err != nil {
 			return s, err
