@@ -170,9 +170,10 @@ func (w *world) SendFiles(_ context.Context, to orchestrator.ConversationID, _ o
 	return nil, nil
 }
 
-// readFile returns files of the project: a.go, a large one, and one that is no text.
+// readFile returns a.go, a large file and a picture.
 func (w *world) readFile(_ context.Context, _ orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error) {
-	content, ok := map[string]string{"a.go": "It rains.\n", "large": strings.Repeat("x", 100<<10), "picture": "\xff"}[path]
+	content, ok := map[string]string{"a.go": "It rains.\n", "large": strings.Repeat("x", 100<<10),
+		"picture": "\xff"}[path]
 	if !ok {
 		return orchestrator.ProjectFile{}, &orchestrator.FileError{Path: path, Why: orchestrator.FileOutside}
 	}
@@ -188,8 +189,8 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	if m.Agent == "" {
 		m.Agent, leftOut = "the last", 2
 	}
-	return orchestrator.ConsultAnswer{Session: "S1", Model: m, Text: "on " + q.Session + ": " + q.Context.Contents + q.Text,
-		LeftOut: leftOut}, nil
+	return orchestrator.ConsultAnswer{Session: "S1", Model: m, LeftOut: leftOut,
+		Text: "on " + q.Session + ": " + q.Context.Contents + q.Text}, nil
 }
 
 // AskFor is not called by any tool.
@@ -197,7 +198,8 @@ func (w *world) AskFor(context.Context, cli.TurnID, orchestrator.Helper, cli.Eve
 	return cli.Decision{}, orchestrator.ErrNoTurn
 }
 
-func (w *world) LastWorker(_ context.Context, _ orchestrator.ConversationID, session string) (orchestrator.ModelChoice, error) {
+func (w *world) LastWorker(_ context.Context, _ orchestrator.ConversationID,
+	session string) (orchestrator.ModelChoice, error) {
 	if session != "auth-789" {
 		return orchestrator.ModelChoice{}, orchestrator.ErrNoConsult
 	}
@@ -632,7 +634,8 @@ func TestWorkAsksTheUser(t *testing.T) {
 		t.Errorf("going on: %q, %+v", text, r.works)
 	}
 	if text, failed := call(t, s, "work_with", map[string]any{"task": "test it", "role": "tester"}); failed ||
-		r.works[2].Instructions != "You test." || r.works[2].Role != "tester" || len(r.works[2].Tools) != 1 || !strings.Contains(text, "codex/small") {
+		r.works[2].Instructions != "You test." || r.works[2].Role != "tester" ||
+		len(r.works[2].Tools) != 1 || !strings.Contains(text, "codex/small") {
 		t.Errorf("a role: %q, %+v", text, r.works)
 	}
 	if text, failed := call(t, s, "work_with", args); !failed || !strings.Contains(text, "the limit") ||
@@ -661,10 +664,13 @@ func TestWorkThatIsRefused(t *testing.T) {
 		"an unknown model": {map[string]any{"agent": "nothing", "task": "x"}, nil, "no such model"},
 		"an unknown role": {map[string]any{"agent": "codex", "task": "x", "role": "king"}, nil,
 			"roles here: tester"},
-		"a session without an agent": {map[string]any{"task": "x", "session_id": "C9"}, nil, "name an agent or a model"},
-		"no agent":                   {map[string]any{"task": "x"}, nil, "name an agent or a model"},
-		"a bad name":                 {map[string]any{"agent": "codex", "task": "x", "session_id": "a\nb"}, nil, "control character"},
-		"a file outside":             {map[string]any{"agent": "codex", "task": "x", "context": []string{"/etc/shadow"}}, nil, "/etc/shadow"},
+		"a session without an agent": {map[string]any{"task": "x", "session_id": "C9"}, nil,
+			"name an agent or a model"},
+		"no agent": {map[string]any{"task": "x"}, nil, "name an agent or a model"},
+		"a bad name": {map[string]any{"agent": "codex", "task": "x", "session_id": "a\nb"}, nil,
+			"control character"},
+		"a file outside": {map[string]any{"agent": "codex", "task": "x", "context": []string{"/etc/shadow"}},
+			nil, "/etc/shadow"},
 		"a failure": {map[string]any{"agent": "silent", "task": "x"}, nil,
 			"what the agent changed until then stays"},
 	} {
@@ -724,18 +730,22 @@ func TestConsulting(t *testing.T) {
 	s := r.connect()
 	text, failed := call(t, s, "consult_with", map[string]any{"model": "codex", "question": "Why?",
 		"context": []string{"a.go"}, "output_format": "one word"})
-	if failed || !strings.Contains(text, "<file path=\"a.go\">\nIt rains.\n</file>") || !strings.Contains(text, "one word") ||
+	if failed || !strings.Contains(text, "<file path=\"a.go\">\nIt rains.\n</file>") ||
+		!strings.Contains(text, "one word") ||
 		!strings.Contains(text, "(codex answered; session_id S1)") {
 		t.Errorf("asked: %s", text)
 	}
-	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?", "session_id": "auth-789"}); failed ||
-		!strings.Contains(text, "on auth-789: And?") || !strings.Contains(text, "(the last answered; session_id auth-789") ||
+	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?",
+		"session_id": "auth-789"}); failed || !strings.Contains(text, "on auth-789: And?") ||
+		!strings.Contains(text, "(the last answered; session_id auth-789") ||
 		!strings.Contains(text, "2 earlier entries of the session did not fit") {
 		t.Errorf("asked on: %s", text)
 	}
-	for _, name := range []map[string]any{{"agent": "claude", "model": "opus"}, {"agent": "claude", "model": "claude opus"}} {
+	for _, model := range []string{"opus", "claude opus"} {
+		name := map[string]any{"agent": "claude", "model": model}
 		name["question"], name["session_id"] = "And?", "auth-789"
-		if text, failed := call(t, s, "consult_with", name); failed || !strings.Contains(text, "(claude opus answered") {
+		if text, failed := call(t, s, "consult_with", name); failed ||
+			!strings.Contains(text, "(claude opus answered") {
 			t.Errorf("asked with agent and model: %s", text)
 		}
 	}

@@ -130,7 +130,8 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 		listColumn[agentSessionRow]{&own}}, more...)...)
 	for _, r := range own {
 		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox, Lane: r.Lane}] =
-			orchestrator.AgentSession{ID: r.ID, Told: r.Told, UpTo: r.UpTo, Offered: r.Offered, Terminal: r.Terminal != 0}
+			orchestrator.AgentSession{ID: r.ID, Told: r.Told, UpTo: r.UpTo, Offered: r.Offered,
+				Terminal: r.Terminal != 0}
 	}
 	return s, err
 }
@@ -218,7 +219,8 @@ func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.
 		var number, had int64
 		err := t.Row(`SELECT session, number, (SELECT count(*) FROM turns o WHERE o.session = turns.session
 			AND o.number > 0 AND o.number <= turns.number)
-			FROM turns WHERE id = ? AND session IS NOT NULL AND number > 0`, []any{string(turn)}, &parent, &number, &had)
+			FROM turns WHERE id = ? AND session IS NOT NULL AND number > 0`, []any{string(turn)},
+			&parent, &number, &had)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = orchestrator.ErrNoTurn
 		}

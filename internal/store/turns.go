@@ -176,7 +176,8 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	return wrap(op, db.file.WriteSharedFlushed(ctx, func(st *sqlite.Tx) error {
 		t := tx{st}
 		var session string
-		err := t.Row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?, crashes = 0, number = `+nextNumber+`
+		err := t.Row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?, crashes = 0,
+			number = `+nextNumber+`
 			WHERE id = ? AND (state = 'running' OR `+steeredUndelivered+`) RETURNING coalesce(session, '')`,
 			[]any{string(o.State), millis(ended), o.Text, outcome, string(id)}, &session)
 		if errors.Is(err, sql.ErrNoRows) {

@@ -169,8 +169,8 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 		Entry: orchestrator.Entry{Kind: by.kind, Role: by.role, Asks: q.Asks},
 		Prompt: orchestrator.Prompt{Conversation: q.Conversation, Person: q.Person, Text: r.hidden.String(q.Text),
 			Attachments: q.Context.Files},
-		Wants: orchestrator.Wants{Effort: r.Model.Effort}, Agent: r.Model.Agent, Model: r.Model.Model, Sandbox: at.Sandbox,
-		Queued: began, Started: began, Delivered: true,
+		Wants: orchestrator.Wants{Effort: r.Model.Effort}, Agent: r.Model.Agent, Model: r.Model.Model,
+		Sandbox: at.Sandbox, Queued: began, Started: began, Delivered: true,
 	}
 	ctx, leave, err := e.enter(ctx, r)
 	if err != nil {
@@ -250,8 +250,8 @@ const (
 		"summary in <SUMMARY></SUMMARY>."
 )
 
-// askAgent tells the agent what it missed of the session, and asks it. If the agent cannot resume its own session, it is
-// asked in a new one.
+// askAgent tells the agent the entries of the session that it missed, and asks it. If the agent cannot resume its own
+// session, askAgent asks it in a new one.
 func (e *Engine) askAgent(ctx context.Context, r *asking) (cli.Result, error) {
 	var store handoff.AgentSessions
 	var own orchestrator.AgentSession
