@@ -132,6 +132,8 @@ type ProjectPolicy struct {
 	Dir     string       `toml:"dir" check:"path"` // absolute, inside projects.roots
 	Context []string     `toml:"context"`          // files below Dir that start every session
 	Tools   cli.ToolList `toml:",inline"`
+	// ShareSessions lets agents in a group read the sessions of this project in other chats; see SessionScope.
+	ShareSessions bool `toml:"share_sessions"`
 }
 
 // AgentDefaults apply to an agent unless the conversation or its role sets another value.
