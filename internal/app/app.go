@@ -31,7 +31,6 @@ import (
 	"ductor/internal/store"
 	"ductor/internal/trace"
 	"ductor/lang"
-	"ductor/mcp"
 	"ductor/orchestrator"
 	"ductor/orchestrator/changes"
 	"ductor/orchestrator/consult"
@@ -81,7 +80,7 @@ type App struct {
 	lang    *lang.Choices // of each chat
 	users   *users.Directory
 	roles   *roles.Set
-	tools   *mcp.Server   // nil if the configuration disables them
+	tools   toolServers
 	tracer  *trace.Tracer // nil if nothing reads traces or metrics
 	health  *health.Health
 	calls   *metrics.Calls   // to Telegram
@@ -181,6 +180,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	a.openTracer()
+	a.openServers()
 	a.orchestrator = conversation.New(conversationOptions(cfg, a))
 	a.consults = consult.New(consultOptions(cfg, a))
 	a.bot.Attach(a.consults)
@@ -254,11 +254,14 @@ func (a *App) Run(ctx context.Context) error {
 	if a.cfg.Tracing.URL != "" {
 		a.background.Go(func() { a.tracer.Run(ticking) })
 	}
-	if a.tools != nil {
+	if a.tools.own != nil {
 		a.background.Go(func() { a.serveTools(ticking) })
 	}
 	defer a.watchHealth(ticking)()
 	a.service.Refresh()
+	if a.envs.Sandboxes.Policy().OnHost() {
+		a.tools.owners.Check("")
+	}
 	a.background.Go(func() {
 		a.logAgents(ticking)
 		a.checkModels(ticking)
@@ -319,6 +322,7 @@ func (a *App) closeRest() {
 		a.background.stop()
 	}
 	a.background.Wait()
+	a.tools.close()
 	if a.timers != nil {
 		a.timers.close()
 	}

@@ -142,7 +142,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
 		Files:   func(in cli.Sandbox) (approval.Files, error) { return a.filesOf(in) },
 		Secrets: a.secretsOf,
-		Servers: a.toolServers,
+		Servers: a.toolServers, OwnersServers: a.tools.owners.For,
 
 		QuietHour: a.quietHour, Budgets: a.budgets(), DeliveryWait: deliveryWait,
 		Screen: a.bot.Chat(), Approvers: a.approvers, ApprovalTimeout: cfg.Permissions.AskTimeout,
