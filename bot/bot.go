@@ -75,6 +75,10 @@ type Options struct {
 	Listener updates.Listener // turns speech into text; nil: users get instructions how to set one up
 	Confirm  bool             // users confirm transcripts
 
+	// Noticed gets the text of every message outside of cards and approvals before it is sent, perhaps again after a
+	// failure; key identifies it. It must not block. It may be nil.
+	Noticed func(in orchestrator.ConversationID, key, text string)
+
 	Lang  *lang.Choices           // language of every text for users
 	Quiet func(at time.Time) bool // reports whether reminders are silent; nil: never
 
@@ -143,6 +147,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		return nil, err
 	}
 	b.messages = message.New(b.outbox, client, o.Journal, o.Lang, b.log)
+	b.messages.Noticed = o.Noticed
 	if err := b.openFiles(ctx); err != nil {
 		return nil, err
 	}
@@ -285,6 +290,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	small.Go(func() { b.prepare(ctx, h.commands.menu) })
 	small.Go(func() { b.chat.lost.run(ctx) })
 	r := h.router(o)
+	b.chat.typing.Store(h)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
 		defer cancel()

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"sync/atomic"
 
 	"ductor/bot/approval"
 	"ductor/bot/card"
@@ -33,6 +34,7 @@ type Chat struct {
 	lost      *lostAnswers
 	names     *tgapi.ChatNames
 	lang      *lang.Choices
+	typing    atomic.Pointer[handlers] // of what the owner types in terminals; nil before Run can handle it
 }
 
 var (

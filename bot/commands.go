@@ -62,7 +62,7 @@ func menuOf(table []updates.CommandSpec, p lang.Printer, offers func(updates.Com
 	return items
 }
 
-// find returns the command with a name, or one that reports an unknown name and false.
+// find returns the command with a name. For an unknown name, it returns a command that reports this, and false.
 func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	for _, s := range c.table {
 		if !s.Absent && (s.Name == name || slices.Contains(s.Aliases, name)) {

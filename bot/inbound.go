@@ -129,7 +129,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	return h
 }
 
-// register adds the handlers of all buttons besides those of the screens.
+// register adds the handlers of all buttons that belong to no screen.
 func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 	maps.Copy(c.buttons, map[string]button{
 		actShow:      {orchestrator.ChangeSettings, onTurn(c.show)},

@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// livingLines describes the agent process of this conversation, and counts those of all conversations.
+// livingLines describes the agent process of this conversation, and counts the processes of all conversations.
 func livingLines(p lang.Printer, id orchestrator.ConversationID, l cli.Living) []string {
 	var lines []string
 	if s, ok := l.Of(id.Key()); ok {

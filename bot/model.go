@@ -44,14 +44,14 @@ func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 		return
 	}
 	var shown atomic.Pointer[message.Content]
-	show := func(page tgapi.Page) message.Content {
+	show := func(page tgapi.Page, lifecycle message.Lifecycle) message.Content {
 		content := message.Content{
-			Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: r.In.Quote(), Lifecycle: message.Growing,
+			Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: r.In.Quote(), Lifecycle: lifecycle,
 		}
 		shown.Store(&content)
 		return content
 	}
-	show(page)
+	show(page, message.Growing)
 	m := c.messages.Early(message.Spec{
 		Key: "model/" + rand.Text(), To: r.In.Conversation, Content: func(context.Context) (message.Content, error) {
 			return *shown.Load(), nil
@@ -63,7 +63,9 @@ func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 		return
 	}
 	var rows []orchestrator.Message
-	row, owed := m.Keep(show(page))
+	last := show(page, message.Keep)
+	m.Announce(last)
+	row, owed := m.Keep(last)
 	if owed {
 		rows = append(rows, row)
 	}

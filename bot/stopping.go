@@ -112,6 +112,7 @@ func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator
 	if r.message == nil {
 		r.send()
 	}
+	r.message.Announce(last)
 	row, keep := r.message.Keep(last)
 	if !keep {
 		return nil

@@ -44,7 +44,7 @@ type QuestionAsked struct {
 	Questions []Question
 }
 
-// Question is one of the questions that an agent asks together.
+// Question is a question of an agent, which may ask several together.
 type Question struct {
 	Header  string   `json:"header,omitempty"` // a word or two; may be empty
 	Text    string   `json:"text"`

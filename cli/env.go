@@ -91,7 +91,7 @@ func AtHome(env []string, home string, leads ...string) []string {
 }
 
 // Variable returns the value of a variable in an environment. As in a process, the last entry counts. It returns "" if
-// there is none.
+// it finds none.
 func Variable(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if key, value, ok := strings.Cut(entry, "="); ok && key == name {

@@ -187,7 +187,7 @@ type HandedOver struct {
 	Model  ModelID // empty if the agent chose it
 	Turns  int
 	Tokens int // an estimate
-	// LeftOut is the number of oldest turns that did not fit. Shortened is set if one of Turns lacks its middle.
+	// LeftOut is the number of oldest turns that did not fit. Shortened is set if a turn in Turns lacks its middle.
 	LeftOut   int
 	Shortened bool
 }

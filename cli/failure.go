@@ -35,7 +35,7 @@ const (
 	Refused      FailureKind = "refused"    // the API or the agent rejected the request, for example as invalid
 	AnswerCut    FailureKind = "cut"        // the answer exceeds the model's limit; the part so far is kept
 	ModelRefused FailureKind = "no-answer"  // the model, or a filter around it, refused to answer
-	NoSandbox    FailureKind = "sandbox"    // the sandbox is unavailable or was lost; Reason says how to fix it
+	NoSandbox    FailureKind = "sandbox"    // the sandbox is unavailable or was lost; Reason has the fix
 	NoDirectory  FailureKind = "directory"  // the working directory is gone, or is outside of the roots
 	// Code turns failed in a row, Cause is the last failure; the agent gets no turns until ResetAt
 	FailsOften     FailureKind = "fails-often"
@@ -175,7 +175,7 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 	return p.Text("failure.unknown", agent)
 }
 
-// help returns advice in addition to the buttons of the failure, or "" if there is none.
+// help returns advice in addition to the buttons of the failure, or "".
 func (f *Failure) help() lang.Key {
 	var there lang.Key
 	if f.Sandbox.Name() != "" {

@@ -121,7 +121,7 @@ const (
 	wholeInputName = "input"
 )
 
-// Leaves returns the values of an input in order, including those of repeated keys. Invalid JSON is one leaf.
+// Leaves returns the values of an input in order, repeated keys included. Invalid JSON is one leaf.
 func Leaves(input json.RawMessage) []Leaf {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return nil

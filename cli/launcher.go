@@ -25,7 +25,7 @@ type Launcher interface {
 	Discard(ctx context.Context, run RunID) error
 	// Settled reports that the outcome of a turn is stored. In the background, the Launcher deletes the data for
 	// resuming that turn. For a process that lives on, that is its output up to the first mark of a turn that is not
-	// settled or, if there is none, up to the end of the last turn.
+	// settled or, without such a mark, up to the end of the last turn.
 	Settled(turn TurnID)
 }
 
@@ -85,13 +85,26 @@ type LeftRun struct {
 	PID         int
 	OutputBegin int64 // bytes that were already deleted
 	OutputEnd   int64 // bytes that it has printed
-	InputEnd    int64 // bytes that have reached its input or will
-	InputClosed bool
+	Input       LeftInput
 	Alive       bool   // the program is running; otherwise its output is complete
 	Problem     string // why ductor cannot attach to it, in words for users; empty if it can
 }
 
-// Mark returns the mark of a turn in the run; false if there is none.
+// LeftInput is the input of a LeftRun.
+type LeftInput struct {
+	End    int64 // bytes that have reached the program or will
+	Closed bool
+}
+
+// Missing returns the part of whole, the input of a program of one turn, that can and must still be sent.
+func (i LeftInput) Missing(whole []byte) []byte {
+	if i.Closed {
+		return nil
+	}
+	return whole[min(i.End, int64(len(whole))):]
+}
+
+// Mark returns the mark of a turn in the run, or false.
 func (r LeftRun) Mark(turn TurnID) (Mark, bool) {
 	i := slices.IndexFunc(r.Marks, func(m Mark) bool { return m.Turn == turn })
 	if i < 0 {
@@ -100,12 +113,16 @@ func (r LeftRun) Mark(turn TurnID) (Mark, bool) {
 	return r.Marks[i], true
 }
 
+// Reached reports whether a part of the input after m reached the program, or can no longer reach it because the
+// program has ended.
+func (r LeftRun) Reached(m Mark) bool { return r.Input.End > m.Input || !r.Alive }
+
 // Background reports whether the run has background work but no running turn.
 func (r LeftRun) Background() bool {
 	return len(r.Marks) > 0 && r.Marks[len(r.Marks)-1].Turn == BackgroundMark
 }
 
-// Command is a process to start. There is no shell between ductor and the process.
+// Command is a process to start, without a shell between ductor and the process.
 type Command struct {
 	Path string
 	Args []string // without the program itself
@@ -143,7 +160,7 @@ type Process interface {
 	// Launcher.Settled.
 	Ended(output int64)
 	// Stop ends the program and every descendant: TERM, grace, KILL, reap, check again. It returns when none is left,
-	// and at once if there was none. Idempotent, and works after the program itself exited.
+	// and at once without one. Idempotent, and works after the program itself exited.
 	Stop(ctx context.Context, grace time.Duration) error
 	// Detach detaches from the program, which continues. Idempotent; after it, only Stop has an effect.
 	Detach()
@@ -160,7 +177,7 @@ const StopSlack = 10 * time.Second
 
 // ExitStatus is how a program ended.
 type ExitStatus struct {
-	Code   int // exit code; for a signal, minus its number; CodeUnknown if nobody watched the exit
+	Code   int // exit code; for a signal, minus its number; CodeUnknown if ductor could not watch the exit
 	Signal bool
 	By     Terminator
 	OOM    bool // the kernel killed it because memory ran out, if that is detectable

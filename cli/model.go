@@ -48,7 +48,7 @@ type Auth struct {
 	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …
 	Fix     string // how to fix a State other than Authenticated; one sentence
 	// Problem is why the agent did not answer whether it is logged in; State is Installed then, and Fix is empty. If
-	// the program does not run, Problem is Crashed, and State is what else is known.
+	// the program does not run, Problem is Crashed, and State has the rest that is known.
 	Problem *Failure
 }
 

@@ -63,7 +63,7 @@ type Preparer interface {
 	Doing() string
 }
 
-// FillReporter is a Session whose agent reports, between turns or during one, what fills its context.
+// FillReporter is a Session whose agent reports the content of its context, between turns or during one.
 type FillReporter interface {
 	// Fill returns how full the context is. It asks the agent. Safe for concurrent use.
 	Fill(ctx context.Context) (Fill, error)

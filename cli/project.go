@@ -20,7 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ProjectSettings tells whether an agent may use the project's own settings: its hooks, its MCP servers, the rights
+// ProjectSettings determines whether an agent may use the project's own settings: its hooks, its MCP servers, the rights
 // that it grants.
 type ProjectSettings string
 

@@ -29,7 +29,7 @@ type ModelID string
 // Effort is a reasoning level in the agent's own vocabulary, such as "high". Empty means the model's default.
 type Effort string
 
-// PermissionMode limits what an agent may do without asking.
+// PermissionMode limits the actions of an agent without asking.
 type PermissionMode string
 
 // The permission modes, from most careful to least. Ask is the default.
@@ -37,7 +37,7 @@ const (
 	Ask         PermissionMode = "ask"          // the agent asks before it writes or runs anything
 	AcceptEdits PermissionMode = "accept-edits" // edits inside the working directory are allowed
 	Plan        PermissionMode = "plan"         // read and plan only
-	Auto        PermissionMode = "auto"         // the agent decides by itself
+	Auto        PermissionMode = "auto"         // the agent decides
 	Bypass      PermissionMode = "bypass"       // everything is allowed
 )
 
@@ -78,7 +78,7 @@ type Request struct {
 	Dir     string   // working directory, absolute, in the environment
 	AddDirs []string // additional directories for the agent, absolute; of this host, and copied to a sandbox
 
-	// Project tells whether the agent may use the settings in Dir; see ProjectReader.
+	// Project permits the agent to use the settings in Dir, or not; see ProjectReader.
 	Project ProjectSettings
 
 	Permission PermissionMode
@@ -116,8 +116,8 @@ type Task string
 // The tasks.
 const (
 	TaskPrompt  Task = ""        // text
-	TaskCompact Task = "compact" // the agent shortens its context; the prompt says what to keep, and may be empty
-	TaskCommand Task = "command" // the prompt is one of the agent's own commands, in the form of AgentCommand.Line
+	TaskCompact Task = "compact" // the agent shortens its context; the prompt may name the parts to keep
+	TaskCommand Task = "command" // the prompt is a command of the agent itself, in the form of AgentCommand.Line
 )
 
 // CannotCompact returns the refusal of an agent that cannot shorten its context on request.

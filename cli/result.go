@@ -14,7 +14,7 @@ type Result struct {
 	Denials        []Denial // requests of the agent that were denied
 	Aborted        bool     // the turn ended because its context was cancelled; Err is nil then
 	Detached       bool     // ductor detached from the turn, which continues without it; Err is nil then
-	Fallback       bool     // the answer comes from a one-shot run after a live one that showed nothing
+	Fallback       bool     // a live run showed nothing, so the answer comes from a one-shot run after it
 	Err            *Failure // nil on success
 	Told
 }
@@ -32,7 +32,7 @@ type Told struct {
 type BackgroundResult struct {
 	Result
 	Task string // the background task whose end the agent reports in that turn, in one line; may be empty
-	// Of is set if there was no such turn: the text is the rest of the answer of turn Of, which arrived after its
+	// Of is set without such a turn: the text is the rest of the answer of turn Of, which arrived after its
 	// Result.
 	Of TurnID
 }

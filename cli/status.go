@@ -6,7 +6,7 @@ import "time"
 // /status shows it.
 type Living struct {
 	Sessions     []SessionStatus // sorted by conversation
-	Processes    int             // of agents, including those that are starting or ending
+	Processes    int             // of agents, also starting and ending ones
 	MaxProcesses int             // 0 is no limit
 	Waiting      int             // turns that wait for another agent to end
 	Memory       int64           // resident bytes of the agents and everything they started, if known

@@ -26,7 +26,7 @@ func TextsOf(object json.RawMessage) map[string]string {
 // ShortLine returns s as one line for a status or a reason.
 func ShortLine(s string) string { return OneLine(s, 300) }
 
-// ContainsAny reports whether text contains one of parts.
+// ContainsAny reports whether text contains any of parts.
 func ContainsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
@@ -37,7 +37,7 @@ type Words struct {
 	Any  []string
 }
 
-// KindOfWords returns the kind of the first row with a word that text contains, or UnknownFailure if there is none.
+// KindOfWords returns the kind of the first row with a word that text contains, or UnknownFailure.
 func KindOfWords(text string, table []Words) FailureKind {
 	for _, row := range table {
 		if ContainsAny(text, row.Any...) {
@@ -113,7 +113,7 @@ func InnerMessage(text string) string {
 	return text
 }
 
-// NumberIn returns the number in the first group of re in text; nil if there is none.
+// NumberIn returns the number in the first group of re in text, or nil.
 func NumberIn(re *regexp.Regexp, text string) *int {
 	m := re.FindStringSubmatch(text)
 	if m == nil {

@@ -42,7 +42,7 @@ func WithoutForeign(servers []ToolServer) []ToolServer {
 // OwnServer is the name of the server of ductor's own tools.
 const OwnServer = "ductor"
 
-// OwnTool returns the name of one of ductor's own tools, which agents call mcp__ductor__send_file and similar; empty
+// OwnTool returns the name of a tool of ductor's own, which agents call mcp__ductor__send_file and similar; empty
 // for any other tool.
 func OwnTool(name string) string {
 	for _, prefix := range append(serverPrefixes(OwnServer), OwnServer+"_") {
@@ -53,7 +53,7 @@ func OwnTool(name string) string {
 	return ""
 }
 
-// OwnTitle describes in one line a call of one of ductor's own tools: the first words of its text, the path, the
+// OwnTitle describes in one line a call of a tool of ductor's own: the first words of its text, the path, the
 // question.
 func OwnTitle(input json.RawMessage) string {
 	in := TextsOf(input)

@@ -35,7 +35,7 @@ func ToolProgram(verb string) (path string, args []string) {
 // Network is the network of a container.
 type Network string
 
-// The predefined networks. Any other value is the name of one of the engine's networks.
+// The predefined networks. Any other value names a network of the engine.
 const (
 	NetworkNone   Network = "none"   // only loopback
 	NetworkBridge Network = "bridge" // everything, through the engine's address translation

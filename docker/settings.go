@@ -23,7 +23,7 @@ type ContainerSettings struct {
 	MemoryMB     int      `toml:"memory_mb"`                // including swap; 0: half of the machine's
 	PIDs         int      `toml:"pids" default:"512"`       // processes and threads; 0: 512
 	ReadOnlyRoot bool     `toml:"read_only_root"`           // except for /tmp, /var/tmp and the home
-	User         string   `toml:"user"`                     // "uid:gid"; default: those of this process
+	User         string   `toml:"user"`                     // "uid:gid"; default: as this process
 	Env          []string `toml:"env" check:"assignments"`  // "NAME=value" for every program
 	Runner       string   `toml:"runner" check:"path"`      // ductor-runner, a static program for the engine's machine
 }

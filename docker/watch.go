@@ -10,7 +10,7 @@ import (
 )
 
 // pauseWatch closes the connections into a container when the container is paused. Otherwise they would just be silent,
-// like those of a thinking agent. If the container stops or is removed, the engine closes the connections itself. Safe
+// as of a thinking agent. If the container stops or is removed, the engine closes the connections itself. Safe
 // for concurrent use.
 type pauseWatch struct {
 	engine *Engine

@@ -118,7 +118,7 @@ func exactSettings(listed string) []string {
 		"core.logAllRefUpdates", "false")
 }
 
-// attributes of the shadow directory override those of the repository, the working tree and the user.
+// attributes of the shadow directory override the attributes of the repository, the working tree and the user.
 const attributes = "* -text -ident -filter -diff !eol !working-tree-encoding\n"
 
 // prepareShadow creates the shadow directory unless it exists. An existing one may have come with the repository, so

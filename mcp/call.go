@@ -29,11 +29,8 @@ type toolset struct {
 	server *sdk.Server
 }
 
-// call is the turn that calls a tool.
+// call is the turn that calls a tool, or what stands for it during a call from outside of turns.
 type call = orchestrator.ActiveTurn
-
-// errTooMany means that a turn has reached its limit of calls.
-var errTooMany = fmt.Errorf("this turn has made %d calls, which is the limit; go on without", maxCalls)
 
 // registerTool registers a tool. do returns the text for the agent; its error is shown to the agent. title summarizes
 // a call in one line for the audit.
@@ -45,13 +42,14 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 				return nil, nil, fmt.Errorf("the arguments have %d bytes, and %d are the limit; put what is long "+
 					"into a file", n, maxArguments)
 			}
-			turn, err := t.s.countCall(t.caller)
-			if err != nil {
-				return nil, nil, err
-			}
 			ctx, cancel := context.WithTimeoutCause(ctx, t.s.opts.Patience,
 				fmt.Errorf("it took longer than %s", t.s.opts.Patience))
 			defer cancel()
+			turn, end, err := t.s.open(ctx, t.caller)
+			if err != nil {
+				return nil, nil, err
+			}
+			defer end()
 			defer context.AfterFunc(turn.Life, cancel)()
 			defer progress(ctx, req)()
 			text, err := do(ctx, turn, in)
@@ -67,24 +65,20 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 		})
 }
 
-// countCall returns the turn that makes a call, and counts the call.
-func (s *Server) countCall(c caller) (orchestrator.ActiveTurn, error) {
-	turn, err := s.opts.Turns.ActiveTurn(c.Conversation, c.Agent)
-	if err != nil {
-		return turn, errors.New("the tools of ductor work only while a turn of this agent runs in its chat, " +
-			"and none does")
-	}
+// countCall counts a call. It returns an error if the calls of a period exceed the limit.
+func (s *Server) countCall(c call, period string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.calls[c.Conversation]
-	if n.turn != turn.Turn.ID {
-		n = turnUsage{turn: turn.Turn.ID}
+	in := c.Turn.Prompt.Conversation
+	n := s.calls[in]
+	if n.period != period {
+		n = turnUsage{period: period}
 	}
 	if n.calls++; n.calls > maxCalls {
-		return turn, errTooMany
+		return fmt.Errorf("%s made %d calls, which is the limit; go on without", has(c), maxCalls)
 	}
-	s.calls[c.Conversation] = n
-	return turn, nil
+	s.calls[in] = n
+	return nil
 }
 
 // audit records a call after it was made. It can only log a failure to record it, since the call has already happened.

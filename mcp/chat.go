@@ -45,8 +45,11 @@ type askUser struct {
 }
 
 func (t *toolset) addChat() {
-	registerTool(t, "send_message",
-		"Send a message to the user's chat now, while you work on. Your answer is shown there anyway: do not repeat it.",
+	shows := "while you work on. Your answer is shown there anyway: do not repeat it."
+	if t.caller.isOutside() {
+		shows = "which does not show what you answer."
+	}
+	registerTool(t, "send_message", "Send a message to the user's chat now, "+shows,
 		func(in sendMessage) string { return in.Text }, t.sendMessage)
 	registerTool(t, "send_file",
 		"Send a file of the project into the chat; a picture is shown as one.",
@@ -78,7 +81,7 @@ func (t *toolset) sendMessage(ctx context.Context, c call, in sendMessage) (stri
 	if err := t.s.countSent(c, len(in.Text)); err != nil {
 		return "", err
 	}
-	if err := t.s.opts.Chat.SendFor(ctx, c.Turn, c.Hide(in.Text)); err != nil {
+	if err := t.s.opts.Chat.SendFor(ctx, shown(c), byline(c, "\n\n")+c.Hide(in.Text)); err != nil {
 		return "", fmt.Errorf("send a message: %w", err)
 	}
 	return "It is on its way to the chat.", nil
@@ -90,8 +93,8 @@ func (s *Server) countSent(c call, n int) error {
 	defer s.mu.Unlock()
 	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.sent+n > maxSent {
-		return fmt.Errorf("this turn has sent %d bytes of messages, and %d are the limit; put what is long into a "+
-			"file and send that", made.sent, maxSent)
+		return fmt.Errorf("%s sent %d bytes of messages, and %d are the limit; put what is long into a "+
+			"file and send that", has(c), made.sent, maxSent)
 	}
 	made.sent += n
 	s.calls[c.Turn.Prompt.Conversation] = made
@@ -137,8 +140,9 @@ func (t *toolset) sendFile(ctx context.Context, c call, in sendFile) (string, er
 	if err != nil {
 		return "", fmt.Errorf("find the project: %w", err)
 	}
-	file := orchestrator.OutFile{Path: in.Path, Caption: c.Hide(cli.Shorten(in.Caption, maxCaption))}
-	refused, err := t.s.opts.Files.SendFiles(ctx, c.Turn.Prompt.Conversation, place, "mcp/"+t.s.opts.NewID(),
+	file := orchestrator.OutFile{Path: in.Path,
+		Caption: strings.TrimSpace(byline(c, " ") + c.Hide(cli.Shorten(in.Caption, maxCaption)))}
+	refused, err := t.s.opts.Files.SendFiles(ctx, shown(c).Prompt.Conversation, place, "mcp/"+t.s.opts.NewID(),
 		[]orchestrator.OutFile{file})
 	switch {
 	case err != nil:

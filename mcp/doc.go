@@ -3,5 +3,5 @@
 //
 // An agent starts `ductor mcp`, which connects it to the socket of the running ductor (package relay). A token
 // identifies the conversation and the agent. A call is valid only while that agent runs a turn there, and has that
-// turn's rights.
+// turn's rights. A client outside of turns has a token of its own (relay.CreateGrant) and acts for the owner.
 package mcp

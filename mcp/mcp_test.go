@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ductor/cli"
+	"ductor/internal/statesocket"
 	"ductor/mcp"
 	"ductor/mcp/relay"
 	"ductor/orchestrator"
@@ -34,6 +37,21 @@ type world struct {
 	answer  func(ctx context.Context) (cli.Decision, error)
 	jobs    []orchestrator.Job
 	works   []orchestrator.Work
+	knobs   knobs
+}
+
+// knobs change how a world sees clients outside of turns, and record where their messages go.
+type knobs struct {
+	chats  []orchestrator.ConversationID // of messages and files
+	nested bool                          // clients descend from a run
+	now    time.Time                     // zero: the real time
+}
+
+func (k *knobs) time() time.Time {
+	if k.now.IsZero() {
+		return time.Now()
+	}
+	return k.now
 }
 
 func (w *world) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
@@ -52,10 +70,10 @@ func (w *world) AskUser(ctx context.Context, _ cli.TurnID, asked cli.Event) (cli
 	return w.answer(ctx)
 }
 
-func (w *world) SendFor(_ context.Context, _ orchestrator.Turn, text string) error {
+func (w *world) SendFor(_ context.Context, t orchestrator.Turn, text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.notices = append(w.notices, text)
+	w.notices, w.knobs.chats = append(w.notices, text), append(w.knobs.chats, t.Prompt.Conversation)
 	return nil
 }
 
@@ -106,7 +124,7 @@ func (s jobs) AddJob(_ context.Context, j orchestrator.Job) (orchestrator.JobSta
 	return orchestrator.JobStatus{Job: j}, nil
 }
 
-func (w *world) SendFiles(_ context.Context, _ orchestrator.ConversationID, _ orchestrator.FilePlace, key string,
+func (w *world) SendFiles(_ context.Context, to orchestrator.ConversationID, _ orchestrator.FilePlace, key string,
 	files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
 	if files[0].Path == "/etc/shadow" {
 		return []*orchestrator.FileError{{Path: files[0].Path, Why: orchestrator.FileOutside}}, nil
@@ -114,7 +132,17 @@ func (w *world) SendFiles(_ context.Context, _ orchestrator.ConversationID, _ or
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notices = append(w.notices, key+" "+files[0].Path+" "+files[0].Caption)
+	w.knobs.chats = append(w.knobs.chats, to)
 	return nil, nil
+}
+
+// readFile returns files of the project: a.go, a large one, and one that is no text.
+func (w *world) readFile(_ context.Context, _ orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error) {
+	content, ok := map[string]string{"a.go": "It rains.\n", "large": strings.Repeat("x", 100<<10), "picture": "\xff"}[path]
+	if !ok {
+		return orchestrator.ProjectFile{}, &orchestrator.FileError{Path: path, Why: orchestrator.FileOutside}
+	}
+	return orchestrator.ProjectFile{Name: path, Content: []byte(content)}, nil
 }
 
 // Ask answers with the question; one model never answers.
@@ -122,8 +150,12 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	if q.Model.Agent == "silent" {
 		return orchestrator.ConsultAnswer{}, &cli.Failure{Kind: cli.Overloaded, Agent: "silent"}
 	}
-	return orchestrator.ConsultAnswer{Consult: "C1", Model: q.Model, Text: "on " + string(q.Follows) + ": " + q.Text},
-		nil
+	m, leftOut := q.Model, 0
+	if m.Agent == "" {
+		m.Agent, leftOut = "the last", 2
+	}
+	return orchestrator.ConsultAnswer{Session: "S1", Model: m, Text: "on " + q.Session + ": " + q.Context.Contents + q.Text,
+		LeftOut: leftOut}, nil
 }
 
 // AskFor is not called by any tool.
@@ -131,12 +163,11 @@ func (w *world) AskFor(context.Context, cli.TurnID, orchestrator.Helper, cli.Eve
 	return cli.Decision{}, orchestrator.ErrNoTurn
 }
 
-func (w *world) Find(_ context.Context, _ orchestrator.ConversationID, id orchestrator.ConsultID) (orchestrator.Consult,
-	error) {
-	if id != "C1" {
-		return orchestrator.Consult{}, orchestrator.ErrNoConsult
+func (w *world) LastWorker(_ context.Context, _ orchestrator.ConversationID, session string) (orchestrator.ModelChoice, error) {
+	if session != "auth-789" {
+		return orchestrator.ModelChoice{}, orchestrator.ErrNoConsult
 	}
-	return orchestrator.Consult{ID: id, Model: orchestrator.ModelChoice{Agent: "gemini"}}, nil
+	return orchestrator.ModelChoice{Agent: "gemini"}, nil
 }
 
 func (w *world) Work(_ context.Context, task orchestrator.Work) (orchestrator.ConsultAnswer, error) {
@@ -146,7 +177,7 @@ func (w *world) Work(_ context.Context, task orchestrator.Work) (orchestrator.Co
 	if task.Model.Agent == "silent" {
 		return orchestrator.ConsultAnswer{}, &cli.Failure{Kind: cli.Overloaded, Agent: "silent"}
 	}
-	return orchestrator.ConsultAnswer{Consult: "C1", Model: task.Model, Text: "did: " + task.Text}, nil
+	return orchestrator.ConsultAnswer{Session: "S1", Model: task.Model, Text: "did: " + task.Text}, nil
 }
 
 // Role returns the role "tester".
@@ -214,13 +245,19 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
+	guard, err := statesocket.OpenGuard(r.dir, func(int) (bool, error) { return r.knobs.nested, nil })
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	srv, err := mcp.Open(mcp.Options{
 		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world,
 		Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel, Roles: r.world,
 		Place: func(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
 			return orchestrator.FilePlace{}, nil
 		},
-		Patience: time.Minute, Now: time.Now, NewID: func() string { return "J1" }, Log: slog.New(slog.DiscardHandler),
+		Outside:  mcp.Outside{Turns: r.world, Guard: guard, Owner: func() orchestrator.PersonID { return 1 }},
+		ReadFile: r.world.readFile,
+		Patience: time.Minute, Now: r.time, NewID: func() string { return "J1" }, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -238,9 +275,15 @@ func (r *rig) start() {
 // client connects through a relay, as an agent does.
 func (r *rig) client(token string) (*sdk.ClientSession, error) {
 	r.t.Helper()
+	return r.clientOf(token, "")
+}
+
+// clientOf is client with a token and a secret.
+func (r *rig) clientOf(token, secret string) (*sdk.ClientSession, error) {
+	r.t.Helper()
 	toRelay, fromClient := io.Pipe()
 	toClient, fromRelay := io.Pipe()
-	way := &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) {
+	way := &relay.Relay{Token: token, Secret: secret, Dial: func(ctx context.Context) (net.Conn, error) {
 		return relay.Dial(ctx, r.dir)
 	}}
 	ended := make(chan struct{})
@@ -472,6 +515,41 @@ func TestSchedulingAsksTheUser(t *testing.T) {
 	}
 }
 
+// A question that is refused asks no model. The text names the reason.
+func TestQuestionsThatAreRefused(t *testing.T) {
+	r := newRig(t)
+	s := r.connect()
+	for name, c := range map[string]struct {
+		args map[string]any
+		want string
+	}{
+		"empty":             {map[string]any{"question": " "}, "is empty"},
+		"an unknown model":  {map[string]any{"model": "nothing", "session_id": "auth-789"}, "no such model"},
+		"a line break":      {map[string]any{"session_id": "a\nb"}, "control character"},
+		"an escape":         {map[string]any{"session_id": "a\x1b[2J"}, "control character"},
+		"a C1 control":      {map[string]any{"session_id": "a\u0085b"}, "control character"},
+		"10 kB":             {map[string]any{"session_id": strings.Repeat("ä", 10<<10)}, "10240 characters, and 128"},
+		"a file outside":    {map[string]any{"context": []string{"../x"}}, "../x"},
+		"a text as context": {map[string]any{"context": "a.go"}, "array"},
+		"too large":         {map[string]any{"context": []string{"large", "large"}}, "more than 128 KB"},
+		"a picture":         {map[string]any{"context": []string{"picture"}}, "not text"},
+		"too many files":    {map[string]any{"context": slices.Repeat([]string{"a.go"}, 21)}, "21 files, and 20"},
+	} {
+		args := map[string]any{"agent": "codex", "question": "Why?"}
+		if name == "an unknown model" {
+			delete(args, "agent")
+		}
+		maps.Copy(args, c.args)
+		if text, failed := call(t, s, "consult_with", args); !failed || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+	if text, failed := call(t, s, "consult_with", map[string]any{"agent": "codex", "question": "Why?",
+		"session_id": strings.Repeat("ä", 128)}); failed {
+		t.Errorf("128 characters: %s", text)
+	}
+}
+
 // A turn that no listed user asked for cannot ask models.
 func TestOnlyTurnsOfListedUsersConsult(t *testing.T) {
 	for _, of := range []orchestrator.RightsOf{orchestrator.RightsOfJob, orchestrator.RightsOfMember} {
@@ -494,7 +572,7 @@ func TestOnlyTurnsOfListedUsersConsult(t *testing.T) {
 func TestWorkAsksTheUser(t *testing.T) {
 	r := newRig(t)
 	s := r.connect()
-	args := map[string]any{"agent": "codex", "task": "Fix the\nlock", "context": "It is in a.go."}
+	args := map[string]any{"agent": "codex", "task": "Fix the\nlock", "context": []string{"a.go"}}
 	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Reason: "not now"}, nil }
 	if text, _ := call(t, s, "work_with", args); !strings.Contains(text, "not now") || len(r.works) != 0 {
 		t.Errorf("denied: %q, %v", text, r.works)
@@ -504,22 +582,23 @@ func TestWorkAsksTheUser(t *testing.T) {
 		shown = append(shown, f.Value)
 	}
 	if all := strings.Join(shown, "|"); !strings.Contains(all, "codex") || !strings.Contains(all, "Fix the\nlock") ||
-		!strings.Contains(all, "It is in a.go.") {
+		!strings.Contains(all, "a.go") {
 		t.Errorf("the approval shows %q", all)
 	}
 	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Allow: true}, nil }
 	text, failed := call(t, s, "work_with", args)
 	if failed || !strings.Contains(text, "Fix the\nlock") ||
-		!strings.Contains(text, "(codex worked on it; session_id C1)") || r.works[0].For.Turn.ID != "T1" ||
-		r.works[0].Wait != time.Minute {
+		!strings.Contains(text, "(codex worked on it; session_id S1)") || r.works[0].For.Turn.ID != "T1" ||
+		r.works[0].Wait != time.Minute || r.works[0].Context.Files[0].Name != "a.go" || r.works[0].Asks != "T1" ||
+		r.works[0].Person != 1 {
 		t.Errorf("allowed: %q, %+v", text, r.works)
 	}
-	if text, failed := call(t, s, "work_with", map[string]any{"task": "go on", "session_id": "C1"}); failed ||
-		r.works[1].Follows != "C1" || !strings.Contains(text, "gemini worked") {
+	if text, failed := call(t, s, "work_with", map[string]any{"task": "go on", "session_id": "auth-789"}); failed ||
+		r.works[1].Session != "auth-789" || !strings.Contains(text, "(gemini worked on it; session_id auth-789)") {
 		t.Errorf("going on: %q, %+v", text, r.works)
 	}
 	if text, failed := call(t, s, "work_with", map[string]any{"task": "test it", "role": "tester"}); failed ||
-		r.works[2].Instructions != "You test." || len(r.works[2].Tools) != 1 || !strings.Contains(text, "codex/small") {
+		r.works[2].Instructions != "You test." || r.works[2].Role != "tester" || len(r.works[2].Tools) != 1 || !strings.Contains(text, "codex/small") {
 		t.Errorf("a role: %q, %+v", text, r.works)
 	}
 	if text, failed := call(t, s, "work_with", args); !failed || !strings.Contains(text, "the limit") ||
@@ -548,7 +627,10 @@ func TestWorkThatIsRefused(t *testing.T) {
 		"an unknown model": {map[string]any{"agent": "nothing", "task": "x"}, nil, "no such model"},
 		"an unknown role": {map[string]any{"agent": "codex", "task": "x", "role": "king"}, nil,
 			"roles here: tester"},
-		"an unknown session": {map[string]any{"task": "x", "session_id": "C9"}, nil, "no such session_id"},
+		"a session without an agent": {map[string]any{"task": "x", "session_id": "C9"}, nil, "name an agent or a model"},
+		"no agent":                   {map[string]any{"task": "x"}, nil, "name an agent or a model"},
+		"a bad name":                 {map[string]any{"agent": "codex", "task": "x", "session_id": "a\nb"}, nil, "control character"},
+		"a file outside":             {map[string]any{"agent": "codex", "task": "x", "context": []string{"/etc/shadow"}}, nil, "/etc/shadow"},
 		"a failure": {map[string]any{"agent": "silent", "task": "x"}, nil,
 			"what the agent changed until then stays"},
 	} {
@@ -606,19 +688,22 @@ func TestSendingFiles(t *testing.T) {
 func TestConsulting(t *testing.T) {
 	r := newRig(t)
 	s := r.connect()
-	text, failed := call(t, s, "consult_with",
-		map[string]any{"model": "codex", "question": "Why?", "context": "It rains.", "output_format": "one word"})
-	if failed || !strings.Contains(text, "It rains.") || !strings.Contains(text, "one word") ||
-		!strings.Contains(text, "(codex answered; session_id C1)") {
+	text, failed := call(t, s, "consult_with", map[string]any{"model": "codex", "question": "Why?",
+		"context": []string{"a.go"}, "output_format": "one word"})
+	if failed || !strings.Contains(text, "<file path=\"a.go\">\nIt rains.\n</file>") || !strings.Contains(text, "one word") ||
+		!strings.Contains(text, "(codex answered; session_id S1)") {
 		t.Errorf("asked: %s", text)
 	}
-	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?", "session_id": "C1"}); failed ||
-		!strings.Contains(text, "on C1: And?") {
+	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?", "session_id": "auth-789"}); failed ||
+		!strings.Contains(text, "on auth-789: And?") || !strings.Contains(text, "(the last answered; session_id auth-789") ||
+		!strings.Contains(text, "2 earlier entries of the session did not fit") {
 		t.Errorf("asked on: %s", text)
 	}
-	if text, failed := call(t, s, "consult_with", map[string]any{"model": "nothing", "question": "Why?"}); !failed ||
-		!strings.Contains(text, "no such model") {
-		t.Errorf("an unknown model: %s", text)
+	for _, name := range []map[string]any{{"agent": "claude", "model": "opus"}, {"agent": "claude", "model": "claude opus"}} {
+		name["question"], name["session_id"] = "And?", "auth-789"
+		if text, failed := call(t, s, "consult_with", name); failed || !strings.Contains(text, "(claude opus answered") {
+			t.Errorf("asked with agent and model: %s", text)
+		}
 	}
 	text, failed = call(t, s, "group_think",
 		map[string]any{"models": []string{"codex", "silent", "gemini"}, "question": "Which?"})

@@ -30,7 +30,7 @@ func (t *toolset) addSchedule() {
 }
 
 func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, error) {
-	if !c.Turn.Prompt.Rights.OfChat() {
+	if !c.Turn.Prompt.Rights.OfListed() {
 		return "", errors.New("only a turn that a listed user asked for in the chat can schedule something")
 	}
 	if len(in.Prompt) > maxPrompt {
@@ -67,7 +67,7 @@ func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
 		return orchestrator.JobStatus{}, err
 	}
 	return t.s.opts.Jobs.CheckJob(orchestrator.Job{
-		ID: orchestrator.JobID(t.s.opts.NewID()), Conversation: c.Turn.Prompt.Conversation,
+		ID: orchestrator.JobID(t.s.opts.NewID()), Conversation: c.Turn.Prompt.Conversation.Shown(),
 		Person: c.Turn.Prompt.Person, Name: cli.OneLine(in.Name, maxOption), Prompt: in.Prompt,
 		JobTiming: orchestrator.JobTiming{Schedule: line, QuietHours: orchestrator.QuietHours{Zone: zone}},
 	})

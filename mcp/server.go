@@ -34,10 +34,13 @@ type Options struct {
 	Jobs     orchestrator.Jobs // nil: no schedule tool
 	Files    orchestrator.FileSender
 	// Place returns the place of a turn's files.
-	Place     func(ctx context.Context, turn orchestrator.Turn) (orchestrator.FilePlace, error)
+	Place func(ctx context.Context, turn orchestrator.Turn) (orchestrator.FilePlace, error)
+	// ReadFile reads a file of a project; see orchestrator.Files.
+	ReadFile  func(ctx context.Context, at orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error)
 	Consults  Consults // nil: no tools that use other models
 	FindModel FindModel
 	Roles     Roles
+	Outside   Outside
 	Patience  time.Duration // limit of a call
 	Now       func() time.Time
 	NewID     func() string
@@ -65,11 +68,12 @@ type Server struct {
 	calls    map[orchestrator.ConversationID]turnUsage
 	greeting int                                 // connections without a valid token so far
 	joined   map[orchestrator.ConversationID]int // connections with a token
+	outside  outsiders
 }
 
-// turnUsage is the usage of one turn.
+// turnUsage is the usage of one turn, or of a client outside of turns within outsideWindow.
 type turnUsage struct {
-	turn                   cli.TurnID
+	period                 string // the turn, or the begin of the window
 	calls, consults, works int
 	sent                   int // bytes of messages
 }
@@ -81,12 +85,13 @@ func Open(o Options) (*Server, error) {
 		return nil, err
 	}
 	return &Server{opts: o, keys: k, schemas: sdk.NewSchemaCache(),
-		calls: map[orchestrator.ConversationID]turnUsage{}, joined: map[orchestrator.ConversationID]int{}}, nil
+		calls: map[orchestrator.ConversationID]turnUsage{}, joined: map[orchestrator.ConversationID]int{},
+		outside: outsiders{ends: map[*context.CancelFunc]int{}}}, nil
 }
 
 // Token returns the token for an agent of a conversation.
 func (s *Server) Token(in orchestrator.ConversationID, agent cli.Agent) string {
-	return s.keys.token(caller{in, agent})
+	return s.keys.token(caller{Conversation: in, Agent: agent})
 }
 
 // Serve serves agents until ctx ends. It returns when no call runs any more.
@@ -165,16 +170,20 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	_ = conn.SetReadDeadline(time.Time{})
 	var hello relay.Hello
 	err = json.Unmarshal(line, &hello)
+	if err == nil && hello.Recheck {
+		s.endRevoked()
+		return
+	}
 	var c caller
 	if err == nil {
-		c, err = s.keys.caller(hello.Token)
+		c, err = s.identify(conn, hello)
 	}
 	var client *sdk.InitializeParams
 	if err == nil && len(hello.Initialize) > 0 {
 		err = json.Unmarshal(hello.Initialize, &client)
 	}
 	if err != nil {
-		s.opts.Log.Warn("rejected a client of the tools", "err", ErrToken)
+		s.opts.Log.Warn("rejected a client of the tools", "err", err)
 		s.refuse(conn, err)
 		return
 	}
@@ -185,6 +194,13 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	defer leave()
 	greeted()
+	ctx, end, err := s.enter(ctx, c)
+	if err != nil {
+		s.refuse(conn, err)
+		return
+	}
+	defer end()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if err := s.serveClient(ctx, conn, in, c, client); err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		s.opts.Log.Debug("a client of the tools left", "agent", c.Agent, "err", err)
 	}
@@ -203,6 +219,16 @@ func (s *Server) refuse(conn net.Conn, why error) {
 	}
 }
 
+// instructions returns the text that introduces the tools to a client's model.
+func instructions(c caller) string {
+	if c.isOutside() {
+		return "Tools of ductor, which has coding agents work on the user's machine, and reaches the user by chat on " +
+			"the phone. Use them when the user asks for it."
+	}
+	return "Tools of the chat that the user writes in. " +
+		"Use them when the user asks for it, or when you cannot go on without the user."
+}
+
 // serveClient serves an authenticated client. A client that already sent initialize to the previous process continues
 // its session.
 func (s *Server) serveClient(ctx context.Context, conn net.Conn, in io.Reader, c caller,
@@ -210,8 +236,7 @@ func (s *Server) serveClient(ctx context.Context, conn net.Conn, in io.Reader, c
 	t := &toolset{s: s, caller: c}
 	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Title: "ductor", Version: s.opts.Version},
 		&sdk.ServerOptions{
-			Instructions: "Tools of the chat that the user writes in. " +
-				"Use them when the user asks for it, or when you cannot go on without the user.",
+			Instructions: instructions(c),
 			Capabilities: &sdk.ServerCapabilities{}, SchemaCache: s.schemas, Logger: slog.New(slog.DiscardHandler),
 			InitializedHandler: func(_ context.Context,
 				req *sdk.InitializedRequest) {

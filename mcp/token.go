@@ -22,7 +22,10 @@ import (
 type caller struct {
 	Conversation orchestrator.ConversationID `json:"conversation"`
 	Agent        cli.Agent                   `json:"agent"`
+	outsider     orchestrator.Outsider       // the client, if it is outside of turns; no token of keys contains it
 }
+
+func (c caller) isOutside() bool { return c.outsider.Number > 0 }
 
 // ErrToken means that a token was not issued by ductor.
 var ErrToken = errors.New("the token is not valid")

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,11 +21,12 @@ type Roles interface {
 }
 
 type workWith struct {
-	Agent   string `json:"agent,omitempty" jsonschema:"an agent or a model, such as 'codex', 'opus' or 'gemini high'; not needed with session_id, or with a role that has one"`
-	Task    string `json:"task" jsonschema:"what the agent is to do in the project; it knows nothing of this conversation"`
-	Role    string `json:"role,omitempty" jsonschema:"a role that the user configured, for the agent to play"`
-	Session string `json:"session_id,omitempty" jsonschema:"the id that an earlier report came with, to go on with that work"`
-	Context string `json:"context,omitempty" jsonschema:"what the agent must know besides"`
+	Agent   string   `json:"agent,omitempty" jsonschema:"an agent, such as 'codex'; without agent and model, the role's, or the one that was last asked in the session"`
+	Model   string   `json:"model,omitempty" jsonschema:"a model, such as 'opus' or 'gemini high'"`
+	Task    string   `json:"task" jsonschema:"what the agent is to do in the project; it knows the session"`
+	Role    string   `json:"role,omitempty" jsonschema:"a role that the user configured, for the agent to play"`
+	Session string   `json:"session_id,omitempty" jsonschema:"the session that the work belongs to, as in consult_with"`
+	Context []string `json:"context,omitempty" jsonschema:"files of the project that the agent reads with the task"`
 }
 
 func (t *toolset) addWork() {
@@ -35,7 +37,7 @@ func (t *toolset) addWork() {
 		"Have another agent work on a task in the project, and wait for its report. It may do what you may. The user "+
 			"is asked first. "+
 			"Until it reports, leave its files alone.",
-		func(in workWith) string { return in.Agent + ": " + in.Task }, t.workWith)
+		func(in workWith) string { return modelName(in.Agent, in.Model) + ": " + in.Task }, t.workWith)
 }
 
 func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, error) {
@@ -50,11 +52,11 @@ func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, er
 		return "", err
 	}
 	d, err := t.s.opts.Turns.AskUser(ctx, c.Turn.ID, approval(c, "work_with", w.Model.String(), in.Task, struct {
-		Agent   string `json:"agent"`
-		Task    string `json:"task"`
-		Role    string `json:"role,omitempty"`
-		Context string `json:"context,omitempty"`
-		Session string `json:"session_id,omitempty"`
+		Agent   string   `json:"agent"`
+		Task    string   `json:"task"`
+		Role    string   `json:"role,omitempty"`
+		Context []string `json:"context,omitempty"`
+		Session string   `json:"session_id,omitempty"`
 	}{w.Model.String(), in.Task, in.Role, in.Context, in.Session}))
 	if err != nil {
 		return "", fmt.Errorf("ask the user: %w", err)
@@ -66,50 +68,45 @@ func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, er
 	if err != nil {
 		return "", fmt.Errorf("%w; what the agent changed until then stays", notAnswered(err))
 	}
-	return fmt.Sprintf("%s\n\n(%s worked on it; session_id %s)", report.Text, report.Model, report.Consult), nil
+	return fmt.Sprintf("%s\n\n(%s worked on it; session_id %s%s)", report.Text, report.Model,
+		cmp.Or(in.Session, string(report.Session)), leftOut(report)), nil
 }
 
 // checkWork returns an error if a call must not delegate work.
 func checkWork(c call, in workWith) error {
-	switch n := len(in.Task) + len(in.Context); {
-	case !c.Turn.Prompt.Rights.OfChat():
-		return errors.New("only a turn that a listed user asked for in the chat can have another agent work")
+	switch {
 	case c.Request.Permission == cli.Plan:
 		return errors.New("this turn only plans, and so another agent cannot work for it; consult_with asks one")
-	case strings.TrimSpace(in.Task) == "":
-		return errors.New("the task is empty")
-	case n > maxPrompt:
-		return fmt.Errorf("task and context have %d bytes, and %d are the limit; put what is long into a file", n,
+	case len(in.Task) > maxPrompt:
+		return fmt.Errorf("the task has %d bytes, and %d are the limit; put what is long into a file", len(in.Task),
 			maxPrompt)
 	}
 	return nil
 }
 
 // work returns the validated work of a call.
-func (t *toolset) work(ctx context.Context, c call, in workWith) (orchestrator.Work, error) {
-	w := orchestrator.Work{For: c, ConsultQuestion: orchestrator.ConsultQuestion{
-		Conversation: c.Turn.Prompt.Conversation, Follows: orchestrator.ConsultID(in.Session),
-		Text: compose(in.Task, in.Context, ""), Wait: t.s.opts.Patience,
-	}}
+func (t *toolset) work(ctx context.Context, c call, in workWith) (w orchestrator.Work, err error) {
+	w.For = c
+	if w.ConsultQuestion, err = t.question(ctx, c, in.Task, in.Session, in.Context); err != nil {
+		return w, err
+	}
 	role, known := t.s.opts.Roles.Role(in.Role)
 	if in.Role != "" && !known {
 		return w, fmt.Errorf("there is no role %q; roles here: %s", in.Role, strings.Join(t.s.opts.Roles.Roles(), ", "))
 	}
 	if known {
-		w.Instructions, w.Tools = role.Prompt, []cli.ToolList{role.Tools}
+		w.Role, w.Instructions, w.Tools = in.Role, role.Prompt, []cli.ToolList{role.Tools}
 	}
-	var err error
-	switch {
-	case in.Session != "":
-		var before orchestrator.Consult
-		if before, err = t.s.opts.Consults.Find(ctx, c.Turn.Prompt.Conversation, w.Follows); err != nil {
+	switch name := modelName(in.Agent, in.Model); {
+	case name == "" && role.Agent != "":
+		w.Model = orchestrator.ModelChoice{Agent: role.Agent, Model: role.Model}
+	case name == "":
+		if w.Model, err = t.s.opts.Consults.LastWorker(ctx, w.Conversation,
+			cmp.Or(in.Session, string(c.Turn.Session))); err != nil {
 			return w, notAnswered(err)
 		}
-		w.Model = before.Model
-	case in.Agent == "" && role.Agent != "":
-		w.Model = orchestrator.ModelChoice{Agent: role.Agent, Model: role.Model}
 	default:
-		w.Model, err = t.s.opts.FindModel(ctx, c.Turn.Sandbox, in.Agent)
+		w.Model, err = t.s.opts.FindModel(ctx, c.Turn.Sandbox, name)
 	}
 	return w, err
 }
@@ -120,7 +117,7 @@ func (s *Server) countWork(c call) error {
 	defer s.mu.Unlock()
 	made := s.calls[c.Turn.Prompt.Conversation]
 	if made.works >= maxWorks {
-		return fmt.Errorf("this turn has had other agents work %d times, which is the limit; go on without", made.works)
+		return fmt.Errorf("%s had other agents work %d times, which is the limit; go on without", has(c), made.works)
 	}
 	made.works++
 	s.calls[c.Turn.Prompt.Conversation] = made

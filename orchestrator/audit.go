@@ -20,7 +20,7 @@ const (
 	AuditRuled     AuditKind = "ruled"     // a rule allowed it without asking a user
 	AuditAccepted  AuditKind = "accepted"  // the permission mode allowed an edit without asking a user
 	AuditRan       AuditKind = "ran"       // a tool ran without its agent asking for it
-	AuditCalled    AuditKind = "called"    // an agent called one of ductor's tools
+	AuditCalled    AuditKind = "called"    // an agent called a tool of ductor's
 	AuditRule      AuditKind = "rule"      // a user created a rule
 	AuditRevoked   AuditKind = "revoked"   // a user revoked a rule
 	AuditMode      AuditKind = "mode"      // the permission mode of a conversation changed

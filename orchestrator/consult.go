@@ -19,39 +19,34 @@ type ModelChoice struct {
 // String returns the model in the notation of /model.
 func (m ModelChoice) String() string { return strings.Trim(string(m.Agent)+"/"+string(m.Model), "/") }
 
-// ConsultID names a side session.
-type ConsultID string
-
-// Consult is a side session: questions to a model beside the turns of a conversation. Its agent may only read, unless
-// it does Work.
-type Consult struct {
-	ID           ConsultID
-	Conversation ConversationID
-	Model        ModelChoice
-	Sandbox      cli.Sandbox
-	Dir          string
-	Home         string             // the session whose home directory the agent uses, if sessions have homes
-	Own          cli.AgentSessionID // empty if the agent named none
-	Said         string             // the newest questions and answers, for an agent that cannot resume
-	Used         time.Time
-}
-
-// ConsultQuestion is a question to a model in a side session.
+// ConsultQuestion is a question to a model, beside the turns of a session. Its agent may only read, unless it does Work.
 type ConsultQuestion struct {
 	Conversation ConversationID
-	Asks         cli.TurnID  // the turn whose agent asks; empty if a user asks
-	Follows      ConsultID   // the side session to continue; empty starts a new one
-	Model        ModelChoice // of a new side session
-	Text         string
-	Wait         time.Duration // the time limit; 0 is the engine's limit
+	Person       PersonID   // the user who asks, or whose turn asks
+	Asks         cli.TurnID // the turn whose agent asks; empty if a user asks
+	// Session is the ID or the name of a session; see Consults. If it is empty, the question belongs to the session of
+	// the asking turn, or else to the current session of the conversation.
+	Session string
+	Model   ModelChoice // the zero value is the model that was last asked in the session
+	Text    string
+	Context ContextFiles
+	Wait    time.Duration // the time limit; 0 is the engine's limit
 }
 
-// ConsultAnswer is a model's answer in a side session.
+// ContextFiles are files that go with a question. The model reads their contents, and the entry has their names.
+type ContextFiles struct {
+	Files    []Attachment
+	Contents string // empty without files, or ending in an empty line
+}
+
+// ConsultAnswer is a model's answer.
 type ConsultAnswer struct {
-	Consult  ConsultID   // for follow-up questions
+	Session  SessionID // of the entry
+	Entry    cli.TurnID
 	Model    ModelChoice // the model as the agent named it, if it did
 	Text     string      // shortened if the answer was long
 	Whole    string      // the whole answer; empty if Text is whole
+	LeftOut  int         // number of entries of the session that the model could not be told in full
 	Usage    cli.Usage
 	CostUSD  float64 // 0 if the agent does not report it
 	Duration time.Duration
@@ -63,20 +58,18 @@ func (a ConsultAnswer) All() string { return cmp.Or(a.Whole, a.Text) }
 // GroupQuestion is a question to several models. In each round after the first, they see the answers of the round
 // before. At the end the first of them writes the conclusion.
 type GroupQuestion struct {
-	Conversation ConversationID
-	Asks         cli.TurnID    // the turn whose agent asks; empty if a user asks
-	Panel        []ModelChoice // GroupLeast to GroupMost
-	Rounds       int           // 1 to GroupRounds
-	Text         string
-	Wait         time.Duration // the time limit of each question; 0 is the engine's limit
+	ConsultQuestion               // its Model is not used
+	Panel           []ModelChoice // GroupLeast to GroupMost
+	Rounds          int           // 1 to GroupRounds
 }
 
-// Work is a task that one agent delegates to another in a side session.
+// Work is a task that one agent delegates to another.
 type Work struct {
 	ConsultQuestion // Conversation is the same as in For
 	// For is the turn that needs the work. The work has the turn's rights and directory, and ends with it.
 	For          ActiveTurn
-	Instructions string         // for the system prompt, such as a role
+	Role         string         // the name of the role that the agent plays; empty for none
+	Instructions string         // for the system prompt, such as the role's
 	Tools        []cli.ToolList // apply in addition to those of the turn
 }
 
@@ -116,10 +109,11 @@ type Consults interface {
 	// calls end, which it may do twice. Abort and end both cancel the returned context; the caller passes that context
 	// to the methods below. With any other context a question counts only while Ask or Group runs.
 	Begin(ctx context.Context, in ConversationID) (_ context.Context, end func())
-	// Ask asks a model and waits for its answer. It ends with ctx, with Abort and with Close. It returns ErrNoConsult
-	// or ErrElsewhere for an unknown side session, ErrConsultBusy or ErrTooManyConsults if there are too many
-	// simultaneous questions, side.ErrTooLate, a *cli.Failure, cli.ErrAborted, or ErrShutdown. If a question fails, the
-	// stored side session stays unchanged.
+	// Ask asks a model and waits for its answer. It stores question and answer as an entry of the session. It finds the
+	// session with FindSession, and creates a missing one with that name. It ends with ctx, with Abort and with Close.
+	// It returns ErrNoConsult if the question names no model and none was asked in the session, ErrTooManyConsults if
+	// there are too many simultaneous questions, side.ErrTooLate, a *cli.Failure, cli.ErrAborted, or ErrShutdown. A
+	// question that fails is no entry.
 	Ask(ctx context.Context, q ConsultQuestion) (ConsultAnswer, error)
 	// Group asks several models in parallel, round by round, and lets the first one conclude. It calls step serially as
 	// answers arrive. It returns ErrNoGroup if fewer than two models answered in a round; the GroupAnswer then holds
@@ -127,19 +121,23 @@ type Consults interface {
 	Group(ctx context.Context, q GroupQuestion, step func(GroupStep)) (GroupAnswer, error)
 	// Estimate predicts the cost of a group from the known prices of its models.
 	Estimate(q GroupQuestion, models []cli.MenuEntry) Estimate
-	// Last returns the most recently used side session of a conversation, or ErrNoConsult.
-	Last(ctx context.Context, in ConversationID) (Consult, error)
+	// Last returns the model that was last asked in a session of a conversation, or in any if idOrName is empty. It
+	// returns ErrNoConsult if none was.
+	Last(ctx context.Context, in ConversationID, idOrName string) (ModelChoice, error)
 	// Asking returns the number of unanswered questions of a conversation. It does not block.
 	Asking(in ConversationID) int
 	// Abort cancels the questions of a conversation and returns their number. It does not block.
 	Abort(in ConversationID) int
 }
 
-// ConsultStore stores side sessions. internal/store implements it.
+// ConsultStore stores consultations and work. internal/store implements it.
 type ConsultStore interface {
-	// Consult returns ErrNoConsult for an unknown ID.
-	Consult(ctx context.Context, id ConsultID) (Consult, error)
-	// LastConsult returns the most recently used side session of a conversation, or ErrNoConsult.
-	LastConsult(ctx context.Context, in ConversationID) (Consult, error)
-	SaveConsult(ctx context.Context, c Consult) error
+	// AddEntry stores a consultation or work that has ended, with its steps, and adds it to the totals of its session.
+	AddEntry(ctx context.Context, t Turn, steps []Step) error
+	// LastAside returns the newest entry of a kind in a session, or in all sessions of the conversation if id is empty.
+	// Without one it returns the newest entry that is no turn, or ErrNoConsult.
+	LastAside(ctx context.Context, in ConversationID, id SessionID, kind EntryKind) (Turn, error)
+	// SetAgentSession and EntriesAfter are methods of Store.
+	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
+	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)
 }

@@ -23,6 +23,12 @@ func (id ConversationID) Key() cli.Conversation {
 // Group reports whether the chat is a group, which other users can read. Telegram gives groups negative numbers.
 func (id ConversationID) Group() bool { return id.Chat < 0 }
 
+// Shown returns the conversation that shows what happens in this one. The conversation of an Outsider has a negative
+// topic, which no chat has; the main topic shows it.
+func (id ConversationID) Shown() ConversationID {
+	return ConversationID{Chat: id.Chat, Topic: max(id.Topic, 0)}
+}
+
 // ParseKey is the inverse of ConversationID.Key.
 func ParseKey(key cli.Conversation) (ConversationID, error) {
 	var id ConversationID

@@ -67,11 +67,11 @@ type CardStyle struct {
 	Display DisplayMode `json:"display,omitempty"` // whether it is a rich message
 }
 
-// OrderStore stores the sessions of orders. internal/store implements it; Store.EnqueueTurn stores Turn.Wants.
+// OrderStore stores sessions with names. internal/store implements it; Store.EnqueueTurn stores Turn.Wants.
 type OrderStore interface {
-	// OwnSession returns the session with a name in a conversation, or "" if there is none.
-	OwnSession(ctx context.Context, in ConversationID, name string) (SessionID, error)
-	// CreateOwnSession stores s under a name and does not change the conversation's current session.
+	SessionNames
+	// CreateOwnSession stores s under a name and does not change the conversation's current session. A session that had
+	// the name loses it.
 	CreateOwnSession(ctx context.Context, name string, s Session) error
 }
 

@@ -37,11 +37,8 @@ type Store interface {
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
 	// TouchSession records that a session was used, or returns ErrNoSession.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
-	// SetAgentSession stores an agent's own session ID in an environment for a session; an empty ID removes it.
-	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own cli.AgentSessionID) error
-	// SetTold stores the last turn of a session that an agent knows; see AgentSession. It has no effect on an agent
-	// without a session ID of its own in that environment.
-	SetTold(ctx context.Context, id SessionID, of AgentEnv, turn cli.TurnID) error
+	// SetAgentSession stores an agent's own part of a session; an empty ID removes it.
+	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
 	// EnqueueTurn stores a queued turn, marks its prompt's updates handled and removes the given agents' own session
 	// IDs from its session, all or none. If the turn repeats a turn that was already repeated, it returns ErrRepeated
@@ -80,68 +77,47 @@ type Store interface {
 	RunningTurns(ctx context.Context) ([]cli.OpenTurn, error)
 	// EndBackground records that the background work of a run is over because the run is gone.
 	EndBackground(ctx context.Context, run cli.RunID) error
-	// History lists the last ended turns of a session, oldest first.
+	// EntriesAfter is History without the entries up to a number.
+	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)
+	// History lists the last ended entries of a session; see SessionStore.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 }
 
-// Gateway runs turns. *service.Service implements it.
+// Gateway runs turns. *service.Service implements it, and describes the methods that have no comment here.
 type Gateway interface {
-	// Run runs one turn of req with agent; see service.Service.
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 	// Survey reports which turns of the previous process are still running, have finished, or are lost; see
 	// service.Service.
 	Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error)
-	// Resume continues a turn whose run Survey found; see service.Service.
 	Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
-	// Settled reports to the gateway that the outcome of a turn is stored.
 	Settled(turn cli.TurnID)
-	// Decide passes a decision to the agent of a running turn. It returns cli.ErrNotAsked if no request with this ID is
-	// waiting.
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
-	// Bring copies files of this host into a sandbox; see service.Service.
 	Bring(ctx context.Context, in cli.Sandbox, files []string) error
-	// Steer adds req's prompt to a running turn. It returns cli.ErrNoTurn if no turn accepts it, and
-	// errors.ErrUnsupported if the agent never does. After any other error it is unknown whether the prompt arrived.
 	Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error
-	// SetPermission changes the mode of a running turn; see service.Service.
 	SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error
 	// Abort ends everything that runs for a conversation, including all child processes. It returns false if nothing
 	// ran.
 	Abort(conversation cli.Conversation) bool
-	// Outliving returns a function that names the processes of a running turn and those that outlive it; see
-	// service.Service.
 	Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName
 	// Release closes the idle session of a conversation, without waiting for it.
 	Release(conversation cli.Conversation)
-	// Warm opens the session that req will need before its turn starts, if the pool has room, and returns at once.
 	Warm(agent cli.Agent, req cli.Request)
 	// Live returns the running agents and the resources that they hold.
 	Live(ctx context.Context) cli.Living
-	// ProjectFields lists the settings that a directory's project makes for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
-	// ShowSkill adds the text of a skill to the request of an agent to use that skill; see service.Service.
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
-	// Cannot explains in one sentence which part of a permission mode an agent does not support in an environment. It
-	// returns "" if no limit is known.
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
 	// CannotHold explains why ductor cannot enforce the tool lists of a request for an agent, or returns "" if it can.
 	CannotHold(agent cli.Agent, req cli.Request) string
-	// Fill reports how full the context of a session is, and its parts; see service.Service.
 	Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (cli.Fill, error)
-	// Commands lists the commands and skills of an agent; see service.Service.
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
-	// Menu reports for each agent of an environment whether it is usable, and its models.
 	Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry
-	// Default returns the agent for conversations of an environment that chose none. It is the configured one if that
-	// is usable. Otherwise instead explains why it is not.
 	Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error)
 	// CanLogIn reports whether a user can log in an agent of an environment from another device.
 	CanLogIn(in cli.Sandbox, agent cli.Agent) bool
 	// LogIn logs in an agent. It passes the address and code for the user to show. It returns once the agent is logged
 	// in or the login failed.
 	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error
-	// Substitute returns a usable agent of an environment that is not among others, or "". configured reports whether
-	// the configuration names it as a substitute.
 	Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (agent cli.Agent, configured bool)
 }
 
@@ -157,6 +133,15 @@ type TurnTrace interface {
 	Observe(ev cli.Event)
 	// End ends the trace with the result of the turn.
 	End(r cli.Result)
+}
+
+// Viewers show turns in terminals, besides their chat. No function waits.
+type Viewers struct {
+	// Follow shows that a turn starts, and returns the function that shows its events. The caller serializes the calls
+	// of that function. replayed is set if the events up to cli.CaughtUp happened before this process.
+	Follow func(t Turn, replayed bool) func(ev cli.Event)
+	// Ended shows an ended turn with its Outcome.
+	Ended func(t Turn)
 }
 
 // Chat shows turns to users. Package bot implements it.

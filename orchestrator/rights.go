@@ -20,6 +20,8 @@ const (
 	RightsOfPress RightsOf = "press"
 	// RightsOfTerminal is for an agent in a terminal: its user allows each call, and no rule or mode of a chat applies.
 	RightsOfTerminal RightsOf = "terminal"
+	// RightsOfOutside is for an Outsider: at most ask, and no rule of a chat applies.
+	RightsOfOutside RightsOf = "outside"
 )
 
 // Rights are the permissions of a prompt's agent that need no button. They are stored with the turn, and a turn that
@@ -36,6 +38,9 @@ type Rights struct {
 
 // OfChat reports whether the choices of the conversation apply.
 func (r Rights) OfChat() bool { return r.Of == RightsOfChat || r.Of == RightsOfPress }
+
+// OfListed reports whether a listed user asks: in the chat, or through an MCP client.
+func (r Rights) OfListed() bool { return r.OfChat() || r.Of == RightsOfOutside }
 
 // Equal reports whether two turns have the same rights.
 func (r Rights) Equal(other Rights) bool {

@@ -2,7 +2,12 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"ductor/cli"
 )
@@ -20,37 +25,100 @@ type Session struct {
 	Created      time.Time
 	Used         time.Time // end of the last turn
 	Totals       Totals
-	Pinned       bool // listed before others
-	Archived     bool // listed only if the user asks for it
+	Newest       int64 // the number of its last entry; 0 without one
+	Pinned       bool  // listed before others
+	Archived     bool  // listed only if the user asks for it
 	// AgentSessions holds the session of each agent in each environment: an ID is valid only in its own environment.
 	AgentSessions map[AgentEnv]AgentSession
 }
 
-// AgentSession is an agent's own part of a session.
+// AgentSession is an agent's own part of a session, with what the agent was told of the session's entries. Package
+// handoff has the rule.
 type AgentSession struct {
-	ID cli.AgentSessionID // the agent's own
-	// Told is the last turn of the session that the agent knows. The agent accepted the prompt of that turn, and knows
-	// all turns before it. Empty if it knows none.
-	Told cli.TurnID
+	ID   cli.AgentSessionID // the agent's own
+	Told cli.TurnID         // its last own entry whose prompt it accepted; empty for none
+	UpTo int64              // the last entry that an accepted prompt told it of, by its number
+	// Offered is the last entry that a prompt told it of without any sign that the agent accepted the prompt.
+	Offered int64
 	// Terminal is set if the session began in a terminal: only this agent knows the conversation before.
 	Terminal bool
 }
 
-// Totals are sums over the turns of a session.
+// Totals are sums over the entries of a session.
 type Totals struct {
 	Messages int
 	CostUSD  float64
 	Tokens   int64
 }
 
-// AgentEnv is an agent in one environment.
+// AgentEnv is an agent in one environment and one lane: it has one session of its own there.
 type AgentEnv struct {
 	Agent   cli.Agent
 	Sandbox cli.Sandbox // empty is this host
+	Lane    Lane
 }
 
-// AgentEnv returns the turn's agent and environment.
-func (t Turn) AgentEnv() AgentEnv { return AgentEnv{t.Agent, t.Sandbox} }
+// Lane is a series of prompts to an agent in a session. The process that runs the turns of a conversation holds the
+// agent's own session open, so prompts beside the turns have another one.
+type Lane string
+
+// The lanes.
+const (
+	MainLane  Lane = "" // turns of the conversation
+	AsideLane Lane = "aside"
+)
+
+// AgentEnv returns the entry's agent, environment and lane.
+func (t Turn) AgentEnv() AgentEnv {
+	of := AgentEnv{Agent: t.Agent, Sandbox: t.Sandbox}
+	if t.Entry.Kind != TurnEntry {
+		of.Lane = AsideLane
+	}
+	return of
+}
+
+// MostSessionName limits the characters of a session's name.
+const MostSessionName = 128
+
+// CheckSessionName returns an error if a caller must not use name as a session's name or ID. The error does not quote
+// the name.
+func CheckSessionName(name string) error {
+	switch {
+	case !utf8.ValidString(name):
+		return errors.New("the session_id is not valid UTF-8")
+	case utf8.RuneCountInString(name) > MostSessionName:
+		return fmt.Errorf("the session_id has %d characters, and %d are the limit", utf8.RuneCountInString(name),
+			MostSessionName)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return errors.New("the session_id has a control character, such as a line break")
+	}
+	return nil
+}
+
+// SessionNames finds sessions by the names that callers chose. internal/store implements it.
+type SessionNames interface {
+	// Session returns ErrNoSession for an unknown ID.
+	Session(ctx context.Context, id SessionID) (Session, error)
+	// OwnSession returns the session with a name in a conversation, or "" if there is none.
+	OwnSession(ctx context.Context, in ConversationID, name string) (SessionID, error)
+}
+
+// FindSession returns the session of a conversation with an ID, or else the one with a name. It returns ErrNoSession if
+// there is none, so that nothing is known of the sessions of other conversations.
+func FindSession(ctx context.Context, names SessionNames, in ConversationID, idOrName string) (Session, error) {
+	s, err := names.Session(ctx, SessionID(idOrName))
+	if err == nil && s.Conversation == in || err != nil && !errors.Is(err, ErrNoSession) {
+		return s, err
+	}
+	id, err := names.OwnSession(ctx, in, idOrName)
+	if err == nil && id == "" {
+		err = ErrNoSession
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	return names.Session(ctx, id)
+}
 
 // ContextReport reports how full the context of an agent is.
 type ContextReport struct {
@@ -78,8 +146,7 @@ type SessionQuery struct {
 
 // SessionStore stores sessions for users. internal/store implements it.
 type SessionStore interface {
-	// Session returns ErrNoSession for an unknown ID.
-	Session(ctx context.Context, id SessionID) (Session, error)
+	SessionNames
 	// FindSessions lists sessions: pinned ones first, then the most recently used. more reports whether there are more
 	// than the limit.
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
@@ -96,7 +163,8 @@ type SessionStore interface {
 	// MoveSession moves a session to another conversation. The conversation where it was current has no current session
 	// then. It returns ErrSessionInUse if the session belongs to a job or has undelivered turns, and ErrNoSession.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
-	// History lists the last ended turns of a session, oldest first, including those that the session was forked with.
+	// History lists the last ended entries of a session in the order of their ends, including those that the session
+	// was forked with.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 	// Turn returns ErrNoTurn for an unknown ID.
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
@@ -115,6 +183,8 @@ type Summary struct {
 type Sessions interface {
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	Session(ctx context.Context, in ConversationID, id SessionID) (Session, error)
+	// Named returns the session with an ID or a name in a conversation; see FindSession.
+	Named(ctx context.Context, in ConversationID, idOrName string) (Session, error)
 	// Turns lists the last turns of a session, oldest first.
 	Turns(ctx context.Context, in ConversationID, id SessionID, limit int) ([]Turn, error)
 	// Resume makes a session the current one.

@@ -61,12 +61,35 @@ type Prompt struct {
 	Arrived time.Time
 }
 
-// Turn is one prompt and its outcome.
+// Entry describes an entry of a session: what it is, and where it stands in the session.
+type Entry struct {
+	Kind EntryKind
+	Role string     // the configured role that its agent played; empty for none
+	Asks cli.TurnID // the turn whose agent asked for it; empty if a user did
+	Into cli.TurnID // the running turn that this one was merged into; empty if it runs on its own
+	// Number orders the entries of a session by their ends; 0 before the end.
+	Number int64
+	UpTo   int64 // the last entry that its prompt told its agent of, by its number
+	// Seen is set in a hand-off if the agent may have seen the entry already; not stored.
+	Seen bool
+}
+
+// EntryKind is the kind of an entry.
+type EntryKind string
+
+// The kinds of entries.
+const (
+	TurnEntry         EntryKind = "" // of the conversation, or of a job
+	ConsultationEntry EntryKind = "consultation"
+	WorkEntry         EntryKind = "work"
+)
+
+// Turn is an entry of a session: one prompt and its outcome.
 type Turn struct {
 	ID      cli.TurnID
+	Entry   Entry
 	Session SessionID  // empty until it runs, if the conversation had no session when it was queued
 	Again   cli.TurnID // the turn that this one repeats; empty for a new prompt
-	Into    cli.TurnID // the running turn that this one was merged into; empty if it runs on its own
 	Prompt  Prompt
 	Wants   Wants // of an order
 	State   TurnState

@@ -61,6 +61,9 @@ func (a view) subject() *subject {
 		s.cut = s.cut || !whole
 		s.add(render.Filled(a.lang.Text("approval.in-terminal", render.Slot), render.Styled(render.Code, dir)))
 	}
+	if client := a.Outsider(); client != "" {
+		s.add(render.Plain(a.lang.Text("approval.for-outsider", client)))
+	}
 	if why := a.whyShut(); why != "" && a.State == orchestrator.ApprovalOpen {
 		s.add(render.Styled(render.Bold, "⚠️ "+why))
 	}

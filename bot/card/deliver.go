@@ -125,7 +125,7 @@ func (c *Cards) strip(ctx context.Context, s *messages) error {
 
 // showContents makes the calls after which the messages of a card show a content.
 func (c *Cards) showContents(ctx context.Context, s *messages, content contents) error {
-	// The number of the first call is higher than that of any call before.
+	// The first call gets a higher number than any call before.
 	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ {
 		priority := outbox.Awaited
 		if s.opened() == 0 { // the user has seen nothing of it yet

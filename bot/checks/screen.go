@@ -99,6 +99,7 @@ func (r *round) run(ctx context.Context) {
 	}
 	last := r.last(reportText(r.p, report))
 	r.shown.Store(&last)
+	r.message.Announce(last)
 	if row, owed := r.message.Keep(last); owed {
 		r.message.Kept(r.s.o.Finish(ctx, nil, row))
 		return

@@ -12,7 +12,7 @@ import (
 // A long answer needs no more messages than other answers may, and a file contains all of it.
 func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 	text := "first " + strings.Repeat("word ", 5000) + "last"
-	answer := orchestrator.GroupStep{Answer: orchestrator.ConsultAnswer{Consult: "c1", Text: text}}
+	answer := orchestrator.GroupStep{Answer: orchestrator.ConsultAnswer{Session: "c1", Text: text}}
 	for most, want := range map[int]int{0: 7, 1: 1, 2: 2, 4: 4, 7: 7} {
 		s := New(Options{Most: func() int { return most }})
 		rows := s.compose(orchestrator.ConversationID{Chat: 7}, "q1", question{Kind: ofOne, ReplyTo: 5},

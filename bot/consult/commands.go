@@ -34,7 +34,7 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 		q.Models = []orchestrator.ModelChoice{orchestrator.ModelChoice(m)}
 		return tgapi.Page{}, s.begin(ctx, a.By, q)
 	}
-	last, err := s.o.Consults.Last(ctx, a.By.Conversation)
+	last, err := s.o.Consults.Last(ctx, a.By.Conversation, "")
 	switch {
 	case problem.Kind != naming.Unknown || problem.Near != "" || rest == "" ||
 		errors.Is(err, orchestrator.ErrNoConsult):
@@ -42,7 +42,7 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	case err != nil:
 		return tgapi.Page{}, err
 	}
-	q.Follows, q.Models, q.Text = last.ID, []orchestrator.ModelChoice{last.Model}, a.Context+strings.TrimSpace(a.Args)
+	q.Models, q.Text = []orchestrator.ModelChoice{last}, a.Context+strings.TrimSpace(a.Args)
 	return tgapi.Page{}, s.begin(ctx, a.By, q)
 }
 
@@ -50,14 +50,14 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	text := p.Text("consult.help")
-	last, err := s.o.Consults.Last(ctx, in)
+	last, err := s.o.Consults.Last(ctx, in, "")
 	if errors.Is(err, orchestrator.ErrNoConsult) {
 		return tgapi.Page{Text: text}, nil
 	}
-	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", s.name(p, last.Model))}, err
+	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", s.name(p, last))}, err
 }
 
-// Reply continues a consultation if the message replies to one of its answers. It reports whether it handled the
+// Reply continues a consultation if the message replies to one of the answers. It reports whether it handled the
 // message.
 func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	if !s.Offered() || !a.By.May(orchestrator.ActAsChat) || strings.TrimSpace(a.Args) == "" {

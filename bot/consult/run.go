@@ -114,7 +114,7 @@ func (r *asked) ask(ctx context.Context) ([]orchestrator.GroupStep, error) {
 		all, err := c.Group(ctx, r.q.group(r.in), r.step)
 		return append(all.Steps, all.Conclusion), err
 	}
-	a, err := c.Ask(ctx, orchestrator.ConsultQuestion{Conversation: r.in, Follows: r.q.Follows, Model: r.q.Models[0],
+	a, err := c.Ask(ctx, orchestrator.ConsultQuestion{Conversation: r.in, Session: r.q.Follows, Model: r.q.Models[0],
 		Text: r.q.Text})
 	return []orchestrator.GroupStep{{Model: a.Model, Answer: a, Err: err}}, err
 }
@@ -223,10 +223,6 @@ func (r *asked) sentence(err error) string {
 		return p.Text("consult.no-text", r.who())
 	case errors.Is(err, orchestrator.ErrTooManyConsults):
 		return p.Text("consult.too-many")
-	case errors.Is(err, orchestrator.ErrConsultBusy):
-		return p.Text("consult.busy")
-	case errors.Is(err, orchestrator.ErrNoConsult), errors.Is(err, orchestrator.ErrElsewhere):
-		return p.Text("consult.forgotten")
 	case errors.Is(err, orchestrator.ErrNoGroup):
 		return p.Text("consult.group-failed")
 	}

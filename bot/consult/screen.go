@@ -86,7 +86,7 @@ const (
 type question struct {
 	Kind    kind                       `json:"kind"`
 	Models  []orchestrator.ModelChoice `json:"models,omitempty"`
-	Follows orchestrator.ConsultID     `json:"follows,omitempty"`
+	Follows string                     `json:"follows,omitempty"` // a session
 	Rounds  int                        `json:"rounds,omitempty"`
 	Text    string                     `json:"text"`
 	ReplyTo int                        `json:"reply_to"` // the user's message
@@ -95,7 +95,8 @@ type question struct {
 }
 
 func (q question) group(in orchestrator.ConversationID) orchestrator.GroupQuestion {
-	return orchestrator.GroupQuestion{Conversation: in, Panel: q.Models, Rounds: q.Rounds, Text: q.Text}
+	return orchestrator.GroupQuestion{ConsultQuestion: orchestrator.ConsultQuestion{Conversation: in, Text: q.Text},
+		Panel: q.Models, Rounds: q.Rounds}
 }
 
 // Asked is a command of a user.
@@ -111,21 +112,21 @@ const maxQuestion = 64 << 10
 
 const (
 	questionPrefix = "question/" // starts the keys of stored questions, and of the messages that show their progress
-	answerPrefix   = "answer/"   // starts the keys of answers; the agent and the side session follow
+	answerPrefix   = "answer/"   // starts the keys of answers; the agent and the session follow
 )
 
 func answerKey(a orchestrator.ConsultAnswer, question string, n int) string {
-	return fmt.Sprint(answerPrefix, a.Model.Agent, "/", a.Consult, "/", question, "/", n)
+	return fmt.Sprint(answerPrefix, a.Model.Agent, "/", a.Session, "/", question, "/", n)
 }
 
-// answerOf parses the side session of an answer from its key.
-func answerOf(key string) (orchestrator.ConsultID, cli.Agent, bool) {
+// answerOf parses the session of an answer from its key.
+func answerOf(key string) (string, cli.Agent, bool) {
 	rest, ok := strings.CutPrefix(key, answerPrefix)
 	parts := strings.Split(rest, "/")
 	if !ok || len(parts) != 4 {
 		return "", "", false
 	}
-	return orchestrator.ConsultID(parts[1]), cli.Agent(parts[0]), true
+	return parts[1], cli.Agent(parts[0]), true
 }
 
 // take records the press that decides on a question. It returns ErrRepeated if another press already did.

@@ -23,7 +23,7 @@ type form struct {
 // nonce returns the nonce of a draft, or false for a stored job.
 func (f form) nonce() (string, bool) { return pressed{key: f.key}.draft() }
 
-// unfailing turns a change that cannot fail into one that returns an error.
+// unfailing wraps a change that cannot fail in a function that returns an error.
 func unfailing(set func(*orchestrator.Job)) func(*orchestrator.Job) error {
 	return func(j *orchestrator.Job) error {
 		set(j)

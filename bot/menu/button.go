@@ -54,7 +54,7 @@ func (f *frame) paged(page, n int) (from, to int, pager tgapi.Keyboard) {
 
 // op is the operation of a menu button.
 type op struct {
-	kind byte // one of the op constants
+	kind byte // an op constant
 	arg  int
 }
 

@@ -54,7 +54,7 @@ func (m *Message) send(ctx context.Context, want Content) error {
 			return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
 		}
 		m.log.Warn("a message may or may not have arrived; it is not sent again", "err", err)
-		m.settle(want)
+		m.showed(want)
 		return m.save(keep, orchestrator.Unknown, 0)
 	case tgapi.ChatMoved:
 		m.moveTo(f.MovedTo)

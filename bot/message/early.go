@@ -15,15 +15,18 @@ func (s *Messages) Early(spec Spec) *Message {
 	return m
 }
 
+// Announce reports the final text of an early message to Messages.Noticed.
+func (m *Message) Announce(last Content) { m.all.notice(m.spec.To, m.spec.Key, last) }
+
 // Keep returns the row to store for an early message. If ductor restarts first, the next process makes the message show
-// last. It returns false if the message shows last already.
+// last. It returns false if the message shows last already, or may show it.
 //
 // Call Kept after every Keep that returned a row: until then a message whose sending has not begun waits, so that
 // either this process or the next sends it.
 func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.row.State == orchestrator.Sent && m.shown == last.fingerprint() {
+	if (m.row.State == orchestrator.Sent || m.row.State == orchestrator.Unknown) && m.shown == last.fingerprint() {
 		m.forgetLocked()
 		return orchestrator.Message{}, false
 	}

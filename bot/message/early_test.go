@@ -197,3 +197,55 @@ func TestAnEarlyNoticeThatIsBeingSentIsStoredAsThat(t *testing.T) {
 		o.wantText("Stopping…")
 	})
 }
+
+// The end of an early message is sent in a new message if the first one may be missing, unless that showed its end.
+func TestTheEndOfAnEarlyNoticeThatMayBeMissingIsSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		mishap bottest.Mishap
+		first  string
+		want   string
+		state  orchestrator.SendState
+	}{
+		"progress is missing":  {bottest.LostBefore, "Stopping…", "Stopped.", orchestrator.Sent},
+		"progress has arrived": {bottest.LostAfter, "Stopping…", "Stopping…\n----\nStopped.", orchestrator.Sent},
+		"the end is missing":   {bottest.LostBefore, "Stopped.", "", ""},
+		"the end has arrived":  {bottest.LostAfter, "Stopped.", "Stopped.", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withRig(t, func(o *rig) {
+				o.chat.Mishaps = bottest.AtFirst(c.mishap)
+				o.open()
+				says, life := c.first, Growing
+				if says == "Stopped." {
+					life = Keep
+				}
+				m := o.early(&says, &life)
+				synctest.Wait()
+				o.keep(m, "Stopped.")
+				says, life = "Stopped.", Keep
+				for range 2 {
+					m.Update(outbox.Awaited)
+					time.Sleep(time.Minute)
+				}
+				o.wantText(c.want)
+				o.wantState("stop/1", c.state)
+			})
+		})
+	}
+}
+
+// A message that is only deleted at its end owes nothing if it may have arrived.
+func TestAnEarlyNoticeThatGoesAndMayBeMissingIsNotOwed(t *testing.T) {
+	withRig(t, func(o *rig) {
+		o.chat.Mishaps = bottest.AtFirst(bottest.LostAfter)
+		o.open()
+		says, life := "Asking…", Growing
+		m := o.early(&says, &life)
+		synctest.Wait()
+		o.keep(m, "Answered.")
+		life = DeleteWhenDone
+		m.Update(outbox.Awaited)
+		o.wantText("Asking…")
+		o.wantState("stop/1", orchestrator.Unknown)
+	})
+}

@@ -220,13 +220,19 @@ func (m *Message) Next(want Content) Step {
 
 func (m *Message) nextLocked(want Content) Step {
 	goes := want.Lifecycle == DeleteWhenDone && (m.fallbacks&undeletable == 0 || want.Text.Text == "")
+	unknown := m.row.State == orchestrator.Unknown
 	switch {
-	case m.row.State == orchestrator.Pending && m.storage == putting:
+	case (m.row.State == orchestrator.Pending || unknown) && m.storage == putting:
 	case m.row.State == orchestrator.Pending && want.Lifecycle != DeleteWhenDone && want.Lifecycle != EditOnly:
 		return Send
-	case m.row.State == orchestrator.Unknown && want.Lifecycle == ResendIfUnknown && m.trouble.repeats == 0:
+	case unknown && want.Lifecycle == ResendIfUnknown && m.trouble.repeats == 0:
 		// Ductor ended while the message was being sent.
 		return Send
+	case unknown && m.row.Content != nil && want.Lifecycle == Keep && m.shown != want.fingerprint():
+		// Only progress may have arrived; the end is still owed, and no edit can show it.
+		return Send
+	case unknown && m.row.Content != nil && want.Lifecycle != Growing:
+		return Record
 	case m.row.State == orchestrator.Sent && goes:
 		return Delete
 	case m.row.State == orchestrator.Sent && m.shown != want.fingerprint():

@@ -36,6 +36,9 @@ type Messages struct {
 	log    *slog.Logger
 	owed   owed
 	spool  *Spool // nil if no message uses spooled files
+	// Noticed gets the text of each owed message before it is sent, and texts that producers announce. It does not get
+	// the texts of PostTyped. It may be nil.
+	Noticed func(in orchestrator.ConversationID, key, text string)
 
 	flights   *flights
 	reachable reachability

@@ -136,6 +136,17 @@ func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID,
 	return s.Keep(ctx, m)
 }
 
+// typedPrefix starts the keys of messages that show what the owner typed in a terminal. They precede the answer to it.
+const typedPrefix = "typed/"
+
+// PostTyped is PostOnce for a message that shows what the owner typed in a terminal. SendOwed sends it at once.
+func (s *Messages) PostTyped(ctx context.Context, to orchestrator.ConversationID, id string, c Content) error {
+	return s.PostOnce(ctx, to, typedPrefix+id, c)
+}
+
+// SendOwed passes all owed messages to the outbox, as far as it has room. Call it after Run has begun.
+func (s *Messages) SendOwed(ctx context.Context) error { return s.collect(ctx) }
+
 // Keep stores a message and sends it.
 func (s *Messages) Keep(ctx context.Context, m orchestrator.Message) error {
 	if err := s.store.SaveMessage(ctx, m); err != nil {
@@ -223,8 +234,14 @@ func (s *Messages) collect(ctx context.Context) error {
 			spec.Order, spec.Uploads = "files/"+spec.Order, true
 		}
 		priority := outbox.Awaited
-		if strings.HasPrefix(row.Key, AsidePrefix) {
+		switch {
+		case strings.HasPrefix(row.Key, AsidePrefix):
 			priority = outbox.Aside
+		case strings.HasPrefix(row.Key, typedPrefix):
+			priority = outbox.Urgent // as urgent as the first text of the answer
+		}
+		if c, err := decode(row.Content); err == nil {
+			s.notice(row.Conversation, row.Key, c)
 		}
 		m := s.Open(spec)
 		if m.spec.Content = m.ownContent; priority == outbox.Aside {
@@ -241,6 +258,13 @@ func (s *Messages) collect(ctx context.Context) error {
 		m.Update(priority)
 	}
 	return nil
+}
+
+// notice passes the text of a message to Noticed.
+func (s *Messages) notice(in orchestrator.ConversationID, key string, c Content) {
+	if s.Noticed != nil && c.Text.Text != "" && !strings.HasPrefix(key, typedPrefix) {
+		s.Noticed(in, key, c.Text.Text)
+	}
 }
 
 // hold prevents collect from picking up a message. It returns false if the message is held already, or if too many are.

@@ -23,9 +23,9 @@ var commandForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,32}))?(?:\s+|$)`)
 })
 
-// parseCommand parses a command. Other text that starts with a slash is no command. Neither is "//name": that is how
+// ParseCommand parses a command. Other text that starts with a slash is no command. Neither is "//name": that is how
 // users send the agent a line that starts with a slash.
-func parseCommand(text string) (Command, bool) {
+func ParseCommand(text string) (Command, bool) {
 	m := commandForm().FindStringSubmatch(text)
 	if m == nil {
 		return Command{}, false
@@ -68,9 +68,9 @@ func (s CommandSpec) Allows(role orchestrator.UserRole) bool {
 // a group the bot's mention may precede the command: "@our_bot /abort" means "/abort@our_bot".
 func (r *Router) commandOf(m *wireMessage, in *Message) (Command, bool) {
 	text, _ := m.textAndEntities()
-	c, ok := parseCommand(text)
+	c, ok := ParseCommand(text)
 	if !ok && !in.Private {
-		c, ok = parseCommand(in.Plain)
+		c, ok = ParseCommand(in.Plain)
 		c.To = r.me.Username
 	}
 	if isCaption := m.Text == ""; ok && isCaption {
@@ -86,14 +86,14 @@ func (r *Router) commandOf(m *wireMessage, in *Message) (Command, bool) {
 // unescaped returns the prompt of a text: "//compact" becomes "/compact".
 func unescaped(text string) string {
 	if strings.HasPrefix(text, "//") {
-		if _, ok := parseCommand(text[1:]); ok {
+		if _, ok := ParseCommand(text[1:]); ok {
 			return text[1:]
 		}
 	}
 	return text
 }
 
-// isAbortWord reports whether a text consists of one of words. It ignores case and closing punctuation.
+// isAbortWord reports whether a text consists of a single one of words. It ignores case and closing punctuation.
 func isAbortWord(text string, words []string) bool {
 	text = strings.TrimSpace(strings.TrimRightFunc(strings.TrimSpace(text), unicode.IsPunct))
 	return text != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(text, w) })

@@ -29,9 +29,9 @@ func TestParseCommand(t *testing.T) {
 		{"/" + strings.Repeat("a", 33), Command{}, false},
 	}
 	for _, tt := range tests {
-		got, ok := parseCommand(tt.text)
+		got, ok := ParseCommand(tt.text)
 		if got != tt.want || ok != tt.ok {
-			t.Errorf("parseCommand(%q) = %+v, %v; want %+v, %v", tt.text, got, ok, tt.want, tt.ok)
+			t.Errorf("ParseCommand(%q) = %+v, %v; want %+v, %v", tt.text, got, ok, tt.want, tt.ok)
 		}
 	}
 }
@@ -73,12 +73,12 @@ func FuzzParseCommand(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c, ok := parseCommand(text)
+		c, ok := ParseCommand(text)
 		if !ok {
 			return
 		}
 		if c.Name == "" || c.Name != strings.ToLower(c.Name) || !strings.HasPrefix(text, "/") {
-			t.Errorf("parseCommand(%q) = %+v", text, c)
+			t.Errorf("ParseCommand(%q) = %+v", text, c)
 		}
 		if c.Args != strings.TrimSpace(c.Args) || !strings.Contains(text, c.Args) {
 			t.Errorf("arguments of %q are %q", text, c.Args)

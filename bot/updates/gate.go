@@ -28,7 +28,7 @@ func newGate(allow Allow, now func() time.Time, log *slog.Logger) *gate {
 	return &gate{allow: allow, refusals: &refusals{log: log, now: now, seen: make(map[refused]time.Time)}, log: log}
 }
 
-// read decodes an update. It logs one that it cannot decode and returns false.
+// read decodes an update. If it cannot, it logs the update and returns false.
 func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 	if err := json.Unmarshal(u.Raw, &w); err != nil {
 		g.log.Error("passed over an update that cannot be decoded", "update", u.ID, "err", err)

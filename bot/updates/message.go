@@ -32,6 +32,15 @@ type Message struct {
 	Files []orchestrator.Attachment
 }
 
+// NewMessage returns a message without a place in the chat, such as one that the owner typed in a terminal. update
+// stands for it in the journal.
+func NewMessage(by orchestrator.Press, update int64, text string) *Message {
+	return &Message{
+		Update: update, Conversation: by.Conversation, User: by.Person, Role: by.Role, Text: text, Plain: text,
+		Private: !by.Conversation.Group(), arrived: by.Arrived,
+	}
+}
+
 // original has the parts of a sent message that decide whether two messages form one prompt.
 type original struct {
 	date      int64

@@ -325,7 +325,7 @@ func (r *receiver) acknowledge(in *Message) {
 // was no prompt, has no effect, as usual in Telegram.
 func (r *receiver) edit(ctx context.Context, t *task) {
 	in := t.content
-	if _, is := parseCommand(in.Plain); !is {
+	if _, is := ParseCommand(in.Plain); !is {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
 		_, _ = r.cutModelName(ctx, in) // the choice of the model stays

@@ -269,7 +269,7 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 		}, in)
 	}
 	if spec.Takes == TakesPrompt {
-		if formatted, is := parseCommand(in.Text); is {
+		if formatted, is := ParseCommand(in.Text); is {
 			c.Args = formatted.Args
 		}
 	}

@@ -33,7 +33,7 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	s := &session{
 		process: proc, id: cli.AgentSessionID(n.Session), adopted: n, offers: offers{model: n.Model}, past: past{totals: n.Totals},
 	}
-	reached := left.InputEnd - m.Input
+	reached := left.Input.End - m.Input
 	sent := n.Sent || reached >= int64(n.Length)
 	s.live = shared.Adopt(&proc.provider.live, s, m, sent)
 	proc.sessions.Set(s.id, s)
@@ -44,7 +44,7 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	case sent:
 	case reached > 0:
 		fail(cli.BadOutput, "only a part of the message had reached it when ductor was stopped")
-	case !left.Alive || left.InputClosed:
+	case !left.Alive || left.Input.Closed:
 		fail(cli.Crashed, "it ended before the message reached it")
 	}
 	return s, func() { proc.sessions.Remove(s.id, s) }

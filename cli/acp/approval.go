@@ -61,19 +61,21 @@ type decided struct {
 func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{
-		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.Title, maxTitle),
-		Detail: t.text(), Changes: t.changes(dir), Input: t.Input, Started: cli.ToolID(t.ID), Deaf: true,
+		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.call.Title, maxTitle),
+		Detail: t.text(), Changes: t.changes(dir), Input: t.call.Input, Started: cli.ToolID(t.call.ID), Deaf: true,
 	}
 	derived := len(ev.Input) == 0 && inputOf != nil
 	if derived {
-		ev.Input = inputOf(Wish{Tool: t.name, Kind: t.ToolKind, Title: t.Title, Text: ev.Detail, Changes: len(ev.Changes)})
+		ev.Input = inputOf(Wish{
+			Tool: t.name, Kind: t.call.ToolKind, Title: t.call.Title, Text: ev.Detail, Changes: len(ev.Changes),
+		})
 	}
 	said := a.words(&ev, dir)
-	title := strings.TrimSpace(t.Title)
+	title := strings.TrimSpace(t.call.Title)
 	switch whole := title == ev.Title; {
-	case t.ToolKind == kindSwitch:
+	case t.call.ToolKind == kindSwitch:
 		ev.Tool, ev.Title = cli.PlanTool, cmp.Or(t.planFile, ev.Title)
-	case said["toolCall.title"] == t.Title && len(ev.Changes) > 0:
+	case said["toolCall.title"] == t.call.Title && len(ev.Changes) > 0:
 		ev.Title = cli.OneLine(ev.Changes[0].Path, maxTitle)
 	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // the action comes before the agent's words about it
 		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
@@ -106,10 +108,10 @@ func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 	t, said := a.tool, map[string]string{}
 	title, command := a.params.ToolCall.Title, t.command()
 	m := placed().FindStringSubmatch(ev.Detail)
-	if m != nil && m[1] == dir && t.ToolKind == kindRun && len(t.Content) == 1 { // Gemini's format
+	if m != nil && m[1] == dir && t.call.ToolKind == kindRun && len(t.call.Content) == 1 { // Gemini's format
 		said["toolCall.content[0].content.text"], ev.Detail, ev.Reason = ev.Detail, m[3], m[2]
 	}
-	if text := cli.TextsOf(t.Input)["description"]; command != "" && text != "" {
+	if text := cli.TextsOf(t.call.Input)["description"]; command != "" && text != "" {
 		said["toolCall.rawInput.description"], ev.Reason = text, text
 	}
 	switch {
@@ -139,7 +141,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 		},
 	}
 	read.Said["toolCall._meta.toolName"] = ev.Tool
-	if plan := cli.TextsOf(t.Input)["plan"]; ev.Tool == cli.PlanTool && t.name == "exit_plan_mode" && plan != "" && strings.Contains(ev.Detail, plan) {
+	if plan := cli.TextsOf(t.call.Input)["plan"]; ev.Tool == cli.PlanTool && t.name == "exit_plan_mode" && plan != "" && strings.Contains(ev.Detail, plan) {
 		// Qwen Code names its tool and repeats the plan.
 		read.Said["toolCall._meta.toolName"], read.Said["toolCall.title"], read.Said["toolCall.rawInput.plan"] = t.name, "Plan:", plan
 	}
@@ -148,18 +150,18 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 			read.Said[name] = value
 		}
 	}
-	if say("toolCall.title", t.Title); t.planFile != "" {
-		read.Said["toolCall.title"] = t.Title
+	if say("toolCall.title", t.call.Title); t.planFile != "" {
+		read.Said["toolCall.title"] = t.call.Title
 	}
 	if command := t.command(); command != "" {
 		say("toolCall.rawInput.command", command)
 		say("toolCall.rawInput.commands[0]", command)
 	}
-	for i, c := range t.Content {
+	for i, c := range t.call.Content {
 		c.say(fmt.Sprintf("toolCall.content[%d].", i), read.Said)
 	}
 	edits := t.edits()
-	for i, l := range t.Locations {
+	for i, l := range t.call.Locations {
 		if slices.ContainsFunc(edits, func(c toolContent) bool { return cli.Absolute(dir, c.Path) == cli.Absolute(dir, l.Path) }) {
 			read.Said[fmt.Sprintf("toolCall.locations[%d].path", i)] = l.Path
 		}
@@ -169,8 +171,9 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	}
 	maps.Copy(read.Said, said)
 	fields := read.Fields(a.raw)
-	if len(a.params.ToolCall.Input) == 0 && len(t.Input) > 0 {
-		if earlier, err := json.Marshal(map[string]any{"toolCall": map[string]any{"rawInput": t.Input}}); err == nil {
+	if len(a.params.ToolCall.Input) == 0 && len(t.call.Input) > 0 {
+		input := map[string]any{"rawInput": t.call.Input}
+		if earlier, err := json.Marshal(map[string]any{"toolCall": input}); err == nil {
 			fields = append(fields, read.Fields(earlier)...)
 		}
 	}

@@ -66,10 +66,10 @@ func (r *reporter) notice(text string) bool {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
 	case text == noticeRetrying:
-		if !r.parted { // the message starts again; the previous one ended before a tool
-			r.out.GiveUp(r.key)
+		if !r.message.parted { // the message starts again; the previous one ended before a tool
+			r.out.GiveUp(r.message.key)
 		}
-		r.parted = true
+		r.message.parted = true
 		r.out.Pass(cli.Status{Kind: cli.StatusRetrying})
 	case text == noticeCancelled, aboutFile(text):
 	default:

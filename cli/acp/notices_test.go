@@ -129,7 +129,7 @@ func TestWhatGeminiSaysOfModes(t *testing.T) {
 			t.Errorf("%s %q names %q", tc.id, tc.title, got)
 		}
 		r := newReporter(nil, "/dir", q)
-		if asks := r.call(toolCall{ID: tc.id, Title: tc.title, ToolKind: "other"}).ToolKind == kindSwitch; asks != (tc.want != "") {
+		if asks := r.call(toolCall{ID: tc.id, Title: tc.title, ToolKind: "other"}).call.ToolKind == kindSwitch; asks != (tc.want != "") {
 			t.Errorf("%s %q asks to begin a plan: %v", tc.id, tc.title, asks)
 		}
 	}

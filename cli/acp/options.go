@@ -22,7 +22,7 @@ type Settings struct {
 	Path    string        `toml:"path" check:"program"`
 	Args    []string      `toml:"args"` // make it speak the protocol
 	Env     []string      `toml:"env" check:"variables"`
-	Models  []cli.ModelID `toml:"models"` // to choose from; empty: those that the agent offers
+	Models  []cli.ModelID `toml:"models"` // to choose from; empty: what the agent offers
 	Model   cli.ModelID   `toml:"model"`
 }
 

@@ -122,15 +122,18 @@ const (
 )
 
 // verdictOn decides about a permission request. why is the reason of a denial. A list of tools never allows a tool that
-// names one of the protected files.
+// names a protected file.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
-	named := func(list []string) bool { return slices.Contains(list, t.name) || slices.Contains(list, t.ToolKind) }
+	named := func(list []string) bool {
+		return slices.Contains(list, t.name) || slices.Contains(list, t.call.ToolKind)
+	}
 	switch {
-	case t.ToolKind != kindSwitch && !req.Tools.Permits(t.name): // a plan is not a tool
+	case t.call.ToolKind != kindSwitch && !req.Tools.Permits(t.name): // a plan is not a tool
 		return verdictDeny, "this tool is not among those that may be used here"
 	case req.Permission == cli.Bypass:
 		return verdictAllow, ""
-	case req.Permission == cli.Plan && slices.Contains([]string{kindEdit, kindDelete, kindMove, kindRun}, t.ToolKind):
+	case req.Permission == cli.Plan &&
+		slices.Contains([]string{kindEdit, kindDelete, kindMove, kindRun}, t.call.ToolKind):
 		return verdictDeny, "the conversation is in plan mode"
 	case (named(req.AllowedTools) || cli.Trusts(req.Servers, t.name)) && !t.names(protected, req.Dir):
 		return verdictAllow, ""
@@ -140,10 +143,10 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 	return verdictAsk, ""
 }
 
-// names reports whether a tool names one of files, as its objects or in its input.
+// names reports whether a tool names any of files, as its objects or in its input.
 func (t tool) names(files []string, dir string) bool {
 	about := func(path string) bool { return cli.Touches(files, dir, path) }
-	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.Input)
+	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.call.Input)
 }
 
 // Decide implements cli.Decider. The agent gets no reason, because the protocol has no place for one; event says so.

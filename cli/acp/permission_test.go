@@ -41,9 +41,9 @@ func TestWhatIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	edit := func(path string) tool {
-		return tool{name: "write", toolCall: toolCall{ToolKind: kindEdit, Locations: []location{{path}}}}
+		return tool{name: "write", call: toolCall{ToolKind: kindEdit, Locations: []location{{path}}}}
 	}
-	run, read := tool{name: "shell", toolCall: toolCall{ToolKind: kindRun}}, tool{name: "cat", toolCall: toolCall{ToolKind: kindRead}}
+	run, read := tool{name: "shell", call: toolCall{ToolKind: kindRun}}, tool{name: "cat", call: toolCall{ToolKind: kindRead}}
 	var own, like tool
 	// Qwen Code's names of tools
 	own.merge(toolCall{ToolKind: "other", Meta: []byte(`{"toolName":"mcp__ductor__send_message"}`)}, nil)
@@ -66,14 +66,14 @@ func TestWhatIsAskedFor(t *testing.T) {
 		{"plan: a command, though allowed", cli.Request{Permission: cli.Plan, AllowedTools: []string{"shell"}}, run, verdictDeny},
 		{"plan: an edit", cli.Request{Permission: cli.Plan}, edit(dir + "/a"), verdictDeny},
 		{"plan: reading", cli.Request{Permission: cli.Plan}, read, verdictAsk},
-		{"plan: the plan itself", cli.Request{Permission: cli.Plan}, tool{toolCall: toolCall{ToolKind: kindSwitch}}, verdictAsk},
-		{"plan: the plan itself, not among the tools", cli.Request{Permission: cli.Plan, Tools: cli.ToolList{Only: []string{"cat"}}}, tool{toolCall: toolCall{ToolKind: kindSwitch}}, verdictAsk},
+		{"plan: the plan itself", cli.Request{Permission: cli.Plan}, tool{call: toolCall{ToolKind: kindSwitch}}, verdictAsk},
+		{"plan: the plan itself, not among the tools", cli.Request{Permission: cli.Plan, Tools: cli.ToolList{Only: []string{"cat"}}}, tool{call: toolCall{ToolKind: kindSwitch}}, verdictAsk},
 		{"accept-edits: inside, which is accepted above", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/new/a"), verdictAsk},
 		{"an edit, allowed by name", cli.Request{AllowedTools: []string{kindEdit}}, edit(dir + "/new/a"), verdictAllow},
 		{"an edit of ductor's own, though allowed", cli.Request{AllowedTools: []string{kindEdit}}, edit(dir + "/own/config.toml"), verdictAsk},
 		{"and by its input", cli.Request{AllowedTools: []string{"shell"}},
-			tool{name: "shell", toolCall: toolCall{ToolKind: kindRun, Input: []byte(`{"to":["` + dir + `/link"]}`)}}, verdictAsk},
-		{"accept-edits: of nothing named", cli.Request{Permission: cli.AcceptEdits}, tool{toolCall: toolCall{ToolKind: kindEdit}}, verdictAsk},
+			tool{name: "shell", call: toolCall{ToolKind: kindRun, Input: []byte(`{"to":["` + dir + `/link"]}`)}}, verdictAsk},
+		{"accept-edits: of nothing named", cli.Request{Permission: cli.AcceptEdits}, tool{call: toolCall{ToolKind: kindEdit}}, verdictAsk},
 		{"accept-edits: a command", cli.Request{Permission: cli.AcceptEdits}, run, verdictAsk},
 	} {
 		c.req.Dir = dir

@@ -10,7 +10,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// Auth checks whether the agent can be used: by Options.Auth, or by opening a session that is never used.
+// Auth calls Options.Auth. Without that, it opens a session and closes it again.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	if p.opts.Auth != nil {
 		return p.opts.Auth(ctx)

@@ -116,7 +116,7 @@ func (proc *agentProcess) updated(p updateParams, m rpc.Message) {
 	}
 }
 
-// Notified delivers a notification to its session.
+// Notified implements rpc.Handler.
 func (proc *agentProcess) Notified(m rpc.Message) {
 	switch m.Method {
 	case methodUpdate:

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 	"ductor/cli/shared"
 )
 
@@ -34,7 +35,8 @@ func New(o Options) *Provider {
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
 	p := &Provider{opts: o}
 	p.pool = shared.NewPool(shared.Options{
-		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Version: "2.0", StartLimit: o.StartLimit, Goodbye: leaveWait,
+		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Codec: rpc.JSON{Version: "2.0"}, StartLimit: o.StartLimit,
+		Goodbye: leaveWait,
 	}, func(process *shared.Process) *agentProcess {
 		proc := &agentProcess{Process: process, provider: p}
 		proc.opts.Store(&p.opts)
@@ -44,13 +46,13 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Agent returns the name given in Options.
+// Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return p.opts.Agent }
 
 // Modes returns only Live: the protocol has no other mode.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live} }
 
-// Open implements cli.Provider. It opens a session in a suitable process, or in a new one.
+// Open implements cli.Provider.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	if mode != cli.Live {
 		return nil, cli.Failf(cli.UnknownFailure, p.opts.Agent, "there is no %s mode", mode)

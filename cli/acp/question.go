@@ -54,6 +54,6 @@ func (t *liveTurn) askQuestions(a *ask, questions []cli.Question) {
 		return
 	}
 	t.reporter.showTool(a.tool)
-	asked := cli.QuestionAsked{ID: a.key(), Started: cli.ToolID(a.tool.ID), Questions: questions}
+	asked := cli.QuestionAsked{ID: a.key(), Started: cli.ToolID(a.tool.call.ID), Questions: questions}
 	t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event { return asked }})
 }

@@ -15,7 +15,7 @@ type reporter struct {
 	dir    string
 	quirks Quirks
 
-	message
+	message message
 	tools   map[string]*tool
 	held    string // a chunk that may be an error
 	calls   int    // of the model, as far as the agent reports them
@@ -51,15 +51,8 @@ func (r *reporter) update(u *update) {
 	}
 }
 
-// say adds a piece to the message called id. Text after a tool is a new paragraph, even in the same message.
-func (r *reporter) say(id, text string) {
-	if r.parted {
-		r.parted, r.repeats = false, repeats{}
-		r.block++
-	}
-	r.key = fmt.Sprint("message ", id, " ", r.block)
-	r.out.Text(r.key, r.fresh(text, r.out.Now()))
-}
+// say adds a piece to the message called id.
+func (r *reporter) say(id, text string) { r.out.Text(r.message.piece(id, text, r.out.Now())) }
 
 // message is the current message.
 type message struct {
@@ -67,6 +60,24 @@ type message struct {
 	block  int  // counts the blocks that tools separate
 	parted bool // the next text starts another block
 	key    string
+}
+
+// piece returns the key of a piece of the message called id, and the new part of its text. Text after a tool is a new
+// paragraph, even in the same message.
+func (m *message) piece(id, text string, now time.Time) (key, news string) {
+	if m.parted {
+		m.parted, m.repeats = false, repeats{}
+		m.block++
+	}
+	m.key = fmt.Sprint("message ", id, " ", m.block)
+	return m.key, m.fresh(text, now)
+}
+
+// held returns the text that is held back, because the message ended before it was repeated.
+func (m *message) held() (key, text string) {
+	text = m.again
+	m.repeats = repeats{}
+	return m.key, text
 }
 
 // repeats removes repeated text from a message after its stream broke. An agent asks its model again after a pause, so
@@ -105,12 +116,8 @@ func (r *repeats) fresh(text string, now time.Time) string {
 // begins reports whether a starts with b, or b with a.
 func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
-// emitHeldRepeat emits the held text, because the message ended before it was repeated.
-func (r *reporter) emitHeldRepeat() {
-	text := r.again
-	r.repeats = repeats{}
-	r.out.Text(r.key, text)
-}
+// emitHeldRepeat emits the held text of the message.
+func (r *reporter) emitHeldRepeat() { r.out.Text(r.message.held()) }
 
 // tool handles a tool call or an update of one.
 func (r *reporter) tool(c toolCall) {
@@ -132,12 +139,12 @@ func (r *reporter) tool(c toolCall) {
 func (r *reporter) call(c toolCall) *tool {
 	t := r.tools[c.ID]
 	if t == nil {
-		t = &tool{toolCall: toolCall{ID: c.ID}}
+		t = &tool{call: toolCall{ID: c.ID}}
 		r.tools[c.ID] = t
 	}
 	t.merge(c, r.quirks.Tools.Name)
-	if t.planFile = r.quirks.planFile(t.ID, t.Title); t.planFile != "" {
-		t.ToolKind = kindSwitch
+	if t.planFile = r.quirks.planFile(t.call.ID, t.call.Title); t.planFile != "" {
+		t.call.ToolKind = kindSwitch
 	}
 	return t
 }
@@ -156,7 +163,7 @@ func (r *reporter) showTool(t *tool) {
 		return
 	}
 	r.emitHeldRepeat()
-	r.parted, t.phase, t.shown = true, toolWaits, t.began(r.dir)
+	r.message.parted, t.phase, t.shown = true, toolWaits, t.began(r.dir)
 	r.out.ToolStart(t.shown)
 }
 

@@ -148,7 +148,7 @@ func TestHowACommandEnded(t *testing.T) {
 		{`{"output":"out"}`, cli.ToolEnded{Output: "out", Err: cli.ToolUntold}},
 		{`"out"`, cli.ToolEnded{Output: "out", Err: cli.ToolUntold}},
 	} {
-		tool := tool{toolCall: toolCall{ToolKind: kindRun, Output: json.RawMessage(c.output)}}
+		tool := tool{call: toolCall{ToolKind: kindRun, Output: json.RawMessage(c.output)}}
 		got := tool.over(statusDone, nil)
 		if got.Output != c.want.Output || got.Err != c.want.Err || (got.ExitCode == nil) != (c.want.ExitCode == nil) || got.Failed() != (c.want.ExitCode != nil) {
 			t.Errorf("%s: %+v", c.output, got)

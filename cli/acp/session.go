@@ -29,7 +29,7 @@ var _ interface {
 	cli.Commander
 } = live{}
 
-// session is one of the agent's sessions in a process. It implements shared.AgentSession.
+// session is a session of the agent in a process. It implements shared.AgentSession.
 type session struct {
 	live      *shared.Session[news]
 	process   *agentProcess

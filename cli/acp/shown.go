@@ -107,7 +107,7 @@ func headed(name, path string) bool {
 
 // shownInput returns the fields of the input, by their names, that the changes on the card show completely.
 func (t *tool) shownInput(dir string) map[string]string {
-	leaves, shown := cli.Leaves(t.Input), map[string]string{}
+	leaves, shown := cli.Leaves(t.call.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
 	edits := slices.DeleteFunc(t.edits(), func(c toolContent) bool { return c.diff() == "" })
 	whole := group{}

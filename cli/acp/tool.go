@@ -41,7 +41,7 @@ const (
 
 // tool is the known state of a tool call.
 type tool struct {
-	toolCall
+	call     toolCall // as the agent described it
 	name     string
 	phase    toolPhase
 	shown    cli.ToolStarted // its line
@@ -50,28 +50,28 @@ type tool struct {
 
 // merge adds an agent's data about the call.
 func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
-	t.ToolKind, t.Title = cmp.Or(c.ToolKind, t.ToolKind), cmp.Or(c.Title, t.Title)
+	t.call.ToolKind, t.call.Title = cmp.Or(c.ToolKind, t.call.ToolKind), cmp.Or(c.Title, t.call.Title)
 	if given(c.Input) {
-		t.Input = c.Input
+		t.call.Input = c.Input
 	}
 	if given(c.Output) {
-		t.Output = c.Output
+		t.call.Output = c.Output
 	}
 	if c.Locations != nil {
-		t.Locations = c.Locations
+		t.call.Locations = c.Locations
 	}
 	if c.Content != nil {
-		t.Content = c.Content
+		t.call.Content = c.Content
 	}
 	if given(c.Meta) {
-		t.Meta = c.Meta
+		t.call.Meta = c.Meta
 	}
-	t.Title = cmp.Or(t.command(), t.Title)
-	own := t.toolName()
+	t.call.Title = cmp.Or(t.command(), t.call.Title)
+	own := t.call.toolName()
 	if own == "" && name != nil {
-		own = name(t.ID, t.ToolKind, t.Title)
+		own = name(t.call.ID, t.call.ToolKind, t.call.Title)
 	}
-	t.name = cmp.Or(own, t.ToolKind, "tool")
+	t.name = cmp.Or(own, t.call.ToolKind, "tool")
 }
 
 // given reports whether an agent sent a value.
@@ -83,7 +83,7 @@ func (t *tool) command() string {
 	var in struct {
 		Command string `json:"command"`
 	}
-	if t.ToolKind != kindRun || json.Unmarshal(t.Input, &in) != nil {
+	if t.call.ToolKind != kindRun || json.Unmarshal(t.call.Input, &in) != nil {
 		return ""
 	}
 	return in.Command
@@ -92,31 +92,33 @@ func (t *tool) command() string {
 // lacksInput reports whether c names a tool whose input is still generated. For a command OpenCode sends the directory
 // before the input.
 func (t *tool) lacksInput(c toolCall) bool {
-	return c.Status == statusPending && (string(c.Input) == "{}" || t.ToolKind == kindRun && given(c.Input) && t.command() == "")
+	return c.Status == statusPending && (string(c.Input) == "{}" || t.call.ToolKind == kindRun && given(c.Input) && t.command() == "")
 }
 
 // began returns the tool's ToolStarted. The title of a tool that reads or changes one file is the file's path, because
 // agents put words of their own before it.
 func (t *tool) began(dir string) cli.ToolStarted {
-	title := t.Title
-	switch questions := t.questions(); {
+	title := t.call.Title
+	switch questions := t.call.questions(); {
 	case len(questions) > 0:
 		title = questions[0].Text
 	case t.planFile != "":
 		title = path.Base(t.planFile)
-	case t.ToolKind == kindRun:
+	case t.call.ToolKind == kindRun:
 	default:
-		if paths := t.paths(); len(paths) == 1 && (t.ToolKind == kindEdit || strings.EqualFold(title, t.name) || strings.HasSuffix(title, path.Base(paths[0]))) {
+		if paths := t.paths(); len(paths) == 1 && (t.call.ToolKind == kindEdit || strings.EqualFold(title, t.name) || strings.HasSuffix(title, path.Base(paths[0]))) {
 			title = cli.Relative(dir, paths[0])
 		}
 	}
-	return cli.ToolStarted{ID: cli.ToolID(t.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: t.Input}
+	return cli.ToolStarted{
+		ID: cli.ToolID(t.call.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: t.call.Input,
+	}
 }
 
 // over returns the tool's ToolEnded. For a completed command agents often do not report how it ended.
 func (t *tool) over(status string, failure func(output string) (*int, string)) cli.ToolEnded {
-	end := cli.ToolEnded{ID: cli.ToolID(t.ID), Output: t.text()}
-	run := t.ToolKind == kindRun
+	end := cli.ToolEnded{ID: cli.ToolID(t.call.ID), Output: t.text()}
+	run := t.call.ToolKind == kindRun
 	if run {
 		end.ExitCode = t.exitCode()
 	}
@@ -143,7 +145,7 @@ func (t *tool) exitCode() *int {
 		codes
 		Metadata codes `json:"metadata"`
 	}
-	if json.Unmarshal(t.Output, &out) != nil {
+	if json.Unmarshal(t.call.Output, &out) != nil {
 		return nil
 	}
 	return cmp.Or(out.Exit, out.ExitCode, out.Exit_, out.Metadata.Exit, out.Metadata.ExitCode, out.Metadata.Exit_)
@@ -151,8 +153,8 @@ func (t *tool) exitCode() *int {
 
 // text returns the output of the tool. Agents send a raw output as a string, an object with one, or any other value.
 func (t *tool) text() string {
-	text := t.Content.text()
-	if text != "" || len(t.Output) == 0 || json.Unmarshal(t.Output, &text) == nil {
+	text := t.call.Content.text()
+	if text != "" || len(t.call.Output) == 0 || json.Unmarshal(t.call.Output, &text) == nil {
 		return text
 	}
 	var named struct {
@@ -161,8 +163,8 @@ func (t *tool) text() string {
 		Stdout  string `json:"stdout"`
 		Error   string `json:"error"`
 	}
-	_ = json.Unmarshal(t.Output, &named) // a member that is not text does not matter
-	return cmp.Or(named.Output, named.Content, named.Stdout, named.Error, string(t.Output))
+	_ = json.Unmarshal(t.call.Output, &named) // a member that is not text does not matter
+	return cmp.Or(named.Output, named.Content, named.Stdout, named.Error, string(t.call.Output))
 }
 
 // changes returns the files that the tool changes, or would change.
@@ -178,15 +180,15 @@ func (t *tool) changes(dir string) []cli.FileChanged {
 // file.
 func (t *tool) edits() []toolContent {
 	var list []toolContent
-	for _, c := range t.Content {
+	for _, c := range t.call.Content {
 		if c.Type == "diff" && c.Path != "" {
 			list = append(list, c)
 		}
 	}
-	if t.ToolKind != kindEdit {
+	if t.call.ToolKind != kindEdit {
 		return list
 	}
-	for _, g := range givenEdits(t.Input) {
+	for _, g := range givenEdits(t.call.Input) {
 		i := slices.IndexFunc(list, func(c toolContent) bool { return c.Path == g.Path })
 		switch {
 		case i < 0:
@@ -238,12 +240,12 @@ func (c toolContent) diff() string {
 // paths returns the files that the tool is about.
 func (t *tool) paths() []string {
 	var list []string
-	for _, c := range t.Content {
+	for _, c := range t.call.Content {
 		if c.Type == "diff" {
 			list = append(list, c.Path)
 		}
 	}
-	for _, l := range t.Locations {
+	for _, l := range t.call.Locations {
 		if !slices.Contains(list, l.Path) {
 			list = append(list, l.Path)
 		}

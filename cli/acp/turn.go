@@ -167,7 +167,7 @@ func (t *liveTurn) asked(a *ask) {
 	default: // the card explains why the request cannot be allowed: only permanent options exist
 		t.reporter.showTool(a.tool)
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
-			a.plans = a.tool.ToolKind == kindSwitch && t.permitted().Permission == cli.Plan
+			a.plans = a.tool.call.ToolKind == kindSwitch && t.permitted().Permission == cli.Plan
 			return a.event(t.Req.Dir, t.s.process.options().quirks.Tools.InputOf)
 		}})
 	}

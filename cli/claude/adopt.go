@@ -33,7 +33,7 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	s.run = s.listen(proc, n.memory(), req.Dir, turn.StreamOptions{
 		Past: &turn.Past{From: mark.Output, Until: left.OutputEnd}, Held: true,
 	})
-	s.left = &leftTurn{run: s.run, mark: mark, note: n, inputEnd: left.InputEnd}
+	s.left = &leftTurn{run: s.run, mark: mark, note: n, inputEnd: left.Input.End}
 	return s, nil
 }
 

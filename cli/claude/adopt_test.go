@@ -239,7 +239,7 @@ func TestATaskInTheBackgroundOutlivesDuctor(t *testing.T) {
 				if !s.Info().Background || len(f.marks()) != 2 || f.marks()[1].Turn != cli.BackgroundMark || f.marks()[1].Output != int64(len(begun)) {
 					t.Fatalf("it is said to work: %v, and recorded are %+v", s.Info().Background, f.marks())
 				}
-				left := cli.LeftRun{Run: "fake", Alive: true, OutputEnd: int64(len(begun)), InputEnd: 10, Marks: f.marks()}
+				left := cli.LeftRun{Run: "fake", Alive: true, OutputEnd: int64(len(begun)), Input: cli.LeftInput{End: 10}, Marks: f.marks()}
 				left.Purpose = cli.Purpose{Agent: agent, Mode: cli.Live, Conversation: "7/0"}
 
 				var got []cli.Result

@@ -16,7 +16,7 @@ import (
 // asks returns the approval for a request.
 func asks(tool, input, reason string) cli.ApprovalAsked {
 	p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
-	return p.approval("a", &controlRequest{Tool: tool, Input: json.RawMessage(input), Reason: reason}, json.RawMessage(input))
+	return p.flow.approval("a", &controlRequest{Tool: tool, Input: json.RawMessage(input), Reason: reason}, json.RawMessage(input))
 }
 
 func TestWhatARequestLeavesOut(t *testing.T) {

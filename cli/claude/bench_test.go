@@ -33,8 +33,8 @@ func benchmarkLongAnswer(b *testing.B, end string) {
 		for _, l := range raw {
 			p.line(l)
 		}
-		if len(p.em.Answer()) != 100_000 {
-			b.Fatalf("answer of %d bytes", len(p.em.Answer()))
+		if n := len(p.flow.em.Answer()); n != 100_000 {
+			b.Fatalf("answer of %d bytes", n)
 		}
 	}
 }

@@ -50,9 +50,9 @@ type heardTurn struct {
 func newHeardTurn(t clitest.Test, mem *memory) *heardTurn {
 	k := &heardTurn{t: t}
 	k.p = newParser(turn.NewEmitter(agent, time.Now, func(ev cli.Event) { k.events = append(k.events, ev) }), mem, "/srv/proj")
-	k.p.em.Session("S", "M")
+	k.p.flow.em.Session("S", "M")
 	k.p.echo = "E"
-	k.p.background = func(cli.BackgroundResult) {}
+	k.p.observer.background = func(cli.BackgroundResult) {}
 	return k
 }
 
@@ -61,6 +61,6 @@ func (k *heardTurn) finish() {
 	if !k.p.phase.over() {
 		r.Err = cli.Failf(cli.Crashed, agent, "nothing more is said")
 	}
-	k.p.em.Finish(r)
+	k.p.flow.em.Finish(r)
 	clitest.Keeps(k.t, k.events)
 }

@@ -308,8 +308,8 @@ func (i *idler) finish() {
 	p := i.parser
 	i.parser = nil
 	r := p.outcome
-	r.Text = p.em.Answer()
-	p.em.Finish(p.outcome)
+	r.Text = p.flow.em.Answer()
+	p.flow.em.Finish(p.outcome)
 	if hand := i.session.background(); hand != nil {
 		hand(cli.BackgroundResult{Result: r, Task: p.task})
 	}

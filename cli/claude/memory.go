@@ -120,7 +120,7 @@ type note struct {
 type messages struct {
 	Prompt  string   `json:"p,omitempty"`       // empty in notes of older versions
 	Steers  []string `json:"steer,omitempty"`   // sent during the turn, in order
-	Sending string   `json:"sending,omitempty"` // the one of Steers that is written after this note
+	Sending string   `json:"sending,omitempty"` // the message among Steers that is written after this note
 }
 
 // promptOf returns the id of the turn's prompt.

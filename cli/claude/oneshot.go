@@ -47,7 +47,7 @@ func onceInput(req cli.Request, left *cli.LeftRun) ([]byte, error) {
 // read returns how to read the lines of a turn.
 func read(t turn.Once) turn.Reading {
 	p := newParser(t.Out, newMemory(), t.Req.Dir)
-	p.garbage = t.Stream.Garbage
+	p.observer.garbage = t.Stream.Garbage
 	return turn.Reading{
 		Handle: func(raw []byte) bool { _, over := p.line(raw); return over },
 		Result: func(end turn.End) cli.Result { return turnResult(t.Stream, end, p) },

@@ -12,43 +12,42 @@ import (
 // parser converts the lines of one turn to events. It does no I/O: line returns the replies to write. After line has
 // returned over, outcome is the result with which to finish the emitter.
 type parser struct {
-	listener
-	flow
+	observer observer
+	// echo is the id of the prompt. Claude repeats it after it has accepted the prompt, but not before the first whole
+	// block of its answer. Until then Claude may have started the turn itself.
+	echo string
+	// approvals handles Claude's requests to the user. It is nil in a turn without a user.
+	approvals *turn.Approvals[asked]
 	// steers are the messages sent during the turn. Claude handles them between two tools or, if there is no such
 	// moment any more, after its result. Then it prints another result.
 	steers turn.Added
 
-	em  *turn.Emitter
-	mem *memory
+	flow flow
+	mem  *memory
 
 	phase   phase
 	outcome cli.Result
+	task    string // background tasks that ended before the result
 
 	decoder decoder
 	denials []deniedCall
 	trouble trouble
 }
 
-// listener has the parser's callbacks. Each field may be empty.
-type listener struct {
-	// echo is the id of the prompt. Claude repeats it after it has accepted the prompt, but not before the first whole
-	// block of its answer. Until then Claude may have started the turn itself.
-	echo    string
-	onTaken func() // called when Claude has accepted the prompt
-	onFreed func() // called when a turn of Claude's own ended before this one
-	// approvals handles Claude's requests to the user. It is nil in a turn without a user.
-	approvals *turn.Approvals[asked]
-	// replied gets Claude's answers to ductor's requests.
-	replied func(*controlReply)
+// observer has the parser's callbacks. newParser sets all but background to functions that do nothing.
+type observer struct {
+	taken   func()              // Claude has accepted the prompt
+	freed   func()              // a turn of Claude's own ended before this one
+	replied func(*controlReply) // gets Claude's answers to ductor's requests
+	garbage func([]byte)        // gets lines outside of the protocol
 	// background gets the result of a turn that Claude started. If it is nil, that turn is a part of this one.
 	background func(cli.BackgroundResult)
-	task       string       // background tasks that ended before the result
-	garbage    func([]byte) // gets lines outside of the protocol
 }
 
 func newParser(em *turn.Emitter, mem *memory, dir string) *parser {
 	content := flow{tools: tools{em: em, plan: &mem.plan, dir: dir, calls: map[cli.ToolID]toolCall{}}, status: status{out: em}}
-	return &parser{em: em, mem: mem, flow: content}
+	silent := observer{taken: func() {}, freed: func() {}, replied: func(*controlReply) {}, garbage: func([]byte) {}}
+	return &parser{observer: silent, mem: mem, flow: content}
 }
 
 // line handles one line of output. reply is a line to write, or nil. Lines after the end have no effect.
@@ -58,9 +57,7 @@ func (p *parser) line(raw []byte) (reply []byte, over bool) {
 	}
 	l, err := p.decoder.decode(raw)
 	if err != nil {
-		if p.garbage != nil {
-			p.garbage(raw)
-		}
+		p.observer.garbage(raw)
 		return nil, false
 	}
 	return p.take(l)
@@ -88,13 +85,13 @@ func (p *parser) dispatch(l *line) (reply []byte) {
 		p.system(l)
 	case "stream_event":
 		p.name(l)
-		p.stream(l)
+		p.flow.stream(l)
 	case "assistant":
 		p.name(l)
 		if l.Error != "" && l.Parent == "" {
 			p.trouble.apiError = l.Error
 		}
-		p.assistant(l)
+		p.flow.assistant(l)
 	case "user":
 		p.user(l)
 	case "rate_limit_event":
@@ -104,8 +101,8 @@ func (p *parser) dispatch(l *line) (reply []byte) {
 	case "control_cancel_request":
 		p.approvals.Withdraw(func(a asked) bool { return a.id == l.RequestID })
 	case "control_response":
-		if l.Response != nil && p.replied != nil {
-			p.replied(l.Response)
+		if l.Response != nil {
+			p.observer.replied(l.Response)
 		}
 	case "result":
 		p.result(l)
@@ -123,21 +120,19 @@ func (p *parser) echoed(id string) {
 		return
 	}
 	p.phase = taken
-	if p.onTaken != nil {
-		p.onTaken()
-	}
+	p.observer.taken()
 }
 
 // name takes the session's id from a line other than init, for streams that start without one.
 func (p *parser) name(l *line) {
-	if p.em.Named() || l.SessionID == "" {
+	if p.flow.em.Named() || l.SessionID == "" {
 		return
 	}
 	model := lineModel(l)
 	if model == "" {
 		model = p.mem.model
 	}
-	p.em.Session(cli.AgentSessionID(l.SessionID), model)
+	p.flow.em.Session(cli.AgentSessionID(l.SessionID), model)
 }
 
 // lineModel returns the model of a line: its message's, or the model that a result used most.
@@ -166,9 +161,9 @@ func (p *parser) system(l *line) {
 	case "init":
 		p.trouble.keySource = l.APIKeySource
 		p.mem.model = modelNamed(l.Model)
-		p.em.Session(cli.AgentSessionID(l.SessionID), p.mem.model)
+		p.flow.em.Session(cli.AgentSessionID(l.SessionID), p.mem.model)
 		if len(p.mem.tasks.list()) == 0 { // otherwise Claude may have started the turn because a task ended
-			p.em.Accepted()
+			p.flow.em.Accepted()
 		}
 		p.warnServers(l.MCPServers)
 	case "status":
@@ -180,7 +175,7 @@ func (p *parser) system(l *line) {
 	case "compact_boundary":
 		p.compacted(l.Compact)
 	case "model_fallback":
-		p.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(l.Content)})
+		p.flow.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(l.Content)})
 	}
 }
 
@@ -190,11 +185,11 @@ func (p *parser) systemStatus(l *line) {
 	}
 	switch status := l.Status; {
 	case status == nil:
-		p.show(cli.StatusIdle, "")
+		p.flow.show(cli.StatusIdle, "")
 	case *status == "requesting":
-		p.show(cli.StatusWaiting, "")
+		p.flow.show(cli.StatusWaiting, "")
 	case *status == "compacting":
-		p.show(cli.StatusCompacting, "")
+		p.flow.show(cli.StatusCompacting, "")
 	}
 }
 
@@ -209,7 +204,7 @@ func (p *parser) retry(l *line) {
 		return
 	}
 	wait := time.Duration(l.RetryDelayMS * float64(time.Millisecond)).Round(time.Second)
-	p.retrying(cli.Retry{Why: retryReason(l.ErrorStatus), Attempt: l.Attempt, Most: l.MaxRetries, In: wait})
+	p.flow.retrying(cli.Retry{Why: retryReason(l.ErrorStatus), Attempt: l.Attempt, Most: l.MaxRetries, In: wait})
 }
 
 // retryReason returns why Claude repeats its request, by the status of the last answer, or "" if that is unknown.
@@ -226,7 +221,7 @@ func (p *parser) warnServers(servers []mcpServer) {
 	for _, s := range servers {
 		if what := map[string]string{"failed": "could not be started", "pending": "does not answer yet; its tools are missing until it does"}[s.Status]; what != "" && !p.mem.warned[s.Name] {
 			p.mem.warned[s.Name] = true
-			p.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine("MCP server " + s.Name + " " + what)})
+			p.flow.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine("MCP server " + s.Name + " " + what)})
 		}
 	}
 }
@@ -242,7 +237,7 @@ func (p *parser) rateLimit(r *rateLimit) {
 	if r.Status == "rejected" {
 		p.trouble.resetAt = reset
 	}
-	p.em.Pass(cli.RateLimited{ResetAt: reset})
+	p.flow.em.Pass(cli.RateLimited{ResetAt: reset})
 }
 
 // user handles tool results. A repeated message is only the sign that Claude has accepted it.
@@ -251,8 +246,8 @@ func (p *parser) user(l *line) {
 		p.echoed(l.UUID)
 		return
 	}
-	if l.RefusalRetry && l.RefusedID == p.id {
-		p.open = true
+	if l.RefusalRetry && l.RefusedID == p.flow.id {
+		p.flow.open = true
 	}
 	if l.Message == nil {
 		return
@@ -260,7 +255,7 @@ func (p *parser) user(l *line) {
 	for _, b := range l.Message.blocks() {
 		if b.Type == "tool_result" {
 			p.approvals.Withdraw(func(a asked) bool { return a.call == cli.ToolID(b.ToolUseID) })
-			p.tools.end(b, l.ToolResult)
+			p.flow.tools.end(b, l.ToolResult)
 		}
 	}
 }
@@ -275,14 +270,14 @@ func (p *parser) control(l *line) (reply []byte) {
 		return unsupportedLine(l.RequestID, l.Request.Subtype)
 	}
 	if p.approvals != nil {
-		p.approvals.Add(p.pending(l.RequestID, l.Request))
+		p.approvals.Add(p.flow.pending(l.RequestID, l.Request))
 		return nil
 	}
 	message, reason := denial(l.Request.Tool)
 	id := cli.ToolID(l.Request.ToolUseID)
-	if call, known := p.calls[id]; known {
+	if call, known := p.flow.calls[id]; known {
 		call.denied = true
-		p.calls[id] = call
+		p.flow.calls[id] = call
 	}
 	p.deny(id, l.Request.Tool, l.Request.Input, reason)
 	return denyLine(l.RequestID, message)
@@ -299,7 +294,7 @@ func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason 
 		return
 	}
 	p.denials = append(p.denials, deniedCall{id, cli.Denial{
-		Tool: tool, Title: toolTitle(tool, input, p.dir), Reason: reason,
+		Tool: tool, Title: toolTitle(tool, input, p.flow.dir), Reason: reason,
 	}})
 }
 
@@ -325,9 +320,7 @@ func (p *parser) result(l *line) {
 	if !p.ours(l) {
 		p.handOver(r)
 		p.phase = awaited
-		if p.onFreed != nil {
-			p.onFreed()
-		}
+		p.observer.freed()
 		return
 	}
 	p.task = p.mem.tasks.take()
@@ -351,22 +344,22 @@ func (p *parser) ours(l *line) bool {
 
 // handOver passes the output of a turn that Claude started to Background, and removes it from this turn.
 func (p *parser) handOver(r cli.Result) {
-	if p.background == nil {
+	if p.observer.background == nil {
 		return
 	}
-	r.Text = p.em.Answer()
-	p.em.TakeBack()
-	p.background(cli.BackgroundResult{Result: r, Task: p.mem.tasks.take()})
+	r.Text = p.flow.em.Answer()
+	p.flow.em.TakeBack()
+	p.observer.background(cli.BackgroundResult{Result: r, Task: p.mem.tasks.take()})
 	p.denials = nil
 }
 
 func (p *parser) outcomeOf(l *line) cli.Result {
-	if !l.IsError && l.Result != "" && p.em.Answer() == "" {
-		p.em.Text("result", l.Result) // structured output comes without a message
+	if !l.IsError && l.Result != "" && p.flow.em.Answer() == "" {
+		p.flow.em.Text("result", l.Result) // structured output comes without a message
 	}
 	for _, d := range l.Denials {
 		id := cli.ToolID(d.ID)
-		switch why := p.calls[id].err; why {
+		switch why := p.flow.calls[id].err; why {
 		case cli.ToolCutShort: // an interrupt ended it
 		case cli.ToolDenied:
 			p.deny(id, d.Tool, d.Input, "")

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,19 +173,12 @@ func TestUnknownControlRequestIsAnswered(t *testing.T) {
 func TestBackgroundTurn(t *testing.T) {
 	backgroundResult := `{"type":"result","is_error":false,"session_id":"S","result":"bg","origin":{"kind":"task-notification"}}`
 	echo := `{"type":"user","isReplay":true,"uuid":"E","message":{"role":"user","content":"hi"}}`
-	script := func(parts ...[]string) (all []string) {
-		for _, p := range parts {
-			all = append(all, p...)
-		}
-		return all
-	}
-
 	t.Run("before ours is taken up is handed over and taken back", func(t *testing.T) {
 		var other []string
 		events, _, _ := run(t, newMemory(), func(p *parser) {
 			p.echo = "E"
-			p.background = func(r cli.BackgroundResult) { other = append(other, r.Text) }
-		}, script([]string{initLine}, textLines("A", "background"), []string{backgroundResult, initLine, echo}, textLines("B", "mine"), []string{doneLine})...)
+			p.observer.background = func(r cli.BackgroundResult) { other = append(other, r.Text) }
+		}, slices.Concat([]string{initLine}, textLines("A", "background"), []string{backgroundResult, initLine, echo}, textLines("B", "mine"), []string{doneLine})...)
 		if got := result(events).Text; got != "mine" {
 			t.Errorf("answer %q", got)
 		}
@@ -196,8 +190,8 @@ func TestBackgroundTurn(t *testing.T) {
 	t.Run("that ours joined ends ours", func(t *testing.T) {
 		events, _, _ := run(t, newMemory(), func(p *parser) {
 			p.echo = "E"
-			p.background = func(r cli.BackgroundResult) { t.Errorf("handed over %q", r.Text) }
-		}, script([]string{initLine}, textLines("A", "both"), []string{echo, backgroundResult}, textLines("B", "never"))...)
+			p.observer.background = func(r cli.BackgroundResult) { t.Errorf("handed over %q", r.Text) }
+		}, slices.Concat([]string{initLine}, textLines("A", "both"), []string{echo, backgroundResult}, textLines("B", "never"))...)
 		if got := result(events).Text; got != "both" {
 			t.Errorf("answer %q", got)
 		}
@@ -286,7 +280,7 @@ func TestExitCodes(t *testing.T) {
 func TestGarbageIsCountedAndPassedOver(t *testing.T) {
 	var garbage []string
 	events, _, _ := run(t, newMemory(), func(p *parser) {
-		p.garbage = func(raw []byte) { garbage = append(garbage, string(raw)) }
+		p.observer.garbage = func(raw []byte) { garbage = append(garbage, string(raw)) }
 	}, "\x00\xff binary", initLine, "[1,2]", doneLine)
 	if diff := cmp.Diff([]string{"\x00\xff binary", "[1,2]"}, garbage); diff != "" {
 		t.Errorf("garbage (-want +got):\n%s", diff)

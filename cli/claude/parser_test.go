@@ -30,7 +30,7 @@ func transcript(raw []byte) string {
 			rec.Add("reply %s", bytes.TrimSpace(reply))
 		}
 		if end {
-			p.em.Finish(p.outcome)
+			p.flow.em.Finish(p.outcome)
 			if p.phase == abandoned {
 				rec.Add("(the process is stopped)")
 				return rec.done(p)
@@ -46,8 +46,8 @@ func (r *recorder) newTurn(mem *memory) *parser {
 	r.Turn()
 	clock := time.Unix(0, 0).UTC()
 	p := newParser(turn.NewEmitter(agent, func() time.Time { return clock }, r.Event), mem, "/srv/proj")
-	p.garbage = func([]byte) { r.garbage++ }
-	p.background = func(res cli.BackgroundResult) { r.Add("background: %q", res.Text) }
+	p.observer.garbage = func([]byte) { r.garbage++ }
+	p.observer.background = func(res cli.BackgroundResult) { r.Add("background: %q", res.Text) }
 	return p
 }
 
@@ -61,7 +61,7 @@ func (r *recorder) done(p *parser) string {
 	if r.garbage > 0 {
 		r.Add("%d lines of garbage", r.garbage)
 	}
-	if r.Used() && !p.em.Finished() {
+	if r.Used() && !p.flow.em.Finished() {
 		r.Add("(the recording ends here)")
 	}
 	return r.String()

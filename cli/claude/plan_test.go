@@ -27,9 +27,9 @@ func TestPlan(t *testing.T) {
 	call := func(tool, input, output string) {
 		n++
 		id := "call" + string(rune('a'+n))
-		p.tools.start(block{ID: id, Type: "tool_use", Name: tool, Input: json.RawMessage(input)}, "")
+		p.flow.tools.start(block{ID: id, Type: "tool_use", Name: tool, Input: json.RawMessage(input)}, "")
 		content, _ := json.Marshal(output)
-		p.tools.end(block{ToolUseID: id, Content: content}, nil)
+		p.flow.tools.end(block{ToolUseID: id, Content: content}, nil)
 	}
 	call("TaskCreate", `{"subject":"Read the parser","description":"all of it"}`, "Task #1 created successfully: Read the parser")
 	call("TaskCreate", `{"subject":"Write tests"}`, "Task #2 created successfully: Write tests")

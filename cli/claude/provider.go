@@ -37,7 +37,7 @@ func New(o Options) *Provider {
 	return &Provider{opts: o}
 }
 
-// Agent returns "claude".
+// Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return agent }
 
 // Modes returns Live, which is preferred, and OneShot.

@@ -92,7 +92,7 @@ func (p *parser) compacted(c *compactMetadata) {
 	if c.PostTokens > 0 {
 		p.mem.fill.Used = int64(c.PostTokens)
 	}
-	p.em.Pass(cli.CompactBoundary{PreTokens: c.PreTokens})
+	p.flow.em.Pass(cli.CompactBoundary{PreTokens: c.PreTokens})
 }
 
 // trouble is further information about a turn's failure, besides its result line.

@@ -23,7 +23,7 @@ func projectName(dir string) string {
 	return name
 }
 
-// StoredSessions implements cli.SessionKeeper. It lists Claude's sessions for a directory.
+// StoredSessions implements cli.SessionKeeper.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	return stored.Source{
 		Agent: agent, Launcher: p.opts.Launcher, Env: p.environment(cli.Request{}), Parse: storedLine,
@@ -34,7 +34,7 @@ func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.Stored
 	}.List(ctx, dir)
 }
 
-// ResumeCommand implements cli.SessionKeeper. It returns the command that resumes a session in a terminal.
+// ResumeCommand implements cli.SessionKeeper.
 func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "--resume", string(id)}
 }

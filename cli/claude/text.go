@@ -90,7 +90,7 @@ func (f *flow) add(index int, kind string) *flowBlock {
 	return b
 }
 
-// block returns the newest block with this index. If none started, it creates one of the given kind.
+// block returns the newest block with this index. If none started, it creates a block of the given kind.
 func (f *flow) block(index int, kind string) *flowBlock {
 	for i := len(f.blocks) - 1; i >= 0; i-- {
 		if f.blocks[i].index == index {
@@ -201,7 +201,7 @@ type status struct {
 	shown cli.StatusKind
 }
 
-// show passes on a changed status. Idle only ends one that was shown.
+// show passes on a changed status. Idle only ends a status that was shown.
 func (s *status) show(kind cli.StatusKind, detail string) {
 	if kind == cli.StatusIdle && s.shown == "" || kind == s.shown && detail == "" {
 		return

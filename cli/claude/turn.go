@@ -32,7 +32,7 @@ var idSpace = uuid.MustParse("5b0b0c5e-6f0f-4bd6-9c27-2f6d2a1c8a57")
 // idOf returns the id of a message. It is the same however often the message is sent.
 func idOf(turn cli.TurnID) string { return uuid.NewSHA1(idSpace, []byte(turn)).String() }
 
-// Turn implements cli.Session. It runs one prompt, or resumes the turn for which the session was adopted.
+// Turn implements cli.Session.
 func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	var t *liveTurn
 	em := turn.NewEmitter(agent, s.provider.opts.Now, s.watch(func(ev cli.Event) {
@@ -98,9 +98,10 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 
 func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	p := newParser(em, t.run.mem, t.req.Dir)
-	p.listener = listener{
-		echo: t.open.id, garbage: t.run.stream.Garbage, background: t.session.background(),
-		onTaken: t.takenUp, onFreed: t.open.due, replied: t.replied,
+	p.echo = t.open.id
+	p.observer = observer{
+		taken: t.takenUp, freed: t.open.due, replied: t.replied, garbage: t.run.stream.Garbage,
+		background: t.session.background(),
 	}
 	for _, id := range t.note.Steers { // sent by the previous process of ductor
 		p.steers.Add(id, "")
@@ -119,7 +120,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 
 // takenUp is called when Claude has accepted the prompt: its settings are the requested ones then.
 func (t *liveTurn) takenUp() {
-	t.p.em.Accepted()
+	t.p.flow.em.Accepted()
 	t.open.markAsked()
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
@@ -162,7 +163,7 @@ func (t *liveTurn) loop() turn.End {
 		},
 		Interrupt: t.interrupt,
 		Waiting:   t.p.approvals.Waiting,
-		Out:       t.p.em,
+		Out:       t.p.flow.em,
 		Mark:      mark,
 	})
 }
@@ -195,7 +196,7 @@ func (t *liveTurn) finish(end turn.End) {
 		}
 	}
 	t.p.approvals.Close(detached)
-	t.p.em.Finish(result)
+	t.p.flow.em.Finish(result)
 	if end == turn.EndTurn && !mustStop && t.req.Turn != "" {
 		s.markBackground(t.run)
 	}
@@ -261,7 +262,7 @@ func (o *opening) writePrompt() (err error) {
 	return nil
 }
 
-// due starts the turn as soon as possible. It is called whenever one of the conditions changed. While a turn of
+// due starts the turn as soon as possible. It is called whenever a condition changed. While a turn of
 // Claude's own is running, the message would become a part of that turn.
 func (o *opening) due() {
 	t := o.turn
@@ -306,7 +307,7 @@ func (o *opening) markAsked() {
 	}
 }
 
-// reply handles Claude's answer to one of the changes. If Claude rejects a change, the turn ends before its prompt is
+// reply handles Claude's answer to a change. If Claude rejects a change, the turn ends before its prompt is
 // sent. The process ends too, because its settings are unknown then.
 func (o *opening) reply(r *controlReply) {
 	t := o.turn

@@ -17,14 +17,15 @@ func TestMain(m *testing.M) {
 }
 
 // scriptedPlain returns the provider over the scripted agent.
-func scriptedPlain(t *testing.T) plainProvider {
+func scriptedPlain(t *testing.T) *plainProvider {
 	return newPlain(Scripted(t, func(p sim.Programs) string { return p.Plain }))
 }
 
 // over returns the provider over another launcher.
-func (p plainProvider) over(l cli.Launcher) plainProvider {
-	p.opts.Launcher = l
-	return p
+func (p *plainProvider) over(l cli.Launcher) *plainProvider {
+	o := p.opts
+	o.Launcher = l
+	return newPlain(o)
 }
 
 // TestConformance tests that a minimal dialect passes the suite.
@@ -33,7 +34,7 @@ func TestConformance(t *testing.T) {
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			return scriptedPlain(t), cli.Request{Dir: t.TempDir(), Permission: cli.Bypass}
 		},
-		Over:   func(p cli.Provider, l cli.Launcher) cli.Provider { return p.(plainProvider).over(l) },
+		Over:   func(p cli.Provider, l cli.Launcher) cli.Provider { return p.(*plainProvider).over(l) },
 		Script: Script{ErrorKind: cli.Refused}, Plain: true,
 	}, map[cli.Mode]Cannot{cli.Live: {}, cli.OneShot: {}})
 }
@@ -46,7 +47,7 @@ func TestAnApprovalOutlivesDuctor(t *testing.T) {
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			return scriptedPlain(t), cli.Request{Dir: t.TempDir(), Attended: true}
 		},
-		Over: func(p cli.Provider, l cli.Launcher) cli.Provider { return p.(plainProvider).over(l) },
+		Over: func(p cli.Provider, l cli.Launcher) cli.Provider { return p.(*plainProvider).over(l) },
 	})
 	req := s.ask(s.script.Run("echo made >made.txt"))
 	var id cli.ApprovalID

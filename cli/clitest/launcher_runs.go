@@ -25,7 +25,7 @@ func playLeft(s *launcherStage) {
 	s.next()
 	s.eventually("the second line", func() bool { return s.onlyLeft().OutputEnd == 16 })
 	want := cli.LeftRun{
-		Run: p.Run(), PID: p.PID(), OutputEnd: 16, InputEnd: 8, Alive: true,
+		Run: p.Run(), PID: p.PID(), OutputEnd: 16, Input: cli.LeftInput{End: 8}, Alive: true,
 		Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"},
 	}
 	if diff := cmp.Diff(want, s.onlyLeft()); diff != "" {

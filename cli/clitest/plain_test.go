@@ -4,29 +4,41 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"sync"
+	"time"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
+	"ductor/cli/shared"
 	"ductor/cli/turn"
 	sim "ductor/internal/sim/agent"
 )
 
-// This file is a complete dialect of the scripted agent's own protocol (sim.PlainLine). It shows what a new live
-// dialect needs. TestADialectIsSmall limits its size.
+// This file is a complete dialect of the scripted agent's own protocol (sim.PlainLine), and an example of a new one:
+// shared.Session runs its live sessions, turn.OneShot its processes of one turn. TestADialectIsSmall limits its size.
 
-const plainAgent cli.Agent = "plain"
+const plain cli.Agent = "plain"
 
 // plainProvider speaks sim.PlainLines.
-type plainProvider struct{ opts cli.ProviderOptions }
+type plainProvider struct {
+	opts cli.ProviderOptions
+	pool *shared.Pool[*plainServer]
+	live shared.Dialect[sim.PlainLine]
+}
 
-var _ cli.Provider = plainProvider{}
+var _ cli.Provider = (*plainProvider)(nil)
 
-func newPlain(o cli.ProviderOptions) plainProvider { return plainProvider{o.OrDefault("plain")} }
+func newPlain(o cli.ProviderOptions) *plainProvider {
+	p := &plainProvider{opts: o.OrDefault("plain")}
+	p.pool = shared.NewPool(shared.Options{ProviderOptions: p.opts, Agent: plain, Codec: plainCodec{}},
+		func(process *shared.Process) *plainServer { return &plainServer{Process: process, provider: p} })
+	p.live = shared.Dialect[sim.PlainLine]{Join: p.join}
+	return p
+}
 
-func (plainProvider) Agent() cli.Agent  { return plainAgent }
-func (plainProvider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
+func (*plainProvider) Agent() cli.Agent  { return plain }
+func (*plainProvider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
 
-func (p plainProvider) Auth(context.Context) cli.Auth {
+func (p *plainProvider) Auth(context.Context) cli.Auth {
 	path, err := p.opts.Launcher.LookPath(p.opts.Path)
 	if err != nil {
 		return cli.Auth{State: cli.NotFound, Fix: "Install the scripted agent"}
@@ -34,275 +46,251 @@ func (p plainProvider) Auth(context.Context) cli.Auth {
 	return cli.Auth{State: cli.Authenticated, Path: path}
 }
 
-func (plainProvider) Models(context.Context) ([]cli.Model, error) {
-	return []cli.Model{{Agent: plainAgent, ID: "script", Default: true}}, nil
+func (*plainProvider) Models(context.Context) ([]cli.Model, error) {
+	return []cli.Model{{Agent: plain, ID: "script", Default: true}}, nil
 }
 
-func (p plainProvider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
+func (p *plainProvider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	if mode == cli.OneShot {
-		return &plainOnce{OneShotSession: turn.NewOneShotSession(plainAgent, req.Home), provider: p}, nil
+		return p.once().Session(req), nil
 	}
-	proc, err := p.start(ctx, mode, req)
+	s := shared.NewSession(p.pool, &p.live)
+	if err := s.Open(ctx, req); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (p *plainProvider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	if left.Mode == cli.OneShot {
+		return p.once().Adopt(ctx, left, req)
+	}
+	kept, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {
 		return nil, err
 	}
-	o := p.stream()
-	o.Idle = func([]byte) {} // the agent prints nothing between turns
-	return &plainSession{provider: p, stream: turn.NewStream(proc, o), id: req.Resume}, nil
+	return kept.(*shared.Session[sim.PlainLine]), nil
 }
 
-// start starts the agent. Errors are *cli.Failure.
-func (p plainProvider) start(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Process, error) {
-	cmd := cli.Command{
-		Path: p.opts.Path, Dir: req.Dir, Env: p.opts.ChildEnv(req, nil, nil),
-		For: cli.Purpose{Agent: plainAgent, Mode: mode, Conversation: req.Conversation},
-	}
-	if mode == cli.OneShot {
-		cmd.Turn = req.Turn
-	}
-	proc, err := p.opts.Launcher.Start(ctx, cmd)
-	if err != nil {
-		return nil, cli.StartFailure(plainAgent, err)
-	}
-	return proc, nil
+// plainCodec makes a notification of each line, with the line as its parameters.
+type plainCodec struct{}
+
+func (plainCodec) Encode(m rpc.Outgoing) ([]byte, error) {
+	l, _ := m.Params.(sim.PlainLine)
+	l.Kind = m.Method
+	return json.Marshal(l)
 }
 
-func (p plainProvider) stream() turn.StreamOptions { return turn.StreamOptionsOf(p.opts, plainAgent) }
-
-// Adopt continues a turn from its mark. The agent's output contains the whole turn, so nothing else is stored.
-func (p plainProvider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	var mark cli.Mark
-	if left.Mode == cli.Live {
-		i := slices.IndexFunc(left.Marks, func(m cli.Mark) bool { return m.Turn == req.Turn })
-		if i < 0 {
-			return nil, cli.Failf(cli.UnknownFailure, plainAgent, "the process knows nothing of this turn")
-		}
-		mark = left.Marks[i]
-	}
-	proc, err := p.opts.Launcher.Attach(ctx, left, mark.Output)
-	if err != nil {
-		return nil, cli.StartFailure(plainAgent, err)
-	}
-	o := p.stream()
-	if left.Mode == cli.OneShot {
-		s := &plainOnce{OneShotSession: turn.NewOneShotSession(plainAgent, req.Home), provider: p}
-		s.Adopt(proc, o, left)
-		return s, nil
-	}
-	o.Past, o.Held, o.Idle = &turn.Past{From: mark.Output, Until: left.OutputEnd}, true, func([]byte) {}
-	adopted := &plainTurn{id: mark.Turn, adopted: true, asked: left.InputEnd > mark.Input}
-	return &plainSession{provider: p, stream: turn.NewStream(proc, o), id: req.Resume, next: adopted}, nil
+func (plainCodec) Decode(raw []byte) (rpc.Message, error) {
+	l, err := plainLine(raw)
+	return rpc.Message{Method: l.Kind, Params: slices.Clone(raw)}, err
 }
 
-// plainSession is one process.
+func plainLine(raw []byte) (l sim.PlainLine, err error) {
+	err = json.Unmarshal(raw, &l)
+	return l, err
+}
+
+// plainServer is one process. It serves one session, so its only member has no name.
+type plainServer struct {
+	*shared.Process
+	shared.Members[*shared.Session[sim.PlainLine]]
+	provider *plainProvider
+}
+
+func (*plainServer) Greet(context.Context) error { return nil }
+func (*plainServer) Requested(rpc.Message) bool  { return false }
+
+func (h *plainServer) Notified(m rpc.Message) {
+	l, _ := plainLine(m.Params) // plainCodec has decoded it
+	if s, ok := h.Of(""); ok {
+		s.Deliver(shared.Item[sim.PlainLine]{Message: l, End: m.End}, len(m.Params))
+	}
+}
+
+// Await needs only the session's name: the output after the mark contains the whole turn.
+func (h *plainServer) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
+	live := shared.Adopt(&h.provider.live, &plainSession{server: h, id: cli.AgentSessionID(m.Note)}, m, left.Reached(m))
+	h.Set("", live)
+	return live, func() { h.Remove("", live) }
+}
+
+// plainSession is the session of a process.
 type plainSession struct {
-	provider plainProvider
-	stream   *turn.Stream
-
-	mu   sync.Mutex
-	id   cli.AgentSessionID
-	next *plainTurn // the running turn, or the one to continue
+	server *plainServer
+	id     cli.AgentSessionID // empty until the agent names it in its first turn
 }
 
-// plainTurn is one turn.
-type plainTurn struct {
-	id      cli.TurnID
-	adopted bool
-	asked   bool // the agent has the prompt
-	out     *turn.Emitter
-	waits   *turn.Approvals[func(cli.Decision) []byte]
-	done    sim.PlainLine
-}
-
-var _ cli.Decider = (*plainSession)(nil)
-
-func (s *plainSession) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	s.mu.Lock()
-	t := s.next
-	if t == nil || !t.adopted || t.id != req.Turn {
-		t = &plainTurn{id: req.Turn}
-	}
-	s.next = t
-	s.mu.Unlock()
-	var mark cli.Mark
-	if !t.adopted {
-		mark.Turn = req.Turn
-	}
-	s.run(ctx, t, req, emit, mark)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.next = nil
-}
-
-// run runs a turn to its end and emits its result.
-func (s *plainSession) run(ctx context.Context, t *plainTurn, req cli.Request, emit func(cli.Event),
-	mark cli.Mark) turn.End {
-	t.out = turn.NewEmitter(plainAgent, s.provider.opts.Now, func(ev cli.Event) {
-		emit(ev)
-		if _, ok := ev.(cli.CaughtUp); ok {
-			t.waits.Release()
-		}
+// join starts a process of its own for each session: the protocol has no way to tell two of them apart.
+func (p *plainProvider) join(ctx context.Context, s *shared.Session[sim.PlainLine], req cli.Request) (
+	shared.AgentSession[sim.PlainLine], error) {
+	h, err := p.pool.Private(ctx, cli.Command{
+		Path: p.opts.Path, Dir: req.Dir, Env: p.opts.ChildEnv(req, nil, nil),
+		For: cli.Purpose{Agent: plain, Mode: cli.Live, Conversation: req.Conversation},
 	})
-	if ctx.Err() != nil {
-		t.out.Finish(cli.Cut(ctx, plainAgent))
-		return turn.EndCancelled
-	}
-	if req.Attended {
-		t.waits = turn.NewApprovals[func(cli.Decision) []byte](t.out, nil)
-	}
-	if t.adopted {
-		t.waits.Hold()
-	}
-	end := s.stream.Turn(ctx, turn.Loop[[]byte]{
-		Begin:     func() { s.begin(t, req) },
-		Handle:    func(raw []byte) bool { return s.line(t, raw) },
-		Interrupt: func() error { return s.send(sim.PlainLine{Kind: "interrupt"}) },
-		Waiting:   t.waits.Waiting,
-		Out:       t.out,
-		Mark:      mark,
-	})
-	t.waits.Close(end == turn.EndDetached)
-	switch {
-	case end != turn.EndTurn:
-		t.out.Finish(s.stream.Outcome(end))
-	case t.done.Error != "":
-		t.out.Finish(cli.Result{Err: cli.Failf(cli.Refused, plainAgent, "%s", t.done.Error)})
-	default:
-		t.out.Finish(cli.Result{})
-	}
-	return end
-}
-
-// begin sends the prompt, unless the agent has it.
-func (s *plainSession) begin(t *plainTurn, req cli.Request) {
-	s.mu.Lock()
-	id := s.id
-	s.mu.Unlock()
-	if !t.asked { // an error shows as the end of the process
-		_ = s.send(sim.PlainLine{Kind: "prompt", ID: string(id), Text: req.Prompt, Allow: req.Permission == cli.Bypass})
-	}
-}
-
-func (s *plainSession) send(l sim.PlainLine) error { return s.stream.Send(plainBytes(l)) }
-
-func plainBytes(l sim.PlainLine) []byte {
-	raw, err := json.Marshal(l)
 	if err != nil {
-		panic(err) // strings and a bool always encode
+		return nil, err
 	}
-	return append(raw, '\n')
+	h.Set("", s)
+	return &plainSession{server: h, id: req.Resume}, nil
 }
 
-// line handles a line of a turn. It reports whether the turn ended.
-func (s *plainSession) line(t *plainTurn, raw []byte) (over bool) {
-	var l sim.PlainLine
-	if json.Unmarshal(raw, &l) != nil {
-		s.stream.Garbage(raw)
-		return false
-	}
+func (s *plainSession) ID() cli.AgentSessionID                  { return s.id }
+func (s *plainSession) Host() *shared.Process                   { return s.server.Process }
+func (s *plainSession) Open(context.Context, cli.Request) error { return nil }
+func (s *plainSession) Fits(cli.Request) bool                   { return true }
+func (s *plainSession) Check(*shared.Turn[sim.PlainLine]) error { return nil }
+func (s *plainSession) Failure(err error) *cli.Failure          { return cli.AsFailure(plain, err) }
+
+func (s *plainSession) Stop(ctx context.Context, grace time.Duration) error {
+	return s.server.Stop(ctx, grace)
+}
+
+func (s *plainSession) Goodbye(context.Context, shared.Phase) (shared.Leaving, error) {
+	return shared.Closed, nil
+}
+
+func (s *plainSession) Begin(_ context.Context, t *shared.Turn[sim.PlainLine]) (
+	shared.AgentTurn[sim.PlainLine], error) {
+	return &plainTurn{Turn: t, s: s, reader: plainReader{out: t.Out},
+		approvals: turn.NewApprovals[sim.PlainLine](t.Out, nil)}, nil
+}
+
+// plainTurn is a turn of a live session.
+type plainTurn struct {
+	*shared.Turn[sim.PlainLine]
+	s         *plainSession
+	reader    plainReader
+	approvals *turn.Approvals[sim.PlainLine]
+}
+
+func (t *plainTurn) Start() {} // the agent's first line names the session
+
+func (t *plainTurn) Prompt(context.Context) (rpc.Prompt, error) {
+	mark := cli.Mark{Turn: t.Req.Turn, Note: string(t.s.id)}
+	return rpc.Prompt{Method: "prompt", Params: plainPrompt(t.Req, t.s.id),
+		Mark: func(int) cli.Mark { return mark }}, nil
+}
+
+func plainPrompt(req cli.Request, session cli.AgentSessionID) sim.PlainLine {
+	return sim.PlainLine{Kind: "prompt", ID: string(session), Text: req.Prompt, Allow: req.Permission == cli.Bypass}
+}
+
+func (t *plainTurn) Replied(rpc.Message) error { return nil } // the protocol has no replies
+
+func (t *plainTurn) Handle(l sim.PlainLine) {
+	t.reader.line(l)
 	switch l.Kind {
 	case "session":
-		s.mu.Lock()
-		s.id = cli.AgentSessionID(l.ID)
-		s.mu.Unlock()
-		t.out.Session(cli.AgentSessionID(l.ID), "script")
-	case "text":
-		t.out.Text(l.ID, l.Text)
-	case "think":
-		t.out.Thinking(l.Text)
-	case "tool":
-		t.out.ToolStart(cli.ToolStarted{ID: cli.ToolID(l.ID), Name: "shell", Title: l.Text})
-	case "result":
-		t.out.ToolEnd(cli.ToolEnded{ID: cli.ToolID(l.ID), Output: l.Text, Err: l.Error})
+		t.s.id = cli.AgentSessionID(l.ID)
+		t.Accepted()
 	case "ask":
-		s.ask(t, l)
-	case "done":
-		t.done = l
-		return true
+		t.ask(l)
 	}
-	return false
 }
 
 // ask asks the user, or denies the request if no user can be asked.
-func (s *plainSession) ask(t *plainTurn, l sim.PlainLine) {
-	id := cli.ApprovalID(l.ID)
-	answer := func(d cli.Decision) []byte {
-		return plainBytes(sim.PlainLine{Kind: "answer", ID: l.ID, Allow: d.Allow})
-	}
-	if t.waits == nil {
-		_ = s.stream.Send(answer(cli.Decision{}))
+func (t *plainTurn) ask(l sim.PlainLine) {
+	if !t.Req.Attended {
+		t.answer(l, false)
 		return
 	}
-	t.waits.Add(turn.Pending[func(cli.Decision) []byte]{ID: id, About: answer, Ask: func() cli.Event {
+	id := cli.ApprovalID(l.ID)
+	t.approvals.Add(turn.Pending[sim.PlainLine]{ID: id, About: l, Ask: func() cli.Event {
 		return cli.ApprovalAsked{ID: id, Tool: "shell", Title: l.Text, Deaf: true}
 	}})
 }
 
-func (s *plainSession) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
-	s.mu.Lock()
-	t := s.next
-	s.mu.Unlock()
-	if t == nil {
-		return cli.ErrNotAsked
-	}
-	answer, ok := t.waits.Take(id)
+// answer answers a request of the agent. If the agent is gone, that shows elsewhere.
+func (t *plainTurn) answer(l sim.PlainLine, allow bool) {
+	_ = t.s.server.Peer().Notify("answer", sim.PlainLine{ID: l.ID, Allow: allow})
+}
+
+func (t *plainTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
+	l, ok := t.approvals.Take(id)
 	if !ok {
 		return cli.ErrNotAsked
 	}
-	s.stream.Wake()
-	return s.stream.Send(answer(d))
+	t.answer(l, d.Allow)
+	t.Check()
+	return nil
 }
 
-func (s *plainSession) Fits(req cli.Request) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return req.Resume == s.id
-}
+func (t *plainTurn) Approvals() shared.Approvals    { return t.approvals }
+func (t *plainTurn) Over() bool                     { return t.reader.done }
+func (t *plainTurn) Interrupt() error               { return t.s.server.Peer().Notify("interrupt", nil) }
+func (t *plainTurn) Late(sim.PlainLine)             {}
+func (t *plainTurn) Result(end turn.End) cli.Result { return t.reader.result(end, t.Outcome) }
 
-func (s *plainSession) Info() cli.SessionInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	info := cli.SessionInfo{Agent: plainAgent, Mode: cli.Live, AgentSessionID: s.id}
-	if s.stream.Alive() {
-		info.PID, info.Alive = s.stream.Process().PID(), true
+// End gives up the process of an agent that has not ended its turn.
+func (t *plainTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
+	if !t.reader.done {
+		return shared.PhaseSpent, shared.EndOver
 	}
-	return info
+	return shared.PhaseIdle, shared.EndOver
 }
 
-func (s *plainSession) Close(ctx context.Context) error { return s.stream.Close(ctx) }
-func (s *plainSession) Detach()                         { s.stream.Detach() }
-
-// plainOnce starts a process for each turn.
-type plainOnce struct {
-	*turn.OneShotSession
-	provider plainProvider
+// plainReader converts the lines of a turn to events.
+type plainReader struct {
+	out    *turn.Emitter
+	done   bool
+	failed string // the agent's reason
 }
 
-func (o *plainOnce) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	stream, left := o.GoOn()
-	if stream == nil {
-		var err error
-		if ctx.Err() == nil {
-			stream, err = o.begin(ctx, req)
-		}
-		if stream == nil {
-			turn.NewEmitter(plainAgent, o.provider.opts.Now, emit).Finish(cli.StartResult(ctx, plainAgent, err))
-			return
-		}
-	}
-	s := &plainSession{provider: o.provider, stream: stream, id: req.Resume}
-	t := &plainTurn{adopted: left != nil, asked: left != nil && left.InputEnd > 0}
-	end := s.run(ctx, t, req, emit, cli.Mark{})
-	o.Named(s.id)
-	if err := o.End(ctx, stream, end); err != nil {
-		o.provider.opts.Logger.Error("the agent did not end", "err", err)
+func (r *plainReader) line(l sim.PlainLine) {
+	switch l.Kind {
+	case "session":
+		r.out.Session(cli.AgentSessionID(l.ID), "script")
+	case "text":
+		r.out.Text(l.ID, l.Text)
+	case "think":
+		r.out.Thinking(l.Text)
+	case "tool":
+		r.out.ToolStart(cli.ToolStarted{ID: cli.ToolID(l.ID), Name: "shell", Title: l.Text})
+	case "result":
+		r.out.ToolEnd(cli.ToolEnded{ID: cli.ToolID(l.ID), Output: l.Text, Err: l.Error})
+	case "done":
+		r.done, r.failed = true, l.Error
 	}
 }
 
-func (o *plainOnce) begin(ctx context.Context, req cli.Request) (*turn.Stream, error) {
-	proc, err := o.provider.start(ctx, cli.OneShot, req)
-	if err != nil {
-		return nil, err
+// result returns the result of a turn. outcome returns that of a turn without the agent's own.
+func (r *plainReader) result(end turn.End, outcome func(turn.End) cli.Result) cli.Result {
+	switch {
+	case end != turn.EndTurn:
+		return outcome(end)
+	case r.failed != "":
+		return cli.Result{Err: cli.Failf(cli.Refused, plain, "%s", r.failed)}
 	}
-	return o.Begin(ctx, proc, o.provider.stream())
+	return cli.Result{}
+}
+
+// once returns how to run turns with a process for each. No user can be asked there, because the input ends with the
+// prompt.
+func (p *plainProvider) once() *turn.OneShot {
+	return &turn.OneShot{
+		Agent: plain, Options: p.opts,
+		Input: func(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
+			raw, err := json.Marshal(plainPrompt(req, req.Resume))
+			return append(raw, '\n'), err
+		},
+		Start: func(ctx context.Context, req cli.Request) (cli.Process, string, error) {
+			process, err := p.opts.StartOnce(ctx, plain, req, cli.Command{Env: p.opts.ChildEnv(req, nil, nil)})
+			return process, "", err
+		},
+		Read: func(t turn.Once) turn.Reading {
+			r := &plainReader{out: t.Out}
+			return turn.Reading{
+				Handle: func(raw []byte) bool {
+					l, err := plainLine(raw)
+					if err != nil {
+						t.Stream.Garbage(raw)
+					}
+					r.line(l)
+					return r.done
+				},
+				Result: func(end turn.End) cli.Result { return r.result(end, t.Stream.Outcome) },
+			}
+		},
+	}
 }

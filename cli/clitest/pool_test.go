@@ -27,7 +27,7 @@ const (
 // processes run at a time, that ductor's memory does not grow, and that no process is left.
 func TestThirtyConversationsOnFourProcesses(t *testing.T) {
 	st := newStage(t, Harness{Mode: cli.Live, New: func(t *testing.T) (cli.Provider, cli.Request) {
-		return plainProvider{}, cli.Request{Permission: cli.Bypass, Dir: t.TempDir()}
+		return &plainProvider{}, cli.Request{Permission: cli.Bypass, Dir: t.TempDir()}
 	}})
 	book := &ledger{Launcher: Host(t)}
 	s, err := service.New(service.Options{
@@ -89,7 +89,7 @@ func playRound(t *testing.T, st *stage, s *service.Service, sessions []cli.Agent
 			req := st.ask(st.script.Say(fmt.Sprintf("turn %d of %d", round, i)))
 			req.Turn = cli.TurnID(uuid.NewString())
 			req.Conversation, req.Resume = cli.Conversation(fmt.Sprint(i)), sessions[i]
-			r := s.Run(t.Context(), plainAgent, req, func(cli.Event) {})
+			r := s.Run(t.Context(), plain, req, func(cli.Event) {})
 			s.Settled(req.Turn)
 			if r.Err != nil || r.Text != fmt.Sprintf("turn %d of %d", round, i) {
 				t.Errorf("conversation %d, turn %d: %+v, %+v", i, round, r, r.Err)

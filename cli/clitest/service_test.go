@@ -37,10 +37,10 @@ func closeInTime(t *testing.T, s *service.Service) {
 // TestServiceOverProcesses tests warm turns, an abort that leaves no process, and a turn after that.
 func TestServiceOverProcesses(t *testing.T) {
 	stage := newStage(t, Harness{Mode: cli.Live, New: func(t *testing.T) (cli.Provider, cli.Request) {
-		return plainProvider{}, cli.Request{Permission: cli.Bypass, Dir: t.TempDir(), Conversation: "a"}
+		return &plainProvider{}, cli.Request{Permission: cli.Bypass, Dir: t.TempDir(), Conversation: "a"}
 	}})
 	s := newService(t, 0)
-	one := s.Run(t.Context(), plainAgent, stage.ask("the lighthouse", stage.script.Say("One.")), func(cli.Event) {})
+	one := s.Run(t.Context(), plain, stage.ask("the lighthouse", stage.script.Say("One.")), func(cli.Event) {})
 	if one.Err != nil || one.Text != "One." {
 		t.Fatalf("%+v", one)
 	}
@@ -54,7 +54,7 @@ func TestServiceOverProcesses(t *testing.T) {
 		s.Abort("a")
 	}()
 	var told time.Time
-	aborted := s.Run(t.Context(), plainAgent, req, func(ev cli.Event) {
+	aborted := s.Run(t.Context(), plain, req, func(ev cli.Event) {
 		switch ev.(type) {
 		case cli.ToolStarted:
 			if now := s.Live(t.Context()).Sessions[0]; now.PID != pid || !now.Busy {
@@ -74,7 +74,7 @@ func TestServiceOverProcesses(t *testing.T) {
 	}
 	req = stage.ask(stage.script.Recall)
 	req.Resume = one.AgentSessionID
-	if r := s.Run(t.Context(), plainAgent, req, func(cli.Event) {}); !strings.Contains(r.Text, "lighthouse") {
+	if r := s.Run(t.Context(), plain, req, func(cli.Event) {}); !strings.Contains(r.Text, "lighthouse") {
 		t.Errorf("the session went on as %+v", r)
 	}
 }
@@ -83,7 +83,7 @@ func TestServiceOverProcesses(t *testing.T) {
 func TestServiceFallsBackOverProcesses(t *testing.T) {
 	s := newService(t, 0)
 	req := cli.Request{Dir: t.TempDir(), Prompt: Script{}.withDefaults().Crash}
-	r := s.Run(t.Context(), plainAgent, req, func(cli.Event) {})
+	r := s.Run(t.Context(), plain, req, func(cli.Event) {})
 	if !r.Fallback || r.Err == nil || r.Err.Kind != cli.Crashed || r.Err.Code != 3 {
 		t.Errorf("%+v, %+v", r, r.Err)
 	}
@@ -98,7 +98,7 @@ func TestServiceManyConversations(t *testing.T) {
 		all.Go(func() {
 			req := cli.Request{Dir: dir, Conversation: cli.Conversation(fmt.Sprint(i)),
 				Prompt: fmt.Sprintf(`[[text "answer %d"]]`, i)}
-			if r := s.Run(t.Context(), plainAgent, req, func(cli.Event) {}); r.Text != fmt.Sprint("answer ", i) {
+			if r := s.Run(t.Context(), plain, req, func(cli.Event) {}); r.Text != fmt.Sprint("answer ", i) {
 				t.Errorf("%d: %+v, %+v", i, r, r.Err)
 			}
 		})

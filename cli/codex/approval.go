@@ -121,7 +121,7 @@ func oneWord(s string) bool {
 	})
 }
 
-// askForServer shows a question of an MCP server, or Codex's request to use one of its tools.
+// askForServer shows a question of an MCP server, or Codex's request to use a tool of that server.
 func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	ev.Tool, ev.Title, ev.Detail = p.Server, titleOf(p.Message), p.Message
 	if ev.Title == ev.Detail {

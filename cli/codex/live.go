@@ -133,6 +133,9 @@ type binding struct {
 	Project cli.ProjectSettings `json:"project,omitempty"`
 }
 
+// suits reports whether a thread with this binding can serve req.
+func (b binding) suits(req cli.Request) bool { return b == bindingOf(req) }
+
 func bindingOf(req cli.Request) binding {
 	b := binding{Chat: req.ChatID, Project: req.Project}
 	if len(req.Servers) > 0 {
@@ -166,7 +169,7 @@ func serverTable(s cli.ToolServer, mode cli.PermissionMode) map[string]any {
 // instructions are set with the turns.
 func (s *thread) Fits(req cli.Request) bool {
 	setting, _ := s.server.provider.settingOf(req)
-	return bindingOf(req) == s.bound && setting == s.server.Key()
+	return s.bound.suits(req) && setting == s.server.Key()
 }
 
 // Goodbye ends the rest of the thread's processes in a server that goes on. The last session ends the server, which

@@ -12,17 +12,18 @@ import (
 // liveParser converts the notifications of one turn of the app server to events. It is pure: the same notifications
 // give the same events.
 type liveParser struct {
-	out *turn.Emitter
-	dir string
-	verdict
-	turn string // Codex's id of the turn; notifications of other turns are ignored
-	network
-	rateLimits
-	messages
-	tools   map[string]bool // the emitted ones
-	changes map[string]patch
-	usage   *tokenUsage // totals before the turn and now; nil until Codex reports them
-	denials []cli.Denial
+	out      *turn.Emitter
+	dir      string
+	turn     string // Codex's id of the turn; notifications of other turns are ignored
+	verdict  verdict
+	network  network
+	limits   rateLimits
+	messages messages
+	helper   cli.ToolID      // the tool that started the last sub-agent
+	tools    map[string]bool // the emitted ones
+	changes  map[string]patch
+	usage    *tokenUsage // totals before the turn and now; nil until Codex reports them
+	denials  []cli.Denial
 }
 
 // network detects that an agent waits for the network in vain.
@@ -49,7 +50,33 @@ type verdict struct {
 	status   string // how it ended
 	failure  *cli.Failure
 	hopeless *cli.Failure // Codex keeps retrying this in vain
-	compacts bool         // the turn only shortens the context
+}
+
+// over reports whether Codex has ended the turn.
+func (v *verdict) over() bool { return v.status != "" }
+
+// complete records the end of the turn.
+func (v *verdict) complete(turn *turnInfo) {
+	v.status = turn.Status
+	if turn.Error != nil && turn.Status == turnFailed {
+		v.failure = turn.Error.failure()
+	}
+}
+
+// result returns the Result of a turn that Codex ended. resetAt is the end of a reached limit.
+func (v *verdict) result(resetAt time.Time) cli.Result {
+	switch {
+	case v.status == turnCompleted:
+		return cli.Result{}
+	case v.failure == nil && v.status == turnInterrupted:
+		return cli.Result{Err: cli.Failf(cli.UnknownFailure, Agent, "it interrupted itself")}
+	case v.failure == nil:
+		return cli.Result{Err: cli.Failf(cli.UnknownFailure, Agent, "it does not say why")}
+	}
+	if v.failure.Kind == cli.LimitReached {
+		v.failure.ResetAt = resetAt
+	}
+	return cli.Result{Err: v.failure}
 }
 
 // rateLimits are the limits that Codex reports.
@@ -58,19 +85,61 @@ type rateLimits struct {
 	warned  bool
 }
 
+// limitNear is the used part of a limit, in percent, from which on users are notified.
+const limitNear = 90
+
+// add adds reported limits. It returns the time to warn of, once, if one is nearly reached.
+func (r *rateLimits) add(windows ...*rateWindow) (resetAt time.Time, warn bool) {
+	for _, w := range windows {
+		if w == nil || w.Used < limitNear {
+			continue
+		}
+		var at time.Time
+		if w.ResetsAt > 0 {
+			at = time.Unix(w.ResetsAt, 0)
+		}
+		if w.Used >= 100 && at.After(r.resetAt) {
+			r.resetAt = at
+		}
+		if !r.warned {
+			r.warned, resetAt, warn = true, at, true
+		}
+	}
+	return resetAt, warn
+}
+
 // messages are the texts of a turn.
 type messages struct {
 	streaming string          // the message that is streaming
 	torn      string          // a message whose connection broke; a retry starts it again
 	thought   map[string]bool // streamed reasoning
 	comments  map[string]bool // messages that are not part of the answer
-	helper    cli.ToolID      // the tool that started the last sub-agent
+}
+
+// start starts a message. It returns the torn message that another one replaces, if there is one.
+func (m *messages) start(it *liveItem) (replaced string) {
+	if m.torn != it.ID {
+		replaced = m.torn
+	}
+	m.torn, m.streaming = "", it.ID
+	m.comments[it.ID] = it.Phase == "commentary"
+	return replaced
+}
+
+// end ends a message. It reports whether the message is a part of the answer, and whether its text was streamed.
+func (m *messages) end(it *liveItem) (answer, streamed bool) {
+	comment, streamed := m.comments[it.ID]
+	delete(m.comments, it.ID)
+	m.streaming = ""
+	if m.torn == it.ID { // the message is complete after all
+		m.torn = ""
+	}
+	return !comment && (streamed || it.Phase != "commentary"), streamed
 }
 
 func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
 	return &liveParser{
 		out: out, dir: req.Dir, network: network{now: out.Now, patience: time.Minute},
-		verdict:  verdict{compacts: req.Task == cli.TaskCompact},
 		messages: messages{thought: map[string]bool{}, comments: map[string]bool{}},
 		tools:    map[string]bool{}, changes: map[string]patch{},
 	}
@@ -85,20 +154,24 @@ func (p *liveParser) notification(method string, n *notice) (over bool) {
 		return false // of an earlier turn
 	}
 	if method != "error" {
-		p.offline = time.Time{}
+		p.network.offline = time.Time{}
 	}
 	switch method {
 	case "turn/started":
 		p.out.Pass(cli.Status{Kind: cli.StatusWaiting})
 	case "turn/completed":
-		p.completed(n.Turn)
+		if n.Turn != nil {
+			p.verdict.complete(n.Turn)
+		}
 		return n.Turn != nil
 	case "error":
 		p.trouble(n)
 	case "thread/tokenUsage/updated":
 		p.count(n.TokenUsage)
 	case "account/rateLimits/updated":
-		p.limits(n)
+		if at, warn := p.limits.add(n.RateLimits.Primary, n.RateLimits.Secondary); warn {
+			p.out.Pass(cli.RateLimited{ResetAt: at})
+		}
 	case "warning":
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(n.Message)})
 	case "model/rerouted":
@@ -123,10 +196,10 @@ func (p *liveParser) itemNotice(method string, n *notice) {
 	case "item/plan/delta":
 		p.out.Text(n.ItemID, n.Delta)
 	case "item/reasoning/summaryTextDelta", "item/reasoning/textDelta":
-		p.thought[n.ItemID] = true
+		p.messages.thought[n.ItemID] = true
 		p.out.Thinking(n.Delta)
 	case "item/reasoning/summaryPartAdded":
-		if p.thought[n.ItemID] {
+		if p.messages.thought[n.ItemID] {
 			p.out.Thinking("\n\n")
 		}
 	case "item/fileChange/patchUpdated":
@@ -135,7 +208,7 @@ func (p *liveParser) itemNotice(method string, n *notice) {
 }
 
 func (p *liveParser) text(item, delta string) {
-	if p.comments[item] {
+	if p.messages.comments[item] {
 		p.out.Thinking(delta)
 		return
 	}
@@ -148,11 +221,9 @@ func (p *liveParser) itemStarted(it *liveItem) {
 	}
 	switch it.Type {
 	case itemMessage:
-		if p.torn != "" && p.torn != it.ID {
-			p.out.GiveUp(p.torn)
+		if torn := p.messages.start(it); torn != "" {
+			p.out.GiveUp(torn)
 		}
-		p.torn, p.streaming = "", it.ID
-		p.comments[it.ID] = it.Phase == "commentary"
 		return
 	case "contextCompaction":
 		p.out.Pass(cli.Status{Kind: cli.StatusCompacting})
@@ -204,7 +275,7 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 		p.out.FullText(it.ID, it.Text)
 		return
 	case itemReasoning:
-		if !p.thought[it.ID] {
+		if !p.messages.thought[it.ID] {
 			p.out.Thinking(thoughtOf(it))
 		}
 		return
@@ -231,17 +302,11 @@ func (p *liveParser) endTool(it *liveItem) {
 
 // wholeMessage replaces the streamed text of a message.
 func (p *liveParser) wholeMessage(it *liveItem) {
-	comment, known := p.comments[it.ID]
-	switch {
-	case !known && it.Phase == "commentary":
-		p.out.Thinking(it.Text)
-	case !comment:
+	switch answer, streamed := p.messages.end(it); {
+	case answer:
 		p.out.FullText(it.ID, it.Text)
-	}
-	delete(p.comments, it.ID)
-	p.streaming = ""
-	if p.torn == it.ID { // the message is complete after all
-		p.torn = ""
+	case !streamed:
+		p.out.Thinking(it.Text)
 	}
 }
 
@@ -299,28 +364,6 @@ func (p *liveParser) fill() cli.Fill {
 	return p.usage.fill
 }
 
-// limitNear is the used part of a limit, in percent, from which on users are notified.
-const limitNear = 90
-
-func (p *liveParser) limits(n *notice) {
-	for _, w := range []*rateWindow{n.RateLimits.Primary, n.RateLimits.Secondary} {
-		if w == nil || w.Used < limitNear {
-			continue
-		}
-		var at time.Time
-		if w.ResetsAt > 0 {
-			at = time.Unix(w.ResetsAt, 0)
-		}
-		if w.Used >= 100 && at.After(p.resetAt) {
-			p.resetAt = at
-		}
-		if !p.warned {
-			p.warned = true
-			p.out.Pass(cli.RateLimited{ResetAt: at})
-		}
-	}
-}
-
 // trouble handles the failure of one request to the model. It does not end the turn, unless retrying is hopeless.
 func (p *liveParser) trouble(n *notice) {
 	if n.Error == nil {
@@ -328,49 +371,26 @@ func (p *liveParser) trouble(n *notice) {
 	}
 	f := n.Error.failure()
 	if !n.WillRetry {
-		p.failure = f
+		p.verdict.failure = f
 		return
 	}
-	p.torn = p.streaming
+	p.messages.torn = p.messages.streaming
 	if hopeless(f.Kind) || f.Kind == cli.Refused || f.Kind == cli.ModelRefused || f.Kind == cli.AnswerCut {
-		p.hopeless = f
+		p.verdict.hopeless = f
 		return
 	}
-	if p.down(n.Error.Message + n.Error.Details) {
-		p.hopeless = f
+	if p.network.down(n.Error.Message + n.Error.Details) {
+		p.verdict.hopeless = f
 		f.Kind = cli.NetworkDown
 		return
 	}
 	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Detail: f.Reason})
 }
 
-func (p *liveParser) completed(turn *turnInfo) {
-	if turn == nil {
-		return
-	}
-	p.status = turn.Status
-	if turn.Error != nil && turn.Status == turnFailed {
-		p.failure = turn.Error.failure()
-	}
-}
+// result returns the Result of a turn that Codex ended.
+func (p *liveParser) result() cli.Result { return p.verdict.result(p.limits.resetAt) }
 
 // denied records a denied request of Codex.
 func (p *liveParser) denied(a cli.ApprovalAsked, reason string) {
 	p.denials = append(p.denials, cli.Denial{Tool: a.Tool, Title: a.Title, Reason: reason})
-}
-
-// result returns the Result of a turn that Codex ended.
-func (p *liveParser) result() cli.Result {
-	switch {
-	case p.status == turnCompleted:
-		return cli.Result{}
-	case p.failure == nil && p.status == turnInterrupted:
-		return cli.Result{Err: cli.Failf(cli.UnknownFailure, Agent, "it interrupted itself")}
-	case p.failure == nil:
-		return cli.Result{Err: cli.Failf(cli.UnknownFailure, Agent, "it does not say why")}
-	}
-	if p.failure.Kind == cli.LimitReached {
-		p.failure.ResetAt = p.resetAt
-	}
-	return cli.Result{Err: p.failure}
 }

@@ -75,7 +75,7 @@ func newStagedTurn(id cli.AgentSessionID) *stagedTurn {
 	req := cli.Request{Dir: "/srv/proj", Attended: true}
 	zero := func() time.Time { return time.Unix(0, 0) }
 	parser := newLiveParser(turn.NewEmitter(Agent, zero, rec.Event), req)
-	parser.now = zero
+	parser.network.now = zero
 	parser.out.Session(id, "gpt-test")
 	turn := &liveTurn{Turn: &shared.Turn[news]{Req: req, Out: parser.out}, s: &thread{id: id}, parser: parser}
 	return &stagedTurn{turn, rec}

@@ -35,7 +35,7 @@ func (s *thread) Check(*shared.Turn[news]) error { return nil }
 // Begin implements shared.AgentSession. What a turn needs is a part of its prompt.
 func (s *thread) Begin(_ context.Context, t *shared.Turn[news]) (shared.AgentTurn[news], error) {
 	parser := newLiveParser(t.Out, t.Req)
-	parser.patience = s.opts().Patience
+	parser.network.patience = s.opts().Patience
 	return &liveTurn{Turn: t, s: s, parser: parser, approvals: turn.NewApprovals[*inquiry](t.Out, nil)}, nil
 }
 
@@ -45,9 +45,9 @@ func (t *liveTurn) Start() {
 
 func (t *liveTurn) Approvals() shared.Approvals { return t.approvals }
 
-func (t *liveTurn) Hopeless() bool { return t.parser.hopeless != nil }
+func (t *liveTurn) Hopeless() bool { return t.parser.verdict.hopeless != nil }
 
-func (t *liveTurn) Over() bool { return t.parser.status != "" }
+func (t *liveTurn) Over() bool { return t.parser.verdict.over() }
 
 // Prompt implements shared.AgentTurn. Messages so far are about earlier turns.
 func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
@@ -164,10 +164,10 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 // Result returns the result of the turn: Codex's own, unless the turn was interrupted before.
 func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	switch {
-	case end == turn.EndTurn, t.parser.status == turnCompleted:
+	case end == turn.EndTurn, t.parser.verdict.status == turnCompleted:
 		r = t.parser.result()
 	case end == turn.EndHopeless:
-		r.Err = t.parser.hopeless
+		r.Err = t.parser.verdict.hopeless
 	case end == turn.EndStalled && t.PromptState() == shared.PromptSent && !t.Loop.Past():
 		r.Err = cli.Failf(cli.BadOutput, Agent, "its app server did not answer for %s", startWait)
 	default:
@@ -204,7 +204,7 @@ func (t *liveTurn) Late(n news) {
 // sessionGoesOn reports whether Codex ended the turn for the user's next message, and no process of the turn is left.
 // Codex does not end a running command, so sessionGoesOn ends it.
 func (t *liveTurn) sessionGoesOn() bool {
-	if !cli.Replaced(t.Context()) || t.parser.status == "" {
+	if !cli.Replaced(t.Context()) || !t.parser.verdict.over() {
 		return false
 	}
 	if t.Out.OpenTools() == 0 {

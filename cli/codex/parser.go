@@ -12,9 +12,9 @@ import (
 
 // parser converts the lines of one `codex exec --json` run to events. It is pure: the same lines give the same events.
 type parser struct {
-	out *turn.Emitter
-	req cli.Request
-	network
+	out     *turn.Emitter
+	req     cli.Request
+	network network
 
 	thread  cli.AgentSessionID
 	held    *liveItem // a message that may only announce a tool
@@ -37,7 +37,7 @@ func (p *parser) line(line []byte) (end bool) {
 		return false
 	}
 	if ev.Type != "error" {
-		p.offline = time.Time{}
+		p.network.offline = time.Time{}
 	}
 	switch ev.Type {
 	case "thread.started":
@@ -160,7 +160,7 @@ func (p *parser) apiTrouble(message string) {
 		p.failure = &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(message)}
 		return
 	}
-	if p.down(message) {
+	if p.network.down(message) {
 		p.failure = &cli.Failure{Kind: cli.NetworkDown, Agent: Agent, Reason: reasonOf(message)}
 		return
 	}

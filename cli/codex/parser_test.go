@@ -34,7 +34,7 @@ func transcript(raw []byte, resume, stderr string) string {
 	p := New(Options{Patience: 3 * time.Second})
 	req := cli.Request{Dir: "/srv/proj", Resume: cli.AgentSessionID(resume), Model: "gpt-test", Permission: cli.Ask}
 	parser := p.parser(turn.NewEmitter(Agent, func() time.Time { return time.Unix(0, 0) }, rec.Event), req)
-	parser.now = func() time.Time { clock = clock.Add(time.Second); return clock }
+	parser.network.now = func() time.Time { clock = clock.Add(time.Second); return clock }
 	garbage := 0
 	parser.garbage = func([]byte) { garbage++ }
 	end := turn.EndExit

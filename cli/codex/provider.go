@@ -51,10 +51,10 @@ func New(opts Options) *Provider {
 	return p
 }
 
-// Agent returns "codex".
+// Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return Agent }
 
-// Open implements cli.Provider. In OneShot mode it starts no process: each turn starts its own.
+// Open implements cli.Provider.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.OneShot:
@@ -81,7 +81,7 @@ func (p *Provider) parser(out *turn.Emitter, req cli.Request) *parser {
 	}
 }
 
-// Adopt implements cli.Provider. It returns a session for a run that the previous process left.
+// Adopt implements cli.Provider.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
 		return p.once().Adopt(ctx, left, req)

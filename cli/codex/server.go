@@ -99,7 +99,7 @@ func (h *server) broken(err error) *cli.Failure {
 	return cli.AsFailure(Agent, err)
 }
 
-// Notified delivers a notification.
+// Notified implements rpc.Handler.
 func (h *server) Notified(m rpc.Message) {
 	var n notice
 	if json.Unmarshal(m.Params, &n) != nil {
@@ -268,7 +268,7 @@ func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 		return nil, nil
 	}
 	s := &thread{server: h, bound: n.binding, marker: n.Marker, id: n.Thread, model: n.Model}
-	s.live = shared.Adopt(&h.provider.live, s, m, left.InputEnd > m.Input || !left.Alive)
+	s.live = shared.Adopt(&h.provider.live, s, m, left.Reached(m))
 	h.Set(n.Thread, s.live)
 	return s.live, func() { h.Remove(n.Thread, s.live) }
 }

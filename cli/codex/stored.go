@@ -12,7 +12,7 @@ import (
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// StoredSessions implements cli.SessionKeeper. It lists Codex's sessions for a directory.
+// StoredSessions implements cli.SessionKeeper.
 func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.StoredSession, error) {
 	return stored.Source{
 		Agent: Agent, Launcher: p.opts.Launcher, Env: p.env(cli.Request{}), Parse: storedLine,
@@ -23,7 +23,7 @@ func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.Stored
 	}.List(ctx, dir)
 }
 
-// ResumeCommand implements cli.SessionKeeper. It returns the command that resumes a session in a terminal.
+// ResumeCommand implements cli.SessionKeeper.
 func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "resume", string(id)}
 }

@@ -22,7 +22,7 @@ func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	if s.id == "" {
 		return nil, nil
 	}
-	s.live = shared.Adopt(&h.provider.live, s, m, left.InputEnd > m.Input || !left.Alive)
+	s.live = shared.Adopt(&h.provider.live, s, m, left.Reached(m))
 	h.Set(s.id, s.live)
 	return s.live, func() { h.Remove(s.id, s.live) }
 }

@@ -15,7 +15,8 @@ func leftPeer(t *testing.T) (*Provider, *peer, cli.LeftRun) {
 	p, peer := newPeer(t, nil)
 	peer.left = true
 	return p, peer, cli.LeftRun{
-		Run: "run", Purpose: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: "x"}, Alive: true, InputEnd: 10,
+		Run: "run", Purpose: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: "x"}, Alive: true,
+		Input: cli.LeftInput{End: 10},
 		Marks: []cli.Mark{{Turn: "T1", Note: "s1"}, {Turn: "T2", Note: "s2"}},
 	}
 }

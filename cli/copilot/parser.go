@@ -27,12 +27,11 @@ type parser struct {
 
 	session cli.SessionStarted
 	phase   phase
-	known   cli.Result                 // its failure, usage and denials, as far as known
-	message string                     // the id of the message that is streaming
-	finish  string                     // why the model ended its last text
-	thought bool                       // reasoning was streamed since the last request to the model
-	waiting bool                       // a status is shown that ends with the next text
-	servers []string                   // MCP servers that are starting; Copilot waits a minute for them
+	known   cli.Result // its failure, usage and denials, as far as known
+	message string     // the id of the message that is streaming
+	finish  string     // why the model ended its last text
+	thought bool       // reasoning was streamed since the last request to the model
+	waiting waiting
 	tools   map[string]cli.ToolStarted // by call, for data that their ends lack
 	seen    map[string]bool            // the user's messages that reached the model's conversation
 }
@@ -43,7 +42,7 @@ func newParser(out *turn.Emitter, req cli.Request) *parser {
 		phase = begun
 	}
 	return &parser{
-		out: out, dir: req.Dir, session: cli.SessionStarted{Model: req.Model}, phase: phase,
+		out: out, dir: req.Dir, session: cli.SessionStarted{Model: req.Model}, phase: phase, waiting: waiting{out: out},
 		tools: map[string]cli.ToolStarted{}, seen: map[string]bool{},
 	}
 }
@@ -63,10 +62,10 @@ var eventTypes = map[string]eventType{
 	"session.start":                     {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
 	"session.resume":                    {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
 	"session.model_change":              {take: func(p *parser, f fields) { p.answeredBy(f.NewModel) }, always: true},
-	"session.compaction_start":          {take: func(p *parser, _ fields) { p.status(cli.StatusCompacting, "") }},
+	"session.compaction_start":          {take: func(p *parser, _ fields) { p.waiting.show(cli.StatusCompacting, "") }},
 	"session.compaction_complete":       {take: (*parser).compacted},
 	"session.usage_info":                {take: (*parser).measure, always: true},
-	"session.mcp_server_status_changed": {take: (*parser).serverStarts, always: true},
+	"session.mcp_server_status_changed": {take: func(p *parser, f fields) { p.waiting.server(f) }, always: true},
 	"session.warning": {take: func(p *parser, f fields) {
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(f.Message)})
 	}},
@@ -169,18 +168,18 @@ func (p *parser) broke(f fields) {
 func (p *parser) delta(f fields) {
 	p.message = f.MessageID
 	if p.out.Text(f.MessageID, f.Delta) {
-		p.resume()
+		p.waiting.end()
 	}
 }
 
 func (p *parser) thinking(f fields) {
-	p.resume()
+	p.waiting.end()
 	p.thought = true
 	p.out.Thinking(f.Delta)
 }
 
 func (p *parser) compacted(f fields) {
-	p.resume()
+	p.waiting.end()
 	if !f.Success {
 		return
 	}
@@ -199,7 +198,7 @@ func (p *parser) measure(f fields) {
 
 // whole handles a complete message. It replaces the streamed text.
 func (p *parser) whole(f fields) {
-	p.resume()
+	p.waiting.end()
 	p.answeredBy(f.Model)
 	p.think(f.ReasoningText)
 	p.out.FullText(f.MessageID, f.Content)
@@ -221,40 +220,48 @@ func (p *parser) answeredBy(model string) {
 	p.name()
 }
 
-func (p *parser) status(kind cli.StatusKind, detail string) {
-	p.waiting = true
-	p.out.Pass(cli.Status{Kind: kind, Detail: detail})
+// waiting is the status of an agent that prints no text for a while.
+type waiting struct {
+	out     *turn.Emitter
+	shown   bool
+	servers []string // MCP servers that are starting; Copilot waits a minute for them
 }
 
-// serverStarts handles the progress of an MCP server.
-func (p *parser) serverStarts(f fields) {
-	p.servers = slices.DeleteFunc(p.servers, func(name string) bool { return name == f.Server })
+func (w *waiting) show(kind cli.StatusKind, detail string) {
+	w.shown = true
+	w.out.Pass(cli.Status{Kind: kind, Detail: detail})
+}
+
+// end ends the status, if one is shown.
+func (w *waiting) end() {
+	if w.shown {
+		w.shown = false
+		w.out.Pass(cli.Status{Kind: cli.StatusIdle})
+	}
+}
+
+// server handles the progress of an MCP server.
+func (w *waiting) server(f fields) {
+	w.servers = slices.DeleteFunc(w.servers, func(name string) bool { return name == f.Server })
 	switch string(f.Status) {
 	case `"pending"`:
-		p.servers = append(p.servers, f.Server)
+		w.servers = append(w.servers, f.Server)
 	case `"failed"`:
-		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine("MCP server " + f.Server + " could not be started")})
+		warning := cli.ShortLine("MCP server " + f.Server + " could not be started")
+		w.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: warning})
 	}
-	if len(p.servers) == 0 {
-		p.resume()
+	if len(w.servers) == 0 {
+		w.end()
 		return
 	}
-	p.status(cli.StatusStarting, cli.ShortLine("waiting for MCP server "+strings.Join(p.servers, ", ")))
-}
-
-// resume ends a status.
-func (p *parser) resume() {
-	if p.waiting {
-		p.waiting = false
-		p.out.Pass(cli.Status{Kind: cli.StatusIdle})
-	}
+	w.show(cli.StatusStarting, cli.ShortLine("waiting for MCP server "+strings.Join(w.servers, ", ")))
 }
 
 func (p *parser) toolStart(f fields) {
 	if _, known := p.tools[f.ToolCallID]; known || f.ToolCallID == "" {
 		return
 	}
-	p.resume()
+	p.waiting.end()
 	t := toolStarted(f, p.dir)
 	p.tools[f.ToolCallID] = t
 	if t.Name == toolTodo {
@@ -345,6 +352,6 @@ func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 
 // retrying reports why the request to the model is repeated.
 func (p *parser) retrying(reason string) {
-	p.waiting = true
+	p.waiting.shown = true
 	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Retry: cli.Retry{Why: cli.APIError{Name: reason}.Kind()}})
 }

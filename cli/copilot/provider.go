@@ -5,6 +5,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/frames"
+	"ductor/cli/rpc"
 	"ductor/cli/shared"
 )
 
@@ -31,13 +32,15 @@ var (
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault("copilot")
 	p := &Provider{opts: o}
-	p.pool = shared.NewPool(shared.Options{ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: frames.ContentLength, Version: "2.0"}, p.newServer)
+	p.pool = shared.NewPool(shared.Options{
+		ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: frames.ContentLength, Codec: rpc.JSON{Version: "2.0"},
+	}, p.newServer)
 	// An abort may take until the end of the turn.
 	p.live = shared.Dialect[news]{Join: p.join, Prompt: "send-", Interrupt: o.Grace}
 	return p
 }
 
-// Agent returns "copilot".
+// Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return Agent }
 
 // Modes returns Live, which is preferred, and OneShot.

@@ -96,7 +96,7 @@ func (h *server) Notified(m rpc.Message) {
 	}
 }
 
-// betweenTurns rejects requests of a session without a running turn, such as one that works in the background.
+// betweenTurns rejects requests of a session without a running turn, such as a session that works in the background.
 func (h *server) betweenTurns(id cli.AgentSessionID, e event) {
 	if e.Type != permissionRequested || h.Peer().Past() || h.State() == shared.Detached {
 		return

@@ -18,7 +18,7 @@ const (
 	exitUntrusted = 55
 )
 
-// kindOf classifies Gemini's errors. The texts are those of version 0.61.
+// kindOf classifies Gemini's errors. The texts come from version 0.61.
 func kindOf(code int, text string) cli.FailureKind {
 	switch {
 	case strings.HasPrefix(text, "model: ") || strings.Contains(text, "is not found for API version"):

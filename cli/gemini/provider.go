@@ -45,13 +45,13 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Agent returns "gemini".
+// Agent implements cli.Provider.
 func (p *Provider) Agent() cli.Agent { return Agent }
 
 // Modes returns Live, which is preferred, and OneShot.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }
 
-// Models asks Gemini for the models that users can choose.
+// Models implements cli.Provider.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) { return p.live.Models(ctx) }
 
 // Shares implements cli.Sharer.

@@ -35,7 +35,7 @@ func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.Stored
 	}.List(ctx, dir)
 }
 
-// ResumeCommand implements cli.SessionKeeper. It returns the command that resumes a session in a terminal.
+// ResumeCommand implements cli.SessionKeeper.
 func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 	return []string{p.opts.Path, "--resume", string(id)}
 }

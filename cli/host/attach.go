@@ -11,7 +11,7 @@ import (
 	"ductor/internal/runner"
 )
 
-// Left implements cli.Launcher. It kills the previous process's probes.
+// Left implements cli.Launcher.
 func (h *Launcher) Left(ctx context.Context) ([]cli.LeftRun, error) {
 	infos, err := h.root.List(ctx)
 	if err != nil {
@@ -45,7 +45,8 @@ func leftOf(info runner.Info) cli.LeftRun {
 	return cli.LeftRun{
 		Run: cli.RunID(info.ID), Purpose: PurposeOf(info.Labels), PID: info.PID, OutputBegin: info.Freed,
 		OutputEnd: info.OutputEnd,
-		InputEnd:  info.InputEnd, InputClosed: info.InputClosed, Alive: info.Alive, Problem: info.Problem,
+		Input:     cli.LeftInput{End: info.InputEnd, Closed: info.InputClosed},
+		Alive:     info.Alive, Problem: info.Problem,
 	}
 }
 

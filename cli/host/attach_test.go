@@ -93,7 +93,7 @@ func TestRunIsLeftAndTakenUp(t *testing.T) {
 			h = next(t, h, o)
 			eventually(t, "the second line", func() bool { return onlyLeft(t, h).OutputEnd == 16 })
 			want := cli.LeftRun{
-				Run: p.Run(), PID: p.PID(), OutputEnd: 16, InputEnd: 8, Alive: true,
+				Run: p.Run(), PID: p.PID(), OutputEnd: 16, Input: cli.LeftInput{End: 8}, Alive: true,
 				Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"},
 			}
 			if diff := cmp.Diff(want, onlyLeft(t, h)); diff != "" {
@@ -163,6 +163,23 @@ func TestDiscard(t *testing.T) {
 	}
 	if alive := survivors(t, p.Run()); len(alive) > 0 || len(left(t, h)) > 0 || runsOnDisk(t, o.Dir) > 0 {
 		t.Errorf("%v are alive, %+v is left, %d on disk", alive, left(t, h), runsOnDisk(t, o.Dir))
+	}
+}
+
+// Close deletes a stopped run that no turn needs, although its output was not read.
+func TestCloseDeletesAStoppedRun(t *testing.T) {
+	t.Parallel()
+	o := host.Options{Dir: t.TempDir()}
+	h := clitest.OpenHost(t, o)
+	p := start(t, h, agent(t, `echo unread; exec sleep 60`))
+	if err := p.Stop(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := runsOnDisk(t, o.Dir); n > 0 {
+		t.Errorf("%d runs are on the disk", n)
 	}
 }
 

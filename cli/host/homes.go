@@ -76,8 +76,8 @@ func (h *Homes) Close() error {
 	return nil
 }
 
-// Home returns the absolute path of a session's home. The first call creates and seeds it. Later calls only copy seeds
-// that the owner has changed since, and restore missing links.
+// Home implements service.Homes. The first call for a session also copies the seeds. Later calls copy only seeds that the
+// owner has changed since, and restore missing links.
 func (h *Homes) Home(ctx context.Context, session string) (dir string, err error) {
 	name := HomeName(session)
 	if name == "" {

@@ -108,8 +108,7 @@ func (h *Launcher) LookPath(name string) (string, error) {
 	return h.root.LookPath(ctx, name)
 }
 
-// Start runs cmd in a session and group of its own. The error of a missing program matches fs.ErrNotExist; that of a
-// missing working directory does not.
+// Start implements cli.Launcher.
 func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
 	var marks []cli.Mark
 	if cmd.Turn != "" {
@@ -212,22 +211,29 @@ func (h *Launcher) forget(r *process) {
 	if h.closed { // after the next start ductor finds that no turn needs it
 		return
 	}
-	h.work.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), collectWait)
-		defer cancel()
-		if err := h.root.Collect(ctx, string(r.Run())); err != nil {
-			h.log.Warn("delete a run", "run", r.Run(), "err", err)
-		}
-	})
+	h.work.Go(func() { h.collect(r) })
 }
 
-// retired is called after a run was stopped and released.
+func (h *Launcher) collect(r *process) {
+	ctx, cancel := context.WithTimeout(context.Background(), collectWait)
+	defer cancel()
+	if err := h.root.Collect(ctx, string(r.Run())); err != nil {
+		h.log.Warn("delete a run", "run", r.Run(), "err", err)
+	}
+}
+
+// retired is called after a run was stopped and released, by work that Close waits for. So it deletes the run even
+// while the Launcher closes.
 func (h *Launcher) retired(r *process) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	r.advance(released)
-	if r.done() {
-		h.forget(r)
+	done := r.done()
+	if done {
+		delete(h.runs, r.Run())
+	}
+	h.mu.Unlock()
+	if done {
+		h.collect(r)
 	}
 }
 

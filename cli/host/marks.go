@@ -17,7 +17,7 @@ type runMarks struct {
 	forgotten int64        // output before this was deleted
 }
 
-// add adds a mark and removes those that it makes void.
+// add adds a mark, and removes the marks that it makes void.
 func (k *runMarks) add(m cli.Mark) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -249,7 +249,7 @@ func (i *input) position() int64 {
 	return i.sent
 }
 
-// output reads the program's output and converts errors to those of package cli.
+// output reads the program's output and converts errors to errors of package cli.
 type output struct {
 	from  *runner.Output
 	once  sync.Once

@@ -42,7 +42,7 @@ func (a Alias) Check(problem func(key, format string, args ...any)) {
 type Names struct {
 	Entries []cli.MenuEntry
 	Aliases map[string]Alias // by name, in lower case
-	Current cli.Agent        // its models have priority over those of other agents
+	Current cli.Agent        // its models have priority over other agents' models
 }
 
 // ProblemKind is the reason why a name is not a valid choice.

@@ -89,13 +89,3 @@ func (e *Error) Error() string {
 	}
 	return e.Message
 }
-
-// outgoing is a message to the program.
-type outgoing struct {
-	Version string `json:"jsonrpc,omitempty"`
-	ID      any    `json:"id,omitempty"`
-	Method  string `json:"method,omitempty"`
-	Params  any    `json:"params,omitempty"`
-	Result  any    `json:"result,omitempty"`
-	Error   *Error `json:"error,omitempty"`
-}

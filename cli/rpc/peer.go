@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -38,7 +37,7 @@ type Handler interface {
 type Options struct {
 	Agent   cli.Agent
 	Framing frames.Framing
-	Version string // the version in each of our messages, "2.0"; empty for a protocol without it
+	Codec   Codec // nil means JSON{}
 	Handler Handler
 	From    int64 // offset at which the output begins
 	Past    bool  // output before the offset Until was printed before we attached
@@ -63,6 +62,9 @@ type Peer struct {
 
 // New returns a Peer that can write. The caller starts reading with Listen and ends the Peer with Stop or Detach.
 func New(process cli.Process, o Options) *Peer {
+	if o.Codec == nil {
+		o.Codec = JSON{}
+	}
 	p := &Peer{process: process, opts: o, out: turn.NewWriter(process.Stdin()), calls: newCalls(),
 		ended: make(chan struct{})}
 	p.handled.Store(o.From)
@@ -104,11 +106,12 @@ func (p *Peer) read() {
 
 // dispatch routes one message.
 func (p *Peer) dispatch(raw []byte) {
-	m := Message{End: p.in.At()}
-	if json.Unmarshal(raw, &m) != nil {
+	m, err := p.opts.Codec.Decode(raw)
+	if err != nil {
 		p.Garbage(raw)
 		return
 	}
+	m.End = p.in.At()
 	switch {
 	case m.Asks():
 		if !p.opts.Handler.Requested(m) {

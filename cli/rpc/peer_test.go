@@ -47,7 +47,7 @@ func TestRawLines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, program, l := newTestPeer(t, Options{Version: "2.0"})
+				p, program, l := newTestPeer(t, Options{Codec: JSON{Version: "2.0"}})
 				p.Listen()
 				program.say(tt.line + "\n")
 				synctest.Wait()
@@ -275,7 +275,7 @@ func TestAProgramThatDoesNotRead(t *testing.T) {
 // Detach writes all queued messages first.
 func TestDetachWritesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, program, _ := newTestPeer(t, Options{Framing: frames.ContentLength, Version: "2.0"})
+		p, program, _ := newTestPeer(t, Options{Framing: frames.ContentLength, Codec: JSON{Version: "2.0"}})
 		p.Listen()
 		if err := p.Reply(json.RawMessage("7"), nil, nil); err != nil {
 			t.Fatal(err)

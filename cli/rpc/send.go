@@ -46,7 +46,7 @@ func (p *Peer) Ask(ctx context.Context, q Prompt) {
 	}
 	err := p.Expect(q.ID, q.Answered)
 	if err == nil {
-		err = p.enqueue(outgoing{ID: q.ID, Method: q.Method, Params: q.Params}, before, sent)
+		err = p.enqueue(Outgoing{ID: q.ID, Method: q.Method, Params: q.Params}, before, sent)
 	}
 	sent(err)
 }
@@ -59,12 +59,12 @@ func (p *Peer) request(id, method string, params any) error {
 	if params == nil {
 		params = struct{}{}
 	}
-	return p.enqueue(outgoing{ID: id, Method: method, Params: params}, nil, nil)
+	return p.enqueue(Outgoing{ID: id, Method: method, Params: params}, nil, nil)
 }
 
 // Notify queues a notification.
 func (p *Peer) Notify(method string, params any) error {
-	return p.enqueue(outgoing{Method: method, Params: params}, nil, nil)
+	return p.enqueue(Outgoing{Method: method, Params: params}, nil, nil)
 }
 
 // Reply queues the answer to a request. Unless Reply fails, sent (which may be nil) receives the result of writing.
@@ -72,17 +72,16 @@ func (p *Peer) Reply(id json.RawMessage, result any, sent func(error)) error {
 	if result == nil {
 		result = json.RawMessage("null")
 	}
-	return p.enqueue(outgoing{ID: id, Result: result}, nil, sent)
+	return p.enqueue(Outgoing{ID: id, Result: result}, nil, sent)
 }
 
 // Refuse queues an error as the answer to a request.
 func (p *Peer) Refuse(id json.RawMessage, code int, why string) error {
-	return p.enqueue(outgoing{ID: id, Error: &Error{Code: code, Message: why}}, nil, nil)
+	return p.enqueue(Outgoing{ID: id, Error: &Error{Code: code, Message: why}}, nil, nil)
 }
 
-func (p *Peer) enqueue(m outgoing, before func(int) error, sent func(error)) error {
-	m.Version = p.opts.Version
-	body, err := json.Marshal(m)
+func (p *Peer) enqueue(m Outgoing, before func(int) error, sent func(error)) error {
+	body, err := p.opts.Codec.Encode(m)
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}

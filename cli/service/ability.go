@@ -123,7 +123,7 @@ func ChooseMode(can []cli.Mode, wanted cli.Mode) cli.Mode {
 func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 	var warned sync.Once
 	return func(context.Context) (can []cli.Mode) {
-		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // then there are none
+		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // a failure means no modes
 		want := s.opts.Modes[p.Agent()]
 		// For example an older version of the agent
 		if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" {
@@ -162,7 +162,7 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 
 // StoredSessions lists the sessions in the files of an environment's agents for a directory, the newest first. It
 // returns ErrUnsupported if each session of ductor has its own home, because none of these contains sessions of others.
-// If one agent's files fail, it still returns those of the others.
+// If one agent's files fail, it still returns the others' files.
 func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)
 	switch {

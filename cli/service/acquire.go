@@ -15,15 +15,15 @@ func newRequest(entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp
 	}
 	if sharer, ok := entry.provider.(cli.Sharer); ok && mode == cli.Live {
 		r.shares = func() (pid int) {
-			_ = guard(r.agent, func() error { pid = sharer.Shares(req); return nil }) // then there is none
+			_ = guard(r.agent, func() error { pid = sharer.Shares(req); return nil }) // a failure means none
 			return pid
 		}
 	}
 	return r
 }
 
-// acquire returns the conversation's idle session if it can run req, and closes one that cannot. If there is none, it
-// returns an entry without a session: the caller opens it.
+// acquire returns the conversation's idle session. If that session cannot run the request, acquire closes it. Without
+// an idle session, acquire returns an entry without a session, which the caller opens.
 //
 // If the limit of processes is reached, it ends the longest idle one. If none is idle, it waits in a queue until ctx is
 // done. It calls wait whenever the reason for waiting changes, but not for short waits in which an idle process ends.
@@ -106,8 +106,8 @@ func (p *pool) serve() {
 	}
 }
 
-// start creates an entry in the process that a request can share, or in a new one; nil if there is neither. Only the
-// first waiting request gets a free place.
+// start creates an entry in the process that a request can share, or in a new one. It returns nil if neither is
+// possible. Only the first waiting request gets a free place.
 func (p *pool) start(r *request, first bool) *pooled {
 	at := p.slotOf(processID{r.sandbox, r.agent, r.shares()})
 	if at == nil || at.going() {

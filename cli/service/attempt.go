@@ -87,7 +87,7 @@ type attempt struct {
 	result cli.Result
 	shown  bool
 	lent   *pooled       // nil if no session was opened
-	late   chan struct{} // closed when an abandoned Open is over; nil if there is none
+	late   chan struct{} // closed when an abandoned Open is over; nil if none was abandoned
 }
 
 // attempt runs req once, in mode. It emits everything but the Result.

@@ -26,7 +26,7 @@ type pool struct {
 	typical map[cli.Agent]int64 // the largest size of an agent's process so far, in bytes
 }
 
-// phase decides what happens to sessions after their turns.
+// phase determines whether sessions stay after their turns.
 type phase int
 
 const (
@@ -75,7 +75,7 @@ func (e *agentEntry) closeKey(conversation cli.Conversation) closeKey {
 
 // slot is one agent process, from before its start until it is dead. Sessions that share a process share its slot.
 type slot struct {
-	id      processID // its pid is 0 until it is known, and if there is none between turns
+	id      processID // its pid is 0 until it is known, and between turns with a process each
 	entries []*pooled
 	memory  int64         // in bytes, as last measured
 	watched int           // the pid whose end is awaited
@@ -107,7 +107,7 @@ type request struct {
 	closeKey
 	mode    cli.Mode
 	ahead   *warmUp    // nil for a turn
-	shares  func() int // returns the pid of the process that a session would share; 0 if there is none
+	shares  func() int // returns the pid of the process that a session would share, or 0
 	told    shortage
 	granted chan *pooled  // has room for the only answer; nil if no session should be opened ahead
 	short   chan shortage // has room for the newest notice
@@ -163,7 +163,7 @@ func (p *pool) entries() iter.Seq[*pooled] {
 	}
 }
 
-// find returns the first entry of a conversation in one of the states; nil if there is none.
+// find returns the first entry of a conversation in any of the states, or nil.
 func (p *pool) find(conversation cli.Conversation, in ...state) *pooled {
 	for e := range p.entries() {
 		if e.conversation == conversation && slices.Contains(in, e.state) {

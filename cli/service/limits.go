@@ -11,7 +11,7 @@ import (
 
 // Limits of agent processes: their number, and the available memory.
 
-// unmeasured is the assumed size of a process before one of its agent was measured, in bytes.
+// unmeasured is the assumed size of an agent's process before any process of this agent was measured, in bytes.
 const unmeasured = 250 << 20
 
 // lookAgain is how often a turn that waits for memory checks for it.

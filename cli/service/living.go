@@ -65,9 +65,8 @@ func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[pro
 	return held
 }
 
-// Outliving returns a function that names the processes of a running turn and those that outlive it. The function may
-// be called both before and after the turn is aborted. It names none while a process has other sessions, which may
-// continue in it.
+// Outliving returns a function that names a running turn's processes before the turn is aborted, and the remaining ones
+// afterwards. The function names none while a process has other sessions, which may continue in it.
 func (s *Service) Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName {
 	session := s.present.session(turn)
 	if session == nil { // none has been opened yet

@@ -137,9 +137,10 @@ const (
 // otherwise the first usable fallback, and then instead is the *Failure of the configured one. If none is usable, it
 // returns that Failure as the error: an agent that is not a fallback answers only if a user chose it.
 //
-// If a sandbox does not answer soon or is unavailable, Default returns the configured agent: its turn waits for the
-// environment, and reports what is wrong with it. It does the same for an agent that takes too long to answer, if no
-// fallback is usable, because a turn waits longer. If ctx is AtOnce, an agent without a known answer counts as usable.
+// If a sandbox does not answer soon or is unavailable, Default returns the configured agent. Its turn waits for the
+// environment and reports the problem. If an agent takes too long to answer and no fallback is usable, Default also
+// returns the configured agent, because a turn waits longer. If ctx is AtOnce, an agent without a known answer counts
+// as usable.
 func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error) {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -178,8 +179,8 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 	return "", nil, first
 }
 
-// Substitute returns the first usable agent of an environment that is not among others, or "" if there is none.
-// configured reports whether it is the default or one of the fallbacks. Substitute does not wait for a silent sandbox.
+// Substitute returns the first usable agent of an environment that is not among others, or "".
+// configured reports whether it is the default or a fallback. Substitute does not wait for a silent sandbox.
 func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (substitute cli.Agent,
 	configured bool) {
 	at := s.runEnvs.get(in)

@@ -25,9 +25,9 @@ type Settings struct {
 	Fallback    []cli.Agent   `toml:"fallback" default:"['codex', 'gemini', 'copilot']"`
 	TurnTimeout time.Duration `toml:"turn_timeout" default:"2h" check:"1s..168h"` // of a turn whose Request has none
 	IdleLimit   time.Duration `toml:"idle_limit" default:"30m" check:"1s..720h"`  // after it an idle session is closed
-	// MaxLive limits the agent processes, including those that are starting or ending; 0 is no limit. Beyond the limit
-	// the longest idle process is ended; if all are busy, a turn waits for one of them. Sessions that share a process
-	// count once. A process whose turns all wait for their users does not count.
+	// MaxLive limits the agent processes, also starting and ending ones; 0 is no limit. Beyond the limit ductor ends the
+	// longest idle process. If all are busy, a turn waits. Sessions that share a process count once. A process whose
+	// turns all wait for their users does not count.
 	MaxLive int `toml:"max_live" check:"0..256"`
 	// MaxMemoryMB limits the memory of the agents and everything they started; 0 is no limit. Beyond it idle processes
 	// are ended, the longest idle one first. Busy ones never are.
@@ -46,7 +46,7 @@ type Options struct {
 	// Available returns how many bytes agents may still use; nil is no limit. A process is only started if its agent's
 	// observed size is available. Otherwise idle processes are ended and the turn waits. One process may always live.
 	Available   func() int64
-	MemoryEvery time.Duration // between two measurements; there is also one soon after each turn
+	MemoryEvery time.Duration // between two measurements; another follows soon after each turn
 
 	MenuTTL  time.Duration // maximum age of a list of models
 	MenuWait time.Duration // limit of the time for listing models
@@ -54,8 +54,8 @@ type Options struct {
 	Launchers []cli.Launcher // of this host: they know the runs of the previous process of ductor
 	Homes     Homes          // gives each session its own home on this host; nil: all use the user's
 	RunEnvs   []RunEnv       // other environments; a request that names one never runs elsewhere
-	// OpenRunEnv opens an environment that belongs to one conversation, when it is first needed; false if there should
-	// be none. It does not block. nil: there are none but RunEnvs.
+	// OpenRunEnv opens an environment that belongs to one conversation, when it is first needed. It returns false if
+	// the conversation should have none. It does not block. nil means that RunEnvs are all environments.
 	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
 
 	// Background stores that a run has open background work or, if the Note is empty, that it has none.

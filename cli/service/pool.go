@@ -122,8 +122,8 @@ func exited(process cli.Process) bool {
 	}
 }
 
-// settle moves an entry to the slot of its actual process: its own, or that of a process it turned out to share. When
-// that process dies, settle closes its idle sessions.
+// settle moves an entry to the slot of its actual process, which may turn out to be a shared one. When that process
+// dies, settle closes its idle sessions.
 func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 	if at := p.slotOf(processID{e.sandbox, e.agent, pid}); at != nil && at != e.slot {
 		p.remove(e)

@@ -112,7 +112,7 @@ func reusable(r cli.Result) bool {
 	}
 }
 
-// judge combines the provider's Result (said is false if there is none) with the other known facts of an attempt.
+// judge combines the provider's Result with the other known facts of an attempt. said is false without a Result.
 func judge(ctx context.Context, w *resultGuard, r cli.Result, said bool, err error) cli.Result {
 	if !said {
 		r.Err = cli.AsFailure(w.agent, err)

@@ -178,8 +178,8 @@ func (at *runEnv) bring(ctx context.Context, files []string) error {
 	return b.Bring(ctx, files)
 }
 
-// slowPlace is how long a sandbox may take before users see what they wait for, and then how often that is updated. It
-// is shorter than the time after which a chat shows that the agent is thinking.
+// slowPlace is the time after which users see that they wait for a sandbox, and then the time between two updates. It is
+// shorter than the time after which a chat shows that the agent is thinking.
 const slowPlace = 1500 * time.Millisecond
 
 // preparing describes the current step of an environment's creation.

@@ -27,7 +27,7 @@ type runEnvs struct {
 	all []*runEnv
 }
 
-// get returns an environment by its name; nil if there is none.
+// get returns the environment with a name, or nil.
 func (s *runEnvs) get(sandbox cli.Sandbox) *runEnv {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -100,7 +100,7 @@ func (s *Service) AbortTurn(turn cli.TurnID) bool { return s.registry.AbortTurn(
 // Release implements orchestrator.Gateway. A busy session is closed at the end of its turn.
 func (s *Service) Release(conversation cli.Conversation) { s.pool.release(conversation) }
 
-// Close ends every turn (their Results say that ductor stops) and every session, and waits for them until ctx is done.
+// Close ends every turn and every session, and waits for them until ctx is done. The Results name the stop of ductor.
 // A later Run fails. Idempotent.
 func (s *Service) Close(ctx context.Context) error {
 	if err := s.finish(ctx, cli.ErrClosing, s.pool.closeAll); err != nil {

@@ -140,39 +140,40 @@ func (p *present) with(ctx context.Context, turn cli.TurnID, absent error,
 // askLimit is how long an agent may take to answer a query about itself, including its start.
 const askLimit = 30 * time.Second
 
-// Fill returns how full the context of a session is, and with what, as its agent reports it now. The session is the one
-// that req resumes, in which turn is running, or none if turn is empty. The error matches errors.ErrUnsupported if the
-// agent does not report it.
+// Fill asks an agent how full the context of a session is, and which parts fill it. req resumes the session. turn is its
+// running turn, or empty. The error matches errors.ErrUnsupported if the agent does not report it.
 func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (fill cli.Fill,
 	err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
-		reporter, ok := session.(cli.FillReporter)
-		if !ok {
-			return fmt.Errorf("ask %s what fills its context: %w", agent, errors.ErrUnsupported)
-		}
-		fill, err = reporter.Fill(ctx)
+		fill, err = inquire(ctx, session, cli.FillReporter.Fill)
 		return err
 	})
 	return fill, err
 }
 
-// Commands lists the commands and skills of an agent, for a session like that of Fill. The error matches
+// Commands lists the commands and skills of an agent, for the same session as Fill. The error matches
 // errors.ErrUnsupported if the agent has none.
 func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request,
 	turn cli.TurnID) (list []cli.AgentCommand, err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
-		commander, ok := session.(cli.Commander)
-		if !ok {
-			return fmt.Errorf("ask %s for its commands: %w", agent, errors.ErrUnsupported)
-		}
-		list, err = commander.Commands(ctx)
+		list, err = inquire(ctx, session, cli.Commander.Commands)
 		return err
 	})
 	return list, err
 }
 
-// withSession calls f with a live session of a conversation: that of the running turn, the one that is kept for the
-// next turn, or one that it opens for the next turn. It starts no turn.
+// inquire asks a session a question that only sessions of type S answer.
+func inquire[S, A any](ctx context.Context, session cli.Session,
+	question func(S, context.Context) (A, error)) (answer A, err error) {
+	able, ok := session.(S)
+	if !ok {
+		return answer, fmt.Errorf("ask %s: %w", session.Info().Agent, errors.ErrUnsupported)
+	}
+	return question(able, ctx)
+}
+
+// withSession calls f with a live session of a conversation: of the running turn, or else the idle session. Without an
+// idle session, it opens a session for the next turn. It starts no turn.
 func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID,
 	f func(context.Context, cli.Session) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)

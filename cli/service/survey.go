@@ -50,7 +50,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 			continue
 		}
 		for _, run := range sight.runs {
-			run.Marks = nil // only stored marks count, not those of a launcher
+			run.Marks = nil // only stored marks count, not a launcher's
 			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
 			if s.claim(&left, open, remains) {
 				taken[left.closeKey()] = true
@@ -120,7 +120,7 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 	return a.runs, a.err
 }
 
-// claim keeps a run for the open turns that start in it, if there are any. It ignores turns of other environments.
+// claim keeps a run if open turns start in it. It ignores turns of other environments.
 func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
 	var goOn []cli.TurnID
 	for _, t := range open {

@@ -11,7 +11,7 @@ type Leaving string
 // The ways to leave.
 const (
 	Closed   Leaving = "closed"
-	Unused   Leaving = "unused"   // there is nothing to save
+	Unused   Leaving = "unused"   // it has nothing to save
 	Broken   Leaving = "broken"   // its child processes may still run: the process takes no further session
 	Detaches Leaving = "detaches" // its turn continues without ductor, and so does the process
 )
@@ -36,18 +36,18 @@ func (p *Process) Leave(ctx context.Context, how Leaving) error {
 func (p *Process) leave(how Leaving) (last bool, state State) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	p.sessions--
+	p.use.sessions--
 	switch how {
 	case Broken:
 		p.drain()
 	case Detaches:
-		if p.state != Dead {
+		if p.use.state != Dead {
 			p.become(Detached)
 		}
-		p.sessions -= len(p.awaited) // no request can resume them in this process any more
-		clear(p.awaited)
+		p.use.sessions -= len(p.use.awaited) // no request can resume them in this process any more
+		clear(p.use.awaited)
 	}
-	last, state = p.sessions <= 0, p.state
+	last, state = p.use.sessions <= 0, p.use.state
 	if last {
 		p.drain()
 		if p.pool.attached[p.run] == p {

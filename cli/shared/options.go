@@ -5,6 +5,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/frames"
+	"ductor/cli/rpc"
 )
 
 // Options configure the processes of a dialect.
@@ -12,7 +13,7 @@ type Options struct {
 	cli.ProviderOptions
 	Agent      cli.Agent
 	Framing    frames.Framing
-	Version    string        // see rpc.Options
+	Codec      rpc.Codec     // nil means rpc.JSON{}
 	StartLimit time.Duration // limit until a process is ready; 0 means DefaultStartLimit
 	// Goodbye is how long a process may take to end after its input is closed, if its last session ended well; 0 means
 	// it is stopped at once.

@@ -24,14 +24,15 @@ func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
 
 // make creates a process with a number of sessions.
 func (p *Pool[S]) make(key string, sessions int) *Process {
-	proc := &Process{pool: &p.base, key: key, state: Starting, sessions: sessions}
-	proc.ready, proc.gone = make(chan struct{}), make(chan struct{})
-	proc.life, proc.end = context.WithCancel(context.Background())
+	proc := &Process{pool: &p.base, key: key, ready: make(chan struct{}),
+		use: occupancy{state: Starting, sessions: sessions}}
+	proc.life.gone = make(chan struct{})
+	proc.life.ctx, proc.life.end = context.WithCancel(context.Background())
 	proc.server = p.server(proc)
 	return proc
 }
 
-// Join adds a session to the process with this key. If there is none, it starts one with command.
+// Join adds a session to the process with this key. If none runs, it starts one with command.
 func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S, error) {
 	for {
 		proc, mine := p.reserve(key)
@@ -47,19 +48,19 @@ func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S,
 	}
 }
 
-// reserve adds a session to the process with this key. If there is none, it creates the process, and mine is true.
+// reserve adds a session to the process with this key. If none exists, it creates the process, and mine is true.
 func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if proc := p.joinable(key); proc != nil {
-		proc.sessions++
+		proc.use.sessions++
 		return proc, false
 	}
 	p.open[key] = p.make(key, 1)
 	return p.open[key], true
 }
 
-// joined waits until a process is ready for a session that already counts as one of its sessions.
+// joined waits until a process is ready for a session that it already counts.
 func (p *Pool[S]) joined(ctx context.Context, proc *Process) (s S, err error) {
 	if err = proc.wait(ctx, proc.ready); err == nil {
 		err = proc.err
@@ -94,8 +95,8 @@ func (p *Pool[S]) Private(ctx context.Context, command cli.Command) (S, error) {
 func (p *Pool[S]) Running(key string) (s S, ok bool) {
 	p.mu.Lock()
 	proc := p.joinable(key)
-	if ok = proc != nil && proc.state == Ready; ok {
-		proc.sessions++
+	if ok = proc != nil && proc.use.state == Ready; ok {
+		proc.use.sessions++
 	}
 	p.mu.Unlock()
 	if !ok {

@@ -12,21 +12,6 @@ import (
 	"ductor/cli/turn"
 )
 
-// State is the state of a process. It decides whether sessions may join.
-type State string
-
-// The states of a process.
-const (
-	Starting State = "starting" // sessions wait until it is ready
-	Ready    State = "ready"
-	Attached State = "attached" // takes no session, and ends with those that resume a turn in it
-	Draining State = "draining" // takes no session, and ends with its last session
-	// Takes no session, and ends with its last turn, because child processes of an aborted turn may still run.
-	Ending   State = "ending"
-	Detached State = "detached" // takes no session, and continues without ductor when its sessions have left
-	Dead     State = "dead"     // failed to start, or its output has ended
-)
-
 // stopSlack is how long stopping a process may take beyond its grace.
 const stopSlack = 10 * time.Second
 
@@ -51,29 +36,23 @@ type Process struct {
 	run    cli.RunID // of a process that ductor attached to; empty for a process that was started here
 
 	ready chan struct{} // closed when the process has started or failed to start
-	life  context.Context
-	end   context.CancelFunc
-	owned sync.WaitGroup // goroutines
-	gone  chan struct{}  // closed when the process has ended, or ductor detached from it
+	life  lifetime
 
-	// These are valid once ready is closed, and failure once gone is.
-	err     error // why there is no connection
-	prog    cli.Process
-	peer    *rpc.Peer
-	failure *cli.Failure
+	// These are valid once ready is closed.
+	err  error // why the connection failed
+	prog cli.Process
+	peer *rpc.Peer
 
-	// pool.mu guards these.
-	state    State
-	givenUp  bool                   // it was draining or ending before it died
-	sessions int                    // sessions that joined, and turns that no request has resumed yet
-	running  int                    // turns
-	awaited  map[cli.TurnID]awaited // turns that no request has resumed yet
+	use occupancy // pool.mu guards it
 }
 
-// awaited has the results of Server.Await.
-type awaited struct {
-	kept any
-	drop func()
+// lifetime ends with a process, and with the goroutines that belong to it.
+type lifetime struct {
+	ctx     context.Context
+	end     context.CancelFunc
+	owned   sync.WaitGroup // goroutines
+	gone    chan struct{}  // closed when the process has ended, or ductor detached from it
+	failure *cli.Failure   // valid once gone is closed
 }
 
 // base is a Pool without the type of its servers.
@@ -88,7 +67,7 @@ type base struct {
 // joinable returns the process with this key if it takes sessions or will soon. mu is held.
 func (p *base) joinable(key string) *Process {
 	proc := p.open[key]
-	if proc != nil && proc.state == Ready && proc.exited() {
+	if proc != nil && proc.use.state == Ready && proc.exited() {
 		return nil
 	}
 	return proc
@@ -104,26 +83,26 @@ func (p *Process) Program() cli.Process { return p.prog }
 func (p *Process) Key() string { return p.key }
 
 // Life returns a context that is done when the process should end.
-func (p *Process) Life() context.Context { return p.life }
+func (p *Process) Life() context.Context { return p.life.ctx }
 
 // Gone is closed when the process has ended, or ductor detached from it.
-func (p *Process) Gone() <-chan struct{} { return p.gone }
+func (p *Process) Gone() <-chan struct{} { return p.life.gone }
 
 // Failure returns the failure of a turn during which the process ended. It waits until the process is gone.
 func (p *Process) Failure() *cli.Failure {
-	<-p.gone
-	f := *p.failure
+	<-p.life.gone
+	f := *p.life.failure
 	return &f
 }
 
 // Go runs f on a goroutine that the end of the process waits for.
-func (p *Process) Go(f func()) { p.owned.Go(f) }
+func (p *Process) Go(f func()) { p.life.owned.Go(f) }
 
 // Alive reports whether the process takes sessions and turns.
 func (p *Process) Alive() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	return p.state == Ready && !p.exited()
+	return p.use.state == Ready && !p.exited()
 }
 
 // PID returns the PID of a process that was ready, or 0 if it does not run.
@@ -148,7 +127,7 @@ func (p *Process) exited() bool {
 func (p *Process) State() State {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	return p.state
+	return p.use.state
 }
 
 // GivenUp reports whether the process stopped taking sessions before it ended. A request that failed in it may succeed
@@ -156,26 +135,26 @@ func (p *Process) State() State {
 func (p *Process) GivenUp() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	return p.givenUp
+	return p.use.givenUp
 }
 
 // Alone reports whether the process has only one session.
 func (p *Process) Alone() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	return p.sessions <= 1
+	return p.use.sessions <= 1
 }
 
 // prepare runs f in the background to start the process or attach to it. It ends a process that cannot be used.
 func (p *Process) prepare(f func(ctx context.Context) error) {
 	defer close(p.ready)
-	ctx, cancel := context.WithTimeout(p.life, p.pool.opts.StartLimit)
+	ctx, cancel := context.WithTimeout(p.life.ctx, p.pool.opts.StartLimit)
 	defer cancel()
 	p.err = f(ctx)
 	p.pool.mu.Lock()
 	switch {
-	case p.err == nil && p.state == Starting:
-		p.state = Ready
+	case p.err == nil && p.use.state == Starting:
+		p.use.state = Ready
 	case p.err == nil:
 	default:
 		p.become(Dead)
@@ -185,7 +164,7 @@ func (p *Process) prepare(f func(ctx context.Context) error) {
 	if p.err == nil {
 		return
 	}
-	p.end()
+	p.life.end()
 	if p.peer != nil {
 		p.err = withCause(p.err, p.halt(context.Background(), p.pool.opts.Grace))
 	}
@@ -201,8 +180,8 @@ func withCause(err, more error) error {
 
 // connect creates the peer of a process. The caller starts its reader.
 func (p *Process) connect(prog cli.Process, o rpc.Options) {
-	o.Agent, o.Framing, o.Version, o.Handler = p.pool.opts.Agent, p.pool.opts.Framing, p.pool.opts.Version,
-		handler{p.server, p}
+	o.Agent, o.Framing, o.Codec = p.pool.opts.Agent, p.pool.opts.Framing, p.pool.opts.Codec
+	o.Handler = handler{p.server, p}
 	p.prog, p.peer = prog, rpc.New(prog, o)
 }
 
@@ -223,32 +202,29 @@ func (h handler) Changed(c turn.Change) {
 // ended ends a process whose output is over, and records why it is gone.
 func (p *Process) ended() {
 	p.pool.mu.Lock()
-	detached := p.state == Detached
+	detached := p.use.state == Detached
 	if !detached {
 		p.become(Dead)
 	}
 	p.pool.mu.Unlock()
-	p.owned.Go(func() {
-		defer close(p.gone)
+	p.Go(func() {
+		defer close(p.life.gone)
 		if detached {
-			p.failure = cli.Failf(cli.UnknownFailure, p.pool.opts.Agent, "ductor detached from it")
-			p.failure.Cause = cli.ErrDetached
+			p.life.failure = cli.Failf(cli.UnknownFailure, p.pool.opts.Agent, "ductor detached from it")
+			p.life.failure.Cause = cli.ErrDetached
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), p.pool.opts.Grace+stopSlack)
 		defer cancel()
 		err := p.prog.Stop(ctx, p.pool.opts.Grace)
-		p.failure = p.peer.Failure()
-		p.failure.Cause = errors.Join(p.failure.Cause, err)
+		p.life.failure = p.peer.Failure()
+		p.life.failure.Cause = errors.Join(p.life.failure.Cause, err)
 	})
 }
 
-// become changes the state to one that takes no sessions. pool.mu is held.
+// become changes to a state that takes no sessions. pool.mu is held.
 func (p *Process) become(s State) {
-	if p.state != Dead {
-		p.state = s
-	}
-	p.givenUp = p.givenUp || s == Draining || s == Ending
+	p.use.become(s)
 	if p.pool.open[p.key] == p {
 		delete(p.pool.open, p.key)
 	}
@@ -259,12 +235,13 @@ func (p *Process) Drain() (alone bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	p.drain()
-	return p.running <= 1
+	return p.use.running <= 1
 }
 
 // drain is Drain with pool.mu held.
 func (p *Process) drain() {
-	if p.state == Starting || p.state == Ready || p.state == Attached {
+	switch p.use.state {
+	case Starting, Ready, Attached:
 		p.become(Draining)
 	}
 }
@@ -272,7 +249,7 @@ func (p *Process) drain() {
 // Stop ends the process with everything it started, and waits for its goroutines. Idempotent.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	p.Drain()
-	p.end()
+	p.life.end()
 	ready, cancel := context.WithTimeout(ctx, grace+stopSlack)
 	defer cancel()
 	if err := p.wait(ready, p.ready); err != nil || p.err != nil {
@@ -284,13 +261,13 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 func (p *Process) halt(ctx context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace+stopSlack)
 	defer cancel()
-	return errors.Join(p.peer.Stop(ctx, grace), p.wait(ctx, p.gone), p.await(ctx))
+	return errors.Join(p.peer.Stop(ctx, grace), p.wait(ctx, p.life.gone), p.await(ctx))
 }
 
 // detach detaches from the process, which continues, and waits for its goroutines.
 func (p *Process) detach() {
 	err := p.peer.Detach()
-	p.end()
+	p.life.end()
 	ctx, cancel := context.WithTimeout(context.Background(), stopSlack)
 	defer cancel()
 	if err := errors.Join(err, p.await(ctx)); err != nil {
@@ -302,7 +279,7 @@ func (p *Process) detach() {
 // await waits for the goroutines of the process.
 func (p *Process) await(ctx context.Context) error {
 	done := make(chan struct{})
-	go func() { p.owned.Wait(); close(done) }()
+	go func() { p.life.owned.Wait(); close(done) }()
 	return p.wait(ctx, done)
 }
 

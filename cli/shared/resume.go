@@ -24,7 +24,7 @@ func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID)
 	proc := p.attached[left.Run]
 	if proc == nil {
 		proc = p.make("", 1) // attaches
-		proc.run, proc.state = left.Run, Attached
+		proc.run, proc.use.state = left.Run, Attached
 		p.attached[left.Run] = proc
 		go proc.attach(left)
 	}
@@ -79,25 +79,25 @@ func (p *Process) awaitTurns(left cli.LeftRun) {
 	}
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	p.awaited = all
-	p.sessions += len(all) - 1
-	p.running = len(all)
+	p.use.awaited = all
+	p.use.sessions += len(all) - 1
+	p.use.running = len(all)
 }
 
 // claim removes a turn from the awaited ones and returns its kept value; nil if the turn is not awaited.
 func (p *Process) claim(turn cli.TurnID) (kept any) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	kept = p.awaited[turn].kept
-	delete(p.awaited, turn)
+	kept = p.use.awaited[turn].kept
+	delete(p.use.awaited, turn)
 	return kept
 }
 
 // expire gives up the turns that no request has resumed in time.
 func (p *Process) expire() {
 	p.pool.mu.Lock()
-	all := p.awaited
-	p.awaited = nil
+	all := p.use.awaited
+	p.use.awaited = nil
 	p.pool.mu.Unlock()
 	for _, turn := range all {
 		turn.drop()

@@ -3,6 +3,7 @@ package shared
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -27,8 +28,10 @@ const (
 
 // AgentSession is the dialect's part of a Session in one process.
 type AgentSession[M any] interface {
-	ID() cli.AgentSessionID // the agent's name of the session; constant after Open
-	Host() *Process         // constant
+	// ID returns the agent's name of the session, after Open and after each turn. It does not change, but may be empty
+	// before the end of the first turn.
+	ID() cli.AgentSessionID
+	Host() *Process // constant
 	// Open creates the session or resumes req.Resume.
 	Open(ctx context.Context, req cli.Request) error
 	// Fits reports whether the settings of the session suit req. Session checks req.Resume and the process.
@@ -44,8 +47,6 @@ type AgentSession[M any] interface {
 	Goodbye(ctx context.Context, was Phase) (Leaving, error)
 	// Failure returns the failure for an error of the methods of AgentSession and AgentTurn.
 	Failure(err error) *cli.Failure
-	// Commands implements cli.Commander.
-	Commands(ctx context.Context) ([]cli.AgentCommand, error)
 }
 
 // Dialect describes the sessions of a dialect.
@@ -71,7 +72,7 @@ type Session[M any] struct {
 	id    cli.AgentSessionID // empty before the first opening
 	agent AgentSession[M]    // nil while it is in no process
 	inbox *turn.Queue[Item[M]]
-	turn  *Turn[M] // the one that is being prepared, or runs
+	turn  *Turn[M] // in preparation, or running
 	left  adopted
 	over  chan struct{} // closed when Close is done; nil before Close or Detach
 	err   error         // the error of Close
@@ -199,6 +200,7 @@ func (s *Session[M]) Fits(req cli.Request) bool {
 	case PhaseNew:
 		same = same || req.Resume == ""
 	case PhaseIdle:
+		same = same && s.id != "" // otherwise the agent ended its first turn without naming the session
 	default:
 		same = false
 	}
@@ -241,12 +243,16 @@ func (s *Session[M]) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decisi
 	return cli.ErrNotAsked
 }
 
-// Commands implements cli.Commander.
+// Commands implements cli.Commander, for an AgentSession that is a cli.Commander.
 func (s *Session[M]) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
-	if agent := s.Agent(); agent != nil {
-		return agent.Commands(ctx)
+	agent := s.Agent()
+	if agent == nil {
+		return nil, cli.ErrClosing
 	}
-	return nil, cli.ErrClosing
+	if commander, ok := agent.(cli.Commander); ok {
+		return commander.Commands(ctx)
+	}
+	return nil, fmt.Errorf("ask %s for its commands: %w", s.opts.Agent, errors.ErrUnsupported)
 }
 
 // Close implements cli.Session. If a turn is running, Close ends it first.
@@ -347,10 +353,11 @@ func (s *Session[M]) begin(t *Turn[M], agent AgentSession[M], part AgentTurn[M])
 	return true
 }
 
-// end directs no more messages to the turn, and returns those that it has not handled.
-func (s *Session[M]) end(to Phase) []Item[M] {
+// end directs no more messages to t, and returns the messages that t has not handled.
+func (s *Session[M]) end(t *Turn[M], to Phase) []Item[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.id = t.agent.ID()
 	if s.phase == PhaseRunning {
 		s.phase = to
 	}

@@ -73,8 +73,6 @@ func (s *fakeSession) Stop(ctx context.Context, grace time.Duration) error {
 
 func (s *fakeSession) Failure(err error) *cli.Failure { return cli.AsFailure("agent", err) }
 
-func (s *fakeSession) Commands(context.Context) ([]cli.AgentCommand, error) { return nil, nil }
-
 // fakeTurn ends with the message "over".
 type fakeTurn struct {
 	*Turn[string]

@@ -10,8 +10,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// Item is something that a turn must handle: a message, or one of the other fields besides End. An Item without any
-// makes the turn check whether it is over.
+// Item is something that a turn must handle: a message, the answer to its prompt, why the prompt was not sent, or a
+// change of the output. An empty Item makes the turn check whether it is over.
 type Item[M any] struct {
 	End     int64 // the offset in the output after it; 0 if it is not output
 	Message M
@@ -33,7 +33,7 @@ const (
 
 // AgentTurn is the dialect's part of a turn. The goroutine of the turn calls all methods but Decide.
 type AgentTurn[M any] interface {
-	// Start emits the session's id, which is the first event.
+	// Start emits the session's id, which is the first event, unless the agent has not named the session yet.
 	Start()
 	// Prompt returns the request that starts the turn; Turn sets its ID, Answered and Unsent. It may have to ask the
 	// agent first.
@@ -46,8 +46,8 @@ type AgentTurn[M any] interface {
 	// Interrupt asks the agent to end the turn, without waiting.
 	Interrupt() error
 	Approvals() Approvals
-	// End returns what a turn that was not detached leaves behind: the next phase of the session, and what the process
-	// should do. Result follows.
+	// End returns the next phase of the session, and how the turn ended for its process. A turn that was detached has
+	// no End. Result follows.
 	End(end turn.End) (Phase, TurnEnd)
 	Late(m M) // handles a message after the end of the turn
 	Result(end turn.End) cli.Result
@@ -207,7 +207,7 @@ func (t *Turn[M]) become(p PromptState) {
 	t.prompt.state = p
 }
 
-// fail records that there is no turn, because its prompt failed.
+// fail records that the agent runs no turn, because the prompt failed.
 func (t *Turn[M]) fail(err error) {
 	t.become(PromptFailed)
 	t.prompt.failure = t.agent.Failure(err)
@@ -275,7 +275,7 @@ func (t *Turn[M]) caughtUp() {
 	}
 }
 
-// finish emits the Result and leaves the session and its process ready for what follows.
+// finish ends the turn for its session, emits the Result, and then ends it for the process.
 func (t *Turn[M]) finish(end turn.End) {
 	t.agent.Host().Peer().Forget(t.prompt.id)
 	detached := end == turn.EndDetached
@@ -283,7 +283,7 @@ func (t *Turn[M]) finish(end turn.End) {
 	if !detached {
 		phase, leaves = t.part.End(end)
 	}
-	for _, i := range append(t.Loop.Rest(), t.session.end(phase)...) {
+	for _, i := range append(t.Loop.Rest(), t.session.end(t, phase)...) {
 		if !detached && !i.Any() && i.Reply == nil && i.Unsent == nil {
 			t.part.Late(i.Message)
 		}

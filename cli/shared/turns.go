@@ -11,7 +11,7 @@ type TurnEnd string
 // The ways a turn ends.
 const (
 	EndOver TurnEnd = "over"
-	// Child processes of its tools may still run, and cannot be told from those of other turns.
+	// Child processes of its tools may still run. Nothing distinguishes them from other turns' processes.
 	EndLeftovers TurnEnd = "leftovers"
 	EndDetached  TurnEnd = "detached" // the turn continues without ductor, and so does the process
 )
@@ -21,8 +21,8 @@ const (
 func (p *Process) TurnStarted() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	p.running++
-	return p.state == Ready
+	p.use.running++
+	return p.use.state == Ready
 }
 
 // TurnEnded removes a turn. If the process ends with its last turn, it returns after that end.
@@ -41,14 +41,14 @@ func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 func (p *Process) count(end TurnEnd) (stop bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	p.running--
+	p.use.running--
 	switch {
-	case end == EndDetached && p.state != Dead:
+	case end == EndDetached && p.use.state != Dead:
 		p.become(Detached)
-	case end == EndLeftovers && p.state != Detached: // the next process ends it together with its turns
+	case end == EndLeftovers && p.use.state != Detached: // the next process ends it together with its turns
 		p.become(Ending)
 	}
-	return p.state == Ending && p.running == 0
+	return p.use.state == Ending && p.use.running == 0
 }
 
 // StopAlone rejects further sessions and turns, and stops the process unless other turns run in it: then it ends with

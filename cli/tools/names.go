@@ -55,7 +55,7 @@ func KindOf(name string) string {
 	return r.kind
 }
 
-// known lists all names that a list may have, without those of MCP servers.
+// known lists all names that a list may have, except names of MCP servers.
 func known() []string {
 	all := others()
 	for _, r := range table() {

@@ -55,7 +55,7 @@ func table() []row {
 	}
 }
 
-// Kinds lists the generic names, except those of servers.
+// Kinds lists the generic names, except names of servers.
 func Kinds() []string {
 	var all []string
 	for _, r := range table() {

@@ -15,7 +15,7 @@ import (
 
 // Outcome returns the Result of the last turn, which ended as end without a Result of the agent.
 func (s *Stream) Outcome(end End) cli.Result {
-	if limit := s.opts.Limits.First; end == EndStalled && limit > 0 && !s.spoke() {
+	if limit := s.opts.Limits.First; end == EndStalled && limit > 0 && s.lines.offset() == 0 {
 		why := cmp.Or(lastLine(strings.TrimSpace(cli.WithoutCodes(s.process.StderrTail()))), "it said nothing of why")
 		return cli.Result{Err: cli.Failf(cli.UnknownFailure, s.opts.Agent, "it did not start within %s: %s", limit,
 			why)}
@@ -25,8 +25,8 @@ func (s *Stream) Outcome(end End) cli.Result {
 
 // Failure returns the failure of a process that exited during a turn. Call it after Turn returned EndExit.
 func (s *Stream) Failure() *cli.Failure {
-	f := EndFailure(s.opts.Agent, s.process, cli.StopSlack, s.readErr, s.garbage)
-	if s.markErr != nil && lostPlace(s.readErr) == nil {
+	f := EndFailure(s.opts.Agent, s.process, cli.StopSlack, s.end.readErr, s.garbage)
+	if s.markErr != nil && lostPlace(s.end.readErr) == nil {
 		f.Kind, f.Reason = cli.Crashed, "the beginning of the turn could not be recorded, so it was not asked"
 	}
 	f.Cause = errors.Join(f.Cause, s.last.StopErr(), s.markErr)

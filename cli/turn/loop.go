@@ -49,13 +49,6 @@ type Source[T any] struct {
 	End func(T) int64
 }
 
-// Resumed is the position and the start time of a turn that the previous process of ductor started.
-type Resumed struct {
-	From  int64     // items that end at or before it belong to earlier turns
-	Began time.Time // zero means When(From-1)
-	When  func(offset int64) time.Time
-}
-
 // Loop describes how a dialect takes part in one turn. All fields but Handle may be nil. Turn.Run calls the functions
 // on its goroutine.
 type Loop[T any] struct {
@@ -122,8 +115,7 @@ type Turn[T any] struct {
 	timer        *time.Timer
 	lastActivity time.Time // time of the last item or of the user's last answer
 
-	replaying bool  // true while the turn handles output from before this process attached
-	at        int64 // the offset after the current item, while replaying
+	replay replay
 
 	spoke   bool // an item was handled
 	over    bool // Handle reported the end
@@ -145,9 +137,9 @@ func New[T any](loop Loop[T]) *Turn[T] {
 	loop.Source.Limits = loop.Source.Limits.orDefault()
 	t := &Turn[T]{loop: loop, phase: Starting, stopped: make(chan struct{})}
 	if r := loop.Source.Resumed; r != nil {
-		t.replaying, t.at = true, r.From
+		t.replay = replay{Resumed: *r, active: true, at: r.From}
 		if loop.Out != nil {
-			loop.Out.replay(t.timestamp)
+			loop.Out.replay(t.replay.timestamp)
 		}
 	}
 	return t
@@ -222,13 +214,13 @@ func (t *Turn[T]) end(as End) End {
 	if as == EndDetached {
 		return as
 	}
-	if t.replaying && t.loop.Out != nil { // it ended before this process attached: there is nothing more to catch up with
+	if t.replay.active && t.loop.Out != nil { // it ended before this process attached: there is nothing more to catch up with
 		t.loop.Out.Pass(cli.CaughtUp{})
 	}
 	return cmp.Or(t.cancellation.why, as)
 }
 
-// handleWaiting handles the waiting items, up to the one that ends the turn.
+// handleWaiting handles the waiting items until one ends the turn.
 func (t *Turn[T]) handleWaiting() (over bool) {
 	items, dropped := t.loop.Source.In.Take()
 	for _, item := range items {
@@ -251,13 +243,8 @@ func (t *Turn[T]) handleWaiting() (over bool) {
 }
 
 func (t *Turn[T]) handle(item T) {
-	if t.replaying && t.loop.Source.End != nil {
-		if end := t.loop.Source.End(item); end > 0 {
-			if end <= t.loop.Source.Resumed.From {
-				return
-			}
-			t.at = end
-		}
+	if t.loop.Source.End != nil && !t.replay.reach(t.loop.Source.End(item)) {
+		return
 	}
 	t.lastActivity, t.spoke = time.Now(), true
 	if t.phase == Interrupting && !t.cancellation.deferred { // the agent reacts
@@ -281,9 +268,9 @@ func (t *Turn[T]) checkWaiting() {
 func (t *Turn[T]) limit() time.Duration {
 	l := t.loop.Source.Limits
 	switch {
-	case t.phase == Starting && !t.replaying && l.Start > 0:
+	case t.phase == Starting && !t.replay.active && l.Start > 0:
 		return l.Start
-	case !t.spoke && !t.replaying && l.First > 0:
+	case !t.spoke && !t.replay.active && l.First > 0:
 		return l.First
 	case t.loop.Busy != nil && t.loop.Busy(), t.loop.Busy == nil && t.loop.Out != nil && t.loop.Out.OpenTools() > 0:
 		return l.ToolStall
@@ -300,7 +287,7 @@ func (t *Turn[T]) tick() {
 		switch {
 		case now.Before(t.cancellation.due):
 			t.timer.Reset(t.cancellation.due.Sub(now))
-		case t.cancellation.deferred && t.replaying: // the replay may contain the end of the turn
+		case t.cancellation.deferred && t.replay.active: // the replay may contain the end of the turn
 			t.timer.Reset(t.loop.Source.Limits.Grace / 2)
 		default:
 			t.kill()

@@ -16,15 +16,13 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	m.Output = s.handled
-	s.mu.Unlock()
+	m.Output = s.lines.offset()
 	return s.process.Begin(ctx, m)
 }
 
 // MarkIdle is Mark for use from Idle: m starts after the current line.
 func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
-	m.Output = s.handled
+	m.Output = s.lines.handled // idle is called with the lock
 	return s.process.Begin(ctx, m)
 }
 
@@ -52,19 +50,4 @@ type Past struct {
 }
 
 // CaughtUp is closed once Idle or a turn has handled all output from before ductor attached.
-func (s *Stream) CaughtUp() <-chan struct{} { return s.caught }
-
-// awaitPast prevents a turn that is not the adopted one from handling earlier output as its own.
-func (s *Stream) awaitPast(ctx context.Context, m cli.Mark) {
-	s.mu.Lock()
-	goesOn := s.to == noTurn // otherwise the replay waits for the turn
-	s.mu.Unlock()
-	if m.Turn == "" || !goesOn {
-		return
-	}
-	select {
-	case <-s.caught:
-	case <-s.pumped:
-	case <-ctx.Done():
-	}
-}
+func (s *Stream) CaughtUp() <-chan struct{} { return s.lines.caught }

@@ -71,8 +71,7 @@ func (o *OneShot) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) 
 	return s, nil
 }
 
-// Turn implements cli.Session. It runs the prompt in a new process or resumes the adopted turn, and returns when the
-// process is gone, a moment after the result.
+// Turn implements cli.Session.
 func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	out := NewEmitter(s.how.Agent, s.how.Options.Now, func(ev cli.Event) {
 		if started, ok := ev.(cli.SessionStarted); ok {

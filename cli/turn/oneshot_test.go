@@ -247,11 +247,11 @@ func TestStreamSendsTheRestOfItsOnlyInput(t *testing.T) {
 	}{
 		"just started":          {nil, "windmill"},
 		"nothing had arrived":   {&cli.LeftRun{}, "windmill"},
-		"a part had":            {&cli.LeftRun{InputEnd: 4}, "mill"},
-		"all had, but its end":  {&cli.LeftRun{InputEnd: 8}, ""},
-		"all had":               {&cli.LeftRun{InputEnd: 8, InputClosed: true}, ""},
-		"more than that":        {&cli.LeftRun{InputEnd: 99}, ""},
-		"its input was cut off": {&cli.LeftRun{InputEnd: 4, InputClosed: true}, ""},
+		"a part had":            {&cli.LeftRun{Input: cli.LeftInput{End: 4}}, "mill"},
+		"all had, but its end":  {&cli.LeftRun{Input: cli.LeftInput{End: 8}}, ""},
+		"all had":               {&cli.LeftRun{Input: cli.LeftInput{End: 8, Closed: true}}, ""},
+		"more than that":        {&cli.LeftRun{Input: cli.LeftInput{End: 99}}, ""},
+		"its input was cut off": {&cli.LeftRun{Input: cli.LeftInput{End: 4, Closed: true}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

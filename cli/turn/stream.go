@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"ductor/cli"
@@ -15,7 +14,8 @@ import (
 )
 
 const (
-	queuedLines = 8 << 20 // bytes of lines that may wait for a turn
+	queuedLines = 8 << 20                // bytes of lines that may wait for a turn
+	exitWait    = 500 * time.Millisecond // how long a program may run after its output ended
 	garbageKept = 1 << 10
 	stderrShown = 2 << 10
 )
@@ -49,67 +49,52 @@ func StreamOptionsOf(o cli.ProviderOptions, agent cli.Agent) StreamOptions {
 type Stream struct {
 	process cli.Process
 	opts    StreamOptions
-	out     *Queue[queued] // program to turn
-	in      *Writer        // ductor to program
-	ends
-	dispatch
+	lines   *router // program to turn
+	in      *Writer // ductor to program
+	end     programEnd
 
 	garbage Garbage
 	last    *Turn[queued] // the last or current turn
 	markErr error         // why the turn was not started
 }
 
-// ends describes the end of a program.
-type ends struct {
-	pumped   chan struct{} // closed when its output has ended
+// programEnd is the end of a program, and of the goroutine that waits for it.
+type programEnd struct {
+	pumped   chan struct{} // closed when the output has ended
 	readErr  error         // the error of that end; valid once pumped is closed
 	detached context.Context
 	detach   context.CancelFunc
-	gone     chan struct{} // closed when it has ended, or ductor detached from it
+	gone     chan struct{} // closed when the program has ended, or ductor detached from it
 }
 
-// dispatch decides where lines go. Its lock is held while Idle is called, and to start or end a turn.
-type dispatch struct {
-	mu      sync.Mutex
-	to      recipient
-	handled int64         // the offset after the last line that Idle or a turn has handled
-	past    bool          // true while handling output from before ductor attached
-	caught  chan struct{} // closed when that is over
+func newProgramEnd() programEnd {
+	e := programEnd{pumped: make(chan struct{}), gone: make(chan struct{})}
+	e.detached, e.detach = context.WithCancel(context.Background())
+	return e
 }
 
-// recipient is the receiver of lines.
-type recipient string
-
-const (
-	firstTurn   recipient = "the first turn" // which has not started yet
-	runningTurn recipient = "the turn"
-	noTurn      recipient = "no turn"
-)
-
-// queued is one line on its way, or a change of the output between two lines.
-type queued struct {
-	line  []byte
-	waste bool  // too long: only its beginning was kept
-	end   int64 // the offset after it
-	Change
+// reap stops a program whose output has ended.
+func (e *programEnd) reap(process cli.Process, grace time.Duration) {
+	defer close(e.gone)
+	<-e.pumped
+	wait := time.NewTimer(exitWait)
+	defer wait.Stop()
+	select {
+	case <-process.Done():
+	case <-e.detached.Done():
+	case <-wait.C:
+		ctx, cancel := context.WithTimeout(e.detached, grace+cli.StopSlack)
+		defer cancel()
+		_ = process.Stop(ctx, grace) // Close tries again and returns its error
+	}
 }
 
 // NewStream starts reading p's lines. The caller must Close the Stream, which also stops p.
 func NewStream(p cli.Process, opts StreamOptions) *Stream {
 	opts.Limits = opts.orDefault()
-	s := &Stream{process: p, opts: opts, out: NewQueue[queued](queuedLines), in: NewWriter(p.Stdin())}
-	s.pumped, s.gone, s.caught = make(chan struct{}), make(chan struct{}), make(chan struct{})
-	s.detached, s.detach = context.WithCancel(context.Background())
-	if s.to = firstTurn; opts.Idle != nil && !opts.Held {
-		s.to = noTurn
-	}
-	if opts.Past != nil {
-		s.handled, s.past = opts.Past.From, true
-	} else {
-		close(s.caught)
-	}
+	s := &Stream{process: p, opts: opts, lines: newRouter(opts), in: NewWriter(p.Stdin()), end: newProgramEnd()}
 	go s.pump()
-	go s.reap()
+	go s.end.reap(p, opts.Grace)
 	return s
 }
 
@@ -117,14 +102,14 @@ func NewStream(p cli.Process, opts StreamOptions) *Stream {
 func (s *Stream) Process() cli.Process { return s.process }
 
 // Ended is closed when the program's output has ended.
-func (s *Stream) Ended() <-chan struct{} { return s.pumped }
+func (s *Stream) Ended() <-chan struct{} { return s.end.pumped }
 
 // Alive reports whether the program is running and may print more.
 func (s *Stream) Alive() bool {
 	select {
 	case <-s.process.Done():
 		return false
-	case <-s.pumped:
+	case <-s.end.pumped:
 		return false
 	default:
 		return true
@@ -147,11 +132,8 @@ func (s *Stream) SendTold(data []byte, sent func(error)) error {
 // it sends only the part that is missing; left is nil for a new program.
 func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	defer s.CloseInput()
-	if left != nil && left.InputClosed {
-		return nil
-	}
 	if left != nil {
-		input = input[min(left.InputEnd, int64(len(input))):]
+		input = left.Input.Missing(input)
 	}
 	if len(input) == 0 {
 		return nil
@@ -164,7 +146,7 @@ func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 func (s *Stream) Hurry() { Hurry(s.process.Stdout()) }
 
 // Wake makes the running turn check Loop.Waiting again.
-func (s *Stream) Wake() { s.out.Wake() }
+func (s *Stream) Wake() { s.lines.queue.Wake() }
 
 // CloseInput sends end of file to the program once all input is written.
 func (s *Stream) CloseInput() { s.in.Close() }
@@ -173,20 +155,20 @@ func (s *Stream) CloseInput() { s.in.Close() }
 func (s *Stream) Garbage(line []byte) { s.garbage.Add(line) }
 
 func (s *Stream) pump() {
-	defer close(s.pumped)
+	defer close(s.end.pumped)
 	stdout := s.process.Stdout()
 	var in *frames.Reader
 	put := func(line []byte, waste bool) {
-		s.deliver(queued{line: bytes.Clone(line), waste: waste, end: in.At()})
+		s.lines.deliver(queued{line: bytes.Clone(line), waste: waste, end: in.At()})
 	}
 	o := frames.Options{
 		Limit: s.opts.MaxLine, Garbage: func(head []byte) { put(head, true) },
-		Lost: func(l *cli.LostOutput) { s.deliver(queued{end: l.To, Change: Change{Lost: l}}) },
+		Lost: func(l *cli.LostOutput) { s.lines.deliver(queued{end: l.To, Change: Change{Lost: l}}) },
 	}
 	if past := s.opts.Past; past != nil {
 		o.From, o.Until = past.From, past.Until
 		o.CaughtUp = func() {
-			s.deliver(queued{Change: Change{CaughtUp: true}})
+			s.lines.deliver(queued{Change: Change{CaughtUp: true}})
 			Gather(stdout)
 		}
 	} else {
@@ -198,65 +180,20 @@ func (s *Stream) pump() {
 		put(line, false)
 	}
 	if !errors.Is(err, io.EOF) {
-		s.readErr = fmt.Errorf("read lines: %w", err)
+		s.end.readErr = fmt.Errorf("read lines: %w", err)
 	}
-}
-
-// exitWait is how long a program may run after its output ended.
-const exitWait = 500 * time.Millisecond
-
-// reap stops a program whose output has ended.
-func (s *Stream) reap() {
-	defer close(s.gone)
-	<-s.pumped
-	wait := time.NewTimer(exitWait)
-	defer wait.Stop()
-	select {
-	case <-s.process.Done():
-	case <-s.detached.Done():
-	case <-wait.C:
-		ctx, cancel := context.WithTimeout(s.detached, s.opts.Grace+cli.StopSlack)
-		defer cancel()
-		_ = s.process.Stop(ctx, s.opts.Grace) // Close tries again and returns its error
-	}
-}
-
-// deliver passes q to Idle or to the turn. It blocks while the turn's queue is full.
-func (s *Stream) deliver(q queued) {
-	s.out.AwaitRoom()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.to == noTurn {
-		s.idle(q)
-		return
-	}
-	s.out.Put(q, len(q.line))
-}
-
-// idle passes a line to Idle.
-func (s *Stream) idle(q queued) {
-	s.note(q)
-	if !q.waste && !q.Any() && s.opts.Idle != nil {
-		s.opts.Idle(q.line)
-	}
-}
-
-// note records how much of the output was handled. mu is held.
-func (s *Stream) note(q queued) {
-	if q.CaughtUp {
-		s.past = false
-		close(s.caught)
-		return
-	}
-	s.handled = q.end
 }
 
 // Turn runs the loop of one turn with a Source of its own; see Turn.Run.
 func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
-	s.awaitPast(ctx, loop.Mark)
-	source := Source[queued]{In: s.out, Gone: s.gone, Stop: s.stop, Limits: s.opts.Limits}
-	past := s.begin()
-	if s.spoke() {
+	if loop.Mark.Turn != "" {
+		s.lines.awaitPast(ctx, s.end.pumped)
+	}
+	source := Source[queued]{In: s.lines.queue, Gone: s.end.gone, Stop: s.stop, Limits: s.opts.Limits}
+	s.Hurry()
+	past := s.lines.begin()
+	s.garbage, s.markErr = Garbage{}, nil
+	if s.lines.offset() > 0 {
 		source.Limits.First = 0
 	}
 	if past {
@@ -287,15 +224,13 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	if end == EndDetached {
 		s.Detach()
 	}
-	s.finish(t.Rest())
+	s.lines.finish(t.Rest(), s.process.Ended)
 	return end
 }
 
 // handle passes one line to the turn.
 func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
-	s.mu.Lock()
-	s.note(q)
-	s.mu.Unlock()
+	s.lines.taken(q)
 	switch {
 	case q.Any():
 		s.last.Changed(q.Change)
@@ -307,41 +242,13 @@ func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
 	return false
 }
 
-// begin sends lines to the turn from now on, and reports whether they are from before ductor attached.
-func (s *Stream) begin() (past bool) {
-	s.Hurry()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.to, s.garbage, s.markErr = runningTurn, Garbage{}, nil
-	return s.past
-}
-
-// spoke reports whether any output of the program was handled.
-func (s *Stream) spoke() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.handled > 0
-}
-
-// finish passes the turn's remaining lines, and all later ones, to Idle.
-func (s *Stream) finish(rest []queued) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.process.Ended(s.handled)
-	s.to = noTurn
-	waiting, _ := s.out.Take()
-	for _, q := range append(rest, waiting...) {
-		s.idle(q)
-	}
-}
-
 // stop ends the program, and returns when its last lines are queued, within the drain time of Process.Stdout.
 func (s *Stream) stop(ctx context.Context, grace time.Duration) error {
 	err := s.process.Stop(ctx, grace)
 	wait := time.NewTimer(cli.StopSlack)
 	defer wait.Stop()
 	select {
-	case <-s.pumped:
+	case <-s.end.pumped:
 	case <-wait.C:
 	}
 	return err
@@ -360,11 +267,11 @@ func (s *Stream) Linger(ctx context.Context) {
 // Detach detaches from the program and waits for the Stream's goroutines. It drops input that was not written yet.
 // Idempotent.
 func (s *Stream) Detach() {
-	s.detach()
+	s.end.detach()
 	s.process.Detach()
 	s.in.Drop(cli.ErrDetached)
-	s.out.Close()
-	<-s.gone
+	s.lines.queue.Close()
+	<-s.end.gone
 	<-s.in.Done()
 }
 
@@ -375,8 +282,8 @@ func (s *Stream) Close(ctx context.Context) error {
 	err := s.process.Stop(ctx, s.opts.Grace)
 	s.in.Close()
 	_ = s.process.Stdin().Close() // frees a blocked writer; the error of a second Close is irrelevant
-	s.out.Close()
-	for _, ended := range []<-chan struct{}{s.gone, s.in.Done()} {
+	s.lines.queue.Close()
+	for _, ended := range []<-chan struct{}{s.end.gone, s.in.Done()} {
 		select {
 		case <-ended:
 		case <-ctx.Done():

@@ -1,10 +1,6 @@
 package turn
 
-import (
-	"time"
-
-	"ductor/cli"
-)
+import "ductor/cli"
 
 // Accepted records that the agent has accepted the turn, which can be interrupted from now on. Call it from Handle if
 // Limits.Start is set.
@@ -19,7 +15,7 @@ func (t *Turn[T]) Accepted() {
 
 // Changed handles a change of the output. Call it from Handle.
 func (t *Turn[T]) Changed(c Change) {
-	t.replaying = t.replaying && !c.CaughtUp
+	t.replay.active = t.replay.active && !c.CaughtUp
 	switch out := t.loop.Out; {
 	case out == nil:
 	case c.CaughtUp:
@@ -30,19 +26,7 @@ func (t *Turn[T]) Changed(c Change) {
 }
 
 // Past reports whether the current item is from before ductor attached.
-func (t *Turn[T]) Past() bool { return t.replaying }
-
-// timestamp returns the time of the current item; zero for now, and if the time is unknown.
-func (t *Turn[T]) timestamp() time.Time {
-	switch r := t.loop.Source.Resumed; {
-	case !t.replaying:
-		return time.Time{}
-	case t.at == r.From && !r.Began.IsZero():
-		return r.Began
-	default:
-		return r.When(t.at - 1)
-	}
-}
+func (t *Turn[T]) Past() bool { return t.replay.active }
 
 // Cut reports whether the turn was cut short.
 func (t *Turn[T]) Cut() bool { return t.cancellation.why != "" }

@@ -1,99 +1,41 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"path/filepath"
+	"os"
 
 	"github.com/spf13/cobra"
 
-	"ductor/cli"
-	"ductor/internal/app"
-	"ductor/internal/app/environment"
+	"ductor/internal/attach/client"
 	"ductor/internal/config"
-	"ductor/internal/runner"
-	"ductor/internal/store"
-	"ductor/orchestrator"
 )
 
 func attachCommand(env config.Environment) *cobra.Command {
 	var from *source
-	var all bool
+	var lines bool
 	cmd := &cobra.Command{
-		Use:   "attach ID",
-		Short: "Print what an agent prints, as it comes",
-		Long: "Print what an agent prints, from the beginning of the turn it is at, until it ends or Ctrl-C. " +
-			"It is only\n" +
-			"watched: ductor and the agent do not notice. With --all, from the agent's start on, as far as it is kept.",
-		Args: cobra.ExactArgs(1),
+		Use:   "attach [CONVERSATION]",
+		Short: "Open a conversation in this terminal, as its owner",
+		Long: "Open a conversation in this terminal, as its owner: see the stream, write prompts, decide, while " +
+			"the chat stays live.\n" +
+			"CONVERSATION is the title of its session, the beginning of it, or its number as chat/topic. " +
+			"Without one it is your\n" +
+			"private chat with the bot.\n\n" +
+			"In a pipe it prints plain lines, and standard input up to its end is one prompt:\n" +
+			"  echo \"fix the tests\" | ductor attach",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
-				run, err := findRun(cmd.Context(), envs, args[0], cmd.ErrOrStderr())
-				if err != nil {
-					return err
-				}
-				offset := int64(0)
-				if !all {
-					if offset, err = turnOffset(cmd.Context(), from, run.Info); err != nil {
-						return err
-					}
-				}
-				return follow(cmd.Context(), run.at.Root, run.ID, offset, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			})
+			cfg, err := from.read()
+			if err != nil {
+				return err
+			}
+			o := client.Options{Dir: cfg.Storage.Dir, In: os.Stdin, Out: os.Stdout, Getenv: env.Getenv, Lines: lines}
+			if len(args) == 1 {
+				o.Conversation = args[0]
+			}
+			return client.Attach(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "from the agent's start on")
+	cmd.Flags().BoolVar(&lines, "lines", false, "in a pipe, each line is a prompt")
 	from = sourceOf(cmd, env)
 	return cmd
-}
-
-// turnOffset returns the offset in a run's output at which its newest turn begins.
-func turnOffset(ctx context.Context, from *source, info runner.Info) (offset int64, err error) {
-	cfg, err := from.load()
-	if err != nil {
-		return 0, err
-	}
-	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, app.DatabaseFile), store.Options{})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	_, start, err := db.LastStart(ctx, cli.RunID(info.ID))
-	if errors.Is(err, orchestrator.ErrNoTurn) { // the run waits for its first turn
-		return 0, nil
-	}
-	return start.Output, err
-}
-
-// follow copies a run's output to out until the run or ctx ends. It returns nil in both cases.
-func follow(ctx context.Context, root *runner.Client, id string, offset int64, out, notes io.Writer) error {
-	run, err := root.Follow(ctx, id, offset)
-	if err != nil {
-		return err
-	}
-	leave := context.AfterFunc(ctx, run.Detach)
-	defer run.Detach()
-	defer leave()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := run.Stdout().Read(buf)
-		if _, werr := out.Write(buf[:n]); werr != nil {
-			return werr
-		}
-		var lost *runner.LostError
-		switch {
-		case err == nil:
-		case errors.As(err, &lost):
-			fmt.Fprintln(notes, "ductor:", lost)
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, io.EOF):
-			fmt.Fprintln(notes, "ductor:", endOf(run.Exit()))
-			return nil
-		default:
-			return err
-		}
-	}
 }

@@ -74,7 +74,9 @@ func TestAttackAConfigurationInTheWorkingDirectory(t *testing.T) {
 	town := surroundings(t, nil)
 	t.Setenv("XDG_CONFIG_HOME", "")
 	dir, canary := town.plant()
-	for _, args := range [][]string{{"doctor"}, {"ps"}, {"attach", "x"}, {"kill", "--all"}, {"audit"}, {"run"}} {
+	for _, args := range [][]string{
+		{"doctor"}, {"ps"}, {"attach", "x"}, {"ps", "--output", "x"}, {"kill", "--all"}, {"audit"}, {"run"},
+	} {
 		code, stdout, stderr := runDuctorIn(t, dir, args...)
 		if code != exitConfig || !strings.Contains(stdout+stderr, "there is no configuration at "+os.Getenv("HOME")) {
 			t.Errorf("%s: exit %d: %s%s", args, code, stdout, stderr)

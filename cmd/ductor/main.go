@@ -58,9 +58,9 @@ func command(env config.Environment) *cobra.Command {
 	version := root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(suggestFlag)
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
-	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), dashboardCommand(env),
-		mcpCommand(), sendCommand())
 	from := func(cmd *cobra.Command) func() (config.Config, error) { return sourceOf(cmd, env).read }
+	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), dashboardCommand(env),
+		mcpCommand(env, sub.Tokens(from)), sendCommand())
 	root.AddCommand(sub.Secret(env, from), sub.Backup(from, describe()), sub.Restore(from), sub.Service(from),
 		sub.Terminal(env, from), sub.Users(from), sub.Upgrade(from, describe()))
 	root.AddCommand(sub.Setup(env, func(ctx context.Context, path string, out io.Writer) error {

@@ -58,7 +58,7 @@ const (
 )
 
 // patience is the time after which a test gives up waiting.
-const patience = 3 * time.Minute
+const patience = 20 * time.Second
 
 // town is an app with a simulated Telegram.
 type town struct {

@@ -2,26 +2,33 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"ductor/internal/config"
+	"ductor/internal/statesocket"
 	"ductor/mcp/relay"
 )
 
-// mcpCommand is the program that agents start to reach ductor's tools.
-func mcpCommand() *cobra.Command {
-	return &cobra.Command{
+// mcpCommand is the program that agents, and MCP clients outside of turns, start to reach ductor's tools.
+func mcpCommand(env config.Environment, tokens *cobra.Command) *cobra.Command {
+	var from *source
+	var tokenFile string
+	cmd := &cobra.Command{
 		Use:   relay.Verb,
-		Short: "Give an agent that ductor runs the tools of ductor, by the Model Context Protocol",
-		Long: "An agent that ductor runs starts this command, and speaks the Model Context Protocol with it on " +
-			"standard input and output. " +
-			"The environment of the agent says for which chat.",
+		Short: "Give an MCP client the tools of ductor",
+		Long: "A client of the Model Context Protocol starts this command, and speaks with it on standard input and " +
+			"output.\n" +
+			"Agents that ductor runs have a token in $" + relay.TokenVar + ". Any other client, such as " +
+			"Claude Desktop or an IDE,\nneeds a token that ductor mcp token creates.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := relayFromEnvironment()
+			r, err := relayFor(from, tokenFile)
 			if err != nil {
 				return err
 			}
@@ -36,6 +43,36 @@ func mcpCommand() *cobra.Command {
 			}
 		},
 	}
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", "a file with the token, in place of $"+relay.TokenVar)
+	from = sourceOf(cmd, env)
+	cmd.AddCommand(tokens)
+	return cmd
+}
+
+// errNoToken means that no token is set for the relay.
+var errNoToken = errors.New("$" + relay.TokenVar + " is not set: agents that ductor runs have it; for another MCP " +
+	"client, create a token with ductor mcp token NAME")
+
+// relayFor returns a relay for the client that started this process.
+func relayFor(from *source, tokenFile string) (*relay.Relay, error) {
+	token, dir := os.Getenv(relay.TokenVar), os.Getenv(relay.DirVar)
+	if tokenFile != "" {
+		var err error
+		if token, err = readTokenFile(tokenFile); err != nil {
+			return nil, err
+		}
+	}
+	if token == "" {
+		return nil, errNoToken
+	}
+	if dir == "" {
+		cfg, err := from.read()
+		if err != nil {
+			return nil, err
+		}
+		dir = cfg.Storage.Dir
+	}
+	return newRelay(token, dir)
 }
 
 // relayFromEnvironment returns a relay to the ductor that started the agent around this process.
@@ -45,7 +82,34 @@ func relayFromEnvironment() (*relay.Relay, error) {
 		return nil, fmt.Errorf("$%s and $%s are not set: agents that ductor runs have them", relay.TokenVar,
 			relay.DirVar)
 	}
-	return &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) {
+	return newRelay(token, dir)
+}
+
+// newRelay returns a relay to the ductor with the state directory dir. Only a client outside of turns needs the secret
+// of its sockets.
+func newRelay(token, dir string) (*relay.Relay, error) {
+	r := &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) {
 		return relay.Dial(ctx, dir)
-	}}, nil
+	}}
+	var err error
+	if relay.IsGrant(token) {
+		r.Secret, err = statesocket.ReadSecret(dir)
+	}
+	return r, err
+}
+
+// readTokenFile reads a token from a file that only this user can read.
+func readTokenFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("others on this machine may read the token in %s; run: chmod 600 %s", path, path)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	return strings.TrimSpace(string(raw)), nil
 }

@@ -20,11 +20,20 @@ import (
 
 func psCommand(env config.Environment) *cobra.Command {
 	var from *source
+	var output string
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List the agents that run, also when ductor does not",
-		Args:  cobra.NoArgs,
+		Long: "List the agents that run, also when ductor does not. With --output ID, print what an agent prints, " +
+			"from the\n" +
+			"beginning of the turn it is at, until it ends or Ctrl-C. It is only watched: ductor and the agent do " +
+			"not notice.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" {
+				return printOutput(cmd, from, output, all)
+			}
 			err := withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
 				runs, err := listRuns(cmd.Context(), envs, cmd.ErrOrStderr())
 				if err != nil {
@@ -38,6 +47,8 @@ func psCommand(env config.Environment) *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&output, "output", "", "print what the agent with this ID prints, as it comes")
+	cmd.Flags().BoolVar(&all, "all", false, "with --output: from the agent's start on, as far as it is kept")
 	from = sourceOf(cmd, env)
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 
 // The real Claude ends a turn after max_turns answers of its model. Each turn of its process has the whole limit.
 func TestTheRealClaudeKeepsToItsTurns(t *testing.T) {
+	realagent.LongOnly(t)
 	town, _ := realTown(t, "claude", func(c *config.Config) {
 		c.Roles = map[string]orchestrator.Role{"short": {Prompt: "Be short.", Append: true,
 			Bounds: orchestrator.Bounds{MaxTurns: 2}}}

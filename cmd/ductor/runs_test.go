@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A user at the machine runs ps, attach and kill while ductor is up and while it is down.
+// A user at the machine runs ps, ps --output and kill while ductor is up and while it is down.
 func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	o := surroundings(t, nil).ordeal(1)
 	o.say(`[[start]] [[text "to be read along"]] [[tool cmd="touch started; sleep 600"]]`)
@@ -46,10 +46,10 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	o.awaitDone(1)
 }
 
-// follow runs `ductor attach` until it has printed part, and then interrupts it.
+// follow runs `ductor ps --output` until it has printed part, and then interrupts it.
 func (o *ordeal) follow(id, part string) {
 	o.t.Helper()
-	cmd := exec.CommandContext(o.soon(), o.daemon.cmd.Path, "attach", id, "-c", o.config)
+	cmd := exec.CommandContext(o.soon(), o.daemon.cmd.Path, "ps", "--output", id, "-c", o.config)
 	cmd.Env = o.daemon.cmd.Env
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -63,12 +63,12 @@ func (o *ordeal) follow(id, part string) {
 		n, err := out.Read(buf)
 		shown.Write(buf[:n])
 		if err != nil {
-			o.t.Errorf("attach shows %q, %v", shown.String(), err)
+			o.t.Errorf("it shows %q, %v", shown.String(), err)
 			break
 		}
 	}
 	_ = cmd.Process.Signal(os.Interrupt)
 	if err := cmd.Wait(); err != nil {
-		o.t.Errorf("attach: %v", err)
+		o.t.Errorf("ps --output: %v", err)
 	}
 }

@@ -47,10 +47,14 @@ func startAtTerminal(t testing.TB, args ...string) *atTerminal {
 // startCommand starts a program at a pseudo-terminal.
 func startCommand(t testing.TB, cmd *exec.Cmd) *atTerminal {
 	t.Helper()
-	const rows, columns = 50, 160
+	return startCommandIn(t, cmd, 160, 50)
+}
+
+func startCommandIn(t testing.TB, cmd *exec.Cmd, columns, rows int) *atTerminal {
+	t.Helper()
 	a := &atTerminal{t: t, cmd: cmd, done: make(chan struct{}), screen: vt10x.New(vt10x.WithSize(columns, rows))}
 	var err error
-	if a.tty, err = pty.StartWithSize(a.cmd, &pty.Winsize{Rows: rows, Cols: columns}); err != nil {
+	if a.tty, err = pty.StartWithSize(a.cmd, &pty.Winsize{Rows: uint16(rows), Cols: uint16(columns)}); err != nil {
 		t.Fatal(err)
 	}
 	go func() {

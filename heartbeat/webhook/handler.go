@@ -43,16 +43,58 @@ type hookState struct {
 	limit  *rate.Limiter
 	// slots limits the deliveries that are being stored. A delivery takes a slot only when it is complete and
 	// authenticated, so slow and unauthenticated callers take none.
-	slots chan struct{}
+	slots    chan struct{}
+	stored   signatures
+	unsigned rejections
+}
 
-	mu      sync.Mutex
-	recent  []string // signatures of stored deliveries, the newest last; a replay then needs no write
-	refused int
-	warned  time.Time
+// signatures remembers the signatures of stored deliveries, the newest last, so that a replay needs no write.
+type signatures struct {
+	mu     sync.Mutex
+	recent []string
 }
 
 // maxRecent limits the signatures in memory.
 const maxRecent = 256
+
+func (s *signatures) contain(signature string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.recent, signature)
+}
+
+// add adds the signature of a delivery that has one.
+func (s *signatures) add(signature string) {
+	if signature == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recent = append(s.recent, signature)
+	if len(s.recent) > maxRecent {
+		s.recent = slices.Delete(s.recent, 0, len(s.recent)-maxRecent)
+	}
+}
+
+// rejections counts rejected deliveries between two warnings.
+type rejections struct {
+	mu     sync.Mutex
+	count  int
+	warned time.Time
+}
+
+// add counts a rejection. At most once a minute, so that a flood does not fill the log, it returns their number to warn
+// of, and true.
+func (r *rejections) add(now time.Time) (count int, warn bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count++
+	count, warn = r.count, now.Sub(r.warned) >= time.Minute || now.Before(r.warned)
+	if warn {
+		r.count, r.warned = 0, now
+	}
+	return count, warn
+}
 
 // New validates the hooks. The scheduler must know their Jobs before the first call.
 func New(opts Options) (*Handler, error) {
@@ -138,7 +180,7 @@ func (h *Handler) recordDelivery(ctx context.Context, w http.ResponseWriter, hoo
 		h.respond(w, http.StatusServiceUnavailable)
 		return
 	}
-	if signature != "" && hook.wasRecorded(signature) {
+	if signature != "" && hook.stored.contain(signature) {
 		h.respond(w, http.StatusConflict)
 		return
 	}
@@ -162,13 +204,13 @@ func (h *Handler) recordDelivery(ctx context.Context, w http.ResponseWriter, hoo
 	h.opts.Logger.Info("webhook was called", "hook", hook.Name, "result", result, "bytes", len(body))
 	switch result {
 	case Recorded:
-		hook.remember(signature)
+		hook.stored.add(signature)
 		h.opts.Poke()
 		h.respond(w, http.StatusAccepted)
 	case Repeated:
 		h.respond(w, http.StatusAccepted)
 	case Replayed:
-		hook.remember(signature)
+		hook.stored.add(signature)
 		h.respond(w, http.StatusConflict)
 	case Paused:
 		h.respond(w, http.StatusServiceUnavailable)
@@ -177,18 +219,10 @@ func (h *Handler) recordDelivery(ctx context.Context, w http.ResponseWriter, hoo
 	}
 }
 
-// rejectUnsigned rejects a delivery. It warns at most once a minute, so that a flood does not fill the log.
+// rejectUnsigned rejects a delivery.
 func (h *Handler) rejectUnsigned(w http.ResponseWriter, hook *hookState) {
-	now := h.opts.Now()
-	hook.mu.Lock()
-	hook.refused++
-	refused, warn := hook.refused, now.Sub(hook.warned) >= time.Minute || now.Before(hook.warned)
-	if warn {
-		hook.refused, hook.warned = 0, now
-	}
-	hook.mu.Unlock()
-	if warn {
-		h.opts.Logger.Warn("rejected a webhook call: wrong secret or signature", "hook", hook.Name, "times", refused)
+	if count, warn := hook.unsigned.add(h.opts.Now()); warn {
+		h.opts.Logger.Warn("rejected a webhook call: wrong secret or signature", "hook", hook.Name, "times", count)
 	}
 	h.respond(w, http.StatusUnauthorized)
 }
@@ -203,22 +237,4 @@ func (h *Handler) respond(w http.ResponseWriter, code int) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = io.WriteString(w, http.StatusText(code)+"\n") // the caller may have disconnected
-}
-
-func (s *hookState) wasRecorded(signature string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Contains(s.recent, signature)
-}
-
-func (s *hookState) remember(signature string) {
-	if signature == "" {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.recent = append(s.recent, signature)
-	if len(s.recent) > maxRecent {
-		s.recent = slices.Delete(s.recent, 0, len(s.recent)-maxRecent)
-	}
 }

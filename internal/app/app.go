@@ -21,10 +21,10 @@ import (
 	"ductor/cli"
 	"ductor/cli/service"
 	"ductor/internal/app/environment"
+	"ductor/internal/attach"
 	"ductor/internal/config"
 	"ductor/internal/health"
 	"ductor/internal/memory"
-	"ductor/internal/metrics"
 	"ductor/internal/proctree"
 	"ductor/internal/roles"
 	"ductor/internal/runner"
@@ -39,7 +39,6 @@ import (
 	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/steps"
 	"ductor/orchestrator/users"
-	"ductor/web"
 )
 
 // Names inside the storage directory.
@@ -77,15 +76,15 @@ type App struct {
 	bot          *bot.Bot
 	timers       *timers
 
-	lang    *lang.Choices // of each chat
-	users   *users.Directory
-	roles   *roles.Set
-	tools   toolServers
-	tracer  *trace.Tracer // nil if nothing reads traces or metrics
-	health  *health.Health
-	calls   *metrics.Calls   // to Telegram
-	monitor *web.Server      // serves health and metrics; nil if not configured
-	changes *changes.Service // takes snapshots of files
+	lang     *lang.Choices // of each chat
+	users    *users.Directory
+	roles    *roles.Set
+	tools    toolServers
+	tracer   *trace.Tracer // nil if nothing reads traces or metrics
+	health   *health.Health
+	monitor  monitor
+	changes  *changes.Service // takes snapshots of files
+	attached attached
 
 	background background
 }
@@ -141,6 +140,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		a.Started = memory.Start()
 	}
 	a.setStart(cfg)
+	a.attached.hub = attach.NewHub(time.Now, a.Log)
 	defer func() {
 		if err != nil {
 			a.Close()
@@ -180,12 +180,14 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	a.openTracer()
-	a.openServers()
 	a.orchestrator = conversation.New(conversationOptions(cfg, a))
 	a.consults = consult.New(consultOptions(cfg, a))
 	a.bot.Attach(a.consults)
 	book.Attach(a.orchestrator, a.service)
 	a.attachRepositories(repos)
+	if err = a.openTerminals(); err != nil {
+		return nil, err
+	}
 	if err = a.openTools(book); err != nil {
 		return nil, err
 	}
@@ -256,6 +258,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	if a.tools.own != nil {
 		a.background.Go(func() { a.serveTools(ticking) })
+		defer a.tools.own.EndOutside()
 	}
 	defer a.watchHealth(ticking)()
 	a.service.Refresh()
@@ -275,6 +278,7 @@ func (a *App) Run(ctx context.Context) error {
 	// The scheduler stops before Close or Leave closes the orchestrator, so no job submits a turn too late.
 	defer a.timers.start(ctx, a)()
 	defer a.serveTerminals(ctx)()
+	defer a.attached.serve(ctx, a.Log)()
 	if _, err := proctree.GroupParent("self"); err != nil {
 		a.Log.Info("agents share a control group; set Delegate=yes in ductor's unit to separate them", "why", err)
 	}
@@ -326,8 +330,8 @@ func (a *App) closeRest() {
 	if a.timers != nil {
 		a.timers.close()
 	}
-	if a.monitor != nil {
-		_ = a.monitor.Close() // Serve may have closed it
+	if a.monitor.site != nil {
+		_ = a.monitor.site.Close() // Serve may have closed it
 	}
 	if a.db != nil {
 		a.stage(drainNotices, "database", func(context.Context) error { return a.db.Close() })

@@ -42,7 +42,7 @@ func (a *App) filesOf(in cli.Sandbox) (files.Environment, error) {
 	return b.Launcher, nil
 }
 
-// secretsOf returns the secrets to remove from texts about a directory: ductor's own and those of the project.
+// secretsOf returns the secrets to remove from texts about a directory: ductor's own and the project's.
 func (a *App) secretsOf(dir string) *secrets.Set {
 	return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
 }

@@ -19,7 +19,7 @@ import (
 const StorageLock = "ductor.lock"
 
 // LockInstance locks the configured token and the storage directory for this process until it calls release or dies.
-// It returns ErrInstance if another process of this user holds one of them.
+// It returns ErrInstance if another process of this user holds either.
 func LockInstance(cfg config.Config) (release func(), err error) {
 	// The file's name is a hash, so that the token is not stored once more.
 	sum := sha256.Sum256([]byte(cfg.Telegram.Token.Reveal()))

@@ -22,6 +22,12 @@ import (
 	"ductor/web"
 )
 
+// monitor answers monitors of ductor's health.
+type monitor struct {
+	calls *metrics.Calls // to Telegram
+	site  *web.Server    // serves health and metrics; nil if not configured
+}
+
 // pollSlack is how long a busy machine may take for the updates of one poll, in addition to the poll itself.
 const pollSlack = 2 * time.Minute
 
@@ -31,7 +37,7 @@ func (a *App) openHealth() (polled func(error, time.Duration), err error) {
 	a.health = health.New(health.Options{Store: a.db, Poll: updates.PollMost(bot.PollTimeout) + pollSlack,
 		Now: time.Now})
 	if listen := a.cfg.Health.Listen; listen != "" {
-		if a.monitor, err = web.Listen(listen); err != nil {
+		if a.monitor.site, err = web.Listen(listen); err != nil {
 			return nil, fmt.Errorf("health.listen: %w", err)
 		}
 	}
@@ -42,16 +48,16 @@ func (a *App) openHealth() (polled func(error, time.Duration), err error) {
 // stops.
 func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	manager := health.ManagerOf(a.Log)
-	if manager.Notify != nil || a.monitor != nil {
+	if manager.Notify != nil || a.monitor.site != nil {
 		a.background.Go(func() { a.health.Run(ticking, manager) })
 	}
 	if w := a.alerts(); w != nil {
 		a.background.Go(func() { w.Run(ticking) })
 	}
-	if a.monitor != nil {
-		a.Log.Info("monitors are answered", "address", a.monitor.Origin())
+	if a.monitor.site != nil {
+		a.Log.Info("monitors are answered", "address", a.monitor.site.Origin())
 		a.background.Go(func() {
-			if err := a.monitor.Serve(ticking, web.Site{Open: a.forMonitors()}); err != nil {
+			if err := a.monitor.site.Serve(ticking, web.Site{Open: a.forMonitors()}); err != nil {
 				a.Log.Error("monitors get no answer", "err", err)
 			}
 		})
@@ -110,15 +116,15 @@ func (b budgetToWatch) Limits() (day, month float64) {
 
 // countedTransport returns the transport to Telegram, which counts calls.
 func (a *App) countedTransport() (http.RoundTripper, error) {
-	a.calls = metrics.NewCalls()
+	a.monitor.calls = metrics.NewCalls()
 	if a.Network.Telegram != nil {
-		return a.calls.Transport(a.Network.Telegram), nil
+		return a.monitor.calls.Transport(a.Network.Telegram), nil
 	}
 	t, err := Transport(a.cfg)
 	if err != nil {
 		return nil, err
 	}
-	return a.calls.Transport(t), nil
+	return a.monitor.calls.Transport(t), nil
 }
 
 // forMonitors serves the pages that monitors read without a token.
@@ -128,7 +134,7 @@ func (a *App) forMonitors() http.Handler {
 	mux.Handle("GET /metrics", metrics.Handler(metrics.Sources{
 		Turns: a.tracer.Measures, Live: a.Live, Load: a.db.Load, Store: a.db.Size, Outbox: a.bot.Backlog,
 		Health: a.health.State,
-		Calls:  a.calls, Log: a.Log,
+		Calls:  a.monitor.calls, Log: a.Log,
 	}))
 	return mux
 }
@@ -142,7 +148,7 @@ func (a *App) Budgets() []outbox.Budget { return a.bot.Budgets() }
 // openTracer creates the tracer if the configuration names a collector or serves metrics.
 func (a *App) openTracer() {
 	t := a.cfg.Tracing
-	if t.URL == "" && a.monitor == nil {
+	if t.URL == "" && a.monitor.site == nil {
 		return
 	}
 	a.tracer = trace.New(trace.Options{

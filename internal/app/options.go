@@ -52,7 +52,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 		SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
 		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
 		Quiet: a.quietHour, Silence: func() time.Duration { return a.now().Notify.Silence },
-		Owner: ownerOf(cfg),
+		Owner: ownerOf(cfg), Noticed: a.attached.hub.Notice,
 	}
 	if a.Load != nil {
 		o.Reload = a.reloadFor
@@ -134,7 +134,8 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes,
-		Gateway: a.gateway(), Tracer: a.turnTracer(), Chat: a.bot.Chat(),
+		Gateway: a.gateway(), Tracer: a.turnTracer(), Viewers: a.attached.viewers(),
+		Chat: viewedChat{a.bot.Chat(), a.attached.hub}, Screen: viewedScreen{a.bot.Chat(), a.attached.hub},
 		Live:      func() conversation.TurnOptions { return a.now().turns },
 		Sandboxes: a.envs.Sandboxes.Policy(),
 		Dir:       cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
@@ -142,10 +143,10 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
 		Files:   func(in cli.Sandbox) (approval.Files, error) { return a.filesOf(in) },
 		Secrets: a.secretsOf,
-		Servers: a.toolServers, OwnersServers: a.tools.owners.For,
+		Servers: a.toolServers, OwnersServers: a.openServers().For,
 
 		QuietHour: a.quietHour, Budgets: a.budgets(), DeliveryWait: deliveryWait,
-		Screen: a.bot.Chat(), Approvers: a.approvers, ApprovalTimeout: cfg.Permissions.AskTimeout,
+		Approvers: a.approvers, ApprovalTimeout: cfg.Permissions.AskTimeout,
 		OnFailure: conversation.OnFailure{Jobs: a.timers.scheduler, Owner: ownerOf(cfg), Breakers: circuit.New(cfg.Recovery.Failures, time.Now)},
 		Shorten:   a.shortener(), Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
 	}
@@ -187,7 +188,9 @@ func (a *App) shortener() side.Shortener {
 
 func consultOptions(cfg config.Config, a *App) consult.Options {
 	return consult.Options{
-		Side: a.side(), Store: a.db, SideRequest: a.orchestrator.SideRequest, Now: time.Now, Logger: a.Log,
+		Side: a.side(), Store: a.db, Session: a.orchestrator.SideSession, Names: a.db,
+		SideRequest: a.orchestrator.SideRequest, Now: time.Now, Logger: a.Log,
+		Budget:  func() int { return a.now().turns.HandoffTokens },
 		Works:   consult.Works{AskFor: a.orchestrator.AskFor, Decide: a.gateway().Decide, Audit: a.db.RecordAudit},
 		Shorten: a.shortener(),
 	}

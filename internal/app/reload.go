@@ -91,6 +91,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	}
 	a.setCurrent(next)
 	a.roles.Configure(next.Roles)
+	a.attached.server.Recheck()
 	if a.Level != nil {
 		_ = a.Level.UnmarshalText([]byte(next.Log.Level)) // Load has checked the level
 	}

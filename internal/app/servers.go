@@ -54,11 +54,12 @@ func (t toolServers) close() {
 	}
 }
 
-// openServers opens the checks of the owner's MCP servers.
-func (a *App) openServers() {
+// openServers opens and returns the checks of the owner's MCP servers.
+func (a *App) openServers() *servers.Checker {
 	a.tools.owners = servers.New(servers.Options{
 		Servers: a.cfg.MCP.Servers, Lookup: serverLookup(a.cfg), Place: a.placeOfServers, Now: time.Now, Logger: a.Log,
 	})
+	return a.tools.owners
 }
 
 // placeOfServers returns the place of the owner's MCP servers in an environment.

@@ -141,6 +141,7 @@ func rescueText(p lang.Printer, r store.Rescued) string {
 // keepDatabase checks and backs up the database once a day. Soon after the start it checks a large database, since
 // Open did not read all of it.
 func (a *App) keepDatabase(ctx context.Context) {
+	store.RemoveDrafts(a.backupsDir())
 	check := a.db.Unchecked()
 	for wait := backupCalm; ; wait = backupRetry {
 		timer := time.NewTimer(wait)

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/cli/naming"
 	"ductor/docker"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/statesocket"
 	"ductor/mcp"
 	"ductor/mcp/relay"
 	"ductor/orchestrator"
@@ -23,11 +25,17 @@ func (a *App) openTools(book orchestrator.Sessions) (err error) {
 	if !a.cfg.MCP.Enabled {
 		return nil
 	}
+	guard, err := statesocket.OpenGuard(a.cfg.Storage.Dir, host.Descends)
+	if err != nil {
+		return err
+	}
 	a.tools.own, err = mcp.Open(mcp.Options{
 		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db,
 		Sessions: book, Jobs: a.timers.scheduler,
-		Files: a.bot.Chat(), Place: a.files().OfTurn, Consults: a.consults, FindModel: a.findModel,
-		Roles:    a.orchestrator,
+		Files: a.bot.Chat(), Place: a.files().OfTurn, ReadFile: a.files().Read, Consults: a.consults,
+		FindModel: a.findModel, Roles: a.orchestrator,
+		Outside: mcp.Outside{Turns: a.orchestrator, Guard: guard,
+			Owner: func() orchestrator.PersonID { return ownerOf(a.cfg) }},
 		Patience: toolPatience(a.cfg.Agents), Now: time.Now, NewID: newID, Log: a.Log,
 	})
 	return err

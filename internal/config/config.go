@@ -116,7 +116,7 @@ type Agents struct {
 	ACP map[string]acp.Settings `toml:"acp"`
 }
 
-// Agent configures one of ductor's own agents.
+// Agent configures an agent that ductor knows.
 type Agent struct {
 	Enabled bool     `toml:"enabled" default:"true"`
 	Path    string   `toml:"path" check:"program"` // empty: its default name

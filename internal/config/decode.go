@@ -49,7 +49,7 @@ func (d *decoder) unknown(path []string, value any, siblings []string) {
 	d.found.add(dotted(path), "%s", text)
 }
 
-// value reads one value into out, or reports the expected kind of value. Values are not shown: one of them may be a
+// value reads one value into out, or reports the expected kind of value. Values are not shown: any of them may be a
 // token.
 func (d *decoder) value(path []string, in any, out reflect.Value) {
 	wrong := func(want string) { d.found.add(dotted(path), "should be %s, not %s", want, kindOf(in)) }

@@ -91,7 +91,7 @@ func hideTokens(text string) string {
 	return regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{10,}`).ReplaceAllString(text, secrets.Removed)
 }
 
-// oneOf returns the text of a problem: word is not one of choices. It suggests the most similar choice.
+// oneOf returns the text of a problem: word is not among choices. It suggests the most similar choice.
 func oneOf(word string, choices []string) string {
 	text := fmt.Sprintf("%q is not one of %s", word, quoted(choices))
 	if near, ok := nearest.Of(word, choices); ok {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// User configures one of telegram.allowed_users.
+// User configures a user of telegram.allowed_users.
 type User struct {
 	Role string `toml:"role" default:"user" check:"owner|user|viewer"`
 }
@@ -18,7 +18,7 @@ const (
 	UserViewer = "viewer"
 )
 
-// RoleOfUser returns the role of one of telegram.allowed_users. Without a role in [users.ID], the first of the list is
+// RoleOfUser returns the role of a user of telegram.allowed_users. Without a role in [users.ID], the first of the list is
 // an owner and the others are users.
 func (c *Config) RoleOfUser(id int64) string {
 	if u, ok := c.Users[strconv.FormatInt(id, 10)]; ok {

@@ -1,4 +1,4 @@
-// Package doctor checks what can prevent ductor from working, and names a fix for each problem. It changes nothing.
+// Package doctor looks for problems that can prevent ductor from working, and names a fix for each. It changes nothing.
 package doctor
 
 import (
@@ -117,7 +117,7 @@ func (d *doctor) checkTelegram(ctx context.Context, cfg config.Config) {
 	} else {
 		d.ok(telegram, "serves @"+name)
 	}
-	// An empty allowlist needs no finding here: it is one of the configuration's warnings.
+	// An empty allowlist needs no finding here, because loading the configuration already warns about it.
 	if users, groups := len(cfg.Telegram.AllowedUsers), len(cfg.Telegram.AllowedGroups); users+groups > 0 {
 		d.ok(allowlist, counted(users, "user")+", "+counted(groups, "group"))
 	}

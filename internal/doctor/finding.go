@@ -34,7 +34,7 @@ const (
 	defaultDir    check = "projects.default_dir"
 	webhooks      check = "webhooks"
 	jobs          check = "jobs"
-	forgetting    check = "forgetting" // what retention would delete
+	forgetting    check = "forgetting" // content that retention would delete
 	agents        check = "agents"
 	agent         check = "agent"
 	tools         check = "tools"

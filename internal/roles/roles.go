@@ -1,5 +1,5 @@
 // Package roles collects the roles that a conversation can use. They ship with ductor, are files of a folder, or stand
-// in the configuration. In this order, a later role replaces an earlier one of the same name. Changes to the files take
+// in the configuration. In this order, a later role replaces an earlier role with the same name. Changes to the files take
 // effect without a restart.
 //
 // The package does NOT decide which conversation uses which role.

@@ -57,7 +57,7 @@ type agent struct {
 type agentState struct {
 	phase    phase
 	status   Status
-	by       string // one of the By constants, if the agent is being ended
+	by       string // a By constant, if the agent is being ended
 	flow     flow
 	ageFrom  time.Duration
 	idleFrom time.Duration // when the last owner left

@@ -65,18 +65,32 @@ type Client struct {
 	remote Remote // nil for a runner on this machine
 	tools  toolRelays
 
-	startCtx     context.Context // done when Close begins
-	cancelStarts context.CancelFunc
-	starts       sync.WaitGroup  // running starts and their cleanup; Add needs mu
-	ctx          context.Context // done when Close has waited for starts
-	cancel       context.CancelFunc
-	wg           sync.WaitGroup
+	starts *scope // of running starts and their cleanup: ends when Close begins; Add needs mu
+	life   *scope // ends when Close has waited for starts
 
-	linking   sync.Mutex // held while connecting
-	mu        sync.Mutex
-	link      *link
-	runs      map[*Run]bool
-	earlyEnds map[string]reply // ends that the runner reported before the client has a Run for them
+	linking sync.Mutex // held while connecting
+	mu      sync.Mutex
+	link    *link
+	held    ownRuns // mu guards it
+}
+
+// scope is the time in which some goroutines may run.
+type scope struct {
+	sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func newScope() *scope {
+	s := &scope{}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// ownRuns are the runs that a client owns or follows.
+type ownRuns struct {
+	runs map[*Run]bool
+	ends map[string]reply // ends that the runner reported before the client has a Run for them
 }
 
 // Open returns a client of the runs in dir. It creates a missing dir, accessible only to this user, and starts no
@@ -98,16 +112,15 @@ func Open(dir string, opts Options) (*Client, error) {
 	c := newClient()
 	c.dir, c.opts = dir, opts
 	if c.files.watcher, err = inotify.New(); err == nil { // fails if the user has too many inotify instances
-		c.wg.Go(c.files.watcher.Serve)
+		c.life.Go(c.files.watcher.Serve)
 	}
 	return c, nil
 }
 
 func newClient() *Client {
-	c := &Client{runs: map[*Run]bool{}, earlyEnds: map[string]reply{}}
-	c.startCtx, c.cancelStarts = context.WithCancel(context.Background())
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	return c
+	return &Client{
+		starts: newScope(), life: newScope(), held: ownRuns{runs: map[*Run]bool{}, ends: map[string]reply{}},
+	}
 }
 
 // Close detaches from every run; the runs and the runner continue. It cancels a start in progress and waits, for at
@@ -115,10 +128,10 @@ func newClient() *Client {
 // handled all requests: afterwards a runner without another client creates no more files. A second Close has no effect.
 func (c *Client) Close() error {
 	c.mu.Lock()
-	c.cancelStarts()
+	c.starts.cancel()
 	c.mu.Unlock()
 	c.starts.Wait()
-	c.cancel()
+	c.life.cancel()
 	for _, r := range c.heldRuns() {
 		r.Detach()
 	}
@@ -128,7 +141,7 @@ func (c *Client) Close() error {
 	if c.files.watcher != nil {
 		c.files.watcher.Close()
 	}
-	c.wg.Wait()
+	c.life.Wait()
 	c.reap()
 	return nil
 }
@@ -136,7 +149,7 @@ func (c *Client) Close() error {
 func (c *Client) heldRuns() []*Run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.runs))
+	return slices.Collect(maps.Keys(c.held.runs))
 }
 
 // Prepare starts the runner if none runs, and creates its environment if needed.
@@ -167,8 +180,8 @@ func (c *Client) reattach(ctx context.Context, l *link) error {
 // handleEnd handles the runner's report that a run ended.
 func (c *Client) handleEnd(r reply) {
 	c.mu.Lock()
-	if _, expected := c.earlyEnds[r.Run]; expected {
-		c.earlyEnds[r.Run] = r
+	if _, expected := c.held.ends[r.Run]; expected {
+		c.held.ends[r.Run] = r
 	}
 	c.mu.Unlock()
 	for _, run := range c.heldRuns() {
@@ -183,11 +196,11 @@ func (c *Client) handleEnd(r reply) {
 func (c *Client) expectEnd(id string) (held func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.earlyEnds[id] = reply{}
+	c.held.ends[id] = reply{}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.earlyEnds, id)
+		delete(c.held.ends, id)
 	}
 }
 
@@ -208,7 +221,7 @@ func (c *Client) join(ctx context.Context, q request) (*Run, error) {
 	}
 	defer c.expectEnd(q.Run)()
 	run, err := c.joinOnce(ctx, q)
-	for errors.Is(err, ErrGone) && ctx.Err() == nil && c.ctx.Err() == nil {
+	for errors.Is(err, ErrGone) && ctx.Err() == nil && c.life.ctx.Err() == nil {
 		run, err = c.joinOnce(ctx, q)
 	}
 	if err != nil {
@@ -254,9 +267,9 @@ func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 		return nil, err
 	}
 	c.mu.Lock()
-	c.runs[r] = true
-	early := c.earlyEnds[r.ID()]
-	closed := c.startCtx.Err() != nil
+	c.held.runs[r] = true
+	early := c.held.ends[r.ID()]
+	closed := c.starts.ctx.Err() != nil
 	c.mu.Unlock()
 	if r.info.Status != nil {
 		r.end.finish(*r.info.Status, answer.Stderr)
@@ -279,14 +292,11 @@ func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 
 // List lists all runs, including ended ones that were not collected.
 func (c *Client) List(ctx context.Context) ([]Info, error) {
+	var r reply
 	none, err := c.isEmpty()
-	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
+	if err == nil && !none {
+		r, err = c.ask(ctx, request{Op: opList}, Revive)
 	}
-	if none {
-		return nil, nil
-	}
-	r, err := c.ask(ctx, request{Op: opList}, Revive)
 	if err != nil && !errors.Is(err, ErrNoEnvironment) {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}

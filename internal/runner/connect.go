@@ -41,7 +41,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	c.linking.Lock()
 	defer c.linking.Unlock()
 	l := c.currentLink()
-	if l != nil || c.ctx.Err() != nil {
+	if l != nil || c.life.ctx.Err() != nil {
 		if conn != nil {
 			_ = conn.Close() // another goroutine was faster
 		}
@@ -86,7 +86,7 @@ func (c *Client) currentLink() *link {
 // newLink returns a link and starts to receive on it.
 func (c *Client) newLink(conn net.Conn) *link {
 	l := &link{frames: frames{conn: conn}, pending: map[uint64]chan reply{}, lost: make(chan struct{})}
-	c.wg.Go(func() { c.receive(l) })
+	c.life.Go(func() { c.receive(l) })
 	return l
 }
 
@@ -215,9 +215,10 @@ func (c *Client) reap() {
 	})
 }
 
-// runnerEnv returns an environment without secrets, with settings that reduce the memory of a Go program.
+// runnerEnv returns an environment without secrets, with settings that reduce the memory of a Go program, and with the
+// mark by which host.Descends recognizes a runner.
 func runnerEnv() []string {
-	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
+	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single", Mark(runnerMark)}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
@@ -255,9 +256,9 @@ func (c *Client) receive(l *link) {
 	_ = l.conn.Close()
 	close(l.lost)
 	c.tools.endAll(l)
-	for broke := time.Now(); c.isCurrent(l) && c.ctx.Err() == nil &&
+	for broke := time.Now(); c.isCurrent(l) && c.life.ctx.Err() == nil &&
 		slices.ContainsFunc(c.heldRuns(), func(r *Run) bool { return !r.end.hasEnded() }); {
-		_, err := c.connect(c.ctx, c.minEffort())
+		_, err := c.connect(c.life.ctx, c.minEffort())
 		switch {
 		case err == nil:
 			return
@@ -266,7 +267,7 @@ func (c *Client) receive(l *link) {
 			return
 		}
 		select {
-		case <-c.ctx.Done():
+		case <-c.life.ctx.Done():
 		case <-time.After(relinkPause):
 		}
 	}
@@ -367,7 +368,7 @@ func (c *Client) ask(ctx context.Context, q request, effort Effort) (reply, erro
 			return reply{}, err
 		}
 		r, err := l.ask(ctx, q, nil)
-		if !errors.Is(err, ErrGone) || ctx.Err() != nil || c.ctx.Err() != nil {
+		if !errors.Is(err, ErrGone) || ctx.Err() != nil || c.life.ctx.Err() != nil {
 			return r, err
 		}
 	}

@@ -47,7 +47,7 @@ const (
 	run     = "run" // runs Main
 )
 
-// Inside runs one of the verbs of the small runner program: in a container, and for Small on this machine. args are a
+// Inside runs a verb of the small runner program: in a container, and for Small on this machine. args are a
 // verb and root=DIR; Hold also accepts program=ID, see Main. It returns an exit code.
 func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
 	reduceMemory()
@@ -188,10 +188,7 @@ const (
 // expendable returns the oom_score_adj of processes that the kernel should kill before this one, or nil if it is
 // unknown.
 func expendable() []byte {
-	raw, err := os.ReadFile(fork.OOMFile)
-	if err != nil {
-		return nil
-	}
+	raw, _ := os.ReadFile(fork.OOMFile) // an error leaves no number
 	own, err := strconv.Atoi(strings.TrimSpace(string(raw)))
 	if err != nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 
 // action is the next action of the runner for a run.
 type action struct {
-	end   string // one of the By constants: end the agent
+	end   string // a By constant: end the agent
 	sweep bool   // end the processes that the agent left
 	at    time.Duration
 }

@@ -72,7 +72,7 @@ const (
 	lineClosed = "closed" // the input was closed
 	lineTime   = "time"   // offset of output, time of the write in microseconds since 1970
 	lineAge    = "age"    // time since boot from which the age counts, in nanoseconds; limits
-	lineBy     = "by"     // one of the By constants
+	lineBy     = "by"     // a By constant
 	lineFreed  = "freed"  // offset: the output before it is freed
 	lineStatus = "status" // Status
 )

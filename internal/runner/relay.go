@@ -182,7 +182,7 @@ func (t *toolRelays) forward(c *Client, l *link, r reply) {
 		lines = make(chan []byte, relayBuffer)
 		t.open[key] = lines
 		serve := t.serve
-		c.wg.Go(func() { t.serveRelay(key, lines, serve) })
+		c.life.Go(func() { t.serveRelay(key, lines, serve) })
 	}
 	if lines == nil {
 		return

@@ -70,13 +70,13 @@ func OpenRemote(r Remote) *Client {
 func (c *Client) reach(ctx context.Context, effort Effort) (*link, error) {
 	for began := time.Now(); ; {
 		l, err := c.connect(ctx, max(effort, c.minEffort()))
-		if err == nil || effort > AsIs || c.shouldGiveUp(err, began) || ctx.Err() != nil || c.ctx.Err() != nil {
+		if err == nil || effort > AsIs || c.shouldGiveUp(err, began) || ctx.Err() != nil || c.life.ctx.Err() != nil {
 			return l, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case <-c.ctx.Done():
+		case <-c.life.ctx.Done():
 			return nil, errClosed
 		case <-time.After(relinkPause):
 		}

@@ -79,7 +79,7 @@ type runEnd struct {
 
 func newRun(c *Client, info Info, offset int64) (r *Run, err error) {
 	r = &Run{c: c, info: info, end: runEnd{done: make(chan struct{}), ended: make(chan struct{})}}
-	r.ctx, r.cancel = context.WithCancel(c.ctx)
+	r.ctx, r.cancel = context.WithCancel(c.life.ctx)
 	r.in = runInput{run: r, sent: info.InputEnd}
 	if r.out, err = c.newOutput(r, offset); err != nil {
 		r.cancel()
@@ -260,8 +260,8 @@ func (r *Run) stop(ctx context.Context, grace time.Duration) error {
 // effect.
 func (r *Run) Detach() {
 	r.c.mu.Lock()
-	held, l := r.c.runs[r], r.c.link
-	delete(r.c.runs, r)
+	held, l := r.c.held.runs[r], r.c.link
+	delete(r.c.held.runs, r)
 	r.c.mu.Unlock()
 	if !held {
 		return
@@ -310,15 +310,15 @@ func (i *runInput) send(part []byte) error {
 			return ErrDetached
 		default:
 		}
-		l, err := c.reach(c.ctx, AsIs)
+		l, err := c.reach(c.life.ctx, AsIs)
 		if err != nil {
 			return err
 		}
-		_, err = l.ask(c.ctx, request{Op: opWrite, Run: r.ID()}, part)
-		if !errors.Is(err, ErrGone) || c.ctx.Err() != nil {
+		_, err = l.ask(c.life.ctx, request{Op: opWrite, Run: r.ID()}, part)
+		if !errors.Is(err, ErrGone) || c.life.ctx.Err() != nil {
 			return err
 		}
-		answer, err := r.ask(c.ctx, request{Op: opLookUp})
+		answer, err := r.ask(c.life.ctx, request{Op: opLookUp})
 		switch {
 		case err != nil:
 			return err
@@ -336,7 +336,7 @@ func (i *runInput) Close() error {
 	if i.run.ctx.Err() != nil {
 		return ErrDetached
 	}
-	ctx, cancel := context.WithTimeout(i.run.c.ctx, requestWait)
+	ctx, cancel := context.WithTimeout(i.run.c.life.ctx, requestWait)
 	defer cancel()
 	if _, err := i.run.ask(ctx, request{Op: opCloseInput}); err != nil {
 		return fmt.Errorf("close standard input of run %s: %w", i.run.ID(), err)

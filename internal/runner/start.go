@@ -41,12 +41,12 @@ func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 func (c *Client) beginStart(ctx context.Context) (starting context.Context, started func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.startCtx.Err() != nil {
+	if c.starts.ctx.Err() != nil {
 		return nil, nil, errClosed
 	}
 	c.starts.Add(1)
 	starting, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.startCtx, func() { cancel(errClosed) })
+	stop := context.AfterFunc(c.starts.ctx, func() { cancel(errClosed) })
 	return starting, func() {
 		stop()
 		cancel(nil)
@@ -87,7 +87,7 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 // abandonStart ends a run whose start failed. Only start calls it.
 func (c *Client) abandonStart(id string) {
 	c.starts.Go(func() {
-		ctx, cancel := context.WithTimeout(c.ctx, connectWait)
+		ctx, cancel := context.WithTimeout(c.life.ctx, connectWait)
 		defer cancel()
 		_, _ = c.askToEnd(ctx, request{Op: opCollect, Run: id}) // on failure, it ends as an orphan
 	})
@@ -139,6 +139,9 @@ func LookPath(name string) (string, error) {
 // RunVar is an environment variable that marks every process of a run. It identifies processes that left the process
 // group, the session and the parent.
 const RunVar = "DUCTOR_RUN"
+
+// runnerMark is the value of RunVar in the environment of a runner.
+const runnerMark = "runner"
 
 // Mark returns the environment entry that marks a run's processes.
 func Mark(run string) string { return RunVar + "=" + run }

@@ -192,7 +192,7 @@ type Exit struct {
 	Known  bool   `json:"known"` // a runner collected the exit
 	Code   int    `json:"code"`  // exit code, or minus the number of a signal
 	Signal bool   `json:"signal,omitempty"`
-	By     string `json:"by,omitempty"` // one of the By constants, or "" if the runner did not end it
+	By     string `json:"by,omitempty"` // a By constant, or "" if the runner did not end it
 	// OOM means that the kernel killed it for lack of memory, as far as the runner can see. It may be set even if the
 	// exit is not known.
 	OOM bool `json:"oom,omitempty"`

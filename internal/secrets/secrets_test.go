@@ -23,6 +23,7 @@ func TestSet(t *testing.T) {
 		{"it is " + github + ".", "it is " + Removed + "."},
 		{github[:39] + " is too short", github[:39] + " is too short"},
 		{"github_pat_" + strings.Repeat("x", 82), Removed},
+		{"grant_ductor_" + strings.Repeat("X2", 26) + "!", Removed + "!"},
 		{`{"x": "a\"quote\"d"}`, `{"x": "` + Removed + `"}`},
 	} {
 		if got := s.String(c.in); got != c.want {

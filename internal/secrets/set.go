@@ -24,10 +24,11 @@ type tokenShape struct {
 	rest  int
 }
 
-// tokenShapes returns the forms of GitHub's tokens, which are secrets wherever they come from. Each has a fixed length,
-// so that a Stream knows where a token ends.
+// tokenShapes returns the forms of GitHub's tokens and of ductor's own for MCP clients, which are secrets wherever they
+// come from. Each has a fixed length, so that a Stream knows where a token ends.
 func tokenShapes() []tokenShape {
-	return []tokenShape{{"ghp_", 36}, {"gho_", 36}, {"ghu_", 36}, {"ghs_", 36}, {"ghr_", 36}, {"github_pat_", 82}}
+	return []tokenShape{{"ghp_", 36}, {"gho_", 36}, {"ghu_", 36}, {"ghs_", 36}, {"ghr_", 36}, {"github_pat_", 82},
+		{"grant_ductor_", 52}}
 }
 
 // minToken and maxToken are the lengths of the shortest and of the longest token.
@@ -63,8 +64,8 @@ func isTokenByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// Set is a set of known secrets; it also matches everything that looks like a GitHub token. It is immutable and safe
-// for concurrent use. A nil Set removes nothing.
+// Set is a set of known secrets; it also matches everything that looks like a token of GitHub or of ductor. It is
+// immutable and safe for concurrent use. A nil Set removes nothing.
 type Set struct {
 	words    []string // longest first
 	sorted   []string

@@ -1,5 +1,5 @@
-// Package statesocket creates sockets in ductor's state directory, accessible only to this user, and connects to them.
-// It does not define a protocol.
+// Package statesocket creates sockets in ductor's state directory, accessible only to this user, and connects to
+// them. A Guard admits only clients from outside of ductor. The package does not define a protocol.
 package statesocket
 
 import (

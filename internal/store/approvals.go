@@ -175,6 +175,7 @@ func (t tx) decide(d orchestrator.ApprovalDecision) (bool, error) {
 	}
 	n, err := t.Exec(`UPDATE asks SET state = ?1, person = ?2, ruled = ?3, reason = ?4, answers = ?5, decided = ?6
 		WHERE id = ?7 AND state = 'open' AND (?1 IN ('denied', 'expired') OR turn GLOB 'terminal-*' OR
+			turn GLOB 'outside:*' OR
 			EXISTS (SELECT 1 FROM turns WHERE turns.id = asks.turn AND turns.state IN ('queued', 'running')
 			AND aborting = 0))`,
 		string(d.State), int64(d.By), d.Ruled, d.Reason, answers, millis(d.Decided), string(d.Approval))

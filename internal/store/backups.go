@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -57,6 +58,18 @@ func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Durat
 		}
 	}
 	return nil
+}
+
+// RemoveDrafts removes backups from a directory that a process was writing when it died, with their journals.
+func RemoveDrafts(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if name, _, draft := strings.Cut(e.Name(), sqlite.DraftSuffix); draft {
+			if _, err := time.Parse(backupName, name); err == nil {
+				_ = os.Remove(filepath.Join(dir, e.Name())) // the next start tries again
+			}
+		}
+	}
 }
 
 // checkSpace returns ErrDiskFull if a copy would fill the disk.

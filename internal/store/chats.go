@@ -8,7 +8,7 @@ import (
 // groupTables lists the tables whose rows follow a group to its new ID by their column chat. Messages and approvals
 // stay in the old group.
 func groupTables() []string {
-	return []string{"audit", "changes", "consults", "conversations", "jobs", "own_sessions", "rules", "sessions",
+	return []string{"audit", "changes", "conversations", "jobs", "own_sessions", "rules", "sessions",
 		"spent", "turns"}
 }
 

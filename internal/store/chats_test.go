@@ -22,8 +22,10 @@ func TestMoveChat(t *testing.T) {
 		turn.Prompt.Conversation, turn.Session = in, s.ID
 		runTurn(t, db, turn, orchestrator.Outcome{State: orchestrator.TurnDone, Text: "an answer"})
 		must(t, db.SaveJob(ctx, orchestrator.Job{ID: orchestrator.JobID("j " + name), Conversation: in}, noon, noon))
-		must(t, db.SaveConsult(ctx, orchestrator.Consult{ID: orchestrator.ConsultID("c " + name), Conversation: in,
-			Used: noon}))
+		aside := newTurn(cli.TurnID("c " + name))
+		aside.Prompt.Conversation, aside.Session, aside.Outcome = in, s.ID, done("it is")
+		aside.Entry.Kind = orchestrator.ConsultationEntry
+		must(t, db.AddEntry(ctx, aside, nil))
 	}
 	for range 2 { // Telegram may report the move again
 		must(t, db.MoveChat(ctx, from.Chat, to.Chat))
@@ -33,7 +35,7 @@ func TestMoveChat(t *testing.T) {
 	same(t, "under the old id", get[orchestrator.Conversation](t)(db.Conversation(ctx, from)),
 		orchestrator.Conversation{ID: from})
 	if s := get[orchestrator.Session](t)(db.Session(ctx, moved.Session)); s.Conversation != to ||
-		s.Totals.Messages != 1 {
+		s.Totals.Messages != 2 {
 		t.Errorf("its session is %+v", s)
 	}
 	if turn := get[orchestrator.Turn](t)(db.Turn(ctx, "t -5/0")); turn.Prompt.Conversation != to {
@@ -42,8 +44,8 @@ func TestMoveChat(t *testing.T) {
 	if j := get[orchestrator.JobStatus](t)(db.Job(ctx, "j -5/0")); j.Job.Conversation != to {
 		t.Errorf("its job is of %v", j.Job.Conversation)
 	}
-	if c := get[orchestrator.Consult](t)(db.LastConsult(ctx, to)); c.ID != "c -5/0" {
-		t.Errorf("its side session is %v", c.ID)
+	if c := get[orchestrator.Turn](t)(db.LastAside(ctx, to, "", orchestrator.ConsultationEntry)); c.ID != "c -5/0" {
+		t.Errorf("its consultation is %v", c.ID)
 	}
 	if s := get[orchestrator.Session](t)(db.Session(ctx,
 		orchestrator.SessionID("s "+string(chatB.Key())))); s.Conversation != chatB {

@@ -120,34 +120,6 @@ func (db *DB) WaitingConversations(ctx context.Context) ([]orchestrator.Conversa
 	return all, wrap("list waiting conversations", err)
 }
 
-const consultColumns = `id, chat, topic, agent, model, effort, sandbox, dir, home, own, said, used`
-
-func consultFields(c *orchestrator.Consult) []any {
-	return []any{&c.ID, &c.Conversation.Chat, &c.Conversation.Topic, &c.Model.Agent, &c.Model.Model, &c.Model.Effort,
-		&c.Sandbox, &c.Dir, &c.Home, &c.Own, &c.Said, timeColumn{&c.Used}}
-}
-
-func (db *DB) Consult(ctx context.Context, id orchestrator.ConsultID) (orchestrator.Consult, error) {
-	return db.findConsult(ctx, `WHERE id = ?`, string(id))
-}
-
-func (db *DB) LastConsult(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Consult, error) {
-	return db.findConsult(ctx, `WHERE chat = ? AND topic = ? ORDER BY used DESC, id DESC LIMIT 1`, in.Chat, in.Topic)
-}
-
-func (db *DB) findConsult(ctx context.Context, where string, args ...any) (orchestrator.Consult, error) {
-	c, err := sqlite.One(ctx, db.file, scan(consultFields), `SELECT `+consultColumns+` FROM consults `+where, args...)
-	c, err = mapNoRows(c, err, orchestrator.ErrNoConsult)
-	return c, wrap("load a side session", err)
-}
-
-// SaveConsult also replaces a stored side session. It shares a transaction.
-func (db *DB) SaveConsult(ctx context.Context, c orchestrator.Consult) error {
-	return wrap("store a side session", db.writeShared(ctx, func(t tx) error {
-		return t.upsert("consults", "id", consultColumns, consultFields(&c)...)
-	}))
-}
-
 const languageColumns = `id, chosen, heard`
 
 func languageFields(c *lang.Choice) []any { return []any{&c.ID, &c.Chosen, &c.Heard} }

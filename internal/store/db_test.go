@@ -74,12 +74,12 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 		t.Errorf("the conversation is %+v", c)
 	}
 	if s := get[orchestrator.Session](t)(db.Session(t.Context(), "s")); len(s.AgentSessions) != 1 ||
-		s.AgentSessions[agentEnv("codex", "")] != (orchestrator.AgentSession{ID: "thread", Told: "done"}) {
+		s.AgentSessions[agentEnv("codex", "")] != (orchestrator.AgentSession{ID: "thread", Told: "done", UpTo: 3}) {
 		t.Errorf("the session is %+v", s)
 	}
 	for id, want := range map[cli.TurnID]orchestrator.TurnState{"run": orchestrator.TurnRunning,
 		"off": orchestrator.TurnCancelled} {
-		if turn := get[orchestrator.Turn](t)(db.Turn(t.Context(), id)); turn.State != want || turn.Into != "" ||
+		if turn := get[orchestrator.Turn](t)(db.Turn(t.Context(), id)); turn.State != want || turn.Entry.Into != "" ||
 			turn.Sandbox != "" {
 			t.Errorf("the turn is %+v", turn)
 		}

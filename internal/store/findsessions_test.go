@@ -98,7 +98,7 @@ func TestDeleteSession(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	newSession(t, db, "old", chatA, noon)
 	storeEndedTurn(t, db, "old", "t1", "a secret plan", "-")
-	must(t, db.SetAgentSession(ctx, "old", agentEnv("claude", ""), "abc"))
+	must(t, db.SetAgentSession(ctx, "old", agentEnv("claude", ""), orchestrator.AgentSession{ID: "abc"}))
 	if err := db.DeleteSession(ctx, "old"); !errors.Is(err, orchestrator.ErrSessionInUse) {
 		t.Errorf("the current session was deleted: %v", err)
 	}
@@ -233,7 +233,7 @@ func (t tx) insertEndedTurn(turn orchestrator.Turn) error {
 	}
 	const end = `UPDATE turns SET state = ?, steered_into = ?, ended = ?, answer = ?, outcome = ?, delivered = 1
 		WHERE id = ?`
-	_, err = t.Exec(end, string(state), string(turn.Into), millis(turn.Ended), turn.Outcome.Text, outcome,
+	_, err = t.Exec(end, string(state), string(turn.Entry.Into), millis(turn.Ended), turn.Outcome.Text, outcome,
 		string(turn.ID))
 	return err
 }

@@ -9,13 +9,13 @@ import (
 )
 
 // Pruned counts the rows that Prune deleted.
-type Pruned struct{ Updates, Messages, Cards, Drafts, Approvals, Consults int64 }
+type Pruned struct{ Updates, Messages, Cards, Drafts, Approvals int64 }
 
 // pruneBatch limits the rows of one deletion, and so how long other writers wait for it.
 const pruneBatch = 500
 
 // Prune deletes rows that are older than before and that ductor no longer needs: handled updates, messages that need no
-// delivery, closed approvals, side sessions, and the messages and cards of delivered turns, except for the turn with
+// delivery, closed approvals, and the messages and cards of delivered turns, except for the turn with
 // the last result of a job. It also deletes content that SaveCard stored under names that are not turns, such as
 // drafts. Turns and sessions stay, because they are the history; AuditTrail covers the audit. Prune uses small
 // transactions. If ctx ends, the counts cover what it deleted until then.
@@ -38,7 +38,6 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 			WHERE c.saved < ? AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = c.turn) LIMIT ?)`},
 		{&p.Approvals, `DELETE FROM asks WHERE id IN (SELECT id FROM asks WHERE state <> 'open' AND decided < ?
 			AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = asks.turn AND t.state = 'running') LIMIT ?)`},
-		{&p.Consults, `DELETE FROM consults WHERE id IN (SELECT id FROM consults WHERE used < ? LIMIT ?)`},
 	} {
 		if err := db.deleteAll(ctx, d.count, d.query, at); err != nil {
 			return p, wrap("prune", err)

@@ -90,6 +90,9 @@ var seedRows = map[int][]string{
 	},
 	33: {`INSERT INTO topics (chat, topic, shows) VALUES (7, 3, 'done')`},
 	37: {`INSERT INTO begun_sessions (id) VALUES ('begun')`},
+	39: {`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued, started, ended,
+			answer, outcome, delivered, kind, role, asks, number, upto) VALUES
+			('entry', 's', 7, 0, 1, 'p', 0, 'done', 'codex', 'm', 1, 2, 3, 'a', '{}', 1, 'work', 'r', 'done', 9, 8)`},
 }
 
 func storedSchema(version int) string {
@@ -127,7 +130,7 @@ func minRows() map[int]map[string]int {
 			"spent": 1, "begun_sessions": 1},
 		3: {"asks": 1, "ask_requests": 1, "rules": 1, "audit": 1}, 4: {"jobs": 1, "job_runs": 1, "hook_seen": 1},
 		5:  {"own_sessions": 1},
-		14: {"rates": 1}, 17: {"background": 1}, 19: {"summaries": 1}, 20: {"consults": 1}, 24: {"steps": 1},
+		14: {"rates": 1}, 17: {"background": 1}, 19: {"summaries": 1}, 24: {"steps": 1},
 		26: {"changes": 1}, 27: {"budget_notes": 1},
 		28: {"languages": 1}, 29: {"health": 1}, 31: {"alerts": 1}, 32: {"users": 1, "invitations": 1},
 		33: {"topics": 1},
@@ -178,10 +181,56 @@ func checkMigrated(t *testing.T, db *DB, version int) {
 			t.Errorf("the jobs are %+v", jobs)
 		}
 	}
+	if version >= 20 && version < 39 {
+		checkConsult(t, db, "c", "", "beside")
+	}
 	found, err := sqlite.One(ctx, db.file, sqlite.Value[int],
 		`SELECT count(*) FROM turns_text WHERE turns_text MATCH 'answer'`)
 	if must(t, err); found != 1 {
 		t.Errorf("the text of a turn is found %d times", found)
+	}
+}
+
+// What was said in a side session of earlier versions becomes question and answer of its entry. The answers of users'
+// later questions follow.
+func TestSideSessionsBecomeEntries(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ductor.db")
+	must(t, unpack(storedSchema(38), path))
+	old, err := sql.Open("sqlite3", path)
+	must(t, err)
+	_, err = old.Exec(`INSERT INTO consults (id, chat, topic, agent, model, effort, sandbox, dir, home, own, said, used)
+		VALUES ('said', 7, 0, 'codex', 'm', 'high', '', '/src', '', 'aside', ?1, 2),
+		('cut', 7, 0, 'codex', 'm', '', '', '/src', '', 'aside-2', ?2, 1)`,
+		"Question: why ever?\nAnswer: because\n\nQuestion: why?\nAnswer: so\n\n", "and so on\n\n")
+	must(t, errors.Join(err, old.Close()))
+	db, err := Open(t.Context(), path, Options{})
+	must(t, err)
+	defer db.Close()
+	checkConsult(t, db, "said", "why ever?", "aside")
+	checkConsult(t, db, "cut", "", "aside-2")
+	last := get[orchestrator.Turn](t)(db.LastAside(t.Context(), chatA, "", orchestrator.ConsultationEntry))
+	if last.Session != "said" || last.Outcome.Text != "because\n\nQuestion: why?\nAnswer: so" || last.Wants.Effort != "high" {
+		t.Errorf("the last is %+v", last)
+	}
+	if s := get[orchestrator.Session](t)(db.Session(t.Context(), "said")); s.Title != "why ever?" || !s.Archived {
+		t.Errorf("its session is %+v", s)
+	}
+}
+
+// checkConsult tests that a side session of earlier versions became a session with one entry, which its agent knows.
+func checkConsult(t *testing.T, db *DB, id orchestrator.SessionID, asked string, own cli.AgentSessionID) {
+	s := get[orchestrator.Session](t)(db.Session(t.Context(), id))
+	all := get[[]orchestrator.Turn](t)(db.History(t.Context(), id, 9))
+	if len(all) != 1 || all[0].Entry.Kind != orchestrator.ConsultationEntry || all[0].Prompt.Text != asked ||
+		!all[0].Delivered || s.Conversation != chatA || s.Dir != "/src" {
+		t.Fatalf("side session %s is %+v with %+v", id, s, all)
+	}
+	lane := orchestrator.AgentEnv{Agent: "codex", Lane: orchestrator.AsideLane}
+	if has := s.AgentSessions[lane]; has.ID != own || has.Told != all[0].ID || has.UpTo != all[0].Entry.Number {
+		t.Errorf("its agent has %+v", has)
+	}
+	if !get[bool](t)(db.Knows(t.Context(), own)) {
+		t.Errorf("%s is not known as begun by ductor", own)
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 
 // The column of agents' own session IDs is JSON, so that one statement reads a session, and thus one snapshot.
 const sessionColumns = `id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens, pinned,
-	archived,
-	(SELECT json_group_array(json_object('agent', agent, 'sandbox', sandbox, 'id', id, 'told', told, 'terminal',
-	terminal)) FROM agent_sessions WHERE session = sessions.id)`
+	archived, (SELECT coalesce(max(number), 0) FROM turns WHERE session = sessions.id),
+	(SELECT json_group_array(json_object('agent', agent, 'sandbox', sandbox, 'lane', lane, 'id', id, 'told', told,
+	'upto', upto, 'offered', offered, 'terminal', terminal)) FROM agent_sessions WHERE session = sessions.id)`
 
 // CreateSession shares a transaction. The start of the turn that uses the session commits it.
 func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
@@ -47,15 +47,7 @@ func (t tx) insertSession(s orchestrator.Session) error {
 		return err
 	}
 	for of, has := range s.AgentSessions {
-		if err := t.setAgentSession(s.ID, of, has.ID); err != nil {
-			return err
-		}
-		if !has.Terminal {
-			continue
-		}
-		if _, err := t.ExecRow(string(s.ID),
-			`UPDATE agent_sessions SET terminal = 1 WHERE session = ? AND agent = ? AND sandbox = ?`,
-			string(s.ID), string(of.Agent), string(of.Sandbox)); err != nil {
+		if err := t.setAgentSession(s.ID, of, has); err != nil {
 			return err
 		}
 	}
@@ -76,9 +68,10 @@ func sessionSource(id orchestrator.SessionID) sqlite.Source {
 	return sqlite.Source{Name: string(id), Tables: []string{"sessions", "agent_sessions"}}
 }
 
-// SetAgentSession shares a transaction. It returns ErrNoSession for an unknown session.
+// SetAgentSession shares a transaction: after a power failure, ductor may repeat to the agent what it already knows. It
+// returns ErrNoSession for an unknown session.
 func (db *DB) SetAgentSession(
-	ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, own cli.AgentSessionID,
+	ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, own orchestrator.AgentSession,
 ) error {
 	err := db.writeShared(ctx, func(t tx) error {
 		there, err := t.Exists(`SELECT 1 FROM sessions WHERE id = ?`, string(id))
@@ -91,17 +84,6 @@ func (db *DB) SetAgentSession(
 		return t.setAgentSession(id, of, own)
 	})
 	return wrap(fmt.Sprintf("set %s id of session %s", of.Agent, id), err)
-}
-
-// SetTold shares a transaction: after a power failure, ductor may repeat to the agent what it already knows.
-func (db *DB) SetTold(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, turn cli.TurnID) error {
-	return wrap(fmt.Sprintf("store the last turn that %s knows of session %s", of.Agent, id),
-		db.writeShared(ctx, func(t tx) error {
-			_, err := t.ExecRow(string(id),
-				`UPDATE agent_sessions SET told = ? WHERE session = ? AND agent = ? AND sandbox = ?`,
-				string(turn), string(id), string(of.Agent), string(of.Sandbox))
-			return err
-		}))
 }
 
 // SaveBegun stores the ID of a session that an agent started for ductor. It shares a transaction.
@@ -123,15 +105,20 @@ func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at ti
 	}))
 }
 
-func (t tx) setAgentSession(id orchestrator.SessionID, of orchestrator.AgentEnv, own cli.AgentSessionID) error {
-	if own == "" {
-		_, err := t.ExecRow(string(id), `DELETE FROM agent_sessions WHERE session = ? AND agent = ? AND sandbox = ?`,
-			string(id), string(of.Agent), string(of.Sandbox))
+func (t tx) setAgentSession(
+	id orchestrator.SessionID, of orchestrator.AgentEnv, own orchestrator.AgentSession,
+) error {
+	if own.ID == "" {
+		_, err := t.ExecRow(string(id),
+			`DELETE FROM agent_sessions WHERE session = ? AND agent = ? AND sandbox = ? AND lane = ?`,
+			string(id), string(of.Agent), string(of.Sandbox), string(of.Lane))
 		return err
 	}
-	_, err := t.ExecRow(string(id), `INSERT INTO agent_sessions (session, agent, sandbox, id) VALUES (?, ?, ?, ?)
-		ON CONFLICT (session, agent, sandbox) DO UPDATE SET id = excluded.id`,
-		string(id), string(of.Agent), string(of.Sandbox), string(own))
+	const columns = `session, agent, sandbox, lane, id, told, upto, offered, terminal`
+	_, err := t.ExecRow(string(id), `INSERT INTO agent_sessions (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) `+
+		onConflictReplace("session, agent, sandbox, lane", columns),
+		string(id), string(of.Agent), string(of.Sandbox), string(of.Lane), string(own.ID), string(own.Told), own.UpTo,
+		own.Offered, own.Terminal)
 	return err
 }
 
@@ -142,11 +129,11 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 	var own []agentSessionRow
 	err := row.Scan(append([]any{&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Title, &s.Dir,
 		timeColumn{&s.Created}, timeColumn{&s.Used}, &s.Totals.Messages, &s.Totals.CostUSD, &s.Totals.Tokens, &s.Pinned,
-		&s.Archived,
+		&s.Archived, &s.Newest,
 		listColumn[agentSessionRow]{&own}}, more...)...)
 	for _, r := range own {
-		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox}] = orchestrator.AgentSession{ID: r.ID,
-			Told: r.Told, Terminal: r.Terminal != 0}
+		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox, Lane: r.Lane}] =
+			orchestrator.AgentSession{ID: r.ID, Told: r.Told, UpTo: r.UpTo, Offered: r.Offered, Terminal: r.Terminal != 0}
 	}
 	return s, err
 }
@@ -155,8 +142,11 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 type agentSessionRow struct {
 	Agent    cli.Agent          `json:"agent"`
 	Sandbox  cli.Sandbox        `json:"sandbox"`
+	Lane     orchestrator.Lane  `json:"lane"`
 	ID       cli.AgentSessionID `json:"id"`
 	Told     cli.TurnID         `json:"told"`
+	UpTo     int64              `json:"upto"`
+	Offered  int64              `json:"offered"`
 	Terminal int                `json:"terminal"`
 }
 
@@ -191,11 +181,14 @@ func (db *DB) SaveSession(ctx context.Context, s orchestrator.Session) error {
 	}))
 }
 
+// jobSession selects a row if session ?1 is the own one of a job.
+const jobSession = `SELECT 1 FROM own_sessions o JOIN jobs j ON j.id = o.name WHERE o.session = ?1`
+
 // DeleteSession does not delete the audit entries of the session.
 func (db *DB) DeleteSession(ctx context.Context, id orchestrator.SessionID) error {
 	err := db.write(ctx, func(t tx) error {
 		used, err := t.Exists(`SELECT 1 FROM conversations WHERE session = ?1
-			UNION ALL SELECT 1 FROM own_sessions WHERE session = ?1
+			UNION ALL `+jobSession+`
 			UNION ALL SELECT 1 FROM sessions WHERE parent = ?1
 			UNION ALL SELECT 1 FROM turns WHERE session = ?1 AND delivered = 0`, string(id))
 		if err != nil {
@@ -209,6 +202,7 @@ func (db *DB) DeleteSession(ctx context.Context, id orchestrator.SessionID) erro
 			`DELETE FROM asks WHERE session = ?`,
 			`DELETE FROM rules WHERE session = ?`,
 			`DELETE FROM agent_sessions WHERE session = ?`,
+			`DELETE FROM own_sessions WHERE session = ?`,
 			`DELETE FROM summaries WHERE session = ?`,
 			`DELETE FROM turns WHERE session = ?`,
 		} {
@@ -224,10 +218,10 @@ func (db *DB) DeleteSession(ctx context.Context, id orchestrator.SessionID) erro
 func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.TurnID) error {
 	err := db.write(ctx, func(t tx) error {
 		var parent string
-		var seq, had int64
-		err := t.Row(`SELECT session, seq, (SELECT count(*) FROM turns o WHERE o.session = turns.session
-			AND o.seq <= turns.seq AND o.ended > 0)
-			FROM turns WHERE id = ? AND session IS NOT NULL AND ended > 0`, []any{string(turn)}, &parent, &seq, &had)
+		var number, had int64
+		err := t.Row(`SELECT session, number, (SELECT count(*) FROM turns o WHERE o.session = turns.session
+			AND o.number > 0 AND o.number <= turns.number)
+			FROM turns WHERE id = ? AND session IS NOT NULL AND number > 0`, []any{string(turn)}, &parent, &number, &had)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = orchestrator.ErrNoTurn
 		}
@@ -238,7 +232,7 @@ func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.
 		if err := t.insertSession(s); err != nil {
 			return err
 		}
-		_, err = t.Exec(`UPDATE sessions SET parent = ?, parent_turn = ? WHERE id = ?`, parent, seq, string(s.ID))
+		_, err = t.Exec(`UPDATE sessions SET parent = ?, parent_turn = ? WHERE id = ?`, parent, number, string(s.ID))
 		return err
 	})
 	return wrap(fmt.Sprintf("fork at turn %s", turn), err)
@@ -246,7 +240,7 @@ func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.
 
 func (db *DB) MoveSession(ctx context.Context, id orchestrator.SessionID, to orchestrator.ConversationID) error {
 	err := db.write(ctx, func(t tx) error {
-		used, err := t.Exists(`SELECT 1 FROM own_sessions WHERE session = ?1
+		used, err := t.Exists(jobSession+`
 			UNION ALL SELECT 1 FROM turns WHERE session = ?1 AND delivered = 0`, string(id))
 		if err == nil && used {
 			err = orchestrator.ErrSessionInUse
@@ -255,6 +249,14 @@ func (db *DB) MoveSession(ctx context.Context, id orchestrator.SessionID, to orc
 			return err
 		}
 		if _, err := t.Exec(`UPDATE conversations SET session = NULL WHERE session = ?`, string(id)); err != nil {
+			return err
+		}
+		if _, err := t.Exec(`UPDATE OR IGNORE own_sessions SET chat = ?, topic = ? WHERE session = ?`, to.Chat,
+			to.Topic, string(id)); err != nil {
+			return err
+		}
+		if _, err := t.Exec(`DELETE FROM own_sessions WHERE session = ? AND NOT (chat = ? AND topic = ?)`, string(id),
+			to.Chat, to.Topic); err != nil {
 			return err
 		}
 		return t.execExisting(orchestrator.ErrNoSession,
@@ -276,8 +278,8 @@ func (db *DB) FindSessions(
 	of := ` WHERE chat = ?3 AND topic = ?4 AND archived = ?5`
 	args := []any{q.Limit + 1, q.Offset, q.Conversation.Chat, q.Conversation.Topic, q.Archived}
 	if q.Elsewhere != 0 {
-		of = ` WHERE NOT (chat = ?3 AND topic = ?4) AND archived = ?5 AND person = ?6 AND id NOT IN (SELECT session
-			FROM own_sessions)`
+		of = ` WHERE NOT (chat = ?3 AND topic = ?4) AND archived = ?5 AND person = ?6 AND id NOT IN (SELECT o.session
+			FROM own_sessions o JOIN jobs j ON j.id = o.name)`
 		args = append(args, int64(q.Elsewhere))
 	}
 	words := ftsQuery(q.Words)
@@ -289,7 +291,7 @@ func (db *DB) FindSessions(
 		args = append(args, words, maxHits, likePattern(q.Words))
 		found, err = sqlite.Many(ctx, db.file, scanListed, fmt.Sprintf(`WITH hits AS (
 				SELECT docid FROM turns_text WHERE turns_text MATCH ?%d LIMIT ?%d
-			), newest AS (SELECT t.session, max(t.seq) AS seq FROM hits JOIN turns t ON t.seq = hits.docid
+			), newest AS (SELECT t.session, t.seq, max(t.number) FROM hits JOIN turns t ON t.seq = hits.docid
 			GROUP BY t.session)
 			, page AS MATERIALIZED (SELECT sessions.seq AS listed, newest.seq AS hit
 				FROM sessions LEFT JOIN newest ON newest.session = sessions.id`+of+` AND (newest.session IS NOT NULL

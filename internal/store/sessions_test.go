@@ -52,26 +52,29 @@ func TestSession(t *testing.T) {
 		t.Error("the same session was created twice")
 	}
 
-	must(t, db.SetTold(ctx, "s1", agentEnv("codex", ""), "t0")) // no effect: the agent has no session here
-	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", ""), "thread-1"))
-	must(t, db.SetTold(ctx, "s1", agentEnv("codex", ""), "t1"))
-	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", ""), "thread-2"))
-	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "thread-3"))
-	must(t, db.SetTold(ctx, "s1", agentEnv("codex", "web"), "t2"))
-	// deletes what the agent was told together with its session
-	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), ""))
-	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "thread-3"))
-	must(t, db.SetAgentSession(ctx, "s1", agentEnv("claude", ""), ""))
-	must(t, db.SetAgentSession(ctx, "s1", agentEnv("gemini", ""), ""))
+	aside := orchestrator.AgentEnv{Agent: "codex", Lane: orchestrator.AsideLane}
+	set := func(of orchestrator.AgentEnv, own orchestrator.AgentSession) {
+		t.Helper()
+		must(t, db.SetAgentSession(ctx, "s1", of, own))
+	}
+	set(agentEnv("codex", ""), orchestrator.AgentSession{ID: "thread-1", Told: "t1"})
+	set(agentEnv("codex", ""), orchestrator.AgentSession{ID: "thread-2", Told: "t1", UpTo: 4, Offered: 5})
+	set(agentEnv("codex", "web"), orchestrator.AgentSession{ID: "thread-3", Told: "t2"})
+	set(agentEnv("codex", "web"), orchestrator.AgentSession{})
+	set(agentEnv("codex", "web"), orchestrator.AgentSession{ID: "thread-3"})
+	set(aside, orchestrator.AgentSession{ID: "thread-4", Told: "t3"})
+	set(agentEnv("claude", ""), orchestrator.AgentSession{})
+	set(agentEnv("gemini", ""), orchestrator.AgentSession{Told: "t0"}) // no effect: it has no ID
 	s.AgentSessions = map[orchestrator.AgentEnv]orchestrator.AgentSession{
-		agentEnv("codex", ""): {ID: "thread-2", Told: "t1"}, agentEnv("codex", "web"): {ID: "thread-3"},
+		agentEnv("codex", ""):    {ID: "thread-2", Told: "t1", UpTo: 4, Offered: 5},
+		agentEnv("codex", "web"): {ID: "thread-3"}, aside: {ID: "thread-4", Told: "t3"},
 		agentEnv("claude", "app"): {ID: "def", Terminal: true},
 	}
 	same(t, "the session with other ids", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 
 	for _, own := range []cli.AgentSessionID{"x", ""} {
 		if err := db.SetAgentSession(ctx, "nowhere", agentEnv("codex", ""),
-			own); !errors.Is(err, orchestrator.ErrNoSession) {
+			orchestrator.AgentSession{ID: own}); !errors.Is(err, orchestrator.ErrNoSession) {
 			t.Errorf("an id %q for a missing session: %v", own, err)
 		}
 	}

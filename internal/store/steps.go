@@ -16,18 +16,22 @@ func (db *DB) SaveSteps(ctx context.Context, turn cli.TurnID, at time.Time, step
 		if _, err := t.Exec(`DELETE FROM steps WHERE turn = ?`, string(turn)); err != nil {
 			return err
 		}
-		for _, s := range steps {
-			_, err := t.Exec(`INSERT INTO steps (turn, number, at, tool, title, took, exit_code, err, change,
-				output, lost)
-				SELECT id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM turns
-				WHERE id = ?`, s.Number, millis(at), s.Tool, s.Title, int64(s.Duration),
-				s.ExitCode, s.Err, string(s.Change), blob([]byte(s.Output)), s.Lost, string(turn))
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return t.saveSteps(turn, at, steps)
 	}))
+}
+
+func (t tx) saveSteps(turn cli.TurnID, at time.Time, steps []orchestrator.Step) error {
+	for _, s := range steps {
+		_, err := t.Exec(`INSERT INTO steps (turn, number, at, tool, title, took, exit_code, err, change,
+			output, lost)
+			SELECT id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM turns
+			WHERE id = ?`, s.Number, millis(at), s.Tool, s.Title, int64(s.Duration),
+			s.ExitCode, s.Err, string(s.Change), blob([]byte(s.Output)), s.Lost, string(turn))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const stepColumns = `number, tool, title, took, exit_code, err, change, length(output), lost`

@@ -16,7 +16,8 @@ import (
 
 const turnColumns = `id, coalesce(session, ''), coalesce(again, ''), chat, topic, person, prompt,
 	coalesce(attachments, ''), message, coalesce(updates, ''), state, agent, model, queued, started, ended,
-	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights, bypass_until, crashes`
+	answer, coalesce(outcome, ''), delivered, aborting, steered_into, wants, sandbox, rights, bypass_until, crashes,
+	kind, role, asks, number, upto`
 
 // EnqueueTurn shares a transaction if the prompt has updates. It returns ErrNoSession if t names an unknown session.
 func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
@@ -35,7 +36,7 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...or
 			return err
 		}
 		for _, of := range forget {
-			if err := tx.setAgentSession(t.Session, of, ""); err != nil {
+			if err := tx.setAgentSession(t.Session, of, orchestrator.AgentSession{}); err != nil {
 				return err
 			}
 		}
@@ -97,10 +98,11 @@ func (db *DB) UpdatePrompt(
 func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (ok bool, err error) {
 	err = db.writeLazily(ctx, func(tx tx) error {
 		n, err := tx.Exec(`UPDATE turns SET state = 'running', session = nullif(?, ''), agent = ?, model = ?,
-			sandbox = ?, started = ?,
+			sandbox = ?, started = ?, role = ?, upto = ?,
 			bypass_until = ?, run = ?, run_output = ?, run_input = ?, run_note = ?
 			WHERE id = ? AND state IN ('queued', 'running')`,
-			string(t.Session), string(t.Agent), string(t.Model), string(t.Sandbox), millis(t.Started), millis(t.Bypass),
+			string(t.Session), string(t.Agent), string(t.Model), string(t.Sandbox), millis(t.Started), t.Entry.Role,
+			t.Entry.UpTo, millis(t.Bypass),
 			string(s.Run), s.Output, s.Input, s.Note, string(t.ID))
 		if ok = n > 0; !ok || err != nil {
 			return mapForeignKey(err)
@@ -174,11 +176,15 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	return wrap(op, db.file.WriteSharedFlushed(ctx, func(st *sqlite.Tx) error {
 		t := tx{st}
 		var session string
-		err := t.Row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?, crashes = 0
+		err := t.Row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?, crashes = 0, number = `+nextNumber+`
 			WHERE id = ? AND (state = 'running' OR `+steeredUndelivered+`) RETURNING coalesce(session, '')`,
 			[]any{string(o.State), millis(ended), o.Text, outcome, string(id)}, &session)
 		if errors.Is(err, sql.ErrNoRows) {
 			return t.stateError(id, "running")
+		}
+		if err == nil {
+			_, err = t.Exec(`UPDATE turns SET number = `+numberOfHost+` WHERE steered_into = ? AND steered_into <> ''`,
+				string(id))
 		}
 		if err == nil {
 			err = t.countTurn(id, ended, o)
@@ -186,11 +192,61 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 		if err != nil || session == "" {
 			return err
 		}
-		_, err = t.ExecRow(session,
-			`UPDATE sessions SET used = max(used, ?), messages = messages + 1, cost_usd = cost_usd + ?,
-			tokens = tokens + ? WHERE id = ?`, millis(ended), o.CostUSD, o.Usage.Total(), session)
-		return err
+		return t.addToSession(session, ended, o)
 	}))
+}
+
+// Numbers of entries. A steered turn ends together with the turn that it was merged into.
+const (
+	nextNumber   = `(SELECT coalesce(max(number), 0) + 1 FROM turns WHERE number > 0)`
+	numberOfHost = `coalesce((SELECT host.number FROM turns host WHERE host.id = turns.steered_into), 0)`
+)
+
+func (t tx) addToSession(session string, ended time.Time, o orchestrator.Outcome) error {
+	_, err := t.ExecRow(session,
+		`UPDATE sessions SET used = max(used, ?), messages = messages + 1, cost_usd = cost_usd + ?,
+		tokens = tokens + ? WHERE id = ?`, millis(ended), o.CostUSD, o.Usage.Total(), session)
+	return err
+}
+
+// AddEntry shares a transaction that is flushed after its commit. It returns ErrNoSession for an unknown session.
+func (db *DB) AddEntry(ctx context.Context, turn orchestrator.Turn, steps []orchestrator.Step) error {
+	op := fmt.Sprintf("store entry %s", turn.ID)
+	outcome, err := encodeOutcome(turn.Outcome)
+	if err != nil {
+		return wrap(op, err)
+	}
+	return wrap(op, db.file.WriteSharedFlushed(ctx, func(st *sqlite.Tx) error {
+		t := tx{st}
+		if err := t.insertTurn(turn); err != nil {
+			return err
+		}
+		_, err := t.Exec(`UPDATE turns SET state = ?, sandbox = ?, started = ?, ended = ?, answer = ?, outcome = ?,
+			delivered = 1, kind = ?, role = ?, asks = ?, number = `+nextNumber+` WHERE id = ?`,
+			string(turn.Outcome.State), string(turn.Sandbox), millis(turn.Started), millis(turn.Ended),
+			turn.Outcome.Text, outcome, string(turn.Entry.Kind), turn.Entry.Role, string(turn.Entry.Asks),
+			string(turn.ID))
+		if err != nil {
+			return err
+		}
+		if err := t.saveSteps(turn.ID, turn.Ended, steps); err != nil {
+			return err
+		}
+		return t.addToSession(string(turn.Session), turn.Ended, turn.Outcome)
+	}))
+}
+
+func (db *DB) LastAside(
+	ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, kind orchestrator.EntryKind,
+) (orchestrator.Turn, error) {
+	of, args := `session = ?`, []any{string(id)}
+	if id == "" {
+		of, args = `chat = ? AND topic = ?`, []any{in.Chat, in.Topic}
+	}
+	t, err := sqlite.One(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns WHERE `+of+`
+		AND kind <> '' ORDER BY kind = ? DESC, number DESC LIMIT 1`, append(args, string(kind))...)
+	t, err = mapNoRows(t, err, orchestrator.ErrNoConsult)
+	return t, wrap("find the last consultation", err)
 }
 
 // stateError returns the error for a turn that is not in the wanted state.
@@ -230,13 +286,19 @@ func (db *DB) TurnsShownWaiting(ctx context.Context) ([]orchestrator.Turn, error
 // History includes the turns that the session was forked with. It omits cancelled turns, because they never ran, but
 // includes steered ones, which have no answer.
 func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
+	return db.EntriesAfter(ctx, id, 0, limit)
+}
+
+func (db *DB) EntriesAfter(
+	ctx context.Context, id orchestrator.SessionID, after int64, limit int,
+) ([]orchestrator.Turn, error) {
 	var all []orchestrator.Turn // newest first
 	line := ancestry{session: string(id), last: math.MaxInt64}
 	for {
 		turns, err := sqlite.Many(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns
-			WHERE session = ? AND seq <= ? AND (state IN ('done', 'failed', 'aborted', 'interrupted')
+			WHERE session = ? AND number > ? AND number <= ? AND (state IN ('done', 'failed', 'aborted', 'interrupted')
 			OR state = 'cancelled' AND steered_into <> '')
-			ORDER BY seq DESC LIMIT ?`, line.session, line.last, nonNegative(limit)-len(all))
+			ORDER BY number DESC, seq DESC LIMIT ?`, line.session, after, line.last, nonNegative(limit)-len(all))
 		if all = append(all, turns...); err != nil || len(all) >= limit {
 			slices.Reverse(all)
 			return all, wrap(fmt.Sprintf("load history of session %s", id), err)
@@ -286,12 +348,13 @@ func scanTurn(row sqlite.Row) (t orchestrator.Turn, err error) {
 		&t.Agent, &t.Model,
 		timeColumn{&t.Queued}, timeColumn{&t.Started}, timeColumn{&t.Ended}, &answer, &outcome, &t.Delivered,
 		&t.Aborting,
-		&t.Into, &wants,
-		&t.Sandbox, &rights, timeColumn{&t.Bypass}, &t.Crashes)
+		&t.Entry.Into, &wants,
+		&t.Sandbox, &rights, timeColumn{&t.Bypass}, &t.Crashes, &t.Entry.Kind, &t.Entry.Role, &t.Entry.Asks,
+		&t.Entry.Number, &t.Entry.UpTo)
 	if err != nil {
 		return orchestrator.Turn{}, err
 	}
-	if t.State == orchestrator.TurnCancelled && t.Into != "" {
+	if t.State == orchestrator.TurnCancelled && t.Entry.Into != "" {
 		t.State = orchestrator.TurnSteered
 	}
 	if t.Wants, err = decodeWants(wants); err != nil {

@@ -41,7 +41,7 @@ func TestTurnLife(t *testing.T) {
 	turn.State = orchestrator.TurnRunning
 	same(t, "the running turn", get[orchestrator.Turn](t)(db.Turn(ctx, "t1")), turn)
 
-	turn.State, turn.Ended = orchestrator.TurnFailed, noon.Add(time.Minute)
+	turn.State, turn.Ended, turn.Entry.Number = orchestrator.TurnFailed, noon.Add(time.Minute), 1
 	turn.Outcome = orchestrator.Outcome{
 		State: orchestrator.TurnFailed, Text: "half an answer \x00 with \xff bytes", Agent: "claude", Model: "opus-5",
 		Usage: cli.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}, CostUSD: 0.25,
@@ -66,7 +66,7 @@ func TestFinishTurnCountsInItsSession(t *testing.T) {
 		o.Usage, o.CostUSD = cli.Usage{Input: 10, Output: 5, Reasoning: 99}, 0.5
 		runTurn(t, db, turn, o)
 	}
-	s.Totals.Messages, s.Totals.Tokens, s.Totals.CostUSD, s.Used = 2, 30, 1, noon.Add(time.Minute)
+	s.Totals.Messages, s.Totals.Tokens, s.Totals.CostUSD, s.Used, s.Newest = 2, 30, 1, noon.Add(time.Minute), 2
 	same(t, "the session", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 
 	if err := db.FinishTurn(ctx, "t1", noon, done("twice")); err == nil {

@@ -1,5 +1,6 @@
 // Package relay forwards messages between an agent's MCP client and ductor. It reconnects after ductor restarts. It
-// does not use an MCP library, so that the program inside containers stays small.
+// does not use an MCP library, so that the program inside containers stays small. The package also stores the tokens of
+// clients outside of turns.
 package relay
 
 import (
@@ -14,7 +15,7 @@ import (
 	"time"
 )
 
-// TokenVar is the environment variable with the token that identifies the agent. DirVar is the one with the directory
+// TokenVar is the environment variable with the token that identifies the agent. DirVar is the environment variable with the directory
 // of ductor's socket. Verb is the first argument of the program that an agent starts.
 const (
 	Verb     = "mcp"
@@ -26,7 +27,11 @@ const (
 // initialize request, because the client does not send it again.
 type Hello struct {
 	Token      string          `json:"token"`
+	Secret     string          `json:"secret,omitempty"` // of a client outside of turns; see statesocket.Guard
 	Initialize json.RawMessage `json:"initialize,omitempty"`
+	// Recheck is set in the only line of a connection that asks ductor to end the connections of revoked tokens. ductor
+	// then closes this one.
+	Recheck bool `json:"recheck,omitempty"`
 }
 
 // Refusal is the only line that ductor sends on a connection that it rejects.
@@ -46,8 +51,9 @@ const (
 
 // Relay connects one MCP client to ductor.
 type Relay struct {
-	Token string
-	Dial  func(ctx context.Context) (net.Conn, error)
+	Token  string
+	Secret string // if the client is outside of turns
+	Dial   func(ctx context.Context) (net.Conn, error)
 
 	out struct {
 		sync.Mutex
@@ -128,7 +134,8 @@ func (r *Relay) expect(conn net.Conn, m envelope) bool {
 // connect returns the current connection, or creates one.
 func (r *Relay) connect(ctx context.Context) (net.Conn, error) {
 	r.mu.Lock()
-	conn, hello, refused := r.conn, Hello{r.Token, r.initialize}, r.refused
+	conn, refused := r.conn, r.refused
+	hello := Hello{Token: r.Token, Secret: r.Secret, Initialize: r.initialize}
 	r.mu.Unlock()
 	switch {
 	case refused != "":

@@ -2,8 +2,13 @@ package relay
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
+	"syscall"
 
 	"ductor/internal/statesocket"
 )
@@ -19,6 +24,31 @@ func Listen(dir string) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("listen for agents: %w", err)
 	}
 	return l, nil
+}
+
+// EndRevoked has a running ductor end the connections of revoked tokens, and returns once it has. It returns nil if no
+// ductor runs.
+func EndRevoked(ctx context.Context, dir string) error {
+	conn, err := Dial(ctx, dir)
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	raw, err := json.Marshal(Hello{Recheck: true})
+	if err == nil {
+		_, err = conn.Write(append(raw, '\n'))
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, conn)
+	}
+	if err != nil {
+		return fmt.Errorf("end the connections of revoked tokens: %w", err)
+	}
+	return nil
 }
 
 // Dial connects to the socket in dir.

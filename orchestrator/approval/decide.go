@@ -40,7 +40,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	if err != nil {
 		return approval, err
 	}
-	// They come before the decision is stored: one that is handed over again after a restart has its files there.
+	// They come before the decision is stored, so that a decision handed over again after a restart has its files there.
 	if len(v.Files) > 0 {
 		if err := s.opts.Agents.Bring(ctx, approval.Sandbox, orchestrator.Paths(v.Files)); err != nil {
 			s.log.Warn("bring the files of an answer", "approval", id, "err", err)
@@ -86,7 +86,7 @@ func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press
 		d.State = orchestrator.ApprovalAllowed
 	case v.Choice == orchestrator.AllowEdits && approval.Edits && approval.Request.Allowable():
 		d.State, d.Ruled = orchestrator.ApprovalAllowed, orchestrator.RuledByMode
-	// The rule must be the one that the user saw: the target of a path may have changed since.
+	// The user must have seen exactly this rule: the target of a path may have changed since.
 	case v.Choice == orchestrator.AllowSession && session.Kind != "" && session.Text == approval.SessionRule:
 		d.State, d.Rule = orchestrator.ApprovalAllowed, &session
 	case v.Choice == orchestrator.AllowPattern && lasting.Kind != "" && lasting.Text == approval.Rule:
@@ -133,7 +133,7 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	defer r.mu.Unlock()
 	told := approval
 	if approval.State == orchestrator.ApprovalAnswered {
-		told.Answers = v.Answers // including those that are not stored
+		told.Answers = v.Answers // also if they are not stored
 		r.turn.Learn(approval.Questions, v.Answers)
 	}
 	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // before the agent continues

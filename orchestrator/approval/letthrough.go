@@ -70,7 +70,7 @@ func canAutoApprove(a orchestrator.ApprovalRequest) bool {
 	return p != nil && p.Missing == "" && !p.Widens() && !slices.ContainsFunc(a.Links, outside)
 }
 
-// touchesOwn reports whether a request names one of ductor's own files: as a file to change, as a text in its input, or
+// touchesOwn reports whether a request names a file of ductor's own: as a file to change, as a text in its input, or
 // as a word of its command.
 func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	p := a.Request

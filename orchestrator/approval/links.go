@@ -22,7 +22,7 @@ const pathBytes = 4096
 
 // Files reads files in the environment of an agent.
 type Files interface {
-	// ReadFile and RealPaths work like those of package rooted.
+	// ReadFile and RealPaths work as in package rooted.
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }

@@ -91,7 +91,7 @@ func (r *Requests) giveUp(id cli.ApprovalID) {
 	delete(r.own, id)
 }
 
-// handleOwn shows and handles one of ductor's own events. It returns false if the agent has already ended the turn.
+// handleOwn shows and handles an event of ductor's own. It returns false if the agent has already ended the turn.
 func (r *Requests) handleOwn(ev, shown cli.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

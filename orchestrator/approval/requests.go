@@ -297,13 +297,13 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	return now, err
 }
 
-// compose creates the approval for a request and reports whether the request touches one of ductor's own files.
+// compose creates the approval for a request and reports whether the request touches a file of ductor's own.
 func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn bool) {
 	now, turn := r.s.opts.Now(), r.turn.Turn
 	approval = orchestrator.Approval{
 		ID: orchestrator.ApprovalID(random(10)), Nonce: random(15),
 		ApprovalRequest: orchestrator.ApprovalRequest{
-			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation,
+			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation.Shown(),
 			Agent:    cmp.Or(r.own[requestOf(ev)].of.Agent, turn.Agent),
 			AgentIDs: []cli.ApprovalID{requestOf(ev)}, Dir: r.turn.Dir, Sandbox: turn.Sandbox, Asked: now,
 		},

@@ -39,16 +39,11 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Agents is the part of the gateway that a Service needs. *service.Service implements it.
+// Agents is the part of the gateway that a Service needs. *service.Service implements and describes it.
 type Agents interface {
-	// Decide passes a decision to the agent of a running turn. It returns cli.ErrNotAsked if no request with this ID is
-	// waiting.
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
-	// Bring copies files of this host into a sandbox; see service.Service.
 	Bring(ctx context.Context, in cli.Sandbox, files []string) error
-	// ProjectFields lists the settings that a directory's project makes for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
-	// ShowSkill adds a skill's contents to a request for the skill; see service.Service.
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 }
 
@@ -175,7 +170,7 @@ func isSecret(a orchestrator.ApprovalRequest) bool {
 	return slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
 }
 
-// mayDecide reports whether a user is one of the approvers.
+// mayDecide reports whether a user is an approver.
 func mayDecide(a orchestrator.Approval, user orchestrator.PersonID) bool {
 	return user != 0 && slices.Contains(a.Approvers, user)
 }

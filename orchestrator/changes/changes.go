@@ -207,7 +207,7 @@ func (s *Service) forget(w *watch) {
 	delete(s.watches, w.turn.ID)
 }
 
-// watchesIn lists the turns that work in one of a snapshot's repositories.
+// watchesIn lists the turns that work in a repository of a snapshot.
 func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +221,7 @@ func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 	return found
 }
 
-// busy returns a TurnWrites if a turn that works in one of a snapshot's repositories may have written something.
+// busy returns a TurnWrites if a turn that works in a repository of a snapshot may have written something.
 func (s *Service) busy(c orchestrator.TurnChanges) error {
 	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()

@@ -6,22 +6,31 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"maps"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/secrets"
 	"ductor/orchestrator"
+	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/side"
+	"ductor/orchestrator/steps"
 )
 
 // Options configure an Engine. All fields are required.
 type Options struct {
 	Side  side.Client
 	Store orchestrator.ConsultStore
-	// SideRequest returns the base request for side sessions of a conversation: the environment and directory of the
+	// Session returns the session that a question belongs to, and creates a missing one; see orchestrator.Consults.
+	Session func(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.Session, error)
+	Names   orchestrator.SessionNames
+	// SideRequest returns the base request for questions of a conversation: the environment and directory of the
 	// conversation's next turn.
 	SideRequest func(ctx context.Context, in orchestrator.ConversationID) (cli.Request, error)
+	Budget      func() int // most tokens of history that a model is told
 	Shorten     side.Shortener
 	Works       Works
 	Now         func() time.Time
@@ -31,8 +40,7 @@ type Options struct {
 // Limits of questions.
 const (
 	DefaultWait = 10 * time.Minute
-	mostAtOnce  = 8      // simultaneous questions of one conversation
-	mostSaid    = 20_000 // bytes of earlier questions and answers that are stored for an agent that cannot resume
+	mostAtOnce  = 8 // simultaneous questions of one conversation
 )
 
 // Engine asks models. Safe for concurrent use.
@@ -45,11 +53,18 @@ type Engine struct {
 	wg     sync.WaitGroup
 }
 
-// question is an unanswered question with its active side sessions: several for a group, and none before the first or
-// between two of them.
+// question is an unanswered question with its running agents: several for a group, and none before the first or between
+// two of them.
 type question struct {
-	consults map[orchestrator.ConsultID]bool
-	cancel   context.CancelCauseFunc
+	running int
+	lanes   map[lane]bool // that the agents use
+	cancel  context.CancelCauseFunc
+}
+
+// lane identifies an agent's own part of a session.
+type lane struct {
+	session orchestrator.SessionID
+	of      orchestrator.AgentEnv
 }
 
 // questionKey is the context key of a *question.
@@ -64,101 +79,150 @@ func New(o Options) *Engine {
 
 // Ask implements orchestrator.Consults.
 func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error) {
+	return e.consult(ctx, q, approach{until: math.MaxInt64})
+}
+
+// consult asks a model that may only read.
+func (e *Engine) consult(ctx context.Context, q orchestrator.ConsultQuestion,
+	by approach) (orchestrator.ConsultAnswer, error) {
 	at, err := e.opts.SideRequest(ctx, q.Conversation)
 	if err != nil {
 		return orchestrator.ConsultAnswer{}, err
 	}
-	hide := func(text string) string { return text }
-	if e.opts.Side.Secrets != nil {
-		hide = e.opts.Side.Secrets(at.Dir).String
+	by.kind, by.instructions = orchestrator.ConsultationEntry, instructions
+	by.ask = func(ctx context.Context, at cli.Request, put side.Question) (cli.Result, error) {
+		if !side.ReadsFiles(put.Model.Agent) {
+			put.Instructions = withoutFiles
+		}
+		put.Asks, put.Watch = q.Asks, both(put.Watch, e.trail(orchestrator.AuditEntry{
+			Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()),
+			Agent: put.Model.Agent,
+			Rule:  string(cli.Plan),
+		}, e.secrets(at.Dir).String).observe)
+		return e.opts.Side.Ask(ctx, at, put)
 	}
-	return e.askInSide(ctx, at, q, approach{instructions: instructions,
-		ask: func(ctx context.Context, at cli.Request, put side.Question) (cli.Result, error) {
-			if !side.ReadsFiles(put.Model.Agent) {
-				put.Instructions = withoutFiles
-			}
-			put.Asks, put.Watch = q.Asks, e.trail(orchestrator.AuditEntry{
-				Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()),
-				Agent: put.Model.Agent,
-				Rule:  string(cli.Plan),
-			}, hide).observe
-			return e.opts.Side.Ask(ctx, at, put)
-		}})
+	return e.askAside(ctx, at, q, by)
 }
 
-// approach is a way to ask an agent, with its system prompt.
+func (e *Engine) secrets(dir string) *secrets.Set {
+	if e.opts.Side.Secrets == nil {
+		return nil
+	}
+	return e.opts.Side.Secrets(dir)
+}
+
+func both(first, second func(cli.Event)) func(cli.Event) {
+	return func(ev cli.Event) {
+		first(ev)
+		second(ev)
+	}
+}
+
+// approach is a way to ask an agent.
 type approach struct {
+	kind         orchestrator.EntryKind
+	role         string // of the agent
+	instructions string // the system prompt
 	ask          func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error)
-	instructions string
+	fresh        bool         // in a new session of the agent, which is not continued later
+	until        int64        // the number of the last entry of the session that the agent is told
+	quoted       []cli.TurnID // entries that the question quotes
 }
 
-// askInSide asks an agent in the side session of a question.
-func (e *Engine) askInSide(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion,
-	by approach) (orchestrator.ConsultAnswer, error) {
+// asking is a question on its way to an agent.
+type asking struct {
+	orchestrator.ConsultQuestion
+	by      approach
+	at      cli.Request
+	session orchestrator.Session
+	entry   orchestrator.Turn
+	leftOut int // number of entries that the agent could not be told in full
+	steps   steps.Recorder
+}
+
+// askAside asks an agent beside the turns of a session, and stores the entry.
+func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion,
+	by approach) (a orchestrator.ConsultAnswer, err error) {
 	began := e.opts.Now()
-	c, at, err := e.side(ctx, at, q)
-	if err != nil {
-		return orchestrator.ConsultAnswer{}, err
+	r := &asking{ConsultQuestion: q, by: by, at: at, steps: steps.Recorder{Now: e.opts.Now}}
+	if r.session, err = e.opts.Session(ctx, q); err != nil {
+		return a, err
 	}
-	ctx, leave, err := e.enter(ctx, c)
+	if r.Model, err = e.modelOf(ctx, q, r.session.ID, by.kind); err != nil {
+		return a, err
+	}
+	r.at.Session = string(r.session.ID)
+	hidden := e.secrets(at.Dir)
+	r.entry = orchestrator.Turn{
+		ID: cli.TurnID(e.opts.Side.NewID()), Session: r.session.ID,
+		Entry: orchestrator.Entry{Kind: by.kind, Role: by.role, Asks: q.Asks},
+		Prompt: orchestrator.Prompt{Conversation: q.Conversation, Person: q.Person, Text: hidden.String(q.Text),
+			Attachments: q.Context.Files},
+		Wants: orchestrator.Wants{Effort: r.Model.Effort}, Agent: r.Model.Agent, Model: r.Model.Model, Sandbox: at.Sandbox,
+		Queued: began, Started: began, Delivered: true,
+	}
+	ctx, leave, err := e.enter(ctx, r)
 	if err != nil {
-		return orchestrator.ConsultAnswer{}, err
+		return a, err
 	}
 	defer leave()
-	r, err := e.askAgent(ctx, at, c, q, by)
+	result, err := e.askAgent(ctx, r)
+	r.entry.Ended = e.opts.Now()
+	r.entry.Outcome = outcomeOf(r.Model.Agent, result, err)
+	r.entry.State, r.entry.Outcome.Duration = r.entry.Outcome.State, r.entry.Ended.Sub(began)
+	a = orchestrator.ConsultAnswer{Session: r.session.ID, Entry: r.entry.ID, Model: r.Model, LeftOut: r.leftOut,
+		Usage: result.Usage, CostUSD: result.CostUSD, Duration: r.entry.Outcome.Duration}
+	a.Model.Model = cmp.Or(result.Model, a.Model.Model)
+	if err == nil {
+		shortened := false
+		if a.Text, shortened = e.opts.Shorten.Shorten(ctx, at, result.Text, side.MostResult); shortened {
+			a.Whole, r.entry.Outcome.Short = result.Text, a.Text
+		}
+	}
+	if err == nil || by.kind == orchestrator.WorkEntry {
+		all, _ := secrets.Clean(hidden, r.steps.Steps())
+		r.entry.Outcome.Steps = len(all)
+		if stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all); stored != nil {
+			err = errors.Join(err, fmt.Errorf("store an entry of a session: %w", stored))
+		}
+	}
 	if err != nil {
-		return orchestrator.ConsultAnswer{}, fmt.Errorf("ask %s: %w", c.Model.Agent, err)
-	}
-	a := orchestrator.ConsultAnswer{Consult: c.ID, Model: c.Model, Usage: r.Usage, CostUSD: r.CostUSD,
-		Duration: e.opts.Now().Sub(began)}
-	a.Model.Model = cmp.Or(r.Model, a.Model.Model)
-	shortened := false
-	if a.Text, shortened = e.opts.Shorten.Shorten(ctx, at, r.Text, side.MostResult); shortened {
-		a.Whole = r.Text
-	}
-	c.Own, c.Used = r.AgentSessionID, e.opts.Now()
-	c.Said = newest(c.Said+"Question: "+q.Text+"\nAnswer: "+a.Text+"\n\n", mostSaid)
-	if err := e.opts.Store.SaveConsult(context.WithoutCancel(ctx), c); err != nil {
-		return a, fmt.Errorf("store a side session: %w", err)
+		return a, fmt.Errorf("ask %s: %w", r.Model.Agent, err)
 	}
 	return a, nil
 }
 
-// side returns the side session of a question and the request that starts its agent.
-func (e *Engine) side(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion) (orchestrator.Consult,
-	cli.Request, error) {
-	if q.Follows == "" {
-		c := orchestrator.Consult{
-			ID: orchestrator.ConsultID(e.opts.Side.NewID()), Conversation: q.Conversation, Model: q.Model,
-			Sandbox: at.Sandbox, Dir: at.Dir,
-		}
-		c.Home = cmp.Or(at.Session, string(c.ID))
-		at.Session = c.Home
-		return c, at, nil
+// modelOf returns the model of a question.
+func (e *Engine) modelOf(ctx context.Context, q orchestrator.ConsultQuestion,
+	id orchestrator.SessionID, kind orchestrator.EntryKind) (orchestrator.ModelChoice, error) {
+	if q.Model.Agent != "" {
+		return q.Model, nil
 	}
-	c, err := e.Find(ctx, q.Conversation, q.Follows)
-	switch {
-	case err != nil:
-		return c, at, err
-	// The agent does not know the conversation from another environment.
-	case c.Sandbox != at.Sandbox || c.Dir != at.Dir:
-		c.Own, c.Sandbox, c.Dir = "", at.Sandbox, at.Dir
-	}
-	at.Session = c.Home
-	return c, at, nil
+	return e.last(ctx, q.Conversation, id, kind)
 }
 
-// Find returns a side session of a conversation, or ErrNoConsult or ErrElsewhere.
-func (e *Engine) Find(ctx context.Context, in orchestrator.ConversationID,
-	id orchestrator.ConsultID) (orchestrator.Consult, error) {
-	c, err := e.opts.Store.Consult(ctx, id)
-	if err != nil {
-		return c, fmt.Errorf("load a side session: %w", err)
+func (e *Engine) last(ctx context.Context, in orchestrator.ConversationID,
+	id orchestrator.SessionID, kind orchestrator.EntryKind) (orchestrator.ModelChoice, error) {
+	t, err := e.opts.Store.LastAside(ctx, in, id, kind)
+	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}, err
+}
+
+// outcomeOf returns the outcome of an entry. err is nil if it has an answer.
+func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
+	o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: r.Text, Agent: agent, Model: r.Model,
+		Usage: r.Usage, CostUSD: r.CostUSD}
+	switch {
+	case err == nil:
+		return o
+	case errors.Is(err, orchestrator.ErrShutdown):
+		o.State = orchestrator.TurnInterrupted
+	case errors.Is(err, cli.ErrAborted), errors.Is(err, context.Canceled):
+		o.State = orchestrator.TurnAborted
+	default:
+		o.State = orchestrator.TurnFailed
 	}
-	if c.Conversation != in {
-		return orchestrator.Consult{}, orchestrator.ErrElsewhere
-	}
-	return c, nil
+	o.Failure = err.Error()
+	return o
 }
 
 // The system prompts of a consulted agent, with and without access to files. They override the plan instructions of its
@@ -175,36 +239,62 @@ const (
 		"summary in <SUMMARY></SUMMARY>."
 )
 
-// askAgent asks the agent a question. If the agent cannot resume, put repeats the earlier conversation in the prompt.
-func (e *Engine) askAgent(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion,
-	by approach) (cli.Result, error) {
-	ask := side.Question{Model: c.Model, Prompt: q.Text, Instructions: by.instructions, Resume: c.Own,
-		Wait: cmp.Or(q.Wait, DefaultWait)}
-	if c.Own != "" {
-		r, err := by.ask(ctx, at, ask)
+// askAgent tells the agent what it missed of the session, and asks it. If the agent cannot resume its own session, it is
+// asked in a new one.
+func (e *Engine) askAgent(ctx context.Context, r *asking) (cli.Result, error) {
+	var store handoff.AgentSessions
+	var own orchestrator.AgentSession
+	if !r.by.fresh {
+		store, own = e.opts.Store, r.session.AgentSessions[r.entry.AgentEnv()]
+	}
+	record := context.WithoutCancel(ctx)
+	known := handoff.NewKnowledge(store, r.entry, own)
+	for {
+		result, err := e.askOnce(ctx, r, known)
 		var failure *cli.Failure
-		if !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
-			return r, err
+		if known.Own().ID == "" || !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
+			if err := known.Wait(); err != nil {
+				e.opts.Logger.Error("store an agent's knowledge of a session", "session", r.session.ID, "err", err)
+			}
+			return result, err
 		}
-		e.opts.Logger.Warn("an agent cannot resume a side session; the prompt repeats the conversation",
-			"consult", c.ID, "agent", c.Model.Agent, "err", err)
+		e.opts.Logger.Warn("an agent cannot resume its own session, and is asked in a new one",
+			"session", r.session.ID, "agent", r.Model.Agent, "err", err)
+		known.Forget()
+		if err := e.opts.Store.SetAgentSession(record, r.session.ID, r.entry.AgentEnv(), known.Own()); err != nil {
+			return result, err
+		}
 	}
-	if ask.Resume = ""; c.Said != "" {
-		ask.Prompt = "[What you were asked before, and what you answered]\n" + c.Said + "[The question now]\n" + q.Text
-	}
-	return by.ask(ctx, at, ask)
 }
 
-// newest returns the last bytes of a text, from the start of a line if possible.
-func newest(text string, most int) string {
-	if len(text) <= most {
-		return text
+func (e *Engine) askOnce(ctx context.Context, r *asking, known *handoff.Knowledge) (cli.Result, error) {
+	record := context.WithoutCancel(ctx)
+	entries, err := e.opts.Store.EntriesAfter(ctx, r.session.ID, known.Own().UpTo, handoff.MostMissed)
+	if err != nil {
+		return cli.Result{}, fmt.Errorf("load history: %w", err)
 	}
-	text = text[len(text)-most:]
-	if _, rest, ok := strings.Cut(text, "\n"); ok {
-		return rest
+	entries = slices.DeleteFunc(entries, func(t orchestrator.Turn) bool { return t.Entry.Number > r.by.until })
+	missed := slices.DeleteFunc(known.Missed(entries), func(t orchestrator.Turn) bool {
+		return slices.Contains(r.by.quoted, t.ID)
+	})
+	told := handoff.Write(missed, "", e.opts.Budget())
+	r.leftOut = told.LeftOut
+	if err := known.Sending(ctx); err != nil {
+		return cli.Result{}, err
 	}
-	return strings.ToValidUTF8(text, "")
+	result, err := r.by.ask(ctx, r.at, side.Question{
+		Model: r.Model, Prompt: told.Text + r.Context.Contents + r.Text, Instructions: r.by.instructions,
+		Resume: known.Own().ID, Wait: cmp.Or(r.Wait, DefaultWait), Person: r.Person,
+		Watch: func(ev cli.Event) {
+			known.Learn(record, ev)
+			r.steps.Observe(ev)
+		},
+	})
+	if err == nil { // some agents name their session only at the end
+		known.Learn(record, cli.SessionStarted{AgentSessionID: result.AgentSessionID})
+		known.Learn(record, result)
+	}
+	return result, err
 }
 
 // Begin implements orchestrator.Consults.
@@ -216,7 +306,7 @@ func (e *Engine) Begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, one *question,
 	end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	one = &question{consults: map[orchestrator.ConsultID]bool{}, cancel: cancel}
+	one = &question{lanes: map[lane]bool{}, cancel: cancel}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.asking[in] == nil {
@@ -233,16 +323,19 @@ func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 	}
 }
 
-// enter marks a side session as in use until leave is called. If ctx belongs to no question, it begins one.
-func (e *Engine) enter(ctx context.Context, c orchestrator.Consult) (_ context.Context, leave func(), err error) {
+// enter counts a running agent until leave is called. If another one uses the agent's part of the session, or if the
+// agent works in another directory than the session, enter makes the question fresh. If ctx belongs to no question, it
+// begins one.
+func (e *Engine) enter(ctx context.Context, r *asking) (_ context.Context, leave func(), err error) {
 	end := func() {}
 	one, begun := ctx.Value(questionKey{}).(*question)
 	if !begun {
-		ctx, one, end = e.begin(ctx, c.Conversation)
+		ctx, one, end = e.begin(ctx, r.Conversation)
 	}
+	of := lane{r.session.ID, r.entry.AgentEnv()}
 	err = context.Cause(ctx)
 	if err == nil {
-		err = e.register(one, c)
+		err = e.register(one, r, of)
 	}
 	if err != nil {
 		end()
@@ -250,55 +343,93 @@ func (e *Engine) enter(ctx context.Context, c orchestrator.Consult) (_ context.C
 	}
 	return ctx, func() {
 		e.mu.Lock()
-		delete(one.consults, c.ID)
+		one.running--
+		if !r.by.fresh {
+			delete(one.lanes, of)
+		}
 		e.mu.Unlock()
 		end()
 		e.wg.Done()
 	}, nil
 }
 
-// register registers a side session as in use. It fails if the session is already in use or there are too many.
-func (e *Engine) register(one *question, c orchestrator.Consult) error {
+// register registers a running agent. It fails if there are too many.
+func (e *Engine) register(one *question, r *asking, of lane) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return orchestrator.ErrShutdown
 	}
 	busy := 0
-	for other := range e.asking[c.Conversation] {
-		if other.consults[c.ID] {
-			return orchestrator.ErrConsultBusy
-		}
-		busy += len(other.consults)
+	r.by.fresh = r.by.fresh || r.session.Dir != r.at.Dir
+	for other := range e.asking[r.Conversation] {
+		r.by.fresh = r.by.fresh || other.lanes[of]
+		busy += other.running
 	}
 	if busy >= mostAtOnce {
 		return orchestrator.ErrTooManyConsults
 	}
-	one.consults[c.ID] = true
+	one.running++
+	if !r.by.fresh {
+		one.lanes[of] = true
+	}
 	e.wg.Add(1)
 	return nil
 }
 
 // Last implements orchestrator.Consults.
-func (e *Engine) Last(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Consult, error) {
-	return e.opts.Store.LastConsult(ctx, in)
+func (e *Engine) Last(ctx context.Context, in orchestrator.ConversationID,
+	idOrName string) (orchestrator.ModelChoice, error) {
+	return e.lastIn(ctx, in, idOrName, orchestrator.ConsultationEntry)
+}
+
+// LastWorker is Last for the model that last worked in a session.
+func (e *Engine) LastWorker(ctx context.Context, in orchestrator.ConversationID,
+	idOrName string) (orchestrator.ModelChoice, error) {
+	return e.lastIn(ctx, in, idOrName, orchestrator.WorkEntry)
+}
+
+func (e *Engine) lastIn(ctx context.Context, in orchestrator.ConversationID, idOrName string,
+	kind orchestrator.EntryKind) (orchestrator.ModelChoice, error) {
+	if idOrName == "" {
+		return e.last(ctx, in, "", kind)
+	}
+	s, err := orchestrator.FindSession(ctx, e.opts.Names, in, idOrName)
+	if errors.Is(err, orchestrator.ErrNoSession) {
+		err = orchestrator.ErrNoConsult
+	}
+	if err != nil {
+		return orchestrator.ModelChoice{}, err
+	}
+	return e.last(ctx, in, s.ID, kind)
 }
 
 // Asking implements orchestrator.Consults.
 func (e *Engine) Asking(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.asking[in])
+	return len(e.shownIn(in))
 }
 
 // Abort implements orchestrator.Consults. Ask returns later, when all processes of its agent are dead.
 func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for one := range e.asking[in] {
+	all := e.shownIn(in)
+	for _, one := range all {
 		one.cancel(cli.ErrAborted)
 	}
-	return len(e.asking[in])
+	return len(all)
+}
+
+// shownIn returns the unanswered questions of a conversation, and of other conversations that it shows. mu is held.
+func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
+	for of, here := range e.asking {
+		if of.Shown() == in {
+			all = slices.AppendSeq(all, maps.Keys(here))
+		}
+	}
+	return all
 }
 
 // Close cancels all questions, rejects new ones, and waits for their ends until ctx is done.

@@ -1,10 +1,13 @@
 package consult
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,14 +20,25 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// agents stores side sessions, and runs agents that answer as a test defines.
+// agents runs agents that answer as a test defines.
 type agents struct {
+	stored *ledger
+	mu     sync.Mutex
+	ids    int
+	asked  []cli.Request
+	answer func(ctx context.Context, req cli.Request) cli.Result
+	at     cli.Request
+}
+
+// ledger stores sessions and their entries in memory.
+type ledger struct {
 	mu       sync.Mutex
-	ids      int
-	consults map[orchestrator.ConsultID]orchestrator.Consult
-	asked    []cli.Request
-	answer   func(ctx context.Context, req cli.Request) cli.Result
-	at       cli.Request
+	sessions map[orchestrator.SessionID]orchestrator.Session
+	entries  []orchestrator.Turn
+}
+
+func newAgents() *agents {
+	return &agents{stored: &ledger{sessions: map[orchestrator.SessionID]orchestrator.Session{}}}
 }
 
 func (a *agents) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -36,32 +50,85 @@ func (a *agents) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit
 		return cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "rights of %+v", req)}
 	}
 	r := a.answer(ctx, req)
-	emit(cli.TextDelta{Text: r.Text})
+	if r.Text != "" {
+		emit(cli.TextDelta{Text: r.Text})
+	}
 	return r
 }
 
 func (a *agents) Release(cli.Conversation) {}
 func (a *agents) Settled(cli.TurnID)       {}
 
-func (a *agents) Consult(_ context.Context, id orchestrator.ConsultID) (orchestrator.Consult, error) {
+// session returns the session with the name of a question, or "current". It creates a missing one.
+func (a *ledger) session(_ context.Context, q orchestrator.ConsultQuestion) (orchestrator.Session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c, ok := a.consults[id]
+	id := orchestrator.SessionID(cmp.Or(q.Session, "current"))
+	s, ok := a.sessions[id]
 	if !ok {
-		return c, orchestrator.ErrNoConsult
+		s = orchestrator.Session{ID: id, Conversation: q.Conversation, Dir: "/work",
+			AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{}}
 	}
-	return c, nil
+	a.sessions[id] = s
+	s.AgentSessions = maps.Clone(s.AgentSessions)
+	return s, nil
 }
 
-func (a *agents) LastConsult(context.Context, orchestrator.ConversationID) (orchestrator.Consult, error) {
-	return orchestrator.Consult{}, orchestrator.ErrNoConsult
-}
-
-func (a *agents) SaveConsult(_ context.Context, c orchestrator.Consult) error {
+func (a *ledger) Session(_ context.Context, id orchestrator.SessionID) (orchestrator.Session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.consults[c.ID] = c
+	s, ok := a.sessions[id]
+	if !ok {
+		return s, orchestrator.ErrNoSession
+	}
+	return s, nil
+}
+
+func (a *ledger) OwnSession(context.Context, orchestrator.ConversationID, string) (orchestrator.SessionID, error) {
+	return "", nil
+}
+
+func (a *ledger) AddEntry(_ context.Context, t orchestrator.Turn, _ []orchestrator.Step) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t.Entry.Number = int64(len(a.entries) + 1)
+	a.entries = append(a.entries, t)
+	s := a.sessions[t.Session]
+	s.Newest = t.Entry.Number
+	a.sessions[t.Session] = s
 	return nil
+}
+
+func (a *ledger) LastAside(_ context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
+	_ orchestrator.EntryKind) (orchestrator.Turn, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range slices.Backward(a.entries) {
+		if t.Session == id || id == "" && t.Prompt.Conversation == in {
+			return t, nil
+		}
+	}
+	return orchestrator.Turn{}, orchestrator.ErrNoConsult
+}
+
+func (a *ledger) SetAgentSession(_ context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv,
+	own orchestrator.AgentSession) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sessions[id].AgentSessions[of] = own
+	return nil
+}
+
+func (a *ledger) EntriesAfter(_ context.Context, id orchestrator.SessionID, after int64, _ int) (all []orchestrator.Turn,
+	err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.entries {
+		if t.Session == id && t.Entry.Number > after {
+			all = append(all, t)
+		}
+	}
+	return all, nil
 }
 
 func (a *agents) newID() string {
@@ -72,11 +139,11 @@ func (a *agents) newID() string {
 }
 
 func engine(answer func(ctx context.Context, req cli.Request) cli.Result) (*agents, *Engine) {
-	a := &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}, answer: answer,
-		at: cli.Request{Dir: "/work", Permission: cli.Bypass, AllowedTools: []string{"Bash"}}}
+	a := newAgents()
+	a.answer, a.at = answer, cli.Request{Dir: "/work", Permission: cli.Bypass, AllowedTools: []string{"Bash"}}
 	client := side.Client{Gateway: a, NewID: a.newID}
 	return a, New(Options{
-		Side: client, Store: a, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Side: client, Store: a.stored, Session: a.stored.session, Names: a.stored, Budget: func() int { return 1000 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Shorten:     side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		SideRequest: func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return a.at, nil },
 	})
@@ -141,30 +208,62 @@ func TestAQuestionAndItsFollowUp(t *testing.T) {
 	})
 	first, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "one"})
 	if err != nil || first.Text != "to one" || first.Model.Model != "gpt-5" || first.Usage.Input != 7 ||
-		first.CostUSD != 0.5 {
+		first.CostUSD != 0.5 || first.Session != "current" {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	second, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult,
-		Text: "two"})
-	if err != nil || second.Consult != first.Consult || second.Text != "to two" || a.asked[1].Resume != "own" ||
-		a.asked[1].Session != a.asked[0].Session {
+	second, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Text: "two"})
+	if err != nil || second.Text != "to two" || second.Model.Agent != model.Agent || a.asked[1].Resume != "own" ||
+		a.asked[1].Model != model.Model || a.asked[1].Session != a.asked[0].Session {
 		t.Errorf("%+v, %v after %+v", second, err, a.asked[1])
 	}
-	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: orchestrator.ConversationID{Chat: 2},
-		Follows: first.Consult, Text: "x"}); !errors.Is(err, orchestrator.ErrElsewhere) {
-		t.Errorf("from another chat: %v", err)
+	if n := len(a.stored.entries); n != 2 || a.stored.entries[1].Prompt.Text != "two" || a.stored.entries[1].Outcome.Text != "to two" ||
+		!a.stored.entries[1].Delivered || a.stored.entries[1].ID != second.Entry {
+		t.Errorf("entries: %+v", a.stored.entries)
 	}
-	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: "other",
+	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Session: "new",
 		Text: "x"}); !errors.Is(err, orchestrator.ErrNoConsult) {
-		t.Errorf("of no side session: %v", err)
+		t.Errorf("no model is named, and none was asked: %v", err)
 	}
 	a.at.Dir = "/elsewhere" // the agent's own session is not valid there
-	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult,
-		Text: "three"}); err != nil || a.asked[2].Resume != "" ||
-		!strings.Contains(a.asked[2].Prompt, "Question: two\nAnswer: to two") ||
-		!strings.HasSuffix(a.asked[2].Prompt, "three") {
-		t.Errorf("%v: %+v", err, a.asked[2])
+	third, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Text: "three"})
+	if err != nil || a.asked[2].Resume != "" || !strings.HasSuffix(a.asked[2].Prompt, "three") ||
+		!strings.Contains(a.asked[2].Prompt, "Question to codex gpt: two\nAdvice of codex gpt-5: to two\n") {
+		t.Errorf("%+v, %v: %+v", third, err, a.asked[2])
 	}
+}
+
+// Two questions at the same moment to an agent in a session: the second one is asked in a new session of the agent, which
+// is told the session and is not continued.
+func TestTwoQuestionsAtTheSameMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait := make(chan struct{})
+		a, e := engine(func(_ context.Context, req cli.Request) cli.Result {
+			if strings.HasSuffix(req.Prompt, "long") {
+				<-wait
+			}
+			return cli.Result{Text: "yes", AgentSessionID: cli.AgentSessionID("of " + req.Prompt)}
+		})
+		ask := func(text string) {
+			if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: text}); err != nil {
+				t.Error(err)
+			}
+		}
+		ask("one")
+		var all sync.WaitGroup
+		all.Go(func() { ask("long") })
+		synctest.Wait()
+		ask("short")
+		close(wait)
+		all.Wait()
+		ask("last")
+		if a.asked[1].Resume != "of one" || a.asked[2].Resume != "" || a.asked[3].Resume != "of long" {
+			t.Errorf("resumed: %q, %q, %q", a.asked[1].Resume, a.asked[2].Resume, a.asked[3].Resume)
+		}
+		if strings.Contains(a.asked[1].Prompt, "one") || strings.Count(a.asked[2].Prompt, ": one\n") != 1 ||
+			strings.Count(a.asked[3].Prompt, ": short\n") != 1 || strings.Contains(a.asked[3].Prompt, ": long\n") {
+			t.Errorf("told:\n%s\n\n%s\n\n%s", a.asked[1].Prompt, a.asked[2].Prompt, a.asked[3].Prompt)
+		}
+	})
 }
 
 func TestAFollowUpThatCannotBeResumed(t *testing.T) {
@@ -174,13 +273,11 @@ func TestAFollowUpThatCannotBeResumed(t *testing.T) {
 		}
 		return cli.Result{Text: req.Prompt, AgentSessionID: "own"}
 	})
-	first, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "one"})
-	if err != nil {
+	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "one"}); err != nil {
 		t.Fatal(err)
 	}
-	second, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult,
-		Text: "two"})
-	if err != nil || !strings.Contains(second.Text, "Question: one\nAnswer: one") {
+	second, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "two"})
+	if err != nil || strings.Count(second.Text, "Question to codex gpt: one\nAdvice of codex gpt: one\n") != 1 {
 		t.Errorf("%+v, %v", second, err)
 	}
 }
@@ -211,8 +308,8 @@ func TestAQuestionThatEnds(t *testing.T) {
 			if err := <-failed; !errors.Is(err, c.want) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if e.Abort(here) != 0 || len(a.consults) != 0 {
-				t.Errorf("%s: it still asks, or keeps %v", name, a.consults)
+			if e.Abort(here) != 0 || len(a.stored.entries) != 0 {
+				t.Errorf("%s: it still asks, or keeps %v", name, a.stored.entries)
 			}
 		})
 	}
@@ -221,33 +318,20 @@ func TestAQuestionThatEnds(t *testing.T) {
 func TestTooManyQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e := engine(func(ctx context.Context, req cli.Request) cli.Result {
-			if req.Prompt == "first" {
-				return cli.Result{Text: "yes", AgentSessionID: "own"}
-			}
 			<-ctx.Done()
 			return cli.Cut(ctx, "codex")
 		})
-		first, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "first"})
-		if err != nil {
-			t.Fatal(err)
-		}
 		var all sync.WaitGroup
-		ask := func(in orchestrator.ConversationID, follows orchestrator.ConsultID) error {
-			_, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: in, Model: model,
-				Follows: follows, Text: "x"})
+		ask := func(in orchestrator.ConversationID) error {
+			_, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: in, Model: model, Text: "x"})
 			return err
 		}
-		all.Go(func() { _ = ask(here, first.Consult) })
-		synctest.Wait()
-		if err := ask(here, first.Consult); !errors.Is(err, orchestrator.ErrConsultBusy) {
-			t.Errorf("a second question of one side session: %v", err)
+		for range mostAtOnce {
+			all.Go(func() { _ = ask(here) })
 		}
-		for range mostAtOnce - 1 {
-			all.Go(func() { _ = ask(here, "") })
-		}
-		all.Go(func() { _ = ask(orchestrator.ConversationID{Chat: 2}, "") })
+		all.Go(func() { _ = ask(orchestrator.ConversationID{Chat: 2}) })
 		synctest.Wait()
-		if err := ask(here, ""); !errors.Is(err, orchestrator.ErrTooManyConsults) {
+		if err := ask(here); !errors.Is(err, orchestrator.ErrTooManyConsults) {
 			t.Errorf("one more: %v", err)
 		}
 		if n := e.Abort(here); n != mostAtOnce {
@@ -257,7 +341,7 @@ func TestTooManyQuestions(t *testing.T) {
 			t.Error(err)
 		}
 		all.Wait()
-		if err := ask(here, ""); !errors.Is(err, orchestrator.ErrShutdown) {
+		if err := ask(here); !errors.Is(err, orchestrator.ErrShutdown) {
 			t.Errorf("after the end: %v", err)
 		}
 	})
@@ -284,8 +368,9 @@ func TestAQuestionCountsFromItsBegin(t *testing.T) {
 		}
 		var group sync.WaitGroup
 		group.Go(func() {
-			_, err := e.Group(ctx, orchestrator.GroupQuestion{Conversation: here,
-				Panel: []orchestrator.ModelChoice{model, model, model}, Rounds: 1, Text: "x"},
+			_, err := e.Group(ctx, orchestrator.GroupQuestion{
+				ConsultQuestion: orchestrator.ConsultQuestion{Conversation: here, Text: "x"},
+				Panel:           []orchestrator.ModelChoice{model, model, model}, Rounds: 1},
 				func(orchestrator.GroupStep) {})
 			if !errors.Is(err, cli.ErrAborted) {
 				t.Errorf("a group that was ended: %v", err)

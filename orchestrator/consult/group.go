@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -20,14 +21,26 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 		q.Rounds > orchestrator.GroupRounds {
 		return all, orchestrator.ErrBadChoice
 	}
+	s, err := e.opts.Session(ctx, q.ConsultQuestion)
+	if err != nil {
+		return all, err
+	}
+	q.Session = string(s.ID)
 	var mu sync.Mutex
 	told := func(s orchestrator.GroupStep) {
 		mu.Lock()
 		defer mu.Unlock()
 		step(s)
 	}
+	var said []cli.TurnID // the entries of the group
 	for round := 1; round <= q.Rounds; round++ {
-		all.Steps = e.round(ctx, q, round, all.Steps, told)
+		if s, err = e.opts.Session(ctx, q.ConsultQuestion); err != nil {
+			return all, err
+		}
+		all.Steps = e.round(ctx, q, round, all.Steps, approach{until: s.Newest, quoted: said}, told)
+		for _, step := range all.Steps {
+			said = append(said, step.Answer.Entry)
+		}
 		if err := ended(all.Steps...); err != nil {
 			return all, err
 		}
@@ -35,7 +48,7 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 			return all, orchestrator.ErrNoGroup
 		}
 	}
-	all.Conclusion = e.conclude(ctx, q, all.Steps)
+	all.Conclusion = e.conclude(ctx, q, all.Steps, said)
 	told(all.Conclusion)
 	return all, ended(all.Conclusion)
 }
@@ -55,24 +68,27 @@ func answered(steps []orchestrator.GroupStep) []orchestrator.GroupStep {
 	return slices.DeleteFunc(slices.Clone(steps), func(s orchestrator.GroupStep) bool { return s.Err != nil })
 }
 
-// round asks each model of the panel that answered in the previous round, and shows it the other models' answers.
+// round asks each model of the panel that answered in the previous round, and shows it the other models' answers. The
+// models are told the session up to by.until, and so not what the others answer meanwhile.
 func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round int, before []orchestrator.GroupStep,
-	told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
+	by approach, told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
 	steps := make([]orchestrator.GroupStep, len(q.Panel))
 	var asked sync.WaitGroup
 	for i, m := range q.Panel {
-		ask := orchestrator.ConsultQuestion{Conversation: q.Conversation, Asks: q.Asks, Model: m, Text: q.Text,
-			Wait: q.Wait}
+		ask, by := q.ConsultQuestion, by
+		ask.Model = m
 		if round > 1 {
 			if before[i].Err != nil {
 				steps[i] = before[i]
 				continue
 			}
 			others := slices.Delete(slices.Clone(before), i, i+1)
-			ask.Follows, ask.Text = before[i].Answer.Consult, reconsider+quoted(others)
+			ask.Text, ask.Context = reconsider+quoted(others), orchestrator.ContextFiles{}
+			own := before[i].Answer.Entry // unless the agent is asked in a new session, it knows this one
+			by.quoted = slices.DeleteFunc(slices.Clone(by.quoted), func(id cli.TurnID) bool { return id == own })
 		}
 		asked.Go(func() {
-			a, err := e.Ask(ctx, ask)
+			a, err := e.consult(ctx, ask, by)
 			steps[i] = orchestrator.GroupStep{Round: round, Model: m, Answer: a, Err: err}
 			told(steps[i])
 		})
@@ -88,15 +104,14 @@ const (
 		"The question:\n"
 )
 
-// conclude asks the first model with an answer for a conclusion. It uses a new side session, so that the model does not
-// prefer its own answer.
+// conclude asks the first model with an answer for a conclusion. It uses a new session of the agent, so that the model
+// does not prefer its own answer.
 func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
-	steps []orchestrator.GroupStep) orchestrator.GroupStep {
+	steps []orchestrator.GroupStep, said []cli.TurnID) orchestrator.GroupStep {
 	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
-	s.Answer, s.Err = e.Ask(ctx, orchestrator.ConsultQuestion{
-		Conversation: q.Conversation, Asks: q.Asks, Model: s.Model, Wait: q.Wait,
-		Text: weigh + q.Text + "\n\nThe answers:\n\n" + quoted(steps),
-	})
+	ask := q.ConsultQuestion
+	ask.Model, ask.Text = s.Model, weigh+q.Text+"\n\nThe answers:\n\n"+quoted(steps)
+	s.Answer, s.Err = e.consult(ctx, ask, approach{fresh: true, until: math.MaxInt64, quoted: said})
 	return s
 }
 

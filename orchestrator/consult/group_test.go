@@ -13,6 +13,11 @@ import (
 
 var panel = []orchestrator.ModelChoice{{Agent: "claude", Model: "opus"}, {Agent: "codex"}, {Agent: "gemini"}}
 
+func which(rounds int) orchestrator.GroupQuestion {
+	return orchestrator.GroupQuestion{ConsultQuestion: orchestrator.ConsultQuestion{Conversation: here, Text: "Which?"},
+		Panel: panel, Rounds: rounds}
+}
+
 // Each model answers, then answers again in the same session after seeing the other answers. Then the first model
 // concludes.
 func TestAGroupThinks(t *testing.T) {
@@ -34,8 +39,7 @@ func TestAGroupThinks(t *testing.T) {
 			Usage: cli.Usage{Input: 10, Output: 1}}
 	})
 	steps, cost, tokens := 0, 0.0, int64(0)
-	all, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 2,
-		Text: "Which?"}, func(s orchestrator.GroupStep) {
+	all, err := e.Group(t.Context(), which(2), func(s orchestrator.GroupStep) {
 		steps, cost, tokens = steps+1, cost+s.Answer.CostUSD, tokens+s.Answer.Usage.Input+s.Answer.Usage.Output
 	})
 	if err != nil || steps != 3+2+1 || cost != 4 || tokens != 22 || all.Conclusion.Answer.Text != "so be it" ||
@@ -66,8 +70,7 @@ func TestAGroupThatComesToNothing(t *testing.T) {
 		return cli.Result{Err: cli.Failf(cli.NotLoggedIn, "codex", "")}
 	})
 	nothing := func(orchestrator.GroupStep) {}
-	all, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 1,
-		Text: "Which?"}, nothing)
+	all, err := e.Group(t.Context(), which(1), nothing)
 	if !errors.Is(err, orchestrator.ErrNoGroup) || all.Steps[0].Answer.Text != "alone" {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -88,8 +91,7 @@ func TestAGroupIsAborted(t *testing.T) {
 	})
 	done := make(chan error)
 	go func() {
-		_, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 3,
-			Text: "Which?"}, func(orchestrator.GroupStep) {})
+		_, err := e.Group(t.Context(), which(3), func(orchestrator.GroupStep) {})
 		done <- err
 	}()
 	for range panel {
@@ -112,12 +114,12 @@ func TestAnEstimate(t *testing.T) {
 		{Agent: "claude", Models: []cli.Model{{ID: "opus", Price: cli.Price{Input: 10, Output: 50}}, {ID: "haiku"}}},
 		{Agent: "codex", Models: []cli.Model{{ID: "gpt", Default: true, Price: cli.Price{Input: 1, Output: 10}}}},
 	}
-	one := e.Estimate(orchestrator.GroupQuestion{Panel: panel, Rounds: 1, Text: "Which?"}, known)
+	one := e.Estimate(which(1), known)
 	if one.Questions != 4 || one.Unpriced != 1 || one.Tokens < 4*usualStart || one.CostUSD < 2*0.15+0.015 ||
 		one.CostUSD > 0.5 {
 		t.Errorf("%+v", one)
 	}
-	if two := e.Estimate(orchestrator.GroupQuestion{Panel: panel, Rounds: 2, Text: "Which?"},
+	if two := e.Estimate(which(2),
 		known); two.Questions != 7 || two.CostUSD <= one.CostUSD {
 		t.Errorf("%+v after %+v", two, one)
 	}

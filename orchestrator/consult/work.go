@@ -2,6 +2,7 @@ package consult
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"ductor/cli"
@@ -37,14 +38,14 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.For.Life, func() { cancel(context.Cause(w.For.Life)) })()
-	w.Conversation = w.For.Turn.Prompt.Conversation
+	w.Conversation, w.Asks, w.Person = w.For.Turn.Prompt.Conversation, w.For.Turn.ID, w.For.Turn.Prompt.Person
 	told := workInstructions
 	if w.Instructions != "" {
 		told = w.Instructions + "\n\n" + told
 	}
-	return e.askInSide(ctx, lent(w), w.ConsultQuestion,
-		approach{instructions: told, ask: func(ctx context.Context, at cli.Request,
-			q side.Question) (cli.Result, error) {
+	return e.askAside(ctx, lent(w), w.ConsultQuestion, approach{
+		kind: orchestrator.WorkEntry, role: w.Role, instructions: told, until: math.MaxInt64,
+		ask: func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error) {
 			return e.work(ctx, at, w.For, q)
 		}})
 }
@@ -67,7 +68,7 @@ func lent(w orchestrator.Work) cli.Request {
 // work runs the agent of a task once.
 func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.ActiveTurn, q side.Question) (cli.Result,
 	error) {
-	at.Turn, q.Person = cli.TurnID(e.opts.Side.NewID()), turn.Turn.Prompt.Person
+	at.Turn = cli.TurnID(e.opts.Side.NewID())
 	h := &helper{
 		e: e, turn: turn, work: at.Turn, who: orchestrator.Helper{Agent: q.Model.Agent, ToolLists: at.ToolLists},
 		asking: map[cli.ApprovalID]context.CancelFunc{},
@@ -81,7 +82,7 @@ func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.Act
 	h.life = ctx
 	defer h.wg.Wait()
 	defer cancel()
-	q.Watch = h.observe
+	q.Watch = both(q.Watch, h.observe)
 	return e.opts.Side.Work(ctx, at, q)
 }
 

@@ -51,11 +51,10 @@ func (s *workRig) ask(ctx context.Context, emit func(cli.Event), ev cli.Approval
 
 // open creates an engine whose agents work in s.
 func (s *workRig) open() *Engine {
-	s.agents, s.waits = &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}},
-		map[cli.ApprovalID]chan cli.Decision{}
+	s.agents, s.waits = newAgents(), map[cli.ApprovalID]chan cli.Decision{}
 	client := side.Client{Gateway: s, NewID: s.newID}
 	return New(Options{
-		Side: client, Store: s.agents, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Side: client, Store: s.stored, Session: s.stored.session, Names: s.stored, Budget: func() int { return 1000 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		Works: Works{
 			AskFor: func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
@@ -120,7 +119,7 @@ func TestAnAgentWorksWithTheRightsOfATurn(t *testing.T) {
 			t.Errorf("%s: it runs as %+v", name, got)
 		}
 		on := task(t.Context(), c.has, "go on")
-		on.Follows = first.Consult
+		on.Session, on.Model = string(first.Session), orchestrator.ModelChoice{}
 		if _, err := e.Work(t.Context(), on); err != nil || s.ran[1].Resume != "own" {
 			t.Errorf("%s: going on: %v, %+v", name, err, s.ran[1])
 		}

@@ -25,6 +25,7 @@ type Options struct {
 	Gateway   orchestrator.Gateway
 	Tracer    orchestrator.Tracer // nil: turns are not traced
 	Chat      orchestrator.Chat
+	Viewers   *orchestrator.Viewers   // nil: none
 	Orders    orchestrator.OrderStore // nil: SubmitOrder returns an error
 	Snapshots orchestrator.Snapshots  // nil: file changes are not recorded
 	Disk      orchestrator.Disk       // the disk under Store; nil: unknown, so failed writes are retried after a pause

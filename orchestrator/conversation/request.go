@@ -58,6 +58,7 @@ func (r *runningTurn) prepare() (preparation, error) {
 		t.Bypass = conv.BypassUntil
 	}
 	t.Agent, t.Model, t.Started, t.State = who.Agent, who.Model, e.now(), orchestrator.TurnRunning
+	t.Entry.Role = e.roleOf(conv)
 	req, err := e.attemptRequest(r.record, conv, r.session, *t, who)
 	req.Budget = budget
 	return preparation{req: req, instead: who.Instead, endedMode: ended}, err

@@ -136,6 +136,9 @@ func (r *runningTurn) openCard() {
 		return
 	}
 	t, shown := r.turn, r.c.lastShown()
+	if v := r.e.opts.Viewers; v != nil {
+		r.running.Events.SetViewers(v.Follow(t, r.waiting.remains == cli.RemainsRun))
+	}
 	r.running.Events.SetCard(func() orchestrator.Card {
 		if !r.waiting.cardOpened {
 			return r.e.opts.Chat.Card(t)
@@ -184,6 +187,9 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 		if err := e.opts.Chat.Withdraw(r.record, t); err != nil {
 			log.Error("withdraw messages of an aborted turn", "err", err)
 		}
+	}
+	if v := e.opts.Viewers; v != nil && !isQuiet(t) {
+		v.Ended(t)
 	}
 	d := delivery{turn: t, stored: stored, changed: changed}
 	if isQuiet(t) {

@@ -59,6 +59,51 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 	}
 }
 
+// SideSession returns the session of a question beside the turns; see orchestrator.Consults. It creates a missing one.
+func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion) (s orchestrator.Session, err error) {
+	if q.Session == "" && q.Asks != "" && !orchestrator.IsOutsideTurn(q.Asks) {
+		t, err := e.opts.Store.Turn(ctx, q.Asks)
+		if err != nil {
+			return s, err
+		}
+		return e.opts.Store.Session(ctx, t.Session)
+	}
+	c, err := e.conversation(q.Conversation)
+	if err != nil {
+		return s, err
+	}
+	// As a message, because two questions at the same moment must not create two sessions.
+	c.do(func() { s, err = e.sideSession(ctx, q) })
+	return s, err
+}
+
+func (e *Engine) sideSession(ctx context.Context, q orchestrator.ConsultQuestion) (s orchestrator.Session, err error) {
+	conv, err := e.opts.Store.Conversation(ctx, q.Conversation)
+	if err != nil {
+		return s, fmt.Errorf("load conversation: %w", err)
+	}
+	asks := orchestrator.Turn{Prompt: orchestrator.Prompt{Person: q.Person, Text: q.Text}}
+	if q.Session == "" {
+		if s, _, err = e.nextPlace(ctx, conv); err == nil && s.ID == "" {
+			s = e.newSession(conv, asks)
+			err = e.opts.Store.CreateSession(ctx, s)
+		}
+		return s, err
+	}
+	if err := orchestrator.CheckSessionName(q.Session); err != nil {
+		return s, err
+	}
+	if e.opts.Orders == nil {
+		return s, orchestrator.ErrNoOrders
+	}
+	if s, err = orchestrator.FindSession(ctx, e.opts.Orders, q.Conversation, q.Session); !errors.Is(err, orchestrator.ErrNoSession) {
+		return s, err
+	}
+	asks.Prompt.Text = q.Session
+	s = e.newSession(conv, asks)
+	return s, e.opts.Orders.CreateOwnSession(ctx, q.Session, s)
+}
+
 // expired reports whether the reset rules forbid resuming s.
 func (e *Engine) expired(s orchestrator.Session) bool {
 	now := e.now()

@@ -87,7 +87,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	}
 	h.waiting = c.remove(i)
 	t := &h.waiting.turn
-	t.State, t.Into, t.Agent, t.Model, t.Sandbox, t.Session = orchestrator.TurnSteered, h.into, r.turn.Agent,
+	t.State, t.Entry.Into, t.Agent, t.Model, t.Sandbox, t.Session = orchestrator.TurnSteered, h.into, r.turn.Agent,
 		r.turn.Model, r.turn.Sandbox, r.turn.Session
 	h.req.Turn = id
 	h.req.Prompt, h.req.Images = turn.PromptText(t.Prompt)
@@ -118,7 +118,7 @@ func (c *conversation) requeue(ctx context.Context, h handover) error {
 	if err != nil || !ok {
 		return fmt.Errorf("take a turn back into the queue: %w", errors.Join(err, orchestrator.ErrNotWaiting))
 	}
-	w.turn.State, w.turn.Into, w.turn.Agent, w.turn.Model, w.turn.Sandbox = orchestrator.TurnQueued, "", "", "", ""
+	w.turn.State, w.turn.Entry.Into, w.turn.Agent, w.turn.Model, w.turn.Sandbox = orchestrator.TurnQueued, "", "", "", ""
 	c.queue = slices.Insert(c.queue, 0, w)
 	return orchestrator.ErrCannotSteer
 }

@@ -61,7 +61,7 @@ func TestAWaitingPromptIsHandedToTheRunningTurn(t *testing.T) {
 		t.Errorf("what was asked: %s", diff)
 	}
 	turn, err := h.db.Turn(t.Context(), waiting["b"].Turn)
-	if err != nil || turn.State != orchestrator.TurnSteered || turn.Into != into || !turn.Delivered || turn.Agent != "claude" {
+	if err != nil || turn.State != orchestrator.TurnSteered || turn.Entry.Into != into || !turn.Delivered || turn.Agent != "claude" {
 		t.Errorf("stored as %+v, %v", turn, err)
 	}
 	if !slices.Contains(h.chat.log(), "unqueued b") {
@@ -83,7 +83,7 @@ func TestWhatTheAgentDoesNotTakeRunsNext(t *testing.T) {
 			t.Errorf("steer: %v", err)
 		}
 		open, err := h.db.OpenTurns(t.Context())
-		if err != nil || len(open) != 4 || open[1].Prompt.Text != "b" || open[1].State != orchestrator.TurnQueued || open[1].Into != "" {
+		if err != nil || len(open) != 4 || open[1].Prompt.Text != "b" || open[1].State != orchestrator.TurnQueued || open[1].Entry.Into != "" {
 			t.Errorf("stored are %+v, %v", open, err)
 		}
 		close(end)

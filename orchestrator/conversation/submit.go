@@ -16,11 +16,24 @@ import (
 // BusyMode decides what happens to the prompt, and Receipt.Did reports it.
 func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt,
 	error) {
-	c, err := e.conversation(p.Conversation)
+	return e.submit(ctx, orchestrator.Turn{Prompt: p, Wants: w})
+}
+
+// SubmitOnce implements attach.Desk.
+func (e *Engine) SubmitOnce(ctx context.Context, id cli.TurnID, p orchestrator.Prompt) (orchestrator.Receipt, error) {
+	_, err := e.opts.Store.Turn(ctx, id)
+	if err == nil || !errors.Is(err, orchestrator.ErrNoTurn) {
+		return orchestrator.Receipt{Turn: id}, err
+	}
+	return e.submit(ctx, orchestrator.Turn{ID: id, Prompt: p})
+}
+
+func (e *Engine) submit(ctx context.Context, t orchestrator.Turn) (orchestrator.Receipt, error) {
+	c, err := e.conversation(t.Prompt.Conversation)
 	if err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	t, receipt, err := c.append(ctx, orchestrator.Turn{Prompt: p, Wants: w})
+	t, receipt, err := c.append(ctx, t)
 	if err != nil || receipt.Ahead == 0 || receipt.Full {
 		return receipt, err
 	}

@@ -52,7 +52,12 @@ func New(o Options) *Service { return &Service{o} }
 
 // OfTurn implements orchestrator.Files.
 func (s *Service) OfTurn(ctx context.Context, t orchestrator.Turn) (orchestrator.FilePlace, error) {
-	session, err := s.opts.Session(ctx, t.Session)
+	session, err := orchestrator.Session{}, error(nil)
+	if t.Session != "" {
+		session, err = s.opts.Session(ctx, t.Session)
+	} else { // an Outsider may have none
+		session.Dir, err = s.opts.Dir(ctx, t.Prompt.Conversation)
+	}
 	if err != nil {
 		return orchestrator.FilePlace{}, fmt.Errorf("find where a turn ran: %w", err)
 	}

@@ -174,8 +174,13 @@ func TestWhereAgentsSendFilesFrom(t *testing.T) {
 	s, _ := service(t, map[string]string{"work/a.txt": "a", "b.txt": "b"})
 	for of, want := range map[orchestrator.RightsOf]orchestrator.FileRefusal{
 		orchestrator.RightsOfChat: "", orchestrator.RightsOfMember: orchestrator.FileOutside, orchestrator.RightsOfJob: orchestrator.FileOutside,
+		orchestrator.RightsOfOutside: orchestrator.FileOutside,
 	} {
-		at, err := s.OfTurn(t.Context(), orchestrator.Turn{Prompt: orchestrator.Prompt{Rights: orchestrator.Rights{Of: of}}})
+		turn := orchestrator.Turn{Session: "S1", Prompt: orchestrator.Prompt{Rights: orchestrator.Rights{Of: of}}}
+		if of == orchestrator.RightsOfOutside { // it may have no session yet
+			turn.Session = ""
+		}
+		at, err := s.OfTurn(t.Context(), turn)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,9 +106,19 @@ func shorten(t orchestrator.Turn, budget int) string {
 }
 
 func turnText(t orchestrator.Turn, asked, answered string) string {
-	text := "User: " + asked + "\n"
+	to, from := "User", fmt.Sprintf("Assistant (%s)", t.Agent)
+	switch t.Entry.Kind {
+	case orchestrator.ConsultationEntry:
+		to, from = "Question to "+modelOf(t, t.Model), "Advice of "+modelOf(t, t.Outcome.Model)
+	case orchestrator.WorkEntry:
+		to, from = "Task for "+modelOf(t, t.Model), "Report of "+modelOf(t, t.Outcome.Model)
+	}
+	text := to + ": " + asked + "\n"
 	if answered != "" {
-		text += fmt.Sprintf("Assistant (%s): %s\n", t.Agent, answered)
+		text += from + ": " + answered + "\n"
+	}
+	if t.Entry.Seen {
+		text = "[You may have seen this.]\n" + text
 	}
 	switch t.State {
 	case orchestrator.TurnAborted:
@@ -116,6 +127,10 @@ func turnText(t orchestrator.Turn, asked, answered string) string {
 		text += "[This turn failed before its end.]\n"
 	}
 	return text
+}
+
+func modelOf(t orchestrator.Turn, m cli.ModelID) string {
+	return strings.TrimSpace(fmt.Sprint(t.Agent, " ", cmp.Or(m, t.Model)))
 }
 
 // question returns the user's text with the names of the attached files. For a refused turn it omits pictures: an agent

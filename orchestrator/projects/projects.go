@@ -1,5 +1,5 @@
 // Package projects lets users manage projects: find the configured ones and the repositories inside the roots, move a
-// conversation to a project or to a worktree of one of its branches, and remove worktrees.
+// conversation to a project or to a worktree of a branch, and remove worktrees.
 //
 // Git runs in the environment of the project. The package runs no turn and knows no chat messages.
 package projects

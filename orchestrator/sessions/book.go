@@ -80,6 +80,12 @@ func (b *Book) Session(ctx context.Context, in orchestrator.ConversationID,
 	return s, err
 }
 
+// Named implements orchestrator.Sessions.
+func (b *Book) Named(ctx context.Context, in orchestrator.ConversationID,
+	idOrName string) (orchestrator.Session, error) {
+	return orchestrator.FindSession(ctx, b.opts.Store, in, idOrName)
+}
+
 // Turns implements orchestrator.Sessions.
 func (b *Book) Turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
 	limit int) ([]orchestrator.Turn, error) {

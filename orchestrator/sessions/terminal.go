@@ -117,7 +117,7 @@ func (b *Book) Terminal(ctx context.Context, by orchestrator.Press) (cli.Agent, 
 	}
 	own := map[cli.Agent]cli.AgentSessionID{}
 	for of, has := range st.Session.AgentSessions {
-		if of.Sandbox == st.Sandbox {
+		if of.Sandbox == st.Sandbox && of.Lane == orchestrator.MainLane {
 			own[of.Agent] = has.ID
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"ductor/internal/secrets"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
+	"ductor/orchestrator/handoff"
 )
 
 // attempt is one try to have the agent of a turn answer its prompt.
@@ -19,7 +20,7 @@ type attempt struct {
 	req        cli.Request
 	resumes    bool        // the previous process began it
 	promptSent atomic.Bool // the store has where it begins
-	known      *Knowledge
+	known      *handoff.Knowledge
 	requests   *approval.Requests
 }
 
@@ -59,7 +60,7 @@ func (a *attempt) run() cli.Result {
 	}
 	a.start.Conversation.RequestReady(a.turn, a.req, &a.promptSent)
 	req := a.req // as it is now
-	a.known = NewKnowledge(a.runner.opts.Store, a.turn, a.req.Resume, &a.handed, a.Events.Show)
+	a.known = handoff.NewKnowledge(a.runner.opts.Store, a.turn, a.start.Session.AgentSessions[a.turn.AgentEnv()])
 	redactor := NewRedactor(a.runner.opts.Spawn, func() *secrets.Set { return a.runner.opts.Secrets(req) })
 	a.Events.Redact(redactor)
 	a.requests = a.runner.opts.Approvals.Open(a.ctx, approval.RunningTurn{
@@ -68,7 +69,9 @@ func (a *attempt) run() cli.Result {
 		Known: redactor.Known, Learn: redactor.Learn, Show: a.Events.Show,
 	})
 	result := a.ask()
-	a.known.Ended()
+	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
+		a.showHanded() // even if the agent did nothing with it
+	}
 	a.requests.Drain()
 	if !result.Detached {
 		a.runner.opts.Approvals.WithdrawTurn(a.record, a.turn.ID)
@@ -85,7 +88,11 @@ func (a *attempt) run() cli.Result {
 func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Context, cli.Start) error {
 	return func(ctx context.Context, at cli.Start) error {
 		for {
+			t.Entry.UpTo = a.known.UpTo()
 			ok, err := a.runner.opts.Store.StartTurn(ctx, t, at)
+			if ok && err == nil {
+				err = a.known.Sending(ctx)
+			}
 			switch {
 			case errors.Is(err, orchestrator.ErrDiskFull) && a.start.Conversation.AwaitDisk(a.ctx):
 				continue
@@ -112,6 +119,9 @@ func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 // event takes an event from the agent.
 func (a *attempt) event(ev cli.Event) {
 	a.known.Learn(a.record, ev)
+	if _, all := ev.(cli.PromptAccepted); !all && a.req.Task == cli.TaskPrompt && cli.ShowsAcceptance(ev) {
+		a.showHanded()
+	}
 	switch ev.(type) {
 	case cli.CaughtUp:
 		if a.resumes {
@@ -189,7 +199,8 @@ func (a *attempt) prepareHistory() (result cli.Result) {
 
 // beginSession changes the request so that it begins a new session of the agent, which gets the history.
 func (a *attempt) beginSession() (err error) {
-	if err := a.runner.opts.Store.SetAgentSession(a.record, a.turn.Session, a.turn.AgentEnv(), ""); err != nil {
+	if err := a.runner.opts.Store.SetAgentSession(a.record, a.turn.Session, a.turn.AgentEnv(),
+		orchestrator.AgentSession{}); err != nil {
 		return err
 	}
 	if a.start.Session, err = a.runner.opts.Store.Session(a.record, a.turn.Session); err != nil {

@@ -79,11 +79,11 @@ func (a *attempt) summarizer() *handoff.Summarizer {
 // compactAfresh removes the agent's session: the next prompt starts a new one, which gets a short form of the history.
 func (a *attempt) compactAfresh() cli.Result {
 	o, p := &a.runner.opts, a.printer()
-	turns, err := o.Store.History(a.record, a.start.Session.ID, mostMissed)
+	turns, err := o.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(a.turn.Agent, fmt.Errorf("load history: %w", err))}
 	}
-	turns = slices.DeleteFunc(turns, isCompaction)
+	turns = slices.DeleteFunc(turns, handoff.IsCompaction)
 	told := handoff.Write(turns, "", o.Settings().HandoffTokens)
 	if s := a.summarizer(); told.LeftOut > 0 && s != nil {
 		s.Keep = a.turn.Prompt.Text
@@ -92,7 +92,8 @@ func (a *attempt) compactAfresh() cli.Result {
 	if a.ctx.Err() != nil {
 		return cli.Cut(a.ctx, a.turn.Agent)
 	}
-	if err := o.Store.SetAgentSession(a.record, a.start.Session.ID, a.turn.AgentEnv(), ""); err != nil {
+	if err := o.Store.SetAgentSession(a.record, a.start.Session.ID, a.turn.AgentEnv(),
+		orchestrator.AgentSession{}); err != nil {
 		return cli.Result{Err: cli.AsFailure(a.turn.Agent, err)}
 	}
 	o.Gateway.Release(a.req.Conversation)

@@ -17,7 +17,8 @@ import (
 //  3. the steps
 //  4. the trace of the attempt
 //  5. the progress, which recovery from failures needs
-//  6. the card of the chat, which watches for silence and sets the icon of the topic before it shows the event
+//  6. the owner's terminals
+//  7. the card of the chat, which watches for silence and sets the icon of the topic before it shows the event
 //
 // One lock covers all of them, so that they need none for an event. Safe for concurrent use.
 type Fanout struct {
@@ -28,6 +29,7 @@ type Fanout struct {
 	trace    orchestrator.TurnTrace // of the attempt that runs; nil if nothing traces turns
 	steps    steps.Recorder
 	progress progress
+	viewers  func(cli.Event)          // nil if no terminal shows the turn
 	open     func() orchestrator.Card // nil for a turn that shows nothing but its outcome
 	card     orchestrator.Card        // nil before open is called
 	held     []cli.Event              // for the card, once it is open
@@ -79,6 +81,9 @@ func (f *Fanout) observeLocked(ev cli.Event) {
 
 func (f *Fanout) showLocked(ev cli.Event) {
 	f.progress.observe(ev)
+	if f.viewers != nil {
+		f.viewers(ev)
+	}
 	switch {
 	case f.card != nil:
 		f.card.Show(ev)
@@ -96,6 +101,13 @@ func (f *Fanout) holdLocked(ev cli.Event) {
 		}
 	}
 	f.held = append(f.held, ev)
+}
+
+// SetViewers sets the function that shows events in terminals. It must not wait.
+func (f *Fanout) SetViewers(show func(cli.Event)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.viewers = show
 }
 
 // SetCard sets the function that opens the card. The Fanout holds events for the card until Card is called.

@@ -66,6 +66,7 @@ func observe() (*Fanout, *notes) {
 func TestAFanoutPassesEventsInOrderAndWithoutSecrets(t *testing.T) {
 	f, o := observe()
 	f.Card()
+	f.SetViewers(func(ev cli.Event) { o.append("terminals", ev) })
 	f.Trace(trace{o})
 	f.Event(cli.TextDelta{Text: "it is hunter2-"})
 	f.Event(cli.TextDelta{Text: "hunter2!"})
@@ -73,11 +74,13 @@ func TestAFanoutPassesEventsInOrderAndWithoutSecrets(t *testing.T) {
 	f.Event(cli.FileChanged{Path: secret, Kind: cli.FileAdded})
 	removed := secrets.Removed
 	want := []string{
-		"files {Text:it is }", "trace {Text:it is }", "card {Text:it is }",
-		"files {Text:" + removed + "!}", "trace {Text:" + removed + "!}", "card {Text:" + removed + "!}",
+		"files {Text:it is }", "trace {Text:it is }", "terminals {Text:it is }", "card {Text:it is }",
+		"files {Text:" + removed + "!}", "trace {Text:" + removed + "!}", "terminals {Text:" + removed + "!}",
+		"card {Text:" + removed + "!}",
+		fmt.Sprintf("terminals %+v", cli.Status{Kind: cli.StatusIdle}),
 		fmt.Sprintf("card %+v", cli.Status{Kind: cli.StatusIdle}),
 		"files {Path:" + removed + " Kind:add Diff:}", "trace {Path:" + removed + " Kind:add Diff:}",
-		"card {Path:" + removed + " Kind:add Diff:}",
+		"terminals {Path:" + removed + " Kind:add Diff:}", "card {Path:" + removed + " Kind:add Diff:}",
 	}
 	if got := o.all(); !slices.Equal(got, want) {
 		t.Errorf("the observers got %q", got)

@@ -31,7 +31,7 @@ func (a *attempt) handOff() error {
 	if err != nil {
 		return err
 	}
-	own := a.start.Session.AgentSessions[a.turn.AgentEnv()]
+	own := a.known.Own()
 	if own.Told == "" && !own.Terminal {
 		a.addContext()
 	}
@@ -45,11 +45,21 @@ func (a *attempt) handOff() error {
 		told = a.summarize(s, turns, told, waits)
 	}
 	a.req.Prompt = told.Text + a.req.Prompt
-	a.known.Hand(cli.HandedOver{
-		To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens,
-		LeftOut: told.Whole(), Shortened: told.Shortened,
-	})
+	if told.Turns+told.LeftOut > 0 { // otherwise the chat may still have to show the history of an earlier attempt
+		a.handed = cli.HandedOver{
+			To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens,
+			LeftOut: told.Whole(), Shortened: told.Shortened,
+		}
+	}
 	return nil
+}
+
+// showHanded shows once which history the agent got.
+func (a *attempt) showHanded() {
+	if a.handed.Turns+a.handed.LeftOut > 0 && a.handed.To == a.turn.Agent {
+		a.Events.Show(a.handed)
+	}
+	a.handed = cli.HandedOver{}
 }
 
 // summarize lets a model summarize history, and shows meanwhile that the turn waits for it. It returns otherwise if
@@ -90,41 +100,19 @@ func (a *attempt) addContext() {
 	a.req.Prompt = text + a.req.Prompt
 }
 
-// mostMissed limits the turns that ductor reads for an agent that joins a session. A budget of tokens rarely has room
-// for more.
-const mostMissed = 1000
-
-// missed lists the turns of the session that the agent does not know. Turns that this one repeats have the same prompt,
-// so the list has only their answers.
+// missed lists the entries of the session that the agent has to be told. Turns that this one repeats have the same
+// prompt, so the list has only their answers.
 func (a *attempt) missed() ([]orchestrator.Turn, error) {
-	store, s, who := a.runner.opts.Store, a.start.Session, a.turn.AgentEnv()
-	told := s.AgentSessions[who].Told
-	if s.Totals.Messages == 0 || told == a.turn.ID { // an earlier attempt included it
+	s, own := a.start.Session, a.known.Own()
+	if own.Told != "" && a.start.Last == (Last{s.ID, s.Totals.Messages, own.Told}) {
+		a.known.KnowsAll(s.Newest)
 		return nil, nil
 	}
-	if told != "" && a.start.Last == (Last{s.ID, s.Totals.Messages, told}) {
-		return nil, nil
-	}
-	if told != "" {
-		newest, err := store.History(a.record, s.ID, 1)
-		if err != nil {
-			return nil, fmt.Errorf("load last turn: %w", err)
-		}
-		if len(newest) == 0 || newest[0].ID == told {
-			return nil, nil
-		}
-	}
-	turns, err := store.History(a.record, s.ID, mostMissed)
+	turns, err := a.runner.opts.Store.EntriesAfter(a.record, s.ID, own.UpTo, handoff.MostMissed)
 	if err != nil {
 		return nil, fmt.Errorf("load history: %w", err)
 	}
-	turns = turns[slices.IndexFunc(turns, func(h orchestrator.Turn) bool { return h.ID == told })+1:]
-	if told != "" { // otherwise a forgotten session had them
-		turns = slices.DeleteFunc(turns, func(h orchestrator.Turn) bool {
-			return h.AgentEnv() == who && knownWithoutPrompt(h)
-		})
-	}
-	return withoutRepeats(slices.DeleteFunc(turns, isCompaction), repeats(turns, a.turn)), nil
+	return withoutRepeats(a.known.Missed(turns), repeats(turns, a.turn)), nil
 }
 
 // LaterJob is the prefix of the IDs of jobs that run a turn's prompt again when a usage limit ends. The ID of the turn
@@ -143,13 +131,10 @@ func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 	return t.Again
 }
 
-// isCompaction reports whether a turn only shortened a context, without any conversation.
-func isCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
-
 // hasAnswered reports whether the agent has answered in the session, or knows it from a terminal. That knowledge is
 // lost if the agent no longer has its own session.
 func (a *attempt) hasAnswered() bool {
-	turns, err := a.runner.opts.Store.History(a.record, a.start.Session.ID, mostMissed)
+	turns, err := a.runner.opts.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
 	if err != nil {
 		a.log().Warn("check whether an agent has answered", "session", a.start.Session.ID, "err", err)
 	}
@@ -157,12 +142,6 @@ func (a *attempt) hasAnswered() bool {
 	return a.start.Session.AgentSessions[who].Terminal || slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
 		return h.AgentEnv() == who && h.Outcome.Text != ""
 	})
-}
-
-// knownWithoutPrompt reports whether the agent of an ended turn knows it although it accepted no prompt with its history: the turn
-// was one of the agent's own commands, or a message that was steered into another turn.
-func knownWithoutPrompt(t orchestrator.Turn) bool {
-	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }
 
 // withoutRepeats removes the prompts of the turns that again repeats, directly or over other turns, because the prompt

@@ -18,7 +18,7 @@ const (
 	restartPrompt  = "Tell me about teabags"
 )
 
-// Answers returns the scripted agent's reactions by prompt: those of the tour's stops, and one for any other prompt.
+// Answers returns the scripted agent's reactions by prompt, for the stops of the tour and for any other prompt.
 // The values are scripts of package script.
 func Answers() map[string]string {
 	return map[string]string{

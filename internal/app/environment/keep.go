@@ -25,7 +25,7 @@ const (
 	retireEvery = time.Minute
 )
 
-// Run maintains the sandboxes until ctx ends: it removes those that are no longer configured, builds images before a
+// Run maintains the sandboxes until ctx ends: it removes sandboxes that are no longer configured, builds images before a
 // turn needs them, and removes idle containers.
 func (s *Sandboxes) Run(ctx context.Context) {
 	var all sync.WaitGroup
@@ -185,7 +185,7 @@ func (s *Sandboxes) prepare(ctx context.Context, b *Sandbox) {
 	}
 }
 
-// enginesFile lists the engines that ductor used, so that it can clean up those that no sandbox uses any more.
+// enginesFile lists the engines that ductor used, so that it can clean up engines that no sandbox uses any more.
 const enginesFile = "engines.json"
 
 func (s *Sandboxes) enginesPath() string { return s.path(filepath.Join(dockerDir, enginesFile)) }

@@ -82,7 +82,7 @@ func (p Policy) docker(name string) bool {
 }
 
 // project returns the project that contains dir. An agent may have planted links there, so if the written and the
-// resolved path belong to different projects, the one with a sandbox wins.
+// resolved path belong to different projects, the project with a sandbox wins.
 func (p Policy) project(dir string) string {
 	if len(p.projects) == 0 {
 		return config.DefaultSandbox

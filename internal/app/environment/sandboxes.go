@@ -43,7 +43,7 @@ type Sandboxes struct {
 	small      smallProgram
 }
 
-// Sandbox is the sandbox of a project, the default sandbox, or a conversation's part of one of them.
+// Sandbox is the sandbox of a project, the default sandbox, or a conversation's part of either.
 type Sandbox struct {
 	Name     string
 	Setting  docker.Settings

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // PlainLine is a line of the scripted agent's own protocol. It is the minimum for a live agent: one session at a
@@ -16,6 +15,7 @@ import (
 //	in   prompt     Text; ID is the session to resume, or empty for a new one; Allow permits all tools
 //	     answer     to an ask: its ID, and Allow
 //	     interrupt  ends the turn
+//	     (end)      no more prompts and answers; the agent ends its turn and exits
 //	out  session    ID
 //	     text       ID of the block to which Text belongs
 //	     think      Text
@@ -34,23 +34,26 @@ type PlainLine struct {
 // plainAgent is the scripted agent that speaks in PlainLines.
 type plainAgent struct {
 	*process
-	cancel context.CancelCauseFunc // of the running turn, or nil
-	over   chan error
-
-	mu      sync.Mutex
-	waiting map[string]chan bool // answers to waiting tools
+	cancel  context.CancelCauseFunc // of the running turn, or nil
+	over    chan error
+	answers chan PlainLine // closed after the end of input
 	block   int
 }
 
 // plain serves the protocol until standard input ends.
 func (p *process) plain() int {
-	a := &plainAgent{process: p, over: make(chan error), waiting: map[string]chan bool{}}
+	a := &plainAgent{process: p, over: make(chan error), answers: make(chan PlainLine, 8)}
 	input := p.readLines()
 	for {
 		select {
 		case line, ok := <-input:
-			if !ok {
+			if !ok && a.cancel == nil {
 				return 0
+			}
+			if !ok { // the turn is the last one
+				input = nil
+				close(a.answers)
+				continue
 			}
 			var in PlainLine
 			if err := json.Unmarshal(line, &in); err != nil {
@@ -63,6 +66,9 @@ func (p *process) plain() int {
 				return exit.code
 			}
 			a.done(err)
+			if input == nil {
+				return 0
+			}
 		case s := <-p.signals:
 			if s == os.Interrupt && a.cancel != nil {
 				a.cancel(errInterrupted)
@@ -80,11 +86,9 @@ func (a *plainAgent) take(in PlainLine) {
 	case in.Kind == "interrupt" && a.cancel != nil:
 		a.cancel(errInterrupted)
 	case in.Kind == "answer":
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if answer := a.waiting[in.ID]; answer != nil {
-			answer <- in.Allow
-			delete(a.waiting, in.ID)
+		select {
+		case a.answers <- in:
+		default: // more than any turn asked for
 		}
 	}
 }
@@ -117,16 +121,16 @@ func (a *plainAgent) text(chunk string) {
 func (a *plainAgent) think(chunk string) { a.say(PlainLine{Kind: "think", Text: chunk}) }
 
 func (a *plainAgent) permit(ctx context.Context, c geminiCall) (bool, error) {
-	answer := make(chan bool, 1)
-	a.mu.Lock()
-	a.waiting[c.id] = answer
-	a.mu.Unlock()
 	a.say(PlainLine{Kind: "ask", ID: c.id, Text: c.title})
-	select {
-	case allowed := <-answer:
-		return allowed, nil
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
+	for {
+		select {
+		case in, more := <-a.answers:
+			if in.ID == c.id || !more {
+				return in.Allow, nil
+			}
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
 	}
 }
 

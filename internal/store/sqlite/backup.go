@@ -12,10 +12,13 @@ import (
 // backupSuffix ends the name of the copy that Open makes before a migration. The next copy replaces it.
 const backupSuffix = ".backup"
 
+// DraftSuffix ends the name of a backup that is being written.
+const DraftSuffix = ".new"
+
 // BackUp writes a checked copy of the database at path to target, and replaces an older copy there. Other processes can
 // use the database meanwhile. The copy contains no deleted data and no data that CleanCopy removes.
 func BackUp(ctx context.Context, path, target string, schema Schema) (err error) {
-	draft := target + ".new"
+	draft := target + DraftSuffix
 	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("back up %s: %w", path, err)
 	}

@@ -85,9 +85,8 @@ type Source struct {
 
 // OneCached is One with a cache: it reads the row again only after a statement changed it. Callers share the value and
 // must not change it.
-func OneCached[T any](
-	ctx context.Context, db *DB, of Source, scan func(Row) (T, error), query string, args ...any,
-) (T, error) {
+func OneCached[T any](ctx context.Context, db *DB, of Source, scan func(Row) (T, error), query string,
+	args ...any) (T, error) {
 	if db.writer == nil { // another process writes
 		return One(ctx, db, scan, query, args...)
 	}

@@ -31,7 +31,7 @@ var (
 const restoreAdvice = "The next start of ductor moves it aside and continues with a copy of it, " +
 	"or with the newest backup"
 
-// explain adds one of the errors above if an error of SQLite has such a cause.
+// explain adds an error from above if it is the cause of an error of SQLite.
 func explain(err error) error {
 	if cause := causeOf(err); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w (%w)", cause, err)

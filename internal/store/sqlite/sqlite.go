@@ -83,7 +83,7 @@ type DB struct {
 
 // Open opens the database at path. It creates a missing one (mode 0600, its directories 0700) and migrates an older
 // one. It never changes a file that it cannot use. It returns ErrCorrupt for a damaged file or one whose log is lost,
-// ErrForeign for a file of another program, and ErrNewer for one of a newer version.
+// ErrForeign for a file of another program, and ErrNewer for a file of a newer version.
 func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
 	opts = opts.withDefaults()
 	path, err := filepath.Abs(path)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ductor/internal/statesocket"
 )
 
 func run(t *testing.T, state, event string) string {
@@ -37,8 +39,9 @@ func serve(t *testing.T, state string, lines ...string) (got chan Message) {
 		}
 		defer c.Close()
 		line, err := bufio.NewReader(c).ReadBytes('\n')
+		_, stranger := statesocket.Peer(c)
 		var m Message
-		if CheckPeer(c) != nil || err != nil || json.Unmarshal(line, &m) != nil {
+		if stranger != nil || err != nil || json.Unmarshal(line, &m) != nil {
 			return
 		}
 		got <- m

@@ -3,11 +3,8 @@ package hook
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
-	"os"
-	"syscall"
 	"time"
 
 	"ductor/internal/statesocket"
@@ -48,24 +45,4 @@ func Listen(state string) (*net.UnixListener, error) {
 
 func dial(state string) (net.Conn, error) {
 	return statesocket.Dial(context.Background(), state, socketFile)
-}
-
-// CheckPeer returns an error unless the peer is a process of this user.
-func CheckPeer(c *net.UnixConn) error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var cred *syscall.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	})
-	if err := errors.Join(err, failed); err != nil {
-		return fmt.Errorf("get the peer of a connection: %w", err)
-	}
-	if int(cred.Uid) != os.Geteuid() {
-		return fmt.Errorf("user %d must not connect", cred.Uid)
-	}
-	return nil
 }

@@ -90,7 +90,7 @@ func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	defer cancel()
 	// fails only for a closed connection; the next read returns that error
 	_ = conn.SetDeadline(time.Now().Add(ioTimeout))
-	if err := hook.CheckPeer(conn); err != nil {
+	if _, err := statesocket.Peer(conn); err != nil {
 		s.opts.Log.Warn("rejected a hook", "err", err)
 		return
 	}

@@ -42,8 +42,7 @@ type Evidence struct {
 	Left     []string
 	Troubles []string
 
-	// Open are the chats with an open approval or question, or nil if the world does not know them.
-	Open map[telegram.ChatID]bool
+	Stored Stored
 }
 
 // Chat is a chat with its whole history.

@@ -16,7 +16,7 @@ func rest(f *facts) (all []Violation) {
 		waits := f.waits(c)
 		for _, m := range c.said() {
 			says := has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] || asks(m) &&
-				f.Open != nil && !f.Open[c.ID]
+				f.Stored.Open != nil && !f.Stored.Open[c.ID]
 			if says && !f.hurt(c.place(m)) && !f.unheardOf(m) {
 				all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s still has its buttons: %s", m.ID,
 					c.place(m), start(m.Text))})
@@ -38,8 +38,8 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 			return true
 		}
 		died := func(within time.Duration) bool { return f.diedBetween(c.At, c.Done.Add(within)) }
-		return died(time.Second+f.latest()) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
-			f.failedFlush() && died(lazyWindow) || died(f.fullDisk()) || f.latest() >= 10*time.Second
+		return died(time.Second+f.Scenario.Latest()) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
+			f.failedFlush() && died(lazyWindow) || died(f.fullDisk()) || f.Scenario.Latest() >= 10*time.Second
 	})
 }
 
@@ -49,21 +49,11 @@ func (f *facts) powerFailedBetween(from, to time.Time) bool {
 	})
 }
 
-// latest returns the longest delay of responses. ductor may miss a response that is too late.
-func (f *facts) latest() (most time.Duration) {
-	for _, step := range f.Scenario.Steps {
-		if t, ok := step.(scenario.Telegram); ok && t.Fault == scenario.Late {
-			most = max(most, t.For)
-		}
-	}
-	return most
-}
-
 // waits returns the conversations of a chat in which a user's decision is pending.
 func (f *facts) waits(c Chat) map[scenario.Place]bool {
 	all := map[scenario.Place]bool{}
 	for _, m := range c.said() {
-		if asks(m) && (f.Open == nil || f.Open[c.ID]) {
+		if asks(m) && (f.Stored.Open == nil || f.Stored.Open[c.ID]) {
 			all[c.place(m)] = true
 		}
 	}

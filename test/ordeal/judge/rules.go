@@ -30,6 +30,7 @@ func Rules() []Rule {
 		{"limits", "No call goes to a chat before the time that Telegram named has passed", limits},
 		{"budget", "Nothing runs when the budget is spent", budget},
 		{"rest", "No message says that something runs or waits when nothing does", rest},
+		{"owed", "Every message that a chat is owed is sent, and shows its end", owed},
 		{"acknowledged", "Every update is taken", acknowledged},
 		{"secret", "No secret is shown, logged or stored", secrets},
 		{"database", "The database passes its checks", func(f *facts) []Violation { return listOf(f.Database) }},
@@ -302,6 +303,14 @@ func (f *facts) written(e AgentEvent) (path string, ok bool) {
 		return w.File, is
 	}
 	return "", false
+}
+
+// owed lists the messages that are still to be sent or changed after everything came to rest.
+func owed(f *facts) (all []Violation) {
+	for _, key := range f.Stored.Owed {
+		all = append(all, Violation{Detail: "message " + key + " is still owed"})
+	}
+	return all
 }
 
 func acknowledged(f *facts) []Violation {

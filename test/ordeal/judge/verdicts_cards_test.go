@@ -46,12 +46,12 @@ func verdictsOfCards() []verdict {
 		{"a card that waits for a decision that was made", plainPrompt, "rest rest", func(s *stage) {
 			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
 			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
-			s.Open = map[telegram.ChatID]bool{annChat: true}
+			s.Stored.Open = map[telegram.ChatID]bool{annChat: true}
 		}},
 		{"an approval that is open", plainPrompt, "", func(s *stage) {
 			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
 			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
-			s.Open = map[telegram.ChatID]bool{ownerChat: true}
+			s.Stored.Open = map[telegram.ChatID]bool{ownerChat: true}
 		}},
 	}
 }

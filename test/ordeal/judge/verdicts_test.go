@@ -309,6 +309,10 @@ func verdictsOfTheRest() []verdict {
 			s.now = s.now.Add(time.Minute)
 			s.calls(ownerChat, 0)
 		}},
+		{"a message that is still owed", plainPrompt, "owed", func(s *stage) {
+			s.whole()
+			s.Stored.Owed = []string{"stop/1"}
+		}},
 		{"updates that nobody took", plainPrompt, "acknowledged", func(s *stage) {
 			s.whole()
 			s.Pending = 2

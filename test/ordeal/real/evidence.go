@@ -25,7 +25,8 @@ func (o *ordeal) gather() {
 	e.Calls = o.srv.Calls()
 	for i, c := range e.Calls {
 		answered := c.Fault == telegram.NoFault || c.Fault == telegram.TooMany
-		if !answered && c.RetryAfter > 0 || answered && (o.line.mayHaveLost(c.Done) || o.diedAfter(c.Done)) {
+		lost := o.line.mayHaveLost(c.Done, e.Scenario.Latest()) || o.diedAfter(c.Done) || o.diedBefore(c)
+		if !answered && c.RetryAfter > 0 || answered && lost {
 			e.Calls[i].Fault = telegram.DropAfter // ductor may not know that it succeeded
 		}
 	}
@@ -72,6 +73,18 @@ func (o *ordeal) diedAfter(answered time.Time) bool {
 	})
 }
 
+// diedBefore reports whether ductor died while a call was on its way: it arrived before the first call of the next
+// process.
+func (o *ordeal) diedBefore(c telegram.Call) bool {
+	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
+		began := func(next telegram.Call) bool {
+			return next.Method == "getMe" && next.At.After(s.At) && !next.At.After(c.At)
+		}
+		since := c.At.Sub(s.At)
+		return since >= 0 && since < transit && !slices.ContainsFunc(o.evidence.Calls, began)
+	})
+}
+
 // gatherLeftovers finds everything that ductor left behind after its end.
 func (o *ordeal) gatherLeftovers() {
 	e := &o.evidence
@@ -110,7 +123,7 @@ func (o *ordeal) checkDatabase() (found []string) {
 		found = append(found, fmt.Sprintf("%d rows name rows that are not there: %v", broken, err))
 	}
 	e := &o.evidence
-	if e.Open, err = judge.OpenIn(db); err != nil {
+	if e.Stored, err = judge.Read(db); err != nil {
 		found = append(found, err.Error())
 	}
 	return found

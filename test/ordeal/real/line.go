@@ -192,12 +192,14 @@ func (l *line) chance(one int) bool {
 	return true
 }
 
-// mayHaveLost reports whether the response to a call may be lost: a connection ended soon after it was sent.
-func (l *line) mayHaveLost(answered time.Time) bool {
-	const transit = time.Second
+// transit is the most time that a call or its response takes through a line.
+const transit = time.Second
+
+// mayHaveLost reports whether the response to a call may be lost: a connection ended before it was sent, or soon after.
+func (l *line) mayHaveLost(answered time.Time, late time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.cuts, func(at time.Time) bool {
-		return !at.Before(answered) && at.Sub(answered) < transit
+		return !at.Before(answered) && at.Sub(answered) < late+transit
 	})
 }

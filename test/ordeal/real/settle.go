@@ -47,7 +47,8 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 	}
 	if toTheEnd {
 		o.dump()
-		return fmt.Errorf("all does not come to rest: %s; the log of ductor has its goroutines", owed)
+		return errors.Join(fmt.Errorf("all does not come to rest: %s; the log of ductor has its goroutines", owed),
+			o.end(scenario.Stop{How: scenario.Crash})) // another process must be able to end in order
 	}
 	return fmt.Errorf("not at rest: %s", owed)
 }

@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Scenario is one run: a world and its steps. In a simulated world, the same scenario leads to the same run.
@@ -171,4 +172,14 @@ func IsFault(step Step) bool {
 		return true
 	}
 	return false
+}
+
+// Latest returns the longest delay of Telegram's responses.
+func (s Scenario) Latest() (most time.Duration) {
+	for _, step := range s.Steps {
+		if t, ok := step.(Telegram); ok && t.Fault == Late {
+			most = max(most, t.For)
+		}
+	}
+	return most
 }

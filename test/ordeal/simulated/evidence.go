@@ -54,8 +54,8 @@ func (p *player) lookBehind() {
 	if err := store.Check(context.Background(), filepath.Join(p.path("state"), app.DatabaseFile)); err != nil {
 		e.Database = append(e.Database, err.Error())
 	}
-	open, err := openIn(p.path("state"))
-	if e.Open = open; err != nil {
+	stored, err := stored(p.path("state"))
+	if e.Stored = stored; err != nil {
 		e.Database = append(e.Database, err.Error())
 	}
 	for name := range p.files("tmp") {
@@ -66,14 +66,14 @@ func (p *player) lookBehind() {
 	}
 }
 
-// openIn returns the chats with an open approval or question.
-func openIn(state string) (map[telegram.ChatID]bool, error) {
+// stored reads ductor's database.
+func stored(state string) (judge.Stored, error) {
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(state, app.DatabaseFile)+"?mode=ro")
 	if err != nil {
-		return nil, err
+		return judge.Stored{}, err
 	}
 	defer db.Close()
-	return judge.OpenIn(db)
+	return judge.Read(db)
 }
 
 // logOfDuctor returns ductor's log lines.

@@ -249,8 +249,8 @@ func (r *run) left() cli.LeftRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return cli.LeftRun{
-		Run: r.id, Purpose: r.purpose, PID: r.pid, OutputEnd: r.freed + int64(len(r.out)), InputEnd: read,
-		InputClosed: closed, Alive: !r.ended,
+		Run: r.id, Purpose: r.purpose, PID: r.pid, OutputEnd: r.freed + int64(len(r.out)),
+		Input: cli.LeftInput{End: read, Closed: closed}, Alive: !r.ended,
 	}
 }
 

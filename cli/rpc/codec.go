@@ -1,0 +1,37 @@
+package rpc
+
+import "encoding/json"
+
+// Codec converts messages to a program's bytes and back. A dialect whose agent does not speak JSON-RPC has its own.
+type Codec interface {
+	Encode(m Outgoing) ([]byte, error)
+	// Decode returns the message in raw, which is valid during the call. It returns an error if raw is no message.
+	Decode(raw []byte) (Message, error)
+}
+
+// Outgoing is a message to the program: a request, a notification or a response, like Message.
+type Outgoing struct {
+	Version string `json:"jsonrpc,omitempty"`
+	ID      any    `json:"id,omitempty"`
+	Method  string `json:"method,omitempty"`
+	Params  any    `json:"params,omitempty"`
+	Result  any    `json:"result,omitempty"`
+	Error   *Error `json:"error,omitempty"`
+}
+
+// JSON is the Codec of JSON-RPC.
+type JSON struct {
+	Version string // stands in each of our messages, "2.0"; empty for a protocol without it
+}
+
+// Encode implements Codec.
+func (c JSON) Encode(m Outgoing) ([]byte, error) {
+	m.Version = c.Version
+	return json.Marshal(m)
+}
+
+// Decode implements Codec.
+func (JSON) Decode(raw []byte) (m Message, err error) {
+	err = json.Unmarshal(raw, &m)
+	return m, err
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/internal/testprogram"
+)
+
+// interleaving is a random sequence of prompts, decisions, aborts and restarts at a phone and a terminal.
+type interleaving struct {
+	o       *ordeal
+	desk    *atTerminal
+	answers []string // that may have been given
+	prompts int
+	log     []string
+}
+
+func (i *interleaving) either(at string) bool {
+	phone := i.o.random.IntN(2) == 0
+	i.log = append(i.log, at+map[bool]string{true: " at the phone", false: " at the terminal"}[phone])
+	return phone
+}
+
+// prompt sends a prompt from either end.
+func (i *interleaving) prompt(before string) {
+	i.prompts++
+	answer := fmt.Sprintf("answer %d", i.prompts)
+	i.answers = append(i.answers, answer)
+	text := fmt.Sprintf(`%s [[tool cmd="sleep 0.0%d"]] [[text "%s"]]`, before, i.o.random.IntN(10), answer)
+	if i.either(answer) {
+		i.o.say("%s", text)
+	} else {
+		i.desk.enter(text)
+	}
+}
+
+// decide waits for an approval, and decides it at either end, or at both.
+func (i *interleaving) decide() {
+	i.prompt(`[[start]] [[ask cmd="true"]]`)
+	i.desk.shows("Tab: read and decide")
+	asked := i.o.awaitButton("⛔ Deny")
+	at := i.o.random.IntN(3)
+	i.log = append(i.log, fmt.Sprint("decide ", at))
+	if at != 0 {
+		_, _ = i.desk.tty.WriteString("\t")
+		i.desk.shows("Deny with a reason")
+		i.desk.enter("")
+	}
+	if at != 1 {
+		_, _ = i.o.chat.Person().Press(i.o.soon(), asked, "⛔ Deny") // the terminal may be first
+	}
+	i.desk.shows("!Tab: read", "!Deny with a reason")
+	i.o.awaitNoButton("⛔ Deny")
+}
+
+func (i *interleaving) step() {
+	switch n := i.o.random.IntN(12); {
+	case n < 7:
+		i.prompt("")
+	case n < 9:
+		i.settle() // an abort would withdraw the approval
+		i.decide()
+	case n < 11:
+		if i.either("abort") {
+			i.o.say("/abort")
+			said := i.o.say("/status") // its answer shows that the abort has arrived
+			i.o.awaitMessage(func(m telegram.Message) bool {
+				return m.ID > said.ID && strings.Contains(m.Text, "Permissions:")
+			})
+		} else {
+			i.desk.enter("/abort")
+		}
+	default:
+		i.log = append(i.log, "restart")
+		i.o.daemon.kill()
+		i.prompt("")
+		i.o.rise()
+	}
+}
+
+// settle waits until nothing runs or waits.
+func (i *interleaving) settle() {
+	stored := &twoEnds{o: i.o}
+	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		i.desk.shows("!reconnecting", "!sending:", "!next:", "!working")
+		if len(stored.openTurns()) == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			i.o.fatal(errors.New("it does not come to rest"))
+		}
+	}
+}
+
+// check compares both ends.
+func (i *interleaving) check() {
+	i.o.t.Helper()
+	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		wrong := ""
+		for _, answer := range i.answers {
+			here, there := rowsOf(i.desk.screen.String(), answer), 0
+			for _, m := range i.o.chat.View().FromBot() {
+				there += rowsOf(m.Text, answer)
+				if m.HasButton(showAgain) && !i.o.again[m.ID] { // it was on its way when ductor was killed
+					i.o.again[m.ID] = true
+					_, _ = i.o.chat.Person().Press(i.o.soon(), m, showAgain)
+				}
+			}
+			if here > 1 || there > 1 && len(i.o.again) == 0 || (here > 0) != (there > 0) {
+				wrong = fmt.Sprintf("%q is shown %d times in the terminal, %d in the chat", answer, here, there)
+			}
+		}
+		if wrong == "" {
+			i.answers = nil
+			return
+		}
+		if time.Now().After(until) {
+			i.o.t.Fatalf("%s after %q:\n%s", wrong, i.log, i.desk.screen.String())
+		}
+	}
+}
+
+// rowsOf counts the lines of a text that are an answer.
+func rowsOf(text, answer string) (n int) {
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == answer {
+			n++
+		}
+	}
+	return n
+}
+
+// A phone and a terminal prompt, decide, abort and see restarts in a random order. Both show the same conversation.
+func TestAttachShowsTheSameAsThePhoneInRandomOrders(t *testing.T) {
+	rounds := 2
+	if testprogram.Long() {
+		rounds = 100
+	}
+	town := surroundings(t, nil)
+	town.permission = "ask"
+	o := town.ordeal(34)
+	i := &interleaving{o: o, desk: o.attachAt(100, 150)}
+	i.o.random = rand.New(rand.NewPCG(34, 34))
+	for round := range rounds {
+		i.log = []string{fmt.Sprint("round ", round)}
+		for range 3 + i.o.random.IntN(4) {
+			i.step()
+		}
+		i.settle()
+		i.check()
+	}
+}
+
+// A terminal shows the words of an answer no later than the chat's calls, in one run.
+func TestAttachShowsWordsNoLaterThanTheChat(t *testing.T) {
+	o := surroundings(t, nil).ordeal(35)
+	desk := o.attachAt(100, 40)
+	var words []string
+	for n := range 60 {
+		words = append(words, fmt.Sprintf("w%03d", n))
+	}
+	sent := make(chan telegram.Call, 1000)
+	o.srv.OnCall(func(c telegram.Call) {
+		if c.OK && strings.Contains(c.Params["text"], "w000") && !strings.Contains(c.Params["text"], "[[") {
+			sent <- c
+		}
+	})
+	o.say(`[[start]] [[text "%s" delay=10ms chunk=5]]`, strings.Join(words, " "))
+	shown := map[string]time.Time{}
+	for len(shown) < len(words) {
+		_, answer, _ := strings.Cut(desk.screen.String(), "\nw000")
+		for _, w := range words {
+			if _, known := shown[w]; !known && (strings.Contains(answer, w) || w == "w000" && answer != "") {
+				shown[w] = time.Now()
+			}
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	o.awaitDone(1)
+	called := map[string]time.Time{}
+	for len(sent) > 0 {
+		c := <-sent
+		for _, w := range words {
+			if _, known := called[w]; !known && strings.Contains(c.Params["text"], w) {
+				called[w] = c.At
+			}
+		}
+	}
+	var ahead []time.Duration
+	for _, w := range words {
+		ahead = append(ahead, called[w].Sub(shown[w]))
+	}
+	slices.Sort(ahead)
+	t.Logf("the terminal is ahead of the chat by %v to %v, in the middle %v", ahead[0], ahead[59], ahead[30])
+	if ahead[30] < 0 {
+		t.Error("the chat shows most words first")
+	}
+}

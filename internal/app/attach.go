@@ -1,0 +1,113 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/bot"
+	"ductor/cli/host"
+	"ductor/internal/attach"
+	"ductor/internal/statesocket"
+	"ductor/orchestrator"
+)
+
+// attached are the terminals that the owner attached. Turns pass through the hub, so it exists before the server.
+type attached struct {
+	hub    *attach.Hub
+	server *attach.Server
+}
+
+// openTerminals creates the server of the owner's terminals.
+func (a *App) openTerminals() error {
+	guard, err := statesocket.OpenGuard(a.cfg.Storage.Dir, host.Descends)
+	if err != nil {
+		return err
+	}
+	a.attached.server = attach.NewServer(attach.Options{
+		Hub: a.attached.hub, Dir: a.cfg.Storage.Dir, Version: a.Version, Admit: guard.Admit,
+		Owner: func() orchestrator.PersonID { return ownerOf(a.now().Config) }, RoleOf: a.users.RoleOf,
+		Group: func(chat int64) bool { return slices.Contains(a.now().Telegram.AllowedGroups, chat) },
+		Store: a.db, Desk: a.orchestrator, Chat: typedIn{a.bot}, Now: time.Now, Log: a.Log,
+	})
+	return nil
+}
+
+// viewers returns the terminals in the form that conversations need.
+func (t attached) viewers() *orchestrator.Viewers {
+	return &orchestrator.Viewers{Follow: t.hub.Follow, Ended: t.hub.Ended}
+}
+
+// serve serves terminals until stop. It logs an error of the socket.
+func (t attached) serve(ctx context.Context, log *slog.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := t.server.Serve(ctx); err != nil {
+			log.Error("serve attached terminals", "err", err)
+		}
+	})
+	return func() { cancel(); serving.Wait() }
+}
+
+// typedIn passes the texts that the owner types in terminals to the chat.
+type typedIn struct{ *bot.Bot }
+
+// ShowTyped implements attach.Chat.
+func (c typedIn) ShowTyped(ctx context.Context, by orchestrator.Press, id, text string) error {
+	return c.Bot.ShowTyped(ctx, bot.Typed{By: by, ID: id, Text: text})
+}
+
+// Command implements attach.Chat.
+func (c typedIn) Command(ctx context.Context, by orchestrator.Press, id, text string) error {
+	return c.CommandTyped(ctx, bot.Typed{By: by, ID: id, Text: text})
+}
+
+// Abort implements attach.Chat.
+func (c typedIn) Abort(ctx context.Context, by orchestrator.Press, id string) error {
+	return c.AbortTyped(ctx, bot.Typed{By: by, ID: id})
+}
+
+// viewedChat is the chat of conversations. Terminals also get what it shows outside of running turns.
+type viewedChat struct {
+	orchestrator.Chat
+	hub *attach.Hub
+}
+
+// Queued implements orchestrator.Chat.
+func (c viewedChat) Queued(t orchestrator.Turn, ahead int) {
+	c.hub.Waits(t, ahead)
+	c.Chat.Queued(t, ahead)
+}
+
+// Unqueued implements orchestrator.Chat.
+func (c viewedChat) Unqueued(t orchestrator.Turn) {
+	c.hub.Waits(t, 0)
+	c.Chat.Unqueued(t)
+}
+
+// Redeliver implements orchestrator.Chat.
+func (c viewedChat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
+	c.hub.Ended(t)
+	return c.Chat.Redeliver(ctx, t)
+}
+
+// Extend implements orchestrator.Chat.
+func (c viewedChat) Extend(ctx context.Context, t orchestrator.Turn) error {
+	c.hub.Ended(t)
+	return c.Chat.Extend(ctx, t)
+}
+
+// viewedScreen shows approvals in the chat and in terminals.
+type viewedScreen struct {
+	orchestrator.ApprovalScreen
+	hub *attach.Hub
+}
+
+// ShowApproval implements orchestrator.ApprovalScreen.
+func (s viewedScreen) ShowApproval(approval orchestrator.Approval) {
+	s.hub.Approval(approval)
+	s.ApprovalScreen.ShowApproval(approval)
+}

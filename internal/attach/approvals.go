@@ -1,0 +1,102 @@
+package attach
+
+import (
+	"slices"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/attach/wire"
+	"ductor/orchestrator"
+)
+
+// approvalOf returns an approval with every field of its request. A decision of a user has Chat set.
+func approvalOf(a orchestrator.Approval, now time.Time) wire.Approval {
+	shown := wire.Approval{
+		ID: string(a.ID), Turn: string(a.Turn), Agent: string(a.Agent), Dir: a.Dir, Sandbox: string(a.Sandbox),
+		Same: a.Same(), Asked: a.Asked, Expires: a.Expires,
+		Decision: wire.Decision{
+			State: wire.ApprovalState(a.State), Ruled: a.Ruled, Reason: a.Reason, Answers: a.Answers,
+			Decided: a.Decided, Chat: a.By != 0,
+		},
+	}
+	secret := false
+	for _, q := range a.Questions {
+		secret = secret || q.Secret
+		shown.Questions = append(shown.Questions, questionOf(q))
+	}
+	if secret {
+		shown.Answers = nil
+	}
+	if a.Request != nil {
+		shown.Asks = asksOf(*a.Request, a.Links)
+	}
+	if a.WhyClosed(now) == nil {
+		shown.Choices = offersOf(a)
+	}
+	return shown
+}
+
+func questionOf(q cli.Question) wire.Question {
+	shown := wire.Question{Header: q.Header, Text: q.Text, Multi: q.Multi, Free: q.Free, Secret: q.Secret}
+	for _, o := range q.Options {
+		shown.Options = append(shown.Options, wire.Option(o))
+	}
+	return shown
+}
+
+func asksOf(req cli.ApprovalAsked, links []orchestrator.Link) *wire.Asks {
+	asks := &wire.Asks{
+		Tool: req.Tool, Title: req.Title, Detail: req.Detail, Reason: req.Reason, Missing: req.Missing,
+		Input: slices.Clone(req.Input),
+	}
+	for _, c := range req.Changes {
+		asks.Changes = append(asks.Changes, wire.Change{Path: c.Path, Kind: string(c.Kind), Diff: c.Diff})
+	}
+	for _, f := range req.Fields {
+		asks.Fields = append(asks.Fields, wire.Field{
+			Name: f.Name, Value: f.Value, Wider: f.Weight == cli.WiderField, Label: f.Weight == cli.LabelField,
+		})
+	}
+	for _, l := range links {
+		asks.Links = append(asks.Links, wire.Link(l))
+	}
+	return asks
+}
+
+// mostRequest limits the size of a request that can be allowed in a terminal: the terminal must show all of it.
+const mostRequest = wire.MaxLine / 4
+
+// offersOf returns the choices for an open approval.
+func offersOf(a orchestrator.Approval) []wire.Offer {
+	if a.Request == nil {
+		return []wire.Offer{{Choice: wire.Answer}, {Choice: wire.Deny}}
+	}
+	var offers []wire.Offer
+	if a.Request.Allowable() && sizeOf(*a.Request) <= mostRequest {
+		settings := a.Request.Tool == cli.ProjectTool // used until they change, or ignored
+		if !settings {
+			offers = append(offers, wire.Offer{Choice: wire.AllowOnce})
+		}
+		if a.SessionRule != "" && !settings {
+			offers = append(offers, wire.Offer{Choice: wire.AllowSession, Rule: a.SessionRule})
+		}
+		if a.Rule != "" {
+			offers = append(offers, wire.Offer{Choice: wire.AllowPattern, Rule: a.Rule})
+		}
+		if a.Edits {
+			offers = append(offers, wire.Offer{Choice: wire.AllowEdits})
+		}
+	}
+	return append(offers, wire.Offer{Choice: wire.Deny})
+}
+
+func sizeOf(req cli.ApprovalAsked) int {
+	n := len(req.Title) + len(req.Detail) + len(req.Reason) + len(req.Input)
+	for _, c := range req.Changes {
+		n += len(c.Path) + len(c.Diff)
+	}
+	for _, f := range req.Fields {
+		n += len(f.Name) + len(f.Value)
+	}
+	return n
+}

@@ -1,0 +1,41 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Options configure a client.
+type Options struct {
+	Dir          string // ductor's state directory
+	Conversation string // its key or title; empty is the private chat of the owner
+	In, Out      *os.File
+	Getenv       func(name string) string
+	Lines        bool // each line of In is a prompt, if In is not a terminal
+}
+
+// Attach shows a conversation until the user leaves, ctx ends, or ductor refuses. It fills a terminal; elsewhere it
+// prints plain lines.
+func Attach(ctx context.Context, o Options) (err error) {
+	if o.Conversation != "" {
+		if o.Conversation, err = find(ctx, o.Dir, o.Conversation); err != nil {
+			return err
+		}
+	}
+	typed := term.IsTerminal(int(o.In.Fd()))
+	if typed && term.IsTerminal(int(o.Out.Fd())) && o.Getenv("TERM") != "dumb" {
+		return fillTerminal(ctx, o)
+	}
+	o.Lines = o.Lines || typed
+	return printLines(ctx, o)
+}
+
+// ascii reports whether the terminal does not understand UTF-8.
+func (o Options) ascii() bool {
+	locale := strings.ToLower(cmp.Or(o.Getenv("LC_ALL"), o.Getenv("LC_CTYPE"), o.Getenv("LANG")))
+	return !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")
+}

@@ -1,0 +1,139 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"ductor/internal/attach/screen"
+	"ductor/internal/attach/wire"
+)
+
+// errFailed means that a turn of a prompt from standard input did not end well.
+var errFailed = errors.New("a turn did not end well; its last line above says why")
+
+// printLines prints a conversation as plain lines. It reads prompts from o.In: all of it is one prompt, or each line is
+// one. At the end of an input with a prompt, it waits for the ends of their turns and returns. Without a prompt it
+// follows the conversation until ctx ends or ductor refuses.
+func printLines(ctx context.Context, o Options) error {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	p := &lines{session: newSession(o), printer: screen.NewPrinter(o.ascii()), out: o.Out}
+	events, prompts, followed := make(chan event), make(chan string), make(chan error, 1)
+	go func() {
+		followed <- follow(ctx, o.Dir, func(e event) {
+			select {
+			case events <- e:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	go readPrompts(ctx, o.In, o.Lines, prompts) // ends with the process if nothing comes
+	for !p.over() {
+		var err error
+		select {
+		case e := <-events:
+			err = p.event(e)
+		case text, more := <-prompts:
+			if !more {
+				p.ended, prompts = true, nil
+				break
+			}
+			p.submit(text)
+		case err := <-followed:
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if p.failed {
+		return errFailed
+	}
+	return nil
+}
+
+// readPrompts reads prompts until the end of in.
+func readPrompts(ctx context.Context, in io.Reader, each bool, prompts chan<- string) {
+	defer close(prompts)
+	pass := func(text string) {
+		if strings.TrimSpace(text) != "" {
+			select {
+			case prompts <- text:
+			case <-ctx.Done():
+			}
+		}
+	}
+	if !each {
+		all, _ := io.ReadAll(io.LimitReader(in, wire.MaxPrompt+1)) // ductor refuses a longer one
+		pass(string(all))
+		return
+	}
+	for all := bufio.NewReader(in); ; {
+		line, err := all.ReadString('\n')
+		pass(strings.TrimSuffix(line, "\n"))
+		if err != nil {
+			return
+		}
+	}
+}
+
+// lines is a conversation in plain lines.
+type lines struct {
+	*session
+	printer *screen.Printer
+	out     io.Writer
+	own     []string // turns of prompts that were read
+	asked   int      // prompts and commands that were read
+	ended   bool     // all prompts are read
+	failed  bool     // a turn of a prompt did not end well
+}
+
+func (p *lines) submit(text string) {
+	p.asked++
+	requests := p.screen.Submit(text)
+	for _, r := range requests {
+		if r.Prompt != nil {
+			p.own = append(p.own, wire.TurnOf(r.Prompt.ID))
+		}
+	}
+	p.send(requests)
+}
+
+func (p *lines) event(e event) error {
+	p.happened(e)
+	for _, m := range e.messages {
+		if m.Reply != nil && m.Reply.Error != "" {
+			p.failed = true
+			p.own = without(p.own, wire.TurnOf(m.Reply.ID))
+		}
+		if _, err := io.WriteString(p.out, p.printer.Apply(m)); err != nil {
+			return fmt.Errorf("print the conversation: %w", err)
+		}
+	}
+	return nil
+}
+
+// over reports whether all prompts were read, and their turns are over.
+func (p *lines) over() bool {
+	for _, turn := range p.own {
+		if state := p.printer.State(turn); state.Over() && state != "" {
+			p.failed = p.failed || state != wire.StateDone && state != wire.StateSteered
+			p.own = without(p.own, turn)
+		}
+	}
+	return p.ended && p.asked > 0 && len(p.own) == 0 && p.screen.Pending() == 0
+}
+
+func without(all []string, one string) []string {
+	var rest []string
+	for _, s := range all {
+		if s != one {
+			rest = append(rest, s)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,56 @@
+package attach
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"ductor/cli"
+	"ductor/internal/attach/wire"
+	"ductor/orchestrator"
+)
+
+// entryOf returns the entry of a turn as the store has it, without its steps.
+func entryOf(t orchestrator.Turn) wire.Entry {
+	e := wire.Entry{
+		Turn: string(t.ID), State: wire.State(t.State), Prompt: t.Prompt.Text,
+		Terminal: strings.HasPrefix(string(t.ID), wire.TurnPrefix), Job: t.Wants.Title,
+		Agent: string(t.Agent), Model: string(t.Model), Queued: t.Queued,
+	}
+	for _, f := range t.Prompt.Attachments {
+		e.Files = append(e.Files, f.Name)
+	}
+	if e.State.Over() {
+		complete(&e, t)
+	}
+	return e
+}
+
+// complete adds the outcome of a turn to its entry.
+func complete(e *wire.Entry, t orchestrator.Turn) {
+	o := t.Outcome
+	e.State = wire.State(cmp.Or(o.State, t.State))
+	e.Agent, e.Model = cmp.Or(string(o.Agent), e.Agent), cmp.Or(string(o.Model), e.Model)
+	e.Answer, e.Failure = cli.Shorten(o.Text, mostAnswer), o.Failure
+	e.Ended, e.DurationMS, e.CostUSD = t.Ended, o.Duration.Milliseconds(), o.CostUSD
+}
+
+// addSteps adds the stored steps of a turn to its entry. Their outputs are missing unless a step has one.
+func addSteps(e *wire.Entry, steps []orchestrator.Step) {
+	for _, s := range steps {
+		if s.Change != "" {
+			change := wire.Change{Turn: e.Turn, Path: s.Title, Kind: string(s.Change), Diff: s.Output}
+			e.Changes = append(e.Changes, change)
+			continue
+		}
+		tool := wire.Tool{
+			Turn: e.Turn, ID: strconv.Itoa(s.Number), Name: s.Tool, Title: s.Title, State: wire.ToolDone,
+			Output: s.Output, Lost: s.Lost + s.Size - len(s.Output), ExitCode: s.ExitCode, Error: s.Err,
+			DurationMS: s.Duration.Milliseconds(),
+		}
+		if (cli.ToolEnded{Err: s.Err, ExitCode: s.ExitCode}).Failed() {
+			tool.State = wire.ToolFailed
+		}
+		e.Tools = append(e.Tools, tool)
+	}
+}

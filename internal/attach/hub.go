@@ -1,0 +1,259 @@
+// Package attach lets the owner use conversations from terminals: it sends their events to the clients that `ductor
+// attach` started, and carries out the requests of the clients. Package wire defines the protocol.
+package attach
+
+import (
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/attach/wire"
+	"ductor/orchestrator"
+)
+
+// Hub passes the events of conversations to the terminals that opened them. No method waits for a terminal. Safe for
+// concurrent use.
+type Hub struct {
+	now func() time.Time
+	log *slog.Logger
+
+	mu    sync.Mutex
+	rooms map[orchestrator.ConversationID]*room
+	all   map[*terminal]bool
+}
+
+// room is the part of a conversation's state that the store does not have. The lock of Hub guards it.
+type room struct {
+	turns     map[cli.TurnID]*turn // that run
+	notices   []wire.Notice        // the newest ones
+	approvals map[orchestrator.ApprovalID]bool
+	deciding  map[orchestrator.ApprovalID]*decision // by terminals, at the moment
+}
+
+// mostNotices is how many notices of a conversation a new terminal gets.
+const mostNotices = 20
+
+// NewHub creates a Hub.
+func NewHub(now func() time.Time, log *slog.Logger) *Hub {
+	return &Hub{
+		now: now, log: log, rooms: map[orchestrator.ConversationID]*room{}, all: map[*terminal]bool{},
+	}
+}
+
+func (h *Hub) roomLocked(in orchestrator.ConversationID) *room {
+	r := h.rooms[in]
+	if r == nil {
+		r = &room{turns: map[cli.TurnID]*turn{}, approvals: map[orchestrator.ApprovalID]bool{},
+			deciding: map[orchestrator.ApprovalID]*decision{}}
+		h.rooms[in] = r
+	}
+	return r
+}
+
+// sendLocked sends a message to the terminals that have a conversation open.
+func (h *Hub) sendLocked(in orchestrator.ConversationID, m wire.Message) {
+	var line []byte
+	for t := range h.all {
+		if t.in == nil || *t.in != in {
+			continue
+		}
+		if line == nil {
+			line = h.encode(m)
+		}
+		t.queue(line)
+	}
+}
+
+// encode returns the line of a message, or a line that stands for a message that cannot be encoded or is too long.
+func (h *Hub) encode(m wire.Message) []byte {
+	line, err := json.Marshal(m)
+	if err != nil || len(line) >= wire.MaxLine {
+		h.log.Error("send a message to a terminal", "bytes", len(line), "err", err)
+		line = []byte(`{"status":{"turn":"","warning":true,` +
+			`"sentence":"Something here is too long for a terminal; the chat shows it."}}`)
+	}
+	return append(line, '\n')
+}
+
+// sendActivityLocked sends the state of a conversation to all terminals.
+func (h *Hub) sendActivityLocked(in orchestrator.ConversationID) {
+	if len(h.all) == 0 {
+		return
+	}
+	a := h.activityLocked(in)
+	line := h.encode(wire.Message{Activity: &a})
+	for t := range h.all {
+		t.queue(line)
+	}
+}
+
+func (h *Hub) activity(in orchestrator.ConversationID) wire.Activity {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.activityLocked(in)
+}
+
+func (h *Hub) activityLocked(in orchestrator.ConversationID) wire.Activity {
+	a := wire.Activity{Conversation: string(in.Key())}
+	if r := h.rooms[in]; r != nil {
+		a.Running, a.Approvals = len(r.turns) > 0, len(r.approvals)
+	}
+	return a
+}
+
+// Follow is the function of orchestrator.Viewers.
+func (h *Hub) Follow(t orchestrator.Turn, replayed bool) func(ev cli.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.roomLocked(t.Prompt.Conversation)
+	of := newTurn(t, replayed)
+	r.turns[t.ID] = of
+	h.sendLocked(t.Prompt.Conversation, wire.Message{Entry: of.shown()})
+	h.sendActivityLocked(t.Prompt.Conversation)
+	return func(ev cli.Event) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if m := of.observe(ev); m != nil {
+			h.sendLocked(t.Prompt.Conversation, *m)
+		}
+	}
+}
+
+// Ended is the function of orchestrator.Viewers.
+func (h *Hub) Ended(t orchestrator.Turn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.roomLocked(t.Prompt.Conversation)
+	of := r.turns[t.ID]
+	if of == nil { // this process did not run it
+		of = newTurn(t, false)
+	}
+	delete(r.turns, t.ID)
+	e := of.shown()
+	e.Replayed = false
+	complete(e, t)
+	if e.Ended.IsZero() {
+		e.Ended = h.now()
+	}
+	h.sendLocked(t.Prompt.Conversation, wire.Message{Entry: e})
+	h.sendActivityLocked(t.Prompt.Conversation)
+}
+
+// Waits shows that a turn waits, and how many turns are ahead of it. After it left the queue, ahead is 0.
+func (h *Hub) Waits(t orchestrator.Turn, ahead int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.rooms[t.Prompt.Conversation]; r != nil && r.turns[t.ID] != nil {
+		return // it runs by now
+	}
+	e := entryOf(t)
+	e.Ahead = ahead
+	if ahead == 0 && e.State == wire.StateQueued { // it starts in a moment
+		return
+	}
+	h.sendLocked(t.Prompt.Conversation, wire.Message{Entry: &e})
+}
+
+// Approval shows the state of an approval.
+func (h *Hub) Approval(a orchestrator.Approval) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.roomLocked(a.Conversation)
+	if a.State == orchestrator.ApprovalOpen {
+		r.approvals[a.ID] = true
+	} else {
+		delete(r.approvals, a.ID)
+	}
+	shown := approvalOf(a, h.now())
+	if d := r.deciding[a.ID]; d != nil && shown.Chat {
+		d.outcome = &shown
+		return
+	}
+	h.sendLocked(a.Conversation, wire.Message{Approval: &shown})
+	h.sendActivityLocked(a.Conversation)
+}
+
+// decision is an approval that terminals are deciding. The owner may decide it in the chat at the same moment, so where
+// it was decided is only known once a terminal has lost or won.
+type decision struct {
+	terminals int
+	outcome   *wire.Approval // nil while it is open
+}
+
+// decide lets a terminal decide an approval. do reports whether the terminal's decision counts.
+func (h *Hub) decide(in orchestrator.ConversationID, id orchestrator.ApprovalID, do func() (won bool)) {
+	h.mu.Lock()
+	r := h.roomLocked(in)
+	d := r.deciding[id]
+	if d == nil {
+		d = &decision{}
+		r.deciding[id] = d
+	}
+	d.terminals++
+	h.mu.Unlock()
+	won := do()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d.terminals--
+	if d.terminals == 0 {
+		delete(r.deciding, id)
+	}
+	if d.outcome == nil || !won && d.terminals > 0 {
+		return
+	}
+	d.outcome.Terminal, d.outcome.Chat = won, !won
+	h.sendLocked(in, wire.Message{Approval: d.outcome})
+	h.sendActivityLocked(in)
+	d.outcome = nil
+}
+
+// Notice shows a message of the chat. The same id may come again.
+func (h *Hub) Notice(in orchestrator.ConversationID, id, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := wire.Notice{ID: id, Text: text, At: h.now()}
+	r := h.roomLocked(in)
+	if slices.ContainsFunc(r.notices, func(old wire.Notice) bool { return old.ID == id }) {
+		return
+	}
+	if r.notices = append(r.notices, n); len(r.notices) > mostNotices {
+		r.notices = slices.Delete(r.notices, 0, 1)
+	}
+	h.sendLocked(in, wire.Message{Notice: &n})
+}
+
+// open makes a terminal receive the events of a conversation, and returns the state that the store does not have.
+func (h *Hub) open(t *terminal, in orchestrator.ConversationID) (running []wire.Entry, notices []wire.Notice) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t.in = &in
+	t.hold()
+	r := h.roomLocked(in)
+	for _, id := range slices.Sorted(maps.Keys(r.turns)) {
+		running = append(running, *r.turns[id].shown())
+	}
+	return running, slices.Clone(r.notices)
+}
+
+func (h *Hub) join(t *terminal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all[t] = true
+}
+
+func (h *Hub) leave(t *terminal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.all, t)
+}
+
+// terminals returns the connected terminals.
+func (h *Hub) terminals() []*terminal {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.all))
+}

@@ -1,0 +1,201 @@
+package screen
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"ductor/internal/attach/wire"
+)
+
+// mostBlocks limits the turns and notices of a conversation on the screen. The chat and /sessions have all of them.
+const mostBlocks = 300
+
+// block is a turn, or a notice or decision between turns.
+type block struct {
+	at   time.Time
+	turn *turn
+	note *item
+}
+
+func (b block) all() []*item {
+	if b.turn != nil {
+		return b.turn.all()
+	}
+	return []*item{b.note}
+}
+
+// conversation is a conversation as far as the terminal knows it.
+type conversation struct {
+	about  wire.Snapshot // without entries, approvals and notices
+	blocks []block
+	queue  []wire.Entry // that wait
+	asks   []*ask       // open approvals
+	from   *item        // the last entry that the user scrolled to; nil follows the end
+	upto   int          // its rows up to the end of the screen
+	// pages that the user scrolls up with the next View; negative for down
+	scrolled int
+}
+
+// snapshot merges a state of ductor into the known one; see package wire.
+func (c *conversation) snapshot(s wire.Snapshot) {
+	old := c.asks
+	c.queue, c.asks = nil, nil
+	listed := map[string]bool{}
+	for _, e := range s.Entries {
+		listed[e.Turn] = true
+		c.entry(e)
+	}
+	for _, b := range c.blocks {
+		if t := b.turn; t != nil && !t.State.Over() && !listed[t.Turn] {
+			t.State, t.status = wire.StateInterrupted, ""
+			t.end()
+		}
+	}
+	for _, n := range s.Notices {
+		c.notice(n)
+	}
+	for _, a := range s.Approvals {
+		if i := slices.IndexFunc(old, func(o *ask) bool { return o.ID == a.ID }); i >= 0 {
+			c.asks = append(c.asks, old[i])
+		}
+		c.approval(a)
+	}
+	slices.SortStableFunc(c.blocks, func(a, b block) int { return a.at.Compare(b.at) })
+	s.Entries, s.Approvals, s.Notices = nil, nil, nil
+	c.about = s
+}
+
+// entry shows a turn, or that it waits.
+func (c *conversation) entry(e wire.Entry) {
+	c.queue = slices.DeleteFunc(c.queue, func(q wire.Entry) bool { return q.Turn == e.Turn })
+	t := c.turn(e.Turn)
+	if e.State == wire.StateRunning && e.Agent != "" {
+		c.about.Agent, c.about.Model = e.Agent, e.Model
+	}
+	switch {
+	case e.State == wire.StateQueued:
+		c.queue = append(c.queue, e)
+	case t != nil:
+		t.replace(e)
+	case e.State == wire.StateCancelled:
+	default:
+		c.add(block{at: e.Queued, turn: newTurn(e)})
+	}
+}
+
+func (c *conversation) add(b block) {
+	c.blocks = append(c.blocks, b)
+	c.blocks = slices.Delete(c.blocks, 0, max(len(c.blocks)-mostBlocks, 0))
+}
+
+// turn returns a turn that runs or ran, or nil for an unknown one.
+func (c *conversation) turn(id string) *turn {
+	for _, b := range slices.Backward(c.blocks) {
+		if b.turn != nil && b.turn.Turn == id {
+			return b.turn
+		}
+	}
+	return nil
+}
+
+// running returns the running turn, or nil.
+func (c *conversation) running() *turn {
+	for _, b := range slices.Backward(c.blocks) {
+		if b.turn != nil && b.turn.State == wire.StateRunning {
+			return b.turn
+		}
+	}
+	return nil
+}
+
+// note shows a message between turns. It replaces a message with the same ID.
+func (c *conversation) note(id, text string, at time.Time) {
+	it := newItem(ofNote)
+	it.id = id
+	it.body.set(text)
+	same := func(b block) bool { return b.note != nil && id != "" && b.note.id == id }
+	if i := slices.IndexFunc(c.blocks, same); i >= 0 {
+		c.blocks[i].note.body.set(text)
+		return
+	}
+	c.add(block{at: at, note: it})
+}
+
+func (c *conversation) notice(n wire.Notice) { c.note("notice "+n.ID, n.Text, n.At) }
+
+// approval shows an approval while it is open, and its decision after that.
+func (c *conversation) approval(a wire.Approval) {
+	i := slices.IndexFunc(c.asks, func(o *ask) bool { return o.ID == a.ID })
+	switch {
+	case a.State != wire.ApprovalOpen:
+		if i >= 0 {
+			c.asks = slices.Delete(c.asks, i, i+1)
+		}
+		c.note("approval "+a.ID, decisionOf(a), a.Decided)
+	case i >= 0:
+		c.asks[i].replace(a)
+	default:
+		c.asks = append(c.asks, newAsk(a))
+	}
+}
+
+// decisionOf describes how an approval ended.
+func decisionOf(a wire.Approval) string {
+	what := "Question of " + a.Agent
+	if a.Asks != nil {
+		what = a.Agent + ": " + a.Asks.Tool + " " + cmp.Or(a.Asks.Title, a.Asks.Detail)
+		what, _, _ = strings.Cut(what, "\n")
+	}
+	where := ""
+	switch {
+	case a.Terminal:
+		where = " in a terminal"
+	case a.Chat:
+		where = " in the chat"
+	}
+	text := map[wire.ApprovalState]string{
+		wire.ApprovalAllowed: "Allowed" + where, wire.ApprovalDenied: "Denied" + where,
+		wire.ApprovalAnswered: "Answered" + where, wire.ApprovalExpired: "Nobody decided in time, so it's denied",
+		wire.ApprovalWithdrawn: "No longer asked",
+	}[a.State] + ": " + what
+	if a.Reason != "" {
+		text += " (" + a.Reason + ")"
+	}
+	for _, answer := range a.Answers {
+		text += "\n  " + strings.Join(answer, ", ")
+	}
+	return text
+}
+
+// apply shows a change of a turn.
+func (c *conversation) apply(m wire.Message) {
+	with := func(id string, f func(t *turn)) {
+		if t := c.turn(id); t != nil {
+			f(t)
+		}
+	}
+	switch {
+	case m.Entry != nil:
+		c.entry(*m.Entry)
+	case m.Text != nil:
+		with(m.Text.Turn, func(t *turn) { t.text(*m.Text) })
+	case m.Thought != nil:
+		with(m.Thought.Turn, func(t *turn) { t.thought(m.Thought.Text) })
+	case m.Tool != nil:
+		with(m.Tool.Turn, func(t *turn) { t.tool(*m.Tool) })
+	case m.Change != nil:
+		with(m.Change.Turn, func(t *turn) { t.change(*m.Change) })
+	case m.Plan != nil:
+		with(m.Plan.Turn, func(t *turn) { t.showPlan(m.Plan.Steps) })
+	case m.Status != nil && m.Status.Warning:
+		with(m.Status.Turn, func(t *turn) { t.note(m.Status.Sentence) })
+	case m.Status != nil:
+		with(m.Status.Turn, func(t *turn) { t.status = m.Status.Sentence })
+	case m.Approval != nil:
+		c.approval(*m.Approval)
+	case m.Notice != nil:
+		c.notice(*m.Notice)
+	}
+}

@@ -1,0 +1,119 @@
+package screen
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of a text on the screen. The chat and /sessions have all of it.
+const (
+	mostText = 256 << 10 // bytes
+	mostLine = 4 << 10   // bytes of a line; a longer one continues on the next
+)
+
+// growing is a text that others wrote, with its rows for one width. Appending costs time for the new text only.
+type growing struct {
+	how   wrapping
+	style func(line string) style // nil for a text without styles
+	text  []byte                  // as received, at most mostText
+
+	look  Look // of rows
+	ends  int  // bytes of text in lines that do not change any more
+	whole int  // rows of these lines
+	rows  []row
+}
+
+// row is a row of the screen without codes.
+type row struct {
+	style style
+	text  string
+}
+
+// append adds text at the end. It drops the oldest lines beyond the limit.
+func (g *growing) append(text string) {
+	g.text = append(g.text, text...)
+	if len(g.text) <= mostText+mostText/4 {
+		return
+	}
+	drop := len(g.text) - mostText
+	if end := bytes.IndexByte(g.text[drop:], '\n'); end >= 0 && end < mostLine {
+		drop += end + 1
+	}
+	g.text = bytes.Clone(g.text[drop:])
+	g.forget()
+}
+
+// truncate removes the last n bytes.
+func (g *growing) truncate(n int) {
+	g.text = g.text[:max(len(g.text)-n, 0)]
+	if len(g.text) < g.ends {
+		g.forget()
+	}
+}
+
+// set replaces the text.
+func (g *growing) set(text string) {
+	if string(g.text) != text {
+		g.truncate(len(g.text))
+		g.append(text)
+	}
+}
+
+func (g *growing) forget() { g.rows, g.ends, g.whole = nil, 0, 0 }
+
+// lines returns the rows of the text, without empty ones at its end. They are valid until the next call.
+func (g *growing) lines(look Look) []row {
+	if look.Height = 0; look != g.look {
+		g.forget()
+		g.look = look
+	}
+	g.rows = g.rows[:g.whole]
+	for {
+		line, whole := nextLine(g.text[g.ends:])
+		if !whole {
+			break
+		}
+		g.rows = append(g.rows, g.broken(strings.TrimSuffix(string(line), "\n"))...)
+		g.ends, g.whole = g.ends+len(line), len(g.rows)
+	}
+	if rest := g.text[g.ends:]; len(rest) > 0 {
+		g.rows = append(g.rows, g.broken(string(rest))...)
+	}
+	rows := g.rows
+	for len(rows) > 0 && strings.TrimSpace(rows[len(rows)-1].text) == "" {
+		rows = rows[:len(rows)-1]
+	}
+	return rows
+}
+
+// broken returns the rows of a line.
+func (g *growing) broken(line string) []row {
+	line = g.look.clean(line)
+	of := normal
+	if g.style != nil {
+		of = g.style(line)
+	}
+	var rows []row
+	for _, text := range wrap(line, g.look.Width, g.how) {
+		rows = append(rows, row{of, text})
+	}
+	return rows
+}
+
+// nextLine returns the first line of a text, and whether it will not change any more.
+func nextLine(text []byte) ([]byte, bool) {
+	limit := min(len(text), mostLine)
+	for i, c := range text[:limit] {
+		if c == '\n' {
+			return text[:i+1], true
+		}
+	}
+	if len(text) <= mostLine {
+		return text, false
+	}
+	for limit > mostLine-utf8.UTFMax && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit], true
+}

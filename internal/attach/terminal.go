@@ -1,0 +1,123 @@
+package attach
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"ductor/internal/attach/wire"
+	"ductor/orchestrator"
+)
+
+// Limits of a terminal that does not read.
+const (
+	mostQueued = 16 << 20 // bytes that wait for it
+	writeWait  = 20 * time.Second
+)
+
+// terminal is a connected client. A goroutine of its own writes to it, so that no turn waits for it.
+type terminal struct {
+	conn net.Conn
+	user orchestrator.PersonID // whom it acts as
+
+	in *orchestrator.ConversationID // that is open; nil for none. The lock of Hub guards it
+
+	mu      sync.Mutex
+	waiting [][]byte
+	held    [][]byte // queued after hold, until release
+	holds   bool
+	bytes   int           // of waiting and held
+	wake    chan struct{} // capacity 1: lines wait
+	over    bool
+}
+
+func newTerminal(conn net.Conn, user orchestrator.PersonID) *terminal {
+	return &terminal{conn: conn, user: user, wake: make(chan struct{}, 1)}
+}
+
+// queue appends a line. It disconnects a terminal for which too much waits.
+func (t *terminal) queue(line []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
+	}
+	if t.bytes += len(line); t.bytes > mostQueued {
+		t.over, t.waiting, t.held = true, nil, nil
+		_ = t.conn.Close() // ends the reader and the writer
+		return
+	}
+	if t.holds {
+		t.held = append(t.held, line)
+		return
+	}
+	t.waiting = append(t.waiting, line)
+	t.signal()
+}
+
+// hold keeps lines back until release.
+func (t *terminal) hold() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.holds = true
+}
+
+// release queues a line, and after it the lines that were kept back.
+func (t *terminal) release(line []byte) {
+	t.mu.Lock()
+	t.waiting, t.held, t.holds = append(append(t.waiting, line), t.held...), nil, false
+	t.bytes += len(line)
+	t.mu.Unlock()
+	t.signal()
+}
+
+func (t *terminal) signal() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write writes lines until ctx ends or the terminal is gone. It asks allowed before each.
+func (t *terminal) write(ctx context.Context, allowed func() bool) {
+	for {
+		t.mu.Lock()
+		lines := net.Buffers(t.waiting)
+		t.waiting, t.bytes = nil, t.bytes-size(t.waiting)
+		t.mu.Unlock()
+		if len(lines) > 0 {
+			if !allowed() {
+				return
+			}
+			_ = t.conn.SetWriteDeadline(time.Now().Add(writeWait)) // WriteTo notices errors
+			if _, err := lines.WriteTo(t.conn); err != nil {
+				return
+			}
+			continue
+		}
+		select {
+		case <-t.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func size(lines [][]byte) (n int) {
+	for _, l := range lines {
+		n += len(l)
+	}
+	return n
+}
+
+// bye writes the last line of a connection and closes it.
+func (t *terminal) bye(h *Hub, reason wire.Reason, sentence string) {
+	_ = t.conn.SetWriteDeadline(time.Now().Add(byeWait)) // Write notices errors
+	line := h.encode(wire.Message{Bye: &wire.Bye{Reason: reason, Sentence: sentence}})
+	_, _ = t.conn.Write(line) // the terminal may be gone
+	_ = t.conn.Close()
+}
+
+// byeWait is how long the last line may take.
+const byeWait = time.Second

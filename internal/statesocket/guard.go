@@ -1,0 +1,117 @@
+package statesocket
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"ductor/internal/rooted"
+)
+
+// SecretFile contains the secret of a state directory.
+const SecretFile = "socket.secret"
+
+// Reasons why a client is refused.
+var (
+	ErrOtherUser = errors.New("this ductor belongs to another user of this machine")
+	ErrSecret    = errors.New("the secret differs from that in the file " + SecretFile + " of ductor's state directory")
+	ErrNested    = errors.New("an agent of ductor started this program; only programs outside of agents may connect")
+)
+
+// Guard admits clients of a socket from outside of ductor: processes of this user that know the secret of the state
+// directory and that no agent started.
+type Guard struct {
+	secret   string
+	descends func(pid int) (bool, error)
+}
+
+// OpenGuard reads the secret in dir. It replaces a secret that other users could read, and creates a missing one.
+// descends reports whether an agent started a process; see host.Descends.
+func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) {
+	secret, err := ReadSecret(dir)
+	if err != nil {
+		secret = rand.Text()
+		if err := rooted.ReplaceFile(filepath.Join(dir, SecretFile), []byte(secret+"\n"), nil); err != nil {
+			return Guard{}, fmt.Errorf("store the secret of the sockets: %w", err)
+		}
+	}
+	return Guard{secret, descends}, nil
+}
+
+// ReadSecret reads the secret in dir. A client sends it to Guard.Admit.
+func ReadSecret(dir string) (string, error) {
+	f, err := os.OpenFile(filepath.Join(dir, SecretFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("start ductor first, which creates the secret of its sockets: %w", err)
+	case errors.Is(err, fs.ErrPermission):
+		return "", fmt.Errorf("read the secret of ductor's sockets: %w", ErrOtherUser)
+	case err != nil:
+		return "", fmt.Errorf("read the secret of ductor's sockets: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("read the secret of ductor's sockets: %w", err)
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || int(owner) != os.Geteuid() {
+		return "", fmt.Errorf("%s is not a file that only you can read; restart ductor, which replaces it", f.Name())
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, 1<<10))
+	secret := strings.TrimSpace(string(raw))
+	if err == nil && len(secret) < len(rand.Text()) {
+		err = fmt.Errorf("%s has no secret; restart ductor, which replaces it", f.Name())
+	}
+	return secret, err
+}
+
+// Admit returns an error if it refuses the client at the other end of a connection. The client sent secret.
+func (g Guard) Admit(conn net.Conn, secret string) error {
+	c, ok := conn.(*net.UnixConn)
+	if !ok { // it leads to agents elsewhere
+		return ErrNested
+	}
+	pid, err := Peer(c)
+	if err != nil {
+		return err
+	}
+	nested, err := g.descends(pid)
+	switch {
+	case err != nil:
+		return fmt.Errorf("find out who connects: %w", err)
+	case nested:
+		return ErrNested
+	case subtle.ConstantTimeCompare([]byte(secret), []byte(g.secret)) != 1:
+		return ErrSecret
+	}
+	return nil
+}
+
+// Peer returns the process that connected. It returns ErrOtherUser if it is not a process of this user.
+func Peer(c *net.UnixConn) (pid int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *syscall.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return 0, fmt.Errorf("get the peer of a connection: %w", err)
+	}
+	if int(cred.Uid) != os.Geteuid() {
+		return 0, fmt.Errorf("user %d: %w", cred.Uid, ErrOtherUser)
+	}
+	return int(cred.Pid), nil
+}

@@ -1,0 +1,32 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ductor/internal/store/sqlite"
+	"ductor/orchestrator"
+)
+
+// searched is how many of the newest turns RecentTurns searches, because no index lists the turns of a conversation.
+const searched = 10_000
+
+// RecentTurns omits cancelled turns, because they never ran.
+func (db *DB) RecentTurns(
+	ctx context.Context, in orchestrator.ConversationID, limit int,
+) ([]orchestrator.Turn, error) {
+	all, err := sqlite.Many(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns
+		WHERE seq > (SELECT coalesce(max(seq), 0) FROM turns) - ? AND chat = ? AND topic = ?
+		AND (state IN ('done', 'failed', 'aborted', 'interrupted') OR state = 'cancelled' AND steered_into <> '')
+		ORDER BY seq DESC LIMIT ?`, searched, in.Chat, in.Topic, nonNegative(limit))
+	slices.Reverse(all)
+	return all, wrap(fmt.Sprintf("list the last turns of %s", in.Key()), err)
+}
+
+func (db *DB) NewestSessions(ctx context.Context, limit int) ([]orchestrator.Session, error) {
+	all, err := sqlite.Many(ctx, db.file, scanSession, `SELECT `+sessionColumns+` FROM sessions WHERE seq IN (
+		SELECT seq FROM (SELECT seq, max(used) FROM sessions GROUP BY chat, topic)) ORDER BY used DESC LIMIT ?`,
+		nonNegative(limit))
+	return all, wrap("list the newest session of each conversation", err)
+}

@@ -1,0 +1,182 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/internal/statesocket"
+	"ductor/mcp/relay"
+	"ductor/orchestrator"
+)
+
+// Outside configures clients outside of turns.
+type Outside struct {
+	Turns orchestrator.Outsiders
+	Guard statesocket.Guard
+	Owner func() orchestrator.PersonID // the user for whom they act; 0 if there is none
+}
+
+// outsideWindow is the time in which an Outsider has the limits of a turn.
+const outsideWindow = 10 * time.Minute
+
+var errNoOwner = errors.New("ductor has no owner whom it could ask; set the role of a user in its configuration")
+
+// outsiders contains the connections of clients outside of turns.
+type outsiders struct {
+	mu     sync.Mutex
+	closed bool
+	ends   map[*context.CancelFunc]int // ends a connection; the value is the number of its token
+}
+
+// add adds a connection until the caller calls remove. Once the server accepts no more of them, it ends the connection.
+func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		end()
+	}
+	o.ends[&end] = number
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.ends, &end)
+	}
+}
+
+// end ends the connections with some tokens.
+func (o *outsiders) end(of func(number int) bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for end, number := range o.ends {
+		if of(number) {
+			(*end)()
+		}
+	}
+}
+
+// EndOutside ends the connections of clients outside of turns, with their calls, and accepts no others.
+func (s *Server) EndOutside() {
+	s.outside.mu.Lock()
+	s.outside.closed = true
+	s.outside.mu.Unlock()
+	s.outside.end(func(int) bool { return true })
+}
+
+// revoked returns a function that reports whether a token was revoked. If the tokens cannot be read, all are.
+func (s *Server) revoked() (func(number int) bool, error) {
+	grants, err := relay.Grants(s.opts.Dir)
+	return func(number int) bool {
+		return !slices.ContainsFunc(grants, func(g relay.Grant) bool { return g.Number == number })
+	}, err
+}
+
+// endRevoked ends the connections whose tokens were revoked, with their calls.
+func (s *Server) endRevoked() {
+	revoked, err := s.revoked()
+	if err != nil {
+		s.opts.Log.Error("end the connections of revoked tokens", "err", err)
+	}
+	s.outside.end(revoked)
+}
+
+// checkToken returns ErrToken if the token of a client outside of turns was revoked.
+func (s *Server) checkToken(c caller) error {
+	revoked, err := s.revoked()
+	if err == nil && revoked(c.outsider.Number) {
+		return ErrToken
+	}
+	return err
+}
+
+// identify returns the caller at the other end of a connection.
+func (s *Server) identify(conn net.Conn, hello relay.Hello) (caller, error) {
+	if !relay.IsGrant(hello.Token) {
+		return s.keys.caller(hello.Token)
+	}
+	if err := s.opts.Outside.Guard.Admit(conn, hello.Secret); err != nil {
+		return caller{}, err
+	}
+	t, known, err := relay.FindGrant(s.opts.Dir, hello.Token)
+	o := orchestrator.Outsider{Name: t.Name, Number: t.Number, Owner: s.opts.Outside.Owner(), Dir: t.Dir}
+	switch {
+	case err != nil:
+		return caller{}, err
+	case !known:
+		return caller{}, ErrToken
+	case o.Owner == 0:
+		return caller{}, errNoOwner
+	}
+	return caller{o.Conversation(), o.Agent(), o}, nil
+}
+
+// enter returns the context of a client's connection until the caller calls leave. For a client outside of turns, it
+// ends with the token and with EndOutside.
+func (s *Server) enter(ctx context.Context, c caller) (_ context.Context, leave func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	if !c.isOutside() {
+		return ctx, cancel, nil
+	}
+	remove := s.outside.add(c.outsider.Number, cancel)
+	leave = func() { remove(); cancel() }
+	if err := s.checkToken(c); err != nil { // it may have been revoked before add
+		leave()
+		return nil, nil, err
+	}
+	return ctx, leave, nil
+}
+
+// open returns what a call needs, and counts the call. The caller calls end after the call.
+func (s *Server) open(ctx context.Context, c caller) (_ call, end func(), err error) {
+	if !c.isOutside() {
+		turn, err := s.opts.Turns.ActiveTurn(c.Conversation, c.Agent)
+		if err != nil {
+			return turn, nil, errors.New("the tools of ductor work only while a turn of this agent runs in its " +
+				"chat, and none does")
+		}
+		return turn, func() {}, s.countCall(turn, string(turn.Turn.ID))
+	}
+	if err := s.checkToken(c); err != nil {
+		return call{}, nil, err
+	}
+	turn, end, err := s.opts.Outside.Turns.OpenOutside(ctx, c.outsider)
+	if err != nil {
+		return turn, nil, err
+	}
+	if err := s.countCall(turn, s.opts.Now().Truncate(outsideWindow).String()); err != nil {
+		end()
+		return turn, nil, err
+	}
+	return turn, end, nil
+}
+
+// isOutside reports whether a client outside of turns makes a call.
+func isOutside(c call) bool { return c.Turn.Prompt.Rights.Of == orchestrator.RightsOfOutside }
+
+// has begins a sentence about the usage of a call's turn.
+func has(c call) string {
+	if isOutside(c) {
+		return fmt.Sprintf("within %.0f minutes this client has", outsideWindow.Minutes())
+	}
+	return "this turn has"
+}
+
+// shown returns the turn of a call in the conversation that shows it.
+func shown(c call) orchestrator.Turn {
+	turn := c.Turn
+	turn.Prompt.Conversation = turn.Prompt.Conversation.Shown()
+	return turn
+}
+
+// byline returns the name of a client outside of turns, which begins what it sends, with the text that follows the
+// name. It returns "" for a turn.
+func byline(c call, then string) string {
+	if !isOutside(c) {
+		return ""
+	}
+	return string(c.Turn.Agent) + ":" + then
+}

@@ -1,0 +1,167 @@
+package relay
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"ductor/internal/rooted"
+)
+
+// grantPrefix is the beginning of every token of a client outside of turns. Package secrets recognizes them by it.
+const grantPrefix = "grant_ductor_"
+
+const (
+	grantsFile = "mcp-tokens.json"
+	grantsLock = "mcp-tokens.lock"
+	mostGrants = 32 // tokens
+)
+
+// Errors of CreateGrant and RevokeGrant.
+var (
+	ErrBadName = errors.New("a name has 1 to 32 letters, digits, dots, dashes and underscores")
+	ErrTaken   = errors.New("there is a token of this name; revoke it first, or choose another name")
+	ErrUnknown = errors.New("there is no token of this name")
+	ErrTooMany = fmt.Errorf("there are %d tokens, which is the limit; revoke one", mostGrants)
+)
+
+// Grant is the stored form of a token with which an MCP client outside of turns uses the tools. The token itself is
+// known only to the client.
+type Grant struct {
+	Number  int       `json:"number"` // never reused
+	Name    string    `json:"name"`
+	Dir     string    `json:"dir,omitempty"` // where the client works; empty means the configured default
+	Hash    string    `json:"hash"`
+	Created time.Time `json:"created"`
+}
+
+// grantFile is the content of the file.
+type grantFile struct {
+	Last   int     `json:"last"` // the highest number so far
+	Tokens []Grant `json:"tokens"`
+}
+
+// Grants lists the tokens of a state directory, the oldest first.
+func Grants(dir string) ([]Grant, error) {
+	f, err := readGrants(dir)
+	return f.Tokens, err
+}
+
+// FindGrant returns the stored form of a token. It returns false if the token is forged or revoked.
+func FindGrant(dir, token string) (Grant, bool, error) {
+	f, err := readGrants(dir)
+	if err != nil {
+		return Grant{}, false, err
+	}
+	for _, t := range f.Tokens { // the time does not depend on the token
+		if subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hashGrant(token))) == 1 {
+			return t, true, nil
+		}
+	}
+	return Grant{}, false, nil
+}
+
+// CreateGrant creates a token with the name and the directory of g, and returns it. ductor cannot return it again.
+func CreateGrant(dir string, g Grant, now time.Time) (token string, err error) {
+	if !validName(g.Name) {
+		return "", ErrBadName
+	}
+	token = grantPrefix + rand.Text() + rand.Text()
+	return token, changeGrants(dir, func(f *grantFile) error {
+		switch {
+		case slices.ContainsFunc(f.Tokens, named(g.Name)):
+			return ErrTaken
+		case len(f.Tokens) >= mostGrants:
+			return ErrTooMany
+		}
+		f.Last++
+		g.Number, g.Hash, g.Created = f.Last, hashGrant(token), now.UTC()
+		f.Tokens = append(f.Tokens, g)
+		return nil
+	})
+}
+
+// RevokeGrant deletes a token. EndRevoked ends its connections.
+func RevokeGrant(dir, name string) error {
+	return changeGrants(dir, func(f *grantFile) error {
+		if !slices.ContainsFunc(f.Tokens, named(name)) {
+			return ErrUnknown
+		}
+		f.Tokens = slices.DeleteFunc(f.Tokens, named(name))
+		return nil
+	})
+}
+
+// IsGrant reports whether a token has the form of those that CreateGrant returns.
+func IsGrant(token string) bool { return strings.HasPrefix(token, grantPrefix) }
+
+func validName(name string) bool {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
+	}
+	return name != "" && len(name) <= 32 && !strings.ContainsRune("._-", rune(name[0])) &&
+		!strings.ContainsFunc(name, func(r rune) bool { return !plain(r) })
+}
+
+func named(name string) func(Grant) bool { return func(t Grant) bool { return t.Name == name } }
+
+// hashGrant needs no salt, because a token is random and long.
+func hashGrant(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+func readGrants(dir string) (f grantFile, err error) {
+	raw, err := os.ReadFile(filepath.Join(dir, grantsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &f)
+	}
+	if err != nil {
+		return grantFile{}, fmt.Errorf("read the tokens of MCP clients: %w", err)
+	}
+	return f, nil
+}
+
+// changeGrants changes the file. Another process that changes it at the same time waits.
+func changeGrants(dir string, edit func(*grantFile) error) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("change the tokens of MCP clients: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, grantsLock), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("change the tokens of MCP clients: %w", err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("wait for another change of the tokens: %w", err)
+	}
+	f, err := readGrants(dir)
+	if err != nil {
+		return err
+	}
+	if err := edit(&f); err != nil {
+		return err
+	}
+	raw, err := json.MarshalIndent(f, "", "  ")
+	if err == nil {
+		err = rooted.ReplaceFile(filepath.Join(dir, grantsFile), append(raw, '\n'), nil)
+	}
+	if err != nil {
+		return fmt.Errorf("store the tokens of MCP clients: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package conversation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"ductor/cli"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
+	"ductor/orchestrator/turn"
+)
+
+var _ orchestrator.Outsiders = (*Engine)(nil)
+
+// OpenOutside implements orchestrator.Outsiders.
+func (e *Engine) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orchestrator.ActiveTurn, func(), error) {
+	if err := e.moveOutsider(ctx, o); err != nil {
+		return orchestrator.ActiveTurn{}, nil, err
+	}
+	req, err := e.SideRequest(ctx, o.Conversation())
+	if err != nil {
+		return orchestrator.ActiveTurn{}, nil, fmt.Errorf("find where an MCP client works: %w", err)
+	}
+	req.Turn = cli.TurnID(orchestrator.OutsideTurn + o.Name + ":" + e.opts.NewID())
+	req.Permission, req.Attended = cli.Ask, true
+	t := orchestrator.Turn{
+		ID: req.Turn, Session: orchestrator.SessionID(req.Session), Agent: o.Agent(), Sandbox: req.Sandbox,
+		Prompt: orchestrator.Prompt{Conversation: o.Conversation(), Person: o.Owner,
+			Rights: orchestrator.Rights{Of: orchestrator.RightsOfOutside}},
+	}
+	var reading sync.WaitGroup
+	redactor := turn.NewRedactor(reading.Go, func() *secrets.Set { return e.secretsOf(req) })
+	// The requests outlive ctx, so that its end withdraws them.
+	requests := e.approvals.Open(context.WithoutCancel(ctx), approval.RunningTurn{Turn: t, Dir: req.Dir, Mode: cli.Ask,
+		Known: redactor.Known, Learn: redactor.Learn, Show: func(cli.Event) {}})
+	workers := &helpers{}
+	end := func() {
+		workers.end()
+		requests.Drain()
+		requests.Close()
+		reading.Wait()
+	}
+	hide := func(text string) string { return redactor.Known().String(text) }
+	return orchestrator.ActiveTurn{Turn: t, Request: req, Life: ctx, Hide: hide, Help: workers.join}, end, nil
+}
+
+// moveOutsider sets the directory of an Outsider's conversation.
+func (e *Engine) moveOutsider(ctx context.Context, o orchestrator.Outsider) error {
+	conv, err := e.opts.Store.Conversation(ctx, o.Conversation())
+	if err != nil {
+		return fmt.Errorf("load conversation: %w", err)
+	}
+	dir := ""
+	if o.Dir != "" {
+		if dir, err = e.resolveDir("", o.Dir); err != nil {
+			return fmt.Errorf("work in %s: %w", o.Dir, err)
+		}
+	}
+	if dir == conv.Dir {
+		return nil
+	}
+	return e.change(ctx, conv.ID, func(c *orchestrator.Conversation) { c.Dir, c.Session = dir, "" },
+		orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Agent: o.Agent(), Title: dir})
+}

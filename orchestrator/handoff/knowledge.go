@@ -1,0 +1,163 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// firstWords delays storing that the agent accepted the prompt, because the first words come at the same time and have
+// priority. After a crash in between, the next process reads the events of the turn again.
+const firstWords = 50 * time.Millisecond
+
+// MostMissed limits the entries that ductor reads for an agent that joins a session. A budget of tokens rarely has room
+// for more.
+const MostMissed = 1000
+
+// AgentSessions stores agents' own parts of sessions; see orchestrator.Store.
+type AgentSessions interface {
+	SetAgentSession(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv,
+		own orchestrator.AgentSession) error
+}
+
+// Knowledge decides what an agent has to be told of a session before a prompt, and records what it knows: its own ID of
+// the session and, once it accepted the prompt, all entries that the prompt tells of. It stores that in the background,
+// so that the first words do not wait for the disk. One goroutine calls all methods.
+type Knowledge struct {
+	store AgentSessions // nil: nothing is stored
+	entry orchestrator.Turn
+	own   orchestrator.AgentSession
+	upTo  int64 // the last entry that the agent knows if it accepts the prompt
+
+	forgets  bool // see cli.SessionStarted
+	accepted bool
+	over     chan struct{} // closed by Wait
+	wg       sync.WaitGroup
+	former   <-chan struct{} // closed when the call before has stored; nil for none
+	mu       sync.Mutex
+	err      error
+}
+
+// NewKnowledge creates the Knowledge for the prompt of an entry. own is the agent's part of the session. With a nil
+// store it records nothing.
+func NewKnowledge(store AgentSessions, entry orchestrator.Turn, own orchestrator.AgentSession) *Knowledge {
+	return &Knowledge{store: store, entry: entry, own: own, upTo: max(entry.Entry.UpTo, own.UpTo),
+		over: make(chan struct{})}
+}
+
+// Own returns the agent's own part of the session.
+func (k *Knowledge) Own() orchestrator.AgentSession { return k.own }
+
+// UpTo returns the number of the last entry that the agent knows if it accepts the prompt.
+func (k *Knowledge) UpTo() int64 { return k.upTo }
+
+// Accepted reports whether the agent accepted the prompt.
+func (k *Knowledge) Accepted() bool { return k.accepted }
+
+// KnowsAll records that the agent misses nothing up to an entry.
+func (k *Knowledge) KnowsAll(upTo int64) { k.upTo = upTo }
+
+// Missed returns the entries that the prompt has to tell of. entries are all entries of the session after Own().UpTo, in
+// order. Of its own entries the agent knows the one that it accepted last, and what that one asked for and got as the
+// result of a tool. Seen marks an entry if a prompt of unknown outcome told of it, or was it.
+func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.Turn) {
+	own, who := k.own, k.entry.AgentEnv()
+	gotResults := slices.ContainsFunc(entries, func(e orchestrator.Turn) bool {
+		return e.ID == own.Told && e.State == orchestrator.TurnDone
+	})
+	for _, e := range entries {
+		k.upTo = max(k.upTo, e.Entry.Number)
+		mine, asked := e.AgentEnv() == who, own.Told != "" && e.Entry.Asks == own.Told
+		switch {
+		case IsCompaction(e):
+		case e.Entry.Number <= own.UpTo, own.Told != "" && e.ID == own.Told, asked && gotResults:
+		case own.Told != "" && mine && knownWithoutPrompt(e):
+		default:
+			e.Entry.Seen = own.ID != "" && (e.Entry.Number <= own.Offered || mine || asked)
+			missed = append(missed, e)
+		}
+	}
+	if len(missed) > 0 {
+		k.own.Offered = k.upTo
+	}
+	return missed
+}
+
+// IsCompaction reports whether a turn only shortened a context, without any conversation.
+func IsCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
+
+// knownWithoutPrompt reports whether the agent of an ended turn knows it although it accepted no prompt with its
+// history: the turn was one of the agent's own commands, or a message that was steered into another turn.
+func knownWithoutPrompt(t orchestrator.Turn) bool {
+	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
+}
+
+// Sending is called before the prompt leaves. It stores what the prompt tells of: without a sign of the agent it stays
+// unknown whether the agent read it.
+func (k *Knowledge) Sending(ctx context.Context) error {
+	if k.store == nil || k.own.ID == "" || k.own.Offered < k.upTo {
+		return nil
+	}
+	return k.store.SetAgentSession(ctx, k.entry.Session, k.entry.AgentEnv(), k.own)
+}
+
+// Forget forgets the agent's part of the session: a new one may have the same ID.
+func (k *Knowledge) Forget() { k.own, k.upTo = orchestrator.AgentSession{}, 0 }
+
+// Learn handles an event of the agent.
+func (k *Knowledge) Learn(ctx context.Context, ev cli.Event) {
+	started, begins := ev.(cli.SessionStarted)
+	k.forgets = k.forgets || started.Forgets
+	if begins && started.AgentSessionID != "" && started.AgentSessionID != k.own.ID {
+		k.own.ID = started.AgentSessionID
+		k.save(ctx, 0)
+	}
+	if k.entry.Wants.Task != cli.TaskPrompt || !cli.ShowsAcceptance(ev) {
+		return
+	}
+	_, all := ev.(cli.PromptAccepted)
+	if !k.accepted && (all || !k.forgets) {
+		k.accepted = true
+		k.own.Told, k.own.UpTo, k.own.Offered = k.entry.ID, k.upTo, 0
+		k.save(ctx, firstWords)
+	}
+}
+
+// save stores the agent's part of the session after a delay, in a goroutine, after the calls before it.
+func (k *Knowledge) save(ctx context.Context, delay time.Duration) {
+	if k.store == nil || k.own.ID == "" {
+		return
+	}
+	own, former, done := k.own, k.former, make(chan struct{})
+	k.former = done
+	k.wg.Go(func() {
+		defer close(done)
+		if former != nil {
+			<-former
+		}
+		if delay > 0 {
+			select {
+			case <-time.After(delay):
+			case <-k.over:
+			}
+		}
+		err := k.store.SetAgentSession(ctx, k.entry.Session, k.entry.AgentEnv(), own)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.err = errors.Join(k.err, err)
+	})
+}
+
+// Wait returns once all is stored. Call it once, after the last Learn.
+func (k *Knowledge) Wait() error {
+	close(k.over)
+	k.wg.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
+}
