@@ -143,7 +143,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
 		Files:   func(in cli.Sandbox) (approval.Files, error) { return a.filesOf(in) },
 		Secrets: a.secretsOf,
-		Servers: a.toolServers,
+		Servers: a.toolServers, OwnersServers: a.openServers().For,
 
 		QuietHour: a.quietHour, Budgets: a.budgets(), DeliveryWait: deliveryWait,
 		Approvers: a.approvers, ApprovalTimeout: cfg.Permissions.AskTimeout,

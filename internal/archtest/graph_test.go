@@ -51,6 +51,7 @@ var imports = map[string][]string{
 
 	"mcp":                   {"orchestrator", "orchestrator/handoff", "cli", "internal/rooted", "internal/statesocket", "lang", "mcp/relay"},
 	"mcp/relay":             {"internal/rooted", "internal/statesocket"},
+	"mcp/servers":           {"cli", "lang", "mcp/relay"},
 	"docker":                {"cli", "cli/host", "internal/runner", "internal/rooted", "docker/homes"},
 	"docker/dockertest":     {},
 	"git":                   {"cli", "cli/turn", "lang", "orchestrator"},
@@ -110,7 +111,7 @@ var imports = map[string][]string{
 	"internal/config": {
 		"bot/card", "bot/outbox", "bot/updates", "cli", "cli/acp", "cli/naming", "cli/service", "cli/tools", "docker",
 		"heartbeat", "heartbeat/webhook",
-		"internal/keys", "internal/nearest", "internal/secrets", "internal/trace", "internal/transcribe",
+		"internal/keys", "internal/nearest", "internal/secrets", "internal/trace", "internal/transcribe", "mcp/servers",
 		"orchestrator", "orchestrator/conversation", "orchestrator/spending", "orchestrator/turn",
 	},
 	"internal/nearest":               {},
@@ -133,6 +134,7 @@ var imports = map[string][]string{
 	"internal/sim/modelapi":          {"internal/sim/script"},
 	"internal/sim/disk":              {"internal/store/sqlite/compiler"},
 	"internal/sim/telegram":          {},
+	"internal/sim/toolserver":        {},
 	"internal/proctree":              {},
 	"internal/testprogram":           {"internal/proctree"},
 	"internal/roles":                 {"cli", "cli/tools", "orchestrator"},
@@ -198,7 +200,7 @@ var modules = map[string][]string{
 	"github.com/coreos/go-systemd":           {"internal/health"},
 	"github.com/prometheus/client_golang":    {"internal/metrics"},
 	"github.com/chromedp":                    {"web/browsertest"},
-	"github.com/modelcontextprotocol/go-sdk": {"mcp"},
+	"github.com/modelcontextprotocol/go-sdk": {"mcp", "mcp/servers", "internal/sim/toolserver"},
 	"pgregory.net/rapid":                     {"cli/clitest"},
 	"go.uber.org/goleak":                     {"cli/clitest"},
 	"github.com/google/go-cmp":               {"cli/clitest"},
