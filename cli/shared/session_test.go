@@ -189,7 +189,8 @@ func TestTheFirstTurnNamesTheSession(t *testing.T) {
 	for _, id := range []cli.AgentSessionID{"late", ""} {
 		test(t, func(t *testing.T, p *Pool[*dialect], _ *launcher) {
 			a := &fakeAgent{begin: func(s *fakeSession) error { s.id = id; return nil }}
-			a.dialect.Join = func(ctx context.Context, _ *Session[string], _ cli.Request) (AgentSession[string], error) {
+			a.dialect.Join = func(ctx context.Context, _ *Session[string], _ cli.Request) (
+				AgentSession[string], error) {
 				d, err := p.Join(ctx, "key", cli.Command{})
 				return &fakeSession{agent: a, host: d}, err
 			}
