@@ -29,6 +29,7 @@ var home = orchestrator.ConversationID{Chat: 1}
 // world is the fake environment of the tools.
 type world struct {
 	orchestrator.Sessions
+	orchestrator.Steps
 	mu      sync.Mutex
 	turn    *orchestrator.ActiveTurn // nil if no turn runs
 	notices []string
@@ -90,12 +91,45 @@ func (w *world) FindSessions(_ context.Context, q orchestrator.SessionQuery) ([]
 		{Session: orchestrator.Session{ID: "S1", Title: "here", Dir: w.turn.Request.Dir}, Excerpt: "the words"},
 		{Session: orchestrator.Session{ID: "S2", Title: "elsewhere", Dir: "/elsewhere"}, Excerpt: "the words"},
 	}
-	return all[min(q.Offset, 2):], false, nil
+	if q.Scope.Conversation != home {
+		return nil, false, errors.New("the scope is missing")
+	}
+	all = slices.DeleteFunc(all, func(s orchestrator.FoundSession) bool { return q.Dir != "" && s.Session.Dir != q.Dir })
+	return all[min(q.Offset, len(all)):], false, nil
 }
 
-func (w *world) Session(context.Context, orchestrator.ConversationID, orchestrator.SessionID) (orchestrator.Session,
+func (w *world) Scope(_ context.Context, t orchestrator.Turn) (orchestrator.SessionScope, error) {
+	return orchestrator.SessionScope{Conversation: t.Prompt.Conversation}, nil
+}
+
+func (w *world) Seen(_ context.Context, _ orchestrator.SessionScope, id string) (orchestrator.Session, error) {
+	if id != "S1" && id != "auth-789" {
+		return orchestrator.Session{}, orchestrator.ErrNoSession
+	}
+	return orchestrator.Session{ID: "S1", Title: "here"}, nil
+}
+
+// Turns returns a turn, the work that it asked for, and an answer that fills the budget of a call.
+func (w *world) Turns(context.Context, orchestrator.ConversationID, orchestrator.SessionID, int) ([]orchestrator.Turn,
 	error) {
-	return orchestrator.Session{}, orchestrator.ErrElsewhere
+	turn := orchestrator.Turn{ID: "t1", Agent: "claude", State: orchestrator.TurnDone,
+		Prompt: orchestrator.Prompt{Text: "Fix it"}, Outcome: orchestrator.Outcome{Text: "Fixed.", Model: "opus"}}
+	work := orchestrator.Turn{ID: "t2", Agent: "codex", State: orchestrator.TurnFailed,
+		Entry:  orchestrator.Entry{Kind: orchestrator.WorkEntry, Role: "tester", Asks: "t1"},
+		Prompt: orchestrator.Prompt{Text: "Test it"}, Outcome: orchestrator.Outcome{Failure: "It crashed."}}
+	return []orchestrator.Turn{turn, work}, nil
+}
+
+func (w *world) StepsOf(_ context.Context, _ orchestrator.ConversationID, id cli.TurnID) ([]orchestrator.Step, error) {
+	if id == "t1" {
+		return []orchestrator.Step{{Number: 1, Title: "a.go", Change: cli.FileAdded}}, nil
+	}
+	steps := []orchestrator.Step{{Number: 1, Tool: "Bash", Input: `{"command":"go test","timeout":5}`, Err: "exit code 1"},
+		{Number: 2, Tool: "Write", Input: `{"content":"` + strings.Repeat("x", 5000) + `"}`}}
+	for range 50 {
+		steps = append(steps, orchestrator.Step{Tool: "Read", Title: "b.go"})
+	}
+	return steps, nil
 }
 
 // jobs records the jobs that agents scheduled.
@@ -253,7 +287,7 @@ func (r *rig) start() {
 	}
 	srv, err := mcp.Open(mcp.Options{
 		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world,
-		Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel, Roles: r.world,
+		Steps: r.world, Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel, Roles: r.world,
 		Place: func(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
 			return orchestrator.FilePlace{}, nil
 		},
@@ -432,7 +466,7 @@ func TestLimits(t *testing.T) {
 			"options": []string{strings.Repeat("x", 100)}}, "does not fit a button"},
 		"a path above":      {"count_project_tokens", map[string]any{"path": "../.."}, "not a path below"},
 		"an absolute path":  {"count_project_tokens", map[string]any{"path": "/etc"}, "not a path below"},
-		"a foreign session": {"describe_session", map[string]any{"session_id": "S9"}, "no such session in this chat"},
+		"a foreign session": {"describe_session", map[string]any{"session_id": "S9"}, "no such session that the user may read"},
 		"no words":          {"search_project_history", map[string]any{"words": ""}, "no words"},
 		"no schedule":       {"schedule", map[string]any{"when": "sometime", "prompt": "x"}, "that is no time"},
 		"a wrong type":      {"send_message", map[string]any{"text": 1}, "type"},
@@ -801,5 +835,31 @@ func TestTheRelayOutlivesARestart(t *testing.T) {
 	}
 	if len(r.notices) != 1 {
 		t.Errorf("the chat was told %q", r.notices)
+	}
+}
+
+// describe_session shows every entry with its kind, role, agent and state, and the tools with their arguments. It names
+// what it leaves out. A session_id is checked like everywhere.
+func TestASessionIsDescribed(t *testing.T) {
+	r := newRig(t)
+	s := r.connect()
+	for _, id := range []string{"S1", "auth-789"} {
+		text, failed := call(t, s, "describe_session", map[string]any{"session_id": id})
+		for _, part := range []string{
+			", turn, done\n\nFix it", "- changed a file: add a.go", "### claude/opus\n\nFixed.",
+			", work as tester, asked for by an agent, failed\n\nTest it",
+			`- Bash {"command":"go test","timeout":5}: exit code 1`, "[3020 bytes are left out]",
+			"- 12 more tools and changes are left out", "### codex\n\nIt crashed.",
+		} {
+			if failed || !strings.Contains(text, part) {
+				t.Errorf("%q is not in %s", part, text)
+			}
+		}
+	}
+	for _, id := range []string{"a\nb", strings.Repeat("x", 10<<10)} {
+		if text, failed := call(t, s, "describe_session", map[string]any{"session_id": id}); !failed ||
+			!strings.Contains(text, "session_id has") {
+			t.Errorf("%.20q: %s", id, text)
+		}
 	}
 }

@@ -2,13 +2,11 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"ductor/cli"
 	"ductor/heartbeat"
-	"ductor/internal/testprogram"
 	"ductor/orchestrator"
 )
 
@@ -187,41 +185,5 @@ func TestConsultationsAreKeptLikeTurns(t *testing.T) {
 	}
 	if steps := get[[]orchestrator.Step](t)(db.StepsOf(ctx, "aside")); len(steps) > 0 {
 		t.Errorf("its steps stay: %+v", steps)
-	}
-}
-
-// A search over 100,000 entries, each of which has one of the words, takes at most 50 ms.
-func TestSearchOverManyEntries(t *testing.T) {
-	if !testprogram.Long() {
-		t.Skip("it writes 100,000 entries")
-	}
-	db, ctx := newDB(t), t.Context()
-	for i := range 100 {
-		newSession(t, db, orchestrator.SessionID(fmt.Sprint("s", i)), chatA, noon)
-	}
-	must(t, db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model,
-			queued, started, ended, answer, delivered, kind, number)
-			WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100000)
-			SELECT 't' || n, 's' || (n % 100), ?, ?, 1, 'a question about the lock ' || n, 0, 'done', 'codex', 'm', n,
-			n, n,
-			'an answer of some length about word' || (n % 1000), 1, iif(n % 3 = 0, 'consultation', ''), n FROM n`,
-			chatA.Chat, chatA.Topic)
-		return err
-	}))
-	for _, words := range []string{"lock", "word77", "answer length"} {
-		least := time.Hour
-		for range 5 { // of which one is not slowed by other programs
-			began := time.Now()
-			found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: words,
-				Limit: 20})
-			if must(t, err); len(found) == 0 {
-				t.Fatalf("%q is not found", words)
-			}
-			least = min(least, time.Since(began))
-		}
-		if t.Logf("%q takes %s", words, least); least > 50*time.Millisecond {
-			t.Errorf("%q takes %s", words, least)
-		}
 	}
 }

@@ -63,9 +63,9 @@ func (k *Knowledge) Accepted() bool { return k.accepted }
 func (k *Knowledge) KnowsAll(upTo int64) { k.upTo = upTo }
 
 // Missed returns the entries that the prompt has to tell. entries are all entries of the session after Own().UpTo, in
-// order. The agent knows its own entry that it accepted last. It also knows the entries that this entry asked for,
-// because it got them as results of tools. Missed marks an entry as Seen if a prompt of unknown outcome told it, or if
-// it is such a prompt itself.
+// order. The agent knows its own entry that it accepted last, and the entry that the prompt quotes. It also knows the
+// entries that its own entry asked for, because it got them as results of tools. Missed marks an entry as Seen if a
+// prompt of unknown outcome told it, or if it is such a prompt itself.
 func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.Turn) {
 	own, who := k.own, k.entry.AgentEnv()
 	gotResults := slices.ContainsFunc(entries, func(e orchestrator.Turn) bool {
@@ -75,7 +75,7 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 		k.upTo = max(k.upTo, e.Entry.Number)
 		mine, asked := e.AgentEnv() == who, own.Told != "" && e.Entry.Asks == own.Told
 		switch {
-		case IsCompaction(e):
+		case IsCompaction(e), e.ID == k.entry.Prompt.Quotes:
 		case e.Entry.Number <= own.UpTo, own.Told != "" && e.ID == own.Told, asked && gotResults:
 		case own.Told != "" && mine && knownWithoutPrompt(e):
 		default:
