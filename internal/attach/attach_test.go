@@ -31,6 +31,7 @@ func TestATerminalGetsTheStateAndEveryChange(t *testing.T) {
 	emit(cli.ToolStarted{ID: "a", Name: "Bash", Title: "ls", Input: json.RawMessage(`{"command":"ls"}`)})
 	c, shown := s.open("")
 	if len(shown.Entries) != 2 || shown.Entries[0].Answer != "done" || shown.Entries[0].Tools[0].Output != "b.go" ||
+		string(shown.Entries[0].Tools[0].Input) != `{"command":"ls"}` ||
 		len(shown.Entries[0].Changes) != 1 || shown.Entries[1].Answer != "so " || len(shown.Entries[1].Tools) != 1 {
 		t.Errorf("the snapshot: %+v", shown)
 	}

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,9 @@ func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 			Turn: e.Turn, ID: strconv.Itoa(s.Number), Name: s.Tool, Title: s.Title, State: wire.ToolDone,
 			Output: s.Output, Lost: s.Lost + s.Size - len(s.Output), ExitCode: s.ExitCode, Error: s.Err,
 			DurationMS: s.Duration.Milliseconds(),
+		}
+		if json.Valid([]byte(s.Input)) {
+			tool.Input = json.RawMessage(s.Input)
 		}
 		if (cli.ToolEnded{Err: s.Err, ExitCode: s.ExitCode}).Failed() {
 			tool.State = wire.ToolFailed

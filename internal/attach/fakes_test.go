@@ -82,7 +82,9 @@ func (w *world) StepsOf(context.Context, cli.TurnID) ([]orchestrator.Step, error
 }
 
 func (w *world) Step(_ context.Context, _ cli.TurnID, n int) (orchestrator.Step, error) {
-	return orchestrator.Step{Number: n, Tool: "Bash", Title: "ls", Size: 4, Output: "b.go"}, nil
+	return orchestrator.Step{
+		Number: n, Tool: "Bash", Title: "ls", Size: 4, Output: "b.go", Input: `{"command":"ls"}`,
+	}, nil
 }
 
 func (w *world) OpenApprovals(context.Context) ([]orchestrator.Approval, error) {
