@@ -118,8 +118,8 @@ func TestRequestsAreChecked(t *testing.T) {
 	}
 }
 
-// A terminal opens the private chat of its user and groups that ductor serves, and no other conversation, such as that of
-// an MCP client.
+// A terminal opens the private chat of its user and groups that ductor serves. It opens no other conversation, for
+// example no MCP client's.
 func TestATerminalOpensOnlyWhatItsUserMay(t *testing.T) {
 	s := serve(t)
 	c, _ := s.open("-5/0")

@@ -36,7 +36,7 @@ func printLineage() {
 	fmt.Print(string(out), " ", err)
 }
 
-// The ancestors of a process end at one that /proc hides.
+// A lineage ends before a process of another user if /proc is mounted with hidepid.
 func TestLineageOfHiddenProcesses(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can hide processes")
