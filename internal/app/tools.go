@@ -18,6 +18,8 @@ import (
 	"ductor/mcp"
 	"ductor/mcp/relay"
 	"ductor/orchestrator"
+	"ductor/orchestrator/sessions"
+	"ductor/orchestrator/steps"
 )
 
 // openTools opens the server of the tools that ductor offers to agents, if the configuration enables it.
@@ -29,9 +31,9 @@ func (a *App) openTools(book orchestrator.Sessions) (err error) {
 	if err != nil {
 		return err
 	}
-	a.tools, err = mcp.Open(mcp.Options{
+	a.tools.own, err = mcp.Open(mcp.Options{
 		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db,
-		Sessions: book, Jobs: a.timers.scheduler,
+		Sessions: book, Steps: steps.Reader{Store: a.db}, Jobs: a.timers.scheduler,
 		Files: a.bot.Chat(), Place: a.files().OfTurn, ReadFile: a.files().Read, Consults: a.consults,
 		FindModel: a.findModel, Roles: a.orchestrator,
 		Outside: mcp.Outside{Turns: a.orchestrator, Guard: guard,
@@ -41,6 +43,24 @@ func (a *App) openTools(book orchestrator.Sessions) (err error) {
 	return err
 }
 
+// access returns the rules by which agents may read sessions.
+func (a *App) access() sessions.Access {
+	return sessions.Access{
+		RoleOf: a.users.RoleOf,
+		Groups: func() []int64 { return a.now().Telegram.AllowedGroups },
+		Shared: func() (dirs, except []string) {
+			for _, p := range a.now().Projects.Named {
+				if p.ShareSessions {
+					dirs = append(dirs, p.Dir)
+				} else {
+					except = append(except, p.Dir)
+				}
+			}
+			return dirs, except
+		},
+	}
+}
+
 // toolPatience limits a call of a tool. ductor ends a turn whose tool runs longer than ToolStall.
 func toolPatience(agents config.Agents) time.Duration {
 	return agents.ToolStall - min(agents.ToolStall/10, time.Minute)
@@ -48,19 +68,19 @@ func toolPatience(agents config.Agents) time.Duration {
 
 // serveTools serves agents until ctx ends. It only logs an error.
 func (a *App) serveTools(ctx context.Context) {
-	if err := a.tools.Serve(ctx); err != nil {
+	if err := a.tools.own.Serve(ctx); err != nil {
 		a.Log.Error("serve ductor's tools to agents", "err", err)
 	}
 }
 
 // toolServers returns the MCP server that an agent of a conversation starts to reach ductor's tools.
 func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.AgentEnv) []cli.ToolServer {
-	if a.tools == nil {
+	if a.tools.own == nil {
 		return nil
 	}
 	server := cli.ToolServer{
 		Name: mcp.Name, Trusted: true, Timeout: toolPatience(a.cfg.Agents),
-		Env: map[string]string{relay.TokenVar: a.tools.Token(in, env.Agent)},
+		Env: map[string]string{relay.TokenVar: a.tools.own.Token(in, env.Agent)},
 	}
 	if env.Sandbox != "" {
 		server.Path, server.Args = docker.ToolProgram(relay.Verb)
@@ -81,7 +101,7 @@ func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.Agent
 func (a *App) serveSandbox(b *environment.Sandbox) {
 	if b.Launcher != nil && a.cfg.MCP.Enabled {
 		// ServeConn returns when the connection ends
-		b.Launcher.Runs().ServeTools(func(conn net.Conn) { a.tools.ServeConn(context.Background(), conn) })
+		b.Launcher.Runs().ServeTools(func(conn net.Conn) { a.tools.own.ServeConn(context.Background(), conn) })
 	}
 }
 
