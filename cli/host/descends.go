@@ -3,7 +3,9 @@ package host
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +18,8 @@ const (
 	lineagePause = 10 * time.Millisecond
 )
 
-// Descends reports whether a process belongs to a run on this machine. It recognizes a run by its entry in the
-// environment and by its control group, of the process and of each of its ancestors, which include the runner. Ancestors
+// Descends reports whether a process belongs to a run on this machine: by the entry in its environment, by its control
+// group, or because an ancestor belongs to a run or is a runner, which adopts the processes that agents leave. Ancestors
 // of this process do not count: an agent may have started ductor itself, as in a test.
 //
 // A process that another service of the machine starts for an agent, such as cron or systemd, does not descend from it.
@@ -40,11 +42,20 @@ func Descends(pid int) (bool, error) {
 			break
 		}
 		run := proctree.Variable(p.PID, runner.RunVar)
-		if run != "" && run != mark || runGroups(p.PID) > groups {
+		if run != "" && run != mark || runGroups(p.PID) > groups || isRunner(p.PID) {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// isRunner reports whether a process has the command line of a runner: one of its verbs, and the arguments of
+// runner.Main.
+func isRunner(pid int) bool {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	args := strings.Split(string(raw), "\x00")
+	return err == nil && len(args) > 2 && (args[1] == "runner" || args[1] == "run") &&
+		slices.ContainsFunc(args[2:], func(arg string) bool { return strings.HasPrefix(arg, "root=/") })
 }
 
 // lineage returns a process and its ancestors. It tries again if any ends meanwhile.

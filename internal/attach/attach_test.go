@@ -119,7 +119,8 @@ func TestRequestsAreChecked(t *testing.T) {
 	}
 }
 
-// A terminal opens the private chat of its user and groups that ductor serves, and no other conversation.
+// A terminal opens the private chat of its user and groups that ductor serves. It opens no other conversation, for
+// example no MCP client's.
 func TestATerminalOpensOnlyWhatItsUserMay(t *testing.T) {
 	s := serve(t)
 	c, _ := s.open("-5/0")
@@ -131,7 +132,7 @@ func TestATerminalOpensOnlyWhatItsUserMay(t *testing.T) {
 	if !slices.Equal(keys, []string{"7/0", "-5/0"}) {
 		t.Errorf("it lists %q", keys)
 	}
-	for _, key := range []string{"8/0", "-6/0", "7/0 ", "7", "x", "8/0\n7/0"} {
+	for _, key := range []string{"8/0", "-6/0", "7/-1", "7/0 ", "7", "x", "8/0\n7/0"} {
 		c := s.dial("secret")
 		c.next()
 		c.send(wire.Request{Open: &wire.Open{Conversation: key}})

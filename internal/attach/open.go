@@ -19,7 +19,7 @@ const (
 )
 
 // parse returns the conversation with a key, if the owner may open it: a private chat of the owner, or a group that
-// ductor serves.
+// ductor serves. The conversation of an MCP client has no chat.
 func (c *caller) parse(key string) (orchestrator.ConversationID, error) {
 	if key == "" {
 		return orchestrator.ConversationID{Chat: int64(c.t.user)}, nil
@@ -32,7 +32,7 @@ func (c *caller) parse(key string) (orchestrator.ConversationID, error) {
 }
 
 func (c *caller) mayOpen(in orchestrator.ConversationID) bool {
-	return in.Chat == int64(c.t.user) || in.Group() && c.s.opts.Group(in.Chat)
+	return in == in.Shown() && (in.Chat == int64(c.t.user) || in.Group() && c.s.opts.Group(in.Chat))
 }
 
 // list sends the conversations that the owner can open.

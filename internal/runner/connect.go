@@ -215,10 +215,9 @@ func (c *Client) reap() {
 	})
 }
 
-// runnerEnv returns an environment without secrets, with settings that reduce the memory of a Go program, and with the
-// mark by which host.Descends recognizes a runner.
+// runnerEnv returns an environment without secrets, with settings that reduce the memory of a Go program.
 func runnerEnv() []string {
-	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single", Mark(runnerMark)}
+	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)

@@ -286,6 +286,5 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 			return fmt.Errorf("pass on a file: %w", err)
 		}
 	}
-	env := Spec{ID: runnerMark, Env: os.Environ()}.environment()
-	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, env))
+	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, os.Environ()))
 }

@@ -138,9 +138,6 @@ func LookPath(name string) (string, error) {
 // group, the session and the parent.
 const RunVar = "DUCTOR_RUN"
 
-// runnerMark is the value of RunVar in the environment of a runner.
-const runnerMark = "runner"
-
 // Mark returns the environment entry that marks a run's processes.
 func Mark(run string) string { return RunVar + "=" + run }
 
