@@ -57,7 +57,8 @@ func TestAnAnswerIsGivenToTheAgent(t *testing.T) {
 	say := func(text string, as ...telegram.SendOption) { ann.Send(town.chat, text, as...) }
 	say(`/consult codex Which lock? [[text "A mutex."]]`)
 	answer := town.await("A mutex.")
-	if a, err := viewer.Press(town.soon(), answer, "➡️ Give to Claude"); err != nil || !strings.Contains(a.Text, "change nothing here") {
+	a, err := viewer.Press(town.soon(), answer, "➡️ Give to Claude")
+	if err != nil || !strings.Contains(a.Text, "change nothing here") {
 		t.Errorf("a viewer: %+v, %v", a, err)
 	}
 	say("/model codex")
