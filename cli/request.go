@@ -90,10 +90,14 @@ type Request struct {
 	ToolLists []ToolList
 	Tools     ToolList
 	Servers   []ToolServer
+	Absent    []AbsentServer // configured servers that are not in Servers
 
-	Budget  float64       // the most US dollars that the turn may cost, for agents that support it; 0 is no limit
-	Timeout time.Duration // limit of wall time; 0 is the service's limit
-	Began   time.Time     // when a resumed turn started; zero for a new one
+	// MaxTurns limits the answers of the model in this turn; 0 is no limit. tools.LimitsTurns names the agents that
+	// support it, and other agents refuse the turn.
+	MaxTurns int
+	Budget   float64       // the most US dollars that the turn may cost, for agents that support it; 0 is no limit
+	Timeout  time.Duration // limit of wall time; 0 is the service's limit
+	Began    time.Time     // when a resumed turn started; zero for a new one
 
 	Resume AgentSessionID // the session to continue
 
@@ -145,6 +149,13 @@ func (r Request) WithoutPictures(agent Agent) Status {
 // whether its model reads them.
 func (r Request) PerhapsWithoutPictures(agent Agent) Status {
 	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.perhaps-no-pictures", agent.Name())}
+}
+
+// WithoutServer returns the warning that an agent takes no server of this kind.
+func (r Request) WithoutServer(agent Agent, s ToolServer) Status {
+	in := r.Lang.Printer()
+	why := in.Text("servers.not-taken", agent.Name())
+	return Status{Kind: StatusWarning, Detail: in.Text("servers.without", s.Name, why)}
 }
 
 // Instructions returns the system prompts as the start of the prompt, for an agent that accepts them nowhere else.

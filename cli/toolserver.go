@@ -9,18 +9,34 @@ import (
 	"time"
 )
 
-// ToolServer is a program that provides tools to an agent through the Model Context Protocol on its standard input and
-// output. It runs in the agent's environment.
+// ToolServer provides tools to an agent through the Model Context Protocol: a program that speaks it on its standard
+// input and output, or a URL. The program runs in the agent's environment.
 type ToolServer struct {
 	Name string // letters and digits
-	Path string
+	Path string // of the program; empty with a URL
 	Args []string
-	// Env is the program's environment in addition to the variables that the agent passes on. The agent sees it too, so
-	// that programs it starts can use the server. It may contain secrets: no dialect puts a value on a command line.
+	URL  string
+	// Headers are the names of the HTTP headers of each request; each has the variable of Env with its value.
+	Headers map[string]string
+	// Env is the program's environment in addition to the variables that the agent passes on. It may contain secrets: no
+	// dialect puts a value on a command line. An agent whose configuration is on its command line has the variables in
+	// its own environment.
 	Env map[string]string
-	// Trusted allows its tools without asking: they ask the user themselves if needed.
+	// Trusted marks ductor's own server. Its tools are allowed without asking: they ask the user themselves if needed.
+	// Every agent has its variables, so that programs it starts can use the server.
 	Trusted bool
 	Timeout time.Duration // limit of a call, for agents that support it
+}
+
+// AbsentServer is a configured server that an agent does not get.
+type AbsentServer struct {
+	Name string
+	Why  string // for users; empty if the turn is not meant to have it
+}
+
+// WithoutForeign returns the servers that are ductor's own.
+func WithoutForeign(servers []ToolServer) []ToolServer {
+	return slices.DeleteFunc(slices.Clone(servers), func(s ToolServer) bool { return !s.Trusted })
 }
 
 // OwnServer is the name of the server of ductor's own tools.
@@ -63,15 +79,30 @@ func Trusts(servers []ToolServer, name string) bool {
 	})
 }
 
-// Config returns the server in the configuration format of most agents, with the given kind. value returns the values
-// of its variables.
+// Config returns the server in the configuration format of most agents, where kind is that of a program. value returns
+// the values of its variables.
 func (s ToolServer) Config(kind string, value func(name string) string) map[string]any {
+	if s.URL != "" {
+		return map[string]any{"type": "http", "url": s.URL, "headers": s.HeadersBy(value)}
+	}
 	env := map[string]string{}
 	for name := range s.Env {
 		env[name] = value(name)
 	}
 	return map[string]any{"type": kind, "command": s.Path, "args": append([]string{}, s.Args...), "env": env}
 }
+
+// HeadersBy returns the headers of its requests. value returns the values of its variables.
+func (s ToolServer) HeadersBy(value func(name string) string) map[string]string {
+	headers := map[string]string{}
+	for name, variable := range s.Headers {
+		headers[name] = value(variable)
+	}
+	return headers
+}
+
+// Value returns the value of one of its variables.
+func (s ToolServer) Value(name string) string { return s.Env[name] }
 
 // ByName returns a reference to a variable, for an agent that inserts the value from its own environment.
 func ByName(name string) string { return "${" + name + "}" }

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"ductor/cli"
@@ -125,7 +126,45 @@ type Role struct {
 	Agent  cli.Agent    `toml:"agent" yaml:"agent"`                  // empty: the default agent
 	Model  cli.ModelID  `toml:"model" yaml:"model"`                  // empty: that agent's default
 	Tools  cli.ToolList `toml:",inline" yaml:",inline"`
+	Bounds Bounds       `toml:",inline" yaml:",inline"`
 }
+
+// Bounds are granted by the owner's configuration to turns with a role or in a project, except MaxTurns, which limits
+// them.
+type Bounds struct {
+	AllowedTools []string `toml:"allowed_tools" yaml:"allowed_tools"` // without asking
+	// MaxTurns limits the answers of the model in a turn; 0: no limit
+	MaxTurns int      `toml:"max_turns" yaml:"max_turns" check:"0..1000"`
+	AddDirs  []string `toml:"add_dirs" yaml:"add_dirs" check:"path"` // further directories; absolute
+	MCP      []string `toml:"mcp" yaml:"mcp"`                        // names of the owner's servers; empty: all
+}
+
+// NoServers in Bounds.MCP means that no server of the owner is used.
+const NoServers = "none"
+
+// With returns the bounds of turns to which both apply.
+func (b Bounds) With(other Bounds) Bounds {
+	both := Bounds{
+		AllowedTools: slices.Concat(b.AllowedTools, other.AllowedTools), MaxTurns: b.MaxTurns,
+		AddDirs: slices.Concat(b.AddDirs, other.AddDirs), MCP: b.MCP,
+	}
+	if other.MaxTurns > 0 && (b.MaxTurns == 0 || other.MaxTurns < b.MaxTurns) {
+		both.MaxTurns = other.MaxTurns
+	}
+	switch {
+	case len(b.MCP) == 0:
+		both.MCP = other.MCP
+	case len(other.MCP) > 0:
+		both.MCP = slices.DeleteFunc(slices.Clone(b.MCP), func(name string) bool { return !other.UsesServer(name) })
+		if len(both.MCP) == 0 {
+			both.MCP = []string{NoServers}
+		}
+	}
+	return both
+}
+
+// UsesServer reports whether the owner's MCP server of a name is used.
+func (b Bounds) UsesServer(name string) bool { return len(b.MCP) == 0 || slices.Contains(b.MCP, name) }
 
 // ProjectPolicy is the configuration for turns in a directory and below it.
 type ProjectPolicy struct {
@@ -133,7 +172,8 @@ type ProjectPolicy struct {
 	Context []string     `toml:"context"`          // files below Dir that start every session
 	Tools   cli.ToolList `toml:",inline"`
 	// ShareSessions lets agents in a group read the sessions of this project in other chats; see SessionScope.
-	ShareSessions bool `toml:"share_sessions"`
+	ShareSessions bool   `toml:"share_sessions"`
+	Bounds        Bounds `toml:",inline"`
 }
 
 // AgentDefaults apply to an agent unless the conversation or its role sets another value.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -146,6 +147,7 @@ func (o *Options) env(req cli.Request) []string {
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}
+	req.Servers = cli.WithoutForeign(req.Servers) // a session gets the variables of the others
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 
@@ -169,15 +171,26 @@ func checkDirs(req cli.Request) error {
 	return nil
 }
 
-// mcpServers returns the servers in the protocol's format.
-func mcpServers(servers []cli.ToolServer) []mcpServer {
-	list := []mcpServer{}
+// mcpServers returns the servers in the protocol's format, without those that the agent cannot reach.
+func mcpServers(servers []cli.ToolServer, http bool) []any {
+	list := []any{}
 	for _, s := range servers {
-		one := mcpServer{Name: s.Name, Command: s.Path, Args: append([]string{}, s.Args...), Env: []mcpVariable{}}
-		for _, name := range s.VarNames() {
-			one.Env = append(one.Env, mcpVariable{Name: name, Value: s.Env[name]})
+		switch {
+		case s.URL == "":
+			list = append(list, mcpServer{Name: s.Name, Command: s.Path, Args: append([]string{}, s.Args...),
+				Env: pairs(s.Env)})
+		case http:
+			list = append(list, httpServer{Type: "http", Name: s.Name, URL: s.URL,
+				Headers: pairs(s.HeadersBy(s.Value))})
 		}
-		list = append(list, one)
+	}
+	return list
+}
+
+func pairs(values map[string]string) []mcpVariable {
+	list := []mcpVariable{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, mcpVariable{Name: name, Value: values[name]})
 	}
 	return list
 }

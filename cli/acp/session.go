@@ -46,6 +46,7 @@ type session struct {
 // past is the state after the earlier turns of a session.
 type past struct {
 	instructed string // the instructions it got
+	absent     bool   // it named the servers that the agent cannot reach
 	totals     cli.Usage
 	late       late
 }
@@ -92,7 +93,7 @@ func (s *session) Failure(err error) *cli.Failure { return s.process.options().f
 
 // Open creates or loads the session.
 func (s *session) Open(ctx context.Context, req cli.Request) error {
-	params := sessionParams{Dir: req.Dir, MCP: mcpServers(req.Servers)}
+	params := sessionParams{Dir: req.Dir, MCP: mcpServers(req.Servers, s.process.hello.Capabilities.MCP.HTTP)}
 	if s.process.hello.Capabilities.Session.Dirs != nil {
 		params.Dirs = req.AddDirs
 	}

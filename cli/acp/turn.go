@@ -59,12 +59,26 @@ func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.Age
 		return l, nil
 	}
 	s.awaitLate(ctx)
+	s.nameAbsent(t)
 	req, warning := s.withoutUnread(ctx, t.Req)
 	l.warning = warning
 	if l.blocks, l.note, err = s.prepare(ctx, req); err != nil && !s.process.GivenUp() {
 		s.name(t.Out)
 	}
 	return l, err
+}
+
+// nameAbsent warns once of the servers that the agent cannot reach.
+func (s *session) nameAbsent(t *shared.Turn[news]) {
+	s.mu.Lock()
+	named := s.past.absent || s.process.hello.Capabilities.MCP.HTTP
+	s.past.absent = true
+	s.mu.Unlock()
+	for _, server := range t.Req.Servers {
+		if !named && server.URL != "" {
+			t.Out.Pass(t.Req.WithoutServer(s.process.options().Agent, server))
+		}
+	}
 }
 
 func (t *liveTurn) Approvals() shared.Approvals { return t.approvals }

@@ -51,6 +51,9 @@ type initialized struct {
 		Prompt struct {
 			Image bool `json:"image"`
 		} `json:"promptCapabilities"`
+		MCP struct {
+			HTTP bool `json:"http"`
+		} `json:"mcpCapabilities"`
 		Session struct {
 			Resume *none `json:"resume"`
 			Close  *none `json:"close"`
@@ -61,14 +64,14 @@ type initialized struct {
 
 // sessionParams are the parameters of requests that name or create a session, or log in.
 type sessionParams struct {
-	SessionID string      `json:"sessionId,omitempty"`
-	Dir       string      `json:"cwd,omitempty"` // this field and the next ones: for new, load and resume
-	Dirs      []string    `json:"additionalDirectories,omitempty"`
-	MCP       []mcpServer `json:"mcpServers,omitzero"` // nil if no session is created
-	ModeID    string      `json:"modeId,omitempty"`
-	ModelID   string      `json:"modelId,omitempty"`
-	MethodID  string      `json:"methodId,omitempty"` // for authenticate
-	Prompt    []block     `json:"prompt,omitempty"`
+	SessionID string   `json:"sessionId,omitempty"`
+	Dir       string   `json:"cwd,omitempty"` // this field and the next ones: for new, load and resume
+	Dirs      []string `json:"additionalDirectories,omitempty"`
+	MCP       []any    `json:"mcpServers,omitzero"` // mcpServer or httpServer; nil if no session is created
+	ModeID    string   `json:"modeId,omitempty"`
+	ModelID   string   `json:"modelId,omitempty"`
+	MethodID  string   `json:"methodId,omitempty"` // for authenticate
+	Prompt    []block  `json:"prompt,omitempty"`
 }
 
 // mcpServer is a program that the agent starts for its tools.
@@ -77,6 +80,14 @@ type mcpServer struct {
 	Command string        `json:"command"`
 	Args    []string      `json:"args"`
 	Env     []mcpVariable `json:"env"`
+}
+
+// httpServer is an MCP server that the agent reaches by its URL.
+type httpServer struct {
+	Type    string        `json:"type"`
+	Name    string        `json:"name"`
+	URL     string        `json:"url"`
+	Headers []mcpVariable `json:"headers"`
 }
 
 type mcpVariable struct {

@@ -80,6 +80,19 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// A server with a URL has the names of its secrets on the command line. A limit of turns is there too.
+func TestArgumentsOfAServerWithAURL(t *testing.T) {
+	args, err := arguments(formatStream, cli.Request{MaxTurns: 3, Servers: []cli.ToolServer{{
+		Name: "web", URL: "https://mcp.invalid", Headers: map[string]string{"X-Key": "VAR"},
+		Env: map[string]string{"VAR": "secret"},
+	}}}, promptFiles{})
+	const want = `--max-turns 3 --mcp-config {"mcpServers":{"web":{"headers":{"X-Key":"${VAR}"},"type":"http",` +
+		`"url":"https://mcp.invalid"}}}`
+	if got := strings.Join(args, " "); err != nil || !strings.HasSuffix(got, want) || strings.Contains(got, "secret") {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 // The settings of the owner's arguments stay in effect, in a file that only the owner can read, and none of them lets
 // Claude decide in place of the user.
 func TestSettingsOfTheOwnerAreJoined(t *testing.T) {

@@ -47,6 +47,9 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	if req.Budget > 0 && f != formatLive { // a live process counts more than one turn
 		args = addFlag(args, "--max-budget-usd", strconv.FormatFloat(max(req.Budget, 0.01), 'f', 2, 64))
 	}
+	if req.MaxTurns > 0 {
+		args = addFlag(args, "--max-turns", strconv.Itoa(req.MaxTurns))
+	}
 	args = addFlag(args, "--mcp-config", serverConfig(req.Servers))
 	return append(args, extra...), nil
 }

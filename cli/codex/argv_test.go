@@ -29,6 +29,13 @@ func TestCommandLine(t *testing.T) {
 		{"tool servers, without values of variables", cli.Request{Servers: []cli.ToolServer{{Name: "own", Path: "/own", Args: []string{"mcp"}, Env: map[string]string{"TOKEN": "secret"}, Trusted: true, Timeout: time.Minute}}},
 			head + `-s read-only -c mcp_servers.own.args=["mcp"] -c mcp_servers.own.command="/own" -c mcp_servers.own.default_tools_approval_mode="approve"` +
 				` -c mcp_servers.own.env_vars=["TOKEN"] -c mcp_servers.own.tool_timeout_sec=60 -- -`},
+		{"a server with a url", cli.Request{Servers: []cli.ToolServer{{
+			Name: "web", URL: "https://mcp.invalid", Headers: map[string]string{"X-Key": "VAR"},
+			Env: map[string]string{"VAR": "secret"},
+		}}},
+			head + `-s read-only -c mcp_servers.web.default_tools_approval_mode="prompt"` +
+				` -c mcp_servers.web.env_http_headers.X-Key="VAR"` +
+				` -c mcp_servers.web.url="https://mcp.invalid" -- -`},
 		{"a project with settings", cli.Request{Dir: "/a"}, head + `-s read-only -C /a -c projects={"/"={trust_level="untrusted"},"/a"={trust_level="untrusted"}} -- -`},
 		{"a project whose settings are allowed", cli.Request{Dir: "/a", Project: cli.WithProject}, head + `-s read-only -C /a -c projects={"/"={trust_level="trusted"},"/a"={trust_level="trusted"}} -- -`},
 		{"extra arguments", cli.Request{ExtraArgs: []string{"--profile", "p"}, Resume: "T"}, head + "-s read-only --profile p resume -- T -"},

@@ -116,7 +116,9 @@ func (s *thread) config(req cli.Request) map[string]any {
 		config["shell_environment_policy.set."+cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}
 	for _, s := range req.Servers {
-		config["mcp_servers."+s.Name] = serverTable(s)
+		config["mcp_servers."+s.Name] = serverTable(s, req.Permission)
+	}
+	for _, s := range cli.WithoutForeign(req.Servers) {
 		for name, value := range s.Env {
 			config["shell_environment_policy.set."+name] = value
 		}
@@ -137,15 +139,24 @@ func (b binding) suits(req cli.Request) bool { return b == bindingOf(req) }
 func bindingOf(req cli.Request) binding {
 	b := binding{Chat: req.ChatID, Project: req.Project}
 	if len(req.Servers) > 0 {
-		b.Servers = cli.Digest(req.Servers)
+		var tables []any
+		for _, s := range req.Servers {
+			tables = append(tables, s.Name, serverTable(s, req.Permission))
+		}
+		b.Servers = cli.Digest(tables...)
 	}
 	return b
 }
 
-// serverTable returns the Codex configuration of a tool server.
-func serverTable(s cli.ToolServer) map[string]any {
+// serverTable returns the Codex configuration of a tool server. In its own mode, auto, Codex would run a tool without
+// asking if the server claims that it only reads.
+func serverTable(s cli.ToolServer, mode cli.PermissionMode) map[string]any {
 	table := map[string]any{"command": s.Path, "args": append([]string{}, s.Args...), "env": s.Env}
-	if s.Trusted {
+	if s.URL != "" {
+		table = map[string]any{"url": s.URL, "http_headers": s.HeadersBy(s.Value)}
+	}
+	table["default_tools_approval_mode"] = "prompt"
+	if s.Trusted || mode == cli.Bypass {
 		table["default_tools_approval_mode"] = "approve"
 	}
 	if s.Timeout > 0 {

@@ -102,7 +102,7 @@ func argv(req cli.Request, sandbox string) []string {
 		args = append(args, "--add-dir", dir)
 	}
 	args = append(args, trustFlag(req)...)
-	args = append(args, serverArgs(req.Servers)...)
+	args = append(args, serverArgs(req)...)
 	args = append(args, toolFlags(req)...)
 	args = append(args, req.ExtraArgs...)
 	if req.Resume != "" {
@@ -173,12 +173,19 @@ func (p *Provider) used(thread cli.AgentSessionID, before total, now cli.Usage) 
 }
 
 // serverArgs returns the arguments that configure tool servers. Codex passes on variables from its own environment.
-func serverArgs(servers []cli.ToolServer) []string {
+func serverArgs(req cli.Request) []string {
 	var args []string
-	for _, s := range servers {
-		table := serverTable(s)
-		delete(table, "env")
-		table["env_vars"] = s.VarNames()
+	for _, s := range req.Servers {
+		table := serverTable(s, req.Permission)
+		if s.URL != "" {
+			delete(table, "http_headers")
+			for header, variable := range s.Headers {
+				table["env_http_headers."+header] = variable
+			}
+		} else {
+			delete(table, "env")
+			table["env_vars"] = s.VarNames()
+		}
 		for _, key := range slices.Sorted(maps.Keys(table)) {
 			args = append(args, "-c", "mcp_servers."+s.Name+"."+key+"="+string(jsonOf(table[key])))
 		}

@@ -25,6 +25,13 @@ func TestCommandLine(t *testing.T) {
 		{"a tool server", cli.Request{Servers: []cli.ToolServer{{Name: "own", Path: "/own", Env: map[string]string{"TOKEN": "secret"}, Trusted: true}}},
 			" --session-id=ID --allow-tool=own --additional-mcp-config=" +
 				`{"mcpServers":{"own":{"args":[],"command":"/own","env":{"TOKEN":"${TOKEN}"},"tools":["*"],"type":"local"}}}`},
+		{"a server with a url", cli.Request{Servers: []cli.ToolServer{{
+			Name: "web", URL: "https://mcp.invalid", Headers: map[string]string{"X-Key": "VAR"},
+			Env: map[string]string{"VAR": "secret"},
+		}}},
+			" --session-id=ID --additional-mcp-config=" +
+				`{"mcpServers":{"web":{"headers":{"X-Key":"${VAR}"},"tools":["*"],"type":"http",` +
+				`"url":"https://mcp.invalid"}}}`},
 		{"extra arguments", cli.Request{ExtraArgs: []string{"--agent", "a"}}, " --session-id=ID --agent a"},
 		{"plan", cli.Request{Permission: cli.Plan}, " --mode plan --session-id=ID"},
 		{"edits", cli.Request{Permission: cli.AcceptEdits}, " --allow-tool=write --session-id=ID"},

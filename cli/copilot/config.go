@@ -13,7 +13,7 @@ func (p *Provider) settingOf(req cli.Request) string {
 	process, _ := p.serverFor(req)
 	return cli.Digest(process, req.Dir, req.Project, append([]string{}, req.AddDirs...),
 		append([]string{}, req.Tools.Only...), append([]string{}, req.AllowedTools...), append([]string{}, req.Tools.Denied...),
-		req.SystemPrompt, req.AppendPrompt, mcpServers(req.Servers, direct))
+		req.SystemPrompt, req.AppendPrompt, mcpServers(req.Servers, cli.ToolServer.Value))
 }
 
 // sessionParams returns the parameters of session.create and session.resume for req. Their type is SessionConfig of the
@@ -56,7 +56,7 @@ func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[str
 		params["enableFileHooks"], params["enableConfigDiscovery"] = false, false
 	}
 	if len(req.Servers) > 0 {
-		params["mcpServers"] = mcpServers(req.Servers, direct)
+		params["mcpServers"] = mcpServers(req.Servers, cli.ToolServer.Value)
 	}
 	return params
 }
@@ -75,9 +75,8 @@ func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name stri
 	return config
 }
 
-// direct returns the value of a variable. named returns a reference to a variable of Copilot's own environment.
-func direct(s cli.ToolServer, name string) string { return s.Env[name] }
-func named(_ cli.ToolServer, name string) string  { return cli.ByName(name) }
+// named returns a reference to a variable of Copilot's own environment.
+func named(_ cli.ToolServer, name string) string { return cli.ByName(name) }
 
 // serverConfig returns a configuration of servers as text, or "" if there are none.
 func serverConfig(servers []cli.ToolServer) string {

@@ -120,6 +120,7 @@ func (h *server) call(ctx context.Context, method string, params, result any) er
 // serverFor returns the command that starts a process for req, and its key: sessions with the same command line and
 // environment share a process.
 func (p *Provider) serverFor(req cli.Request) (key string, command cli.Command) {
+	req.Servers = cli.WithoutForeign(req.Servers) // a session gets the variables of the others
 	args, env := serverArgs(req), p.environment(req)
 	key = cli.Digest(p.opts.Path, args, env)
 	return key, cli.Command{Path: p.opts.Path, Args: args, Env: env, For: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: key}}

@@ -33,6 +33,13 @@ func read(t turn.Once) turn.Reading {
 	if len(t.Req.Images) > 0 {
 		t.Out.Pass(t.Req.WithoutPictures(Agent))
 	}
+	if t.Req.Resume == "" {
+		for _, server := range t.Req.Servers {
+			if !server.Trusted {
+				t.Out.Pass(t.Req.WithoutServer(Agent, server))
+			}
+		}
+	}
 	p := newParser(t.Out, t.Req)
 	p.garbage = t.Stream.Garbage
 	return turn.Reading{
@@ -52,6 +59,7 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 	if err != nil {
 		return nil, "", err
 	}
+	req.Servers = cli.WithoutForeign(req.Servers) // Gemini has no flag for servers
 	process, err := p.opts.StartOnce(ctx, Agent, req, cli.Command{Args: args, Files: p.ownFiles(args), Env: p.env(req)})
 	return process, "", err
 }

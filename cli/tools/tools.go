@@ -117,7 +117,14 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	if limited && !ok {
 		return req, fmt.Errorf("%s cannot be told which tools to use, and a list of tools counts here", agent)
 	}
-	list, err := For(agent, req.ToolLists...)
+	if req.MaxTurns > 0 && !LimitsTurns(agent) {
+		return req, fmt.Errorf("%s cannot be kept to %d model turns, which is the limit here", agent, req.MaxTurns)
+	}
+	lists, err := without(req.ToolLists, req.Absent)
+	if err != nil {
+		return req, err
+	}
+	list, err := For(agent, lists...)
 	if err != nil {
 		return req, err
 	}
@@ -134,6 +141,27 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 		return req, fmt.Errorf("a list of tools cannot be held here: %s", why)
 	}
 	return req, nil
+}
+
+// LimitsTurns reports whether an agent ends a turn after cli.Request.MaxTurns answers of its model.
+func LimitsTurns(agent cli.Agent) bool { return agent == "claude" }
+
+// without removes absent servers from lists, because a server that does not run needs no limit. It returns an error for
+// a list that permits nothing else.
+func without(lists []cli.ToolList, absent []cli.AbsentServer) ([]cli.ToolList, error) {
+	gone := func(name string) bool {
+		server, ok := cli.NamedServer(name)
+		return ok && slices.ContainsFunc(absent, func(a cli.AbsentServer) bool { return a.Name == server })
+	}
+	lists = slices.Clone(lists)
+	for i, l := range lists {
+		only := slices.DeleteFunc(slices.Clone(l.Only), gone)
+		if len(only) < len(l.Only) && len(only) == 0 { // an empty list would permit every tool
+			return nil, fmt.Errorf("its list permits only %s, which this turn has not", strings.Join(l.Only, ", "))
+		}
+		lists[i] = cli.ToolList{Only: only, Denied: slices.DeleteFunc(slices.Clone(l.Denied), gone)}
+	}
+	return lists, nil
 }
 
 // both returns the names that are in both lists.

@@ -93,4 +93,22 @@ func TestARequestIsLimited(t *testing.T) {
 	if _, err := Limit(plain{}, cli.Request{ToolLists: []cli.ToolList{{}}}); err != nil {
 		t.Errorf("lists that limit nothing: %v", err)
 	}
+	absent := []cli.AbsentServer{{Name: "github"}}
+	lists := func(only ...string) []cli.ToolList {
+		return []cli.ToolList{{Only: only, Denied: []string{"mcp:github", "mcp:other"}}}
+	}
+	got, err = Limit(limited{}, cli.Request{ToolLists: lists("read", "mcp:github"), Absent: absent})
+	if err != nil || got.Tools.Permits("mcp:github") || got.Tools.Permits("Bash") ||
+		slices.Contains(got.Tools.Denied, "mcp:github") ||
+		!slices.Contains(got.Tools.Denied, "mcp:other") {
+		t.Errorf("without an absent server: %+v, %v", got.Tools, err)
+	}
+	if got, err := Limit(limited{}, cli.Request{ToolLists: lists("mcp:github"), Absent: absent}); err == nil {
+		t.Errorf("a list of an absent server alone permits %+v", got.Tools)
+	}
+	for _, p := range []cli.Provider{plain{}, limited{}} {
+		if _, err := Limit(p, cli.Request{MaxTurns: 3}); (err == nil) != (p.Agent() == "claude") {
+			t.Errorf("a limit of turns for %s: %v", p.Agent(), err)
+		}
+	}
 }

@@ -37,6 +37,9 @@ func main() {
 		os.Exit(guard.Main(args[1:], os.Stdout))
 	case relay.Verb:
 		os.Exit(relayTools(args[1:]))
+	case relay.ServerVerb:
+		fmt.Fprintln(os.Stderr, relay.StartServer(args[1:]))
+		os.Exit(1)
 	default:
 		os.Exit(runner.Inside(args, os.Stdin, os.Stdout, os.Stderr))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"ductor/internal/sim/agent"
 	"ductor/internal/terminal"
 	"ductor/internal/terminal/hook"
+	"ductor/mcp/relay"
 )
 
 // simAgentCommand documents the scripted agent as a command. main starts the agent before it parses flags, which is
@@ -32,10 +34,13 @@ const runnerArg = "runner"
 // restartWait is how long a hook waits for the next ductor if the one that should answer it ended.
 const restartWait = 10 * time.Minute
 
-// runIfAsked runs the runner or a hook and exits if the arguments say so. The CLIs in a user's terminals wait for
+// runIfAsked runs the runner, a hook or a server of the owner and exits if the arguments say so. The CLIs in a user's terminals wait for
 // hooks, so these also start without cobra.
 func runIfAsked() {
 	switch {
+	case len(os.Args) > 1 && os.Args[1] == relay.ServerVerb:
+		fmt.Fprintln(os.Stderr, relay.StartServer(os.Args[2:]))
+		os.Exit(exitFailure)
 	case len(os.Args) > 1 && os.Args[1] == runnerArg:
 		os.Exit(runner.Main(os.Args[2:], os.Stderr))
 	case len(os.Args) > 1 && os.Args[1] == terminal.Verb:

@@ -25,6 +25,7 @@ import (
 	"ductor/internal/secrets"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
+	"ductor/internal/sim/toolserver"
 	"ductor/internal/store"
 	"ductor/internal/testprogram"
 	"ductor/orchestrator"
@@ -35,6 +36,7 @@ import (
 func TestMain(m *testing.M) {
 	runIfAsked()
 	agent.RunIfChild()
+	toolserver.RunIfAsked()
 	// An agent starts this program for the tools.
 	if os.Getenv(beDuctor) != "" || len(os.Args) > 1 && (os.Args[1] == "mcp" || os.Args[1] == "send") {
 		main()

@@ -31,7 +31,6 @@ import (
 	"ductor/internal/store"
 	"ductor/internal/trace"
 	"ductor/lang"
-	"ductor/mcp"
 	"ductor/orchestrator"
 	"ductor/orchestrator/changes"
 	"ductor/orchestrator/consult"
@@ -80,7 +79,7 @@ type App struct {
 	lang     *lang.Choices // of each chat
 	users    *users.Directory
 	roles    *roles.Set
-	tools    *mcp.Server   // nil if the configuration disables them
+	tools    toolServers
 	tracer   *trace.Tracer // nil if nothing reads traces or metrics
 	health   *health.Health
 	monitor  monitor
@@ -257,12 +256,15 @@ func (a *App) Run(ctx context.Context) error {
 	if a.cfg.Tracing.URL != "" {
 		a.background.Go(func() { a.tracer.Run(ticking) })
 	}
-	if a.tools != nil {
+	if a.tools.own != nil {
 		a.background.Go(func() { a.serveTools(ticking) })
-		defer a.tools.EndOutside()
+		defer a.tools.own.EndOutside()
 	}
 	defer a.watchHealth(ticking)()
 	a.service.Refresh()
+	if a.envs.Sandboxes.Policy().OnHost() {
+		a.tools.owners.Check("")
+	}
 	a.background.Go(func() {
 		a.logAgents(ticking)
 		a.checkModels(ticking)
@@ -324,6 +326,7 @@ func (a *App) closeRest() {
 		a.background.stop()
 	}
 	a.background.Wait()
+	a.tools.close()
 	if a.timers != nil {
 		a.timers.close()
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 
 	"ductor/bot/tgapi"
@@ -15,7 +16,7 @@ import (
 // NewScrubber returns a Scrubber that knows the secrets of the configuration and the keys in ductor's environment.
 func NewScrubber(cfg config.Config) *tgapi.Scrubber {
 	return tgapi.NewScrubber(cfg.Telegram.Token.Reveal(),
-		append(cfg.Secrets(), secrets.OfEnvironment(os.Environ())...)...)
+		slices.Concat(cfg.Secrets(), serverSecrets(cfg), secrets.OfEnvironment(os.Environ()))...)
 }
 
 // Log is the logger of the configuration. SIGHUP makes it reopen its file.

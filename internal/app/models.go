@@ -24,6 +24,11 @@ func RoleFiles(cfg config.Config) (models []config.ModelName, problems []string)
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		file, r := "roles/"+name+".md", files[name]
+		for _, server := range r.Bounds.MCP {
+			if err := cfg.CheckServer(server); err != nil {
+				problems = append(problems, file+": "+err.Error())
+			}
+		}
 		switch known := cfg.Agents.Names(); {
 		case r.Agent != "" && !slices.Contains(known, string(r.Agent)):
 			problems = append(problems, fmt.Sprintf("%s: no agent is called %q; use one of %s", file, r.Agent,

@@ -52,7 +52,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 		SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
 		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
 		Quiet: a.quietHour, Silence: func() time.Duration { return a.now().Notify.Silence },
-		Owner: ownerOf(cfg), Noticed: a.attached.hub.Notice,
+		Owner: ownerOf(cfg), Noticed: a.noticed,
 	}
 	if a.Load != nil {
 		o.Reload = a.reloadFor
@@ -143,7 +143,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
 		Files:   func(in cli.Sandbox) (approval.Files, error) { return a.filesOf(in) },
 		Secrets: a.secretsOf,
-		Servers: a.toolServers,
+		Servers: a.toolServers, OwnersServers: a.openServers().For,
 
 		QuietHour: a.quietHour, Budgets: a.budgets(), DeliveryWait: deliveryWait,
 		Approvers: a.approvers, ApprovalTimeout: cfg.Permissions.AskTimeout,

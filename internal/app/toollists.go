@@ -24,6 +24,7 @@ func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 type configuredList struct {
 	key   string
 	list  cli.ToolList
+	turns int                // limit of the model's answers; 0: none
 	agent cli.Agent          // empty: the default one
 	mode  cli.PermissionMode // empty: that of permissions.mode
 }
@@ -31,13 +32,13 @@ type configuredList struct {
 func listsOf(cfg config.Config) []configuredList {
 	all := []configuredList{{key: "permissions", list: cli.ToolList{Denied: cfg.Permissions.DeniedTools}}}
 	add := func(key, name string, l cli.ToolList, agent cli.Agent, mode cli.PermissionMode) {
-		all = append(all, configuredList{key + name, l, agent, mode})
+		all = append(all, configuredList{key: key + name, list: l, agent: agent, mode: mode})
 	}
 	for name, p := range cfg.Projects.Named {
-		add("projects.named.", name, p.Tools, "", "")
+		all = append(all, configuredList{key: "projects.named." + name, list: p.Tools, turns: p.Bounds.MaxTurns})
 	}
 	for name, r := range cfg.Roles {
-		add("roles.", name, r.Tools, r.Agent, "")
+		all = append(all, configuredList{key: "roles." + name, list: r.Tools, turns: r.Bounds.MaxTurns, agent: r.Agent})
 	}
 	task := func(key, name string, r orchestrator.Rights, agent cli.Agent) {
 		mode := cmp.Or(r.Mode, orchestrator.AtMostAsk(cfg.Permissions.Mode))
@@ -60,12 +61,16 @@ func ProblemsOfTools(cfg config.Config, providers []cli.Provider) (problems []st
 	for _, l := range listsOf(cfg) {
 		agent := cmp.Or(l.agent, cfg.Agents.Default)
 		i := slices.IndexFunc(providers, func(p cli.Provider) bool { return p.Agent() == agent })
-		if i < 0 || l.list.Empty() {
+		if i < 0 || l.list.Empty() && l.turns == 0 {
 			continue
 		}
 		req := cli.Request{
 			Permission: cmp.Or(l.mode, cfg.Permissions.Mode),
 			ToolLists:  []cli.ToolList{{Denied: cfg.Permissions.DeniedTools}, l.list},
+			MaxTurns:   l.turns,
+		}
+		for name := range cfg.MCP.Servers {
+			req.Servers = append(req.Servers, cli.ToolServer{Name: name})
 		}
 		if _, err := tools.Limit(providers[i], req); err != nil {
 			problems = append(problems, fmt.Sprintf("%s: %v", l.key, err))

@@ -31,7 +31,7 @@ func (a *App) openTools(book orchestrator.Sessions) (err error) {
 	if err != nil {
 		return err
 	}
-	a.tools, err = mcp.Open(mcp.Options{
+	a.tools.own, err = mcp.Open(mcp.Options{
 		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db,
 		Sessions: book, Steps: steps.Reader{Store: a.db}, Jobs: a.timers.scheduler,
 		Files: a.bot.Chat(), Place: a.files().OfTurn, ReadFile: a.files().Read, Consults: a.consults,
@@ -68,19 +68,19 @@ func toolPatience(agents config.Agents) time.Duration {
 
 // serveTools serves agents until ctx ends. It only logs an error.
 func (a *App) serveTools(ctx context.Context) {
-	if err := a.tools.Serve(ctx); err != nil {
+	if err := a.tools.own.Serve(ctx); err != nil {
 		a.Log.Error("serve ductor's tools to agents", "err", err)
 	}
 }
 
 // toolServers returns the MCP server that an agent of a conversation starts to reach ductor's tools.
 func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.AgentEnv) []cli.ToolServer {
-	if a.tools == nil {
+	if a.tools.own == nil {
 		return nil
 	}
 	server := cli.ToolServer{
 		Name: mcp.Name, Trusted: true, Timeout: toolPatience(a.cfg.Agents),
-		Env: map[string]string{relay.TokenVar: a.tools.Token(in, env.Agent)},
+		Env: map[string]string{relay.TokenVar: a.tools.own.Token(in, env.Agent)},
 	}
 	if env.Sandbox != "" {
 		server.Path, server.Args = docker.ToolProgram(relay.Verb)
@@ -101,7 +101,7 @@ func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.Agent
 func (a *App) serveSandbox(b *environment.Sandbox) {
 	if b.Launcher != nil && a.cfg.MCP.Enabled {
 		// ServeConn returns when the connection ends
-		b.Launcher.Runs().ServeTools(func(conn net.Conn) { a.tools.ServeConn(context.Background(), conn) })
+		b.Launcher.Runs().ServeTools(func(conn net.Conn) { a.tools.own.ServeConn(context.Background(), conn) })
 	}
 }
 

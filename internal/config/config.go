@@ -20,6 +20,7 @@ import (
 	"ductor/internal/secrets"
 	"ductor/internal/trace"
 	"ductor/internal/transcribe"
+	"ductor/mcp/servers"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
 	"ductor/orchestrator/spending"
@@ -148,6 +149,8 @@ type Consult struct {
 // MCP configures the server of ductor's tools.
 type MCP struct {
 	Enabled bool `toml:"enabled" default:"true"` // agents of conversations get the tools
+	// Servers are the owner's own MCP servers, which agents get besides.
+	Servers map[string]servers.Settings `toml:"servers"`
 }
 
 // Projects configures where agents work.

@@ -128,7 +128,7 @@ Ask."""
 	want.Stream.IntervalPrivate, want.Stream.Footer = time.Minute, []card.FooterField{}
 	want.Rate.PrivatePerSecond, want.Rate.GroupPerMinute = 0.5, 5
 	want.Agents.Codex.Sandbox, want.Agents.Codex.Env = "read-only", []string{"AWS_*"}
-	want.Roles = map[string]orchestrator.Role{"in doubt": {Prompt: "Ask.", Agent: "codex", Tools: tableOf[cli.ToolList]()}, "plain": {Prompt: "x", Append: true, Tools: tableOf[cli.ToolList]()}}
+	want.Roles = map[string]orchestrator.Role{"in doubt": {Prompt: "Ask.", Agent: "codex", Tools: tableOf[cli.ToolList](), Bounds: tableOf[orchestrator.Bounds]()}, "plain": {Prompt: "x", Append: true, Tools: tableOf[cli.ToolList](), Bounds: tableOf[orchestrator.Bounds]()}}
 	want.Sessions.DefaultRole = "in doubt"
 	want.Storage.Dir, want.Projects.Roots, want.Projects.DefaultDir =
 		"/home/ada/.local/state/ductor", []string{"/home/ada/ductor"}, "/home/ada/ductor"

@@ -15,6 +15,7 @@ import (
 	"ductor/cli/naming"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
+	"ductor/mcp/servers"
 	"ductor/orchestrator"
 )
 
@@ -29,6 +30,7 @@ func everySetting() map[string]setting {
 	c.Agents.ACP = map[string]acp.Settings{"goose": {}}
 	c.Webhooks.Hooks = map[string]webhook.HookSettings{"deploy": {}}
 	c.Sandbox.Projects = map[string]SandboxProject{"web": {}}
+	c.MCP.Servers = map[string]servers.Settings{"github": {}}
 	c.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": {}}
 	all := map[string]setting{}
 	visit(setting{value: reflect.ValueOf(c)}, func(s setting) { all[s.key] = s })

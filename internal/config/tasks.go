@@ -59,6 +59,11 @@ func (c *Config) checkReferences(p *problems, s setting) {
 	case cli.ToolList:
 		checkTools(p, s.key+".tools", v.Only, tools.CheckOnly)
 		checkTools(p, s.key+".denied_tools", v.Denied, tools.Check)
+	case orchestrator.Bounds:
+		if len(c.Agents.ACP) == 0 {
+			checkTools(p, s.key+".allowed_tools", v.AllowedTools, tools.Check)
+		}
+		checkTools(p, s.key+".mcp", v.MCP, c.CheckServer)
 	}
 }
 

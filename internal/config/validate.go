@@ -12,6 +12,8 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/tools"
+	"ductor/mcp/servers"
+	"ductor/orchestrator"
 )
 
 // Secrets lists all configured secrets, in each form in which they may occur in a text.
@@ -56,6 +58,7 @@ func (c *Config) check() (p problems) {
 	c.checkAgents(&p)
 	c.checkUsers(&p)
 	c.checkRoles(&p)
+	c.checkServers(&p)
 	if len(c.Agents.ACP) == 0 { // the tools of other agents are unknown
 		checkTools(&p, "permissions.allowed_tools", c.Permissions.AllowedTools, tools.Check)
 	}
@@ -111,6 +114,25 @@ func (c *Config) checkRoles(p *problems) {
 		p.add("sessions.default_role", "there is no [%s], and no such file in the folder roles beside this one",
 			below("roles", name))
 	}
+}
+
+// checkServers checks the names of MCP servers, which keys and agents share.
+func (c *Config) checkServers(p *problems) {
+	for _, name := range slices.Sorted(maps.Keys(c.MCP.Servers)) {
+		if err := servers.CheckName(name); err != nil {
+			p.add(below("mcp.servers", name), "%v", err)
+		} else if slices.Contains(c.Agents.Names(), name) {
+			p.add(below("mcp.servers", name), "an agent has this name")
+		}
+	}
+}
+
+// CheckServer returns an error if a text in a list of MCP servers names none.
+func (c *Config) CheckServer(name string) error {
+	if _, ok := c.MCP.Servers[name]; ok || name == orchestrator.NoServers {
+		return nil
+	}
+	return fmt.Errorf("there is no [%s]", below("mcp.servers", name))
 }
 
 // checkModels checks the names of aliases and their agents. Only the agents know their models.
@@ -199,6 +221,12 @@ func (c *Config) doubts() []string {
 	}
 	if strings.HasPrefix(c.Voice.URL, "http://") && !loopback(c.Voice.URL) {
 		all = append(all, "voice.url is not encrypted: whoever is on the way can read the key and hear what you say")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.MCP.Servers)) {
+		if s := c.MCP.Servers[name]; strings.HasPrefix(s.URL, "http://") && !s.Loopback() && len(s.Headers) > 0 {
+			all = append(all, below("mcp.servers", name)+
+				".url is not encrypted: whoever is on the way can read its headers")
+		}
 	}
 	return append(all, c.sandboxDoubts()...)
 }

@@ -38,6 +38,22 @@ func (d *doctor) checkHostAgents(ctx context.Context, cfg config.Config, with fu
 	}
 }
 
+// checkServers checks that the owner's MCP servers answer on this machine.
+func (d *doctor) checkServers(ctx context.Context, cfg config.Config) {
+	states, err := app.ProbeServers(ctx, cfg)
+	if err != nil {
+		d.fail(server, err.Error(), "correct what it names")
+	}
+	for _, s := range states {
+		if s.Problem != "" {
+			d.warn(server.named(s.Name), s.Problem,
+				"correct [mcp.servers."+s.Name+"]; docs/tools.md says how. Turns start without it")
+			continue
+		}
+		d.ok(server.named(s.Name), "answers")
+	}
+}
+
 // checkModels checks that the agents list each model that the configuration names.
 func (d *doctor) checkModels(ctx context.Context, cfg config.Config, providers []cli.Provider) {
 	entries := make([]cli.MenuEntry, len(providers))

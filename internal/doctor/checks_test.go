@@ -19,12 +19,19 @@ import (
 	"ductor/internal/keys"
 	agentsim "ductor/internal/sim/agent"
 	telegramsim "ductor/internal/sim/telegram"
+	"ductor/internal/sim/toolserver"
 	"ductor/internal/testprogram"
+	"ductor/mcp/relay"
 )
 
 // The test binary also serves as the scripted agents and their runner.
 func TestMain(m *testing.M) {
 	clitest.RunIfAsked()
+	toolserver.RunIfAsked()
+	if len(os.Args) > 1 && os.Args[1] == relay.ServerVerb {
+		fmt.Fprintln(os.Stderr, relay.StartServer(os.Args[2:]))
+		os.Exit(1)
+	}
 	agentsim.RunIfChild()
 	testprogram.Guard()
 	code := m.Run()
@@ -46,9 +53,19 @@ type row struct {
 
 const nothing = "-"
 
+// serverRows returns the rows of MCP servers.
+func serverRows() []row {
+	return []row{
+		{check: server, about: "greeter", state: Warning, says: "no answer within 1s",
+			spoil: appendText("[mcp.servers.greeter]\ncommand = \"sleep\"\nargs = [\"60\"]\ntimeout = \"1s\""),
+			fix: appendText("[mcp.servers.greeter]\ncommand = \"" + os.Args[0] + "\"\nargs = [\"" + toolserver.Verb +
+				"\", \"serve\"]")},
+	}
+}
+
 // rows has at least one row for each check; TestEachCheckHasARow enforces it.
 func rows() []row {
-	return []row{
+	return append(serverRows(), []row{
 		{check: configuration, spoil: put("[telegram]", "[telegram"), state: Failed, says: "or run: ductor setup"},
 		{check: configuration, spoil: put("[stream]", "[straem]"), state: Failed, says: "straem"},
 		{check: configuration, spoil: func(s *setUp) { s.mode = 0o644 }, state: Warning, says: "run: chmod 600"},
@@ -113,7 +130,7 @@ func rows() []row {
 			link := s.linkedSocket()
 			change(func(c *config.Config) { c.Sandbox.Mounts = []string{link} })(s)
 		}, fix: engine, state: Failed, says: "who may use it owns the machine", passes: nothing},
-	}
+	}...)
 }
 
 // Each check finds its problem, names a fix, and passes once the problem is fixed.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,7 @@ func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provid
 	d.checkStorage(ctx, cfg)
 	d.checkJobs(ctx, cfg)
 	d.checkHostAgents(ctx, cfg, with)
+	d.checkServers(ctx, cfg)
 	d.checkSandboxes(unlimited, cfg)
 	return d.found
 }
@@ -133,8 +135,9 @@ func counted(n int, thing string) string {
 func (d *doctor) checkKeys(cfg config.Config) {
 	for _, k := range cfg.Keys {
 		what := key.named(k.Agent + "." + k.Name)
-		if !cfg.Agents.Enabled(k.Agent) {
-			d.warn(what, fmt.Sprintf("no agent %s is enabled, so none gets it", k.Agent),
+		server, ok := cfg.MCP.Servers[k.Agent]
+		if !cfg.Agents.Enabled(k.Agent) && !(ok && slices.Contains(server.Env, k.Name)) {
+			d.warn(what, fmt.Sprintf("no agent or MCP server %s that needs it is enabled", k.Agent),
 				fmt.Sprintf("run: ductor secret rm %s.%s", k.Agent, k.Name))
 			continue
 		}

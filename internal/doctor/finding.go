@@ -38,6 +38,7 @@ const (
 	agents        check = "agents"
 	agent         check = "agent"
 	tools         check = "tools"
+	server        check = "MCP server"
 	models        check = "models"
 	roles         check = "roles"
 	sandboxes     check = "sandboxes"

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -172,15 +173,39 @@ func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 		return orchestrator.Role{}, fmt.Errorf("read the front matter: %w", err)
 	}
 	r.Prompt = strings.TrimSpace(prompt)
-	for _, name := range slices.Concat(r.Tools.Only, r.Tools.Denied) {
+	for _, name := range slices.Concat(r.Tools.Only, r.Tools.Denied, r.Bounds.AllowedTools) {
 		if err := tools.Check(name); err != nil {
 			return orchestrator.Role{}, fmt.Errorf("read the front matter: %w", err)
 		}
+	}
+	if err := checkBounds(&r.Bounds); err != nil {
+		return orchestrator.Role{}, fmt.Errorf("read the front matter: %w", err)
 	}
 	if r.Prompt == "" {
 		return orchestrator.Role{}, fmt.Errorf("it has no prompt")
 	}
 	return r, nil
+}
+
+// checkBounds checks the bounds of a role and makes its directories absolute.
+func checkBounds(b *orchestrator.Bounds) error {
+	if b.MaxTurns < 0 || b.MaxTurns > 1000 {
+		return fmt.Errorf("max_turns: %d is out of bounds; it may be 0 to 1000", b.MaxTurns)
+	}
+	for i, dir := range b.AddDirs {
+		if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return fmt.Errorf("add_dirs: %w", err)
+			}
+			dir = filepath.Join(home, rest)
+		}
+		if !filepath.IsAbs(dir) {
+			return fmt.Errorf("add_dirs: %q must be absolute or begin with ~/", dir)
+		}
+		b.AddDirs[i] = filepath.Clean(dir)
+	}
+	return nil
 }
 
 // cutFrontMatter splits a text into the part between two lines of three dashes at its beginning, and the rest.

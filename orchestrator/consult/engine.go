@@ -193,7 +193,12 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 	if err == nil || by.kind == orchestrator.WorkEntry {
 		all := r.steps.Steps()
 		r.entry.Outcome.Steps = len(all)
-		if stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all); stored != nil {
+		stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all)
+		if errors.Is(stored, orchestrator.ErrNoSession) { // a user deleted it meanwhile, and still gets the answer
+			e.opts.Logger.Warn("an entry is not stored, because its session is deleted", "session", r.session.ID)
+			stored = nil
+		}
+		if stored != nil {
 			err = errors.Join(err, fmt.Errorf("store an entry of a session: %w", stored))
 		}
 	}
@@ -261,9 +266,10 @@ func (e *Engine) askAgent(ctx context.Context, r *asking) (cli.Result, error) {
 	record := context.WithoutCancel(ctx)
 	known := handoff.NewKnowledge(store, r.entry, own)
 	for {
+		resumed := known.Own().ID
 		result, err := e.askOnce(ctx, r, known)
 		var failure *cli.Failure
-		if known.Own().ID == "" || !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
+		if resumed == "" || !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
 			if err := known.Wait(); err != nil {
 				e.opts.Logger.Error("store an agent's knowledge of a session", "session", r.session.ID, "err", err)
 			}

@@ -91,6 +91,9 @@ func (a *ledger) OwnSession(context.Context, orchestrator.ConversationID, string
 func (a *ledger) AddEntry(_ context.Context, t orchestrator.Turn, _ []orchestrator.Step) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if _, ok := a.sessions[t.Session]; !ok {
+		return orchestrator.ErrNoSession
+	}
 	t.Entry.Number = int64(len(a.entries) + 1)
 	a.entries = append(a.entries, t)
 	s := a.sessions[t.Session]
@@ -115,7 +118,11 @@ func (a *ledger) SetAgentSession(_ context.Context, id orchestrator.SessionID, o
 	own orchestrator.AgentSession) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.sessions[id].AgentSessions[of] = own
+	s, ok := a.sessions[id]
+	if !ok {
+		return orchestrator.ErrNoSession
+	}
+	s.AgentSessions[of] = own
 	return nil
 }
 
@@ -230,6 +237,20 @@ func TestAQuestionAndItsFollowUp(t *testing.T) {
 	if err != nil || a.asked[2].Resume != "" || !strings.HasSuffix(a.asked[2].Prompt, "three") ||
 		!strings.Contains(a.asked[2].Prompt, "Question to codex gpt: two\nAdvice of codex gpt-5: to two\n") {
 		t.Errorf("%+v, %v: %+v", third, err, a.asked[2])
+	}
+}
+
+// A user who deletes the session while a model is asked still gets the answer.
+func TestAQuestionWhoseSessionIsDeleted(t *testing.T) {
+	var forget func()
+	a, e := engine(func(context.Context, cli.Request) cli.Result {
+		forget()
+		return cli.Result{Text: "so", AgentSessionID: "own"}
+	})
+	forget = func() { delete(a.stored.sessions, "current") }
+	answer, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "Why?"})
+	if err != nil || answer.Text != "so" || len(a.stored.entries) > 0 {
+		t.Errorf("%+v, %v", answer, err)
 	}
 }
 

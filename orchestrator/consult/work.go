@@ -56,7 +56,7 @@ func lent(w orchestrator.Work) cli.Request {
 	of := w.For.Request
 	at := cli.Request{
 		ChatID: of.ChatID, Lang: of.Lang, Sandbox: of.Sandbox, Session: of.Session, Dir: of.Dir, AddDirs: of.AddDirs,
-		Permission: of.Permission, Attended: of.Attended, AllowedTools: of.AllowedTools,
+		Permission: of.Permission, Attended: of.Attended, AllowedTools: of.AllowedTools, MaxTurns: of.MaxTurns,
 	}
 	at.ToolLists = append(append(at.ToolLists, of.ToolLists...), w.Tools...)
 	if at.Permission == cli.Bypass && at.Attended {

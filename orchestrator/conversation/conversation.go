@@ -36,9 +36,15 @@ type conversation struct {
 	// redelivered is closed once the outcomes that the previous process left are shown; nil if it left none.
 	redelivered <-chan struct{}
 	// showing has the cancel function for the delivery of each outcome that the chat does not show yet.
-	showing  map[cli.TurnID]context.CancelCauseFunc
-	shown    <-chan struct{} // closed once the last outcome was delivered or its delivery failed
-	lastTurn turn.Last       // used by the running turn
+	showing map[cli.TurnID]context.CancelCauseFunc
+	shown   <-chan struct{} // closed once the last outcome was delivered or its delivery failed
+	last    lastTurn        // used by the running turn
+}
+
+// lastTurn is the last ended turn.
+type lastTurn struct {
+	turn   turn.Last
+	absent map[string]string // the owner's MCP servers that it went without, with the reason
 }
 
 // startState is whether queued turns may start.

@@ -48,6 +48,10 @@ type Options struct {
 	Files func(in cli.Sandbox) (approval.Files, error)
 	// Servers returns the tool servers for an agent of a conversation in an environment.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
+	// OwnersServers returns, of the MCP servers that the owner configured, those that a request's agent gets, and the
+	// others. wanted reports whether the turn is meant to have one. nil: there are none.
+	OwnersServers func(ctx context.Context, req cli.Request, wanted func(name string) bool) ([]cli.ToolServer,
+		[]cli.AbsentServer)
 	// Secrets returns the secrets that must not be shown or stored for agents in a directory; nil for none.
 	Secrets func(dir string) *secrets.Set
 

@@ -122,6 +122,7 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	if e.opts.Servers != nil {
 		req.Servers = e.opts.Servers(conv.ID, t.AgentEnv())
 	}
+	e.addServers(ctx, &req, conv, t.Prompt.Rights)
 	var err error
 	if req.Project, err = e.approvals.ProjectSettings(ctx, conv.ID, t, s.Dir); err != nil {
 		return cli.Request{}, err
@@ -134,4 +135,37 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	req.AppendPrompt = strings.TrimSpace(req.AppendPrompt + "\n\n" + e.opts.Instruction)
 	req.Prompt, req.Images = turn.PromptText(t.Prompt)
 	return req, nil
+}
+
+// addServers adds the owner's MCP servers to a request of a listed user. A turn in plan mode gets none, because no agent
+// can be limited to the tools that only read.
+func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestrator.Conversation,
+	r orchestrator.Rights) {
+	if e.opts.OwnersServers == nil {
+		return
+	}
+	bounds := e.boundsOf(conv, req.Dir)
+	servers, absent := e.opts.OwnersServers(ctx, *req, func(name string) bool {
+		return r.OfChat() && req.Permission != cli.Plan && bounds.UsesServer(name)
+	})
+	req.Servers, req.Absent = append(req.Servers, servers...), absent
+}
+
+// nowAbsent records the owner's MCP servers that the next turn goes without, and returns those to name in the chat: each
+// reason once until the server is back.
+func (l *lastTurn) nowAbsent(all []cli.AbsentServer) (news []cli.AbsentServer) {
+	before := l.absent
+	l.absent = map[string]string{}
+	for _, s := range all {
+		switch {
+		case s.Why == "" && before[s.Name] != "": // the turn is not meant to have it
+			l.absent[s.Name] = before[s.Name]
+		case s.Why != "":
+			l.absent[s.Name] = s.Why
+			if before[s.Name] != s.Why {
+				news = append(news, s)
+			}
+		}
+	}
+	return news
 }

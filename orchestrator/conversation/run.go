@@ -37,7 +37,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	now := c.running.Load()
 	r.running = c.e.runner.New(ctx, turn.Start{
 		Conversation: c, Turn: r.turn, Session: r.session, Resumes: w.remains == cli.RemainsRun, Began: now.started,
-		Retries: now.retries, Last: c.lastTurn,
+		Retries: now.retries, Last: c.last.turn,
 	})
 	if err != nil {
 		r.failToStart(err)
@@ -49,6 +49,10 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	}
 	if p.endedMode != "" {
 		text := c.e.opts.Lang.Of(c.id.Chat).Text("turn.mode-ended", p.endedMode)
+		r.running.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: text})
+	}
+	for _, s := range c.last.nowAbsent(p.req.Absent) {
+		text := c.e.opts.Lang.Of(c.id.Chat).Text("servers.without", s.Name, s.Why)
 		r.running.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: text})
 	}
 	result, promptSent := r.running.Run(p.req)
@@ -80,7 +84,7 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	}
 	r.turn.Outcome = outcome
 	r.conclude(changed)
-	r.c.lastTurn = turn.Last{Session: r.turn.Session, Messages: r.session.Totals.Messages + 1, Turn: r.turn.ID}
+	r.c.last.turn = turn.Last{Session: r.turn.Session, Messages: r.session.Totals.Messages + 1, Turn: r.turn.ID}
 }
 
 // shorten returns the text that the chat shows in place of a long result of a job, or "" if it shows the whole result.

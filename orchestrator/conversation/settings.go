@@ -301,13 +301,21 @@ func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.Too
 	return []cli.ToolList{{Denied: e.turns().DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
 }
 
-// grant adds to a request the tools and the permission mode of a turn. Tools that the configuration allows to every
+// boundsOf returns the bounds that apply to all turns of a conversation in a directory.
+func (e *Engine) boundsOf(conv orchestrator.Conversation, dir string) orchestrator.Bounds {
+	role, _ := e.role(e.roleOf(conv))
+	return role.Bounds.With(e.projectOf(dir).Bounds)
+}
+
+// grant adds to a request the bounds, the tools and the permission mode of a turn. Tools that the configuration allows to every
 // chat are not allowed to a turn with rights of its own. Tools that it denies are denied to all.
 func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
 	req.Permission = e.modeFor(conv, r, req.Sandbox)
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
+	bounds := e.boundsOf(conv, req.Dir)
+	req.AddDirs, req.MaxTurns = append(req.AddDirs, bounds.AddDirs...), bounds.MaxTurns
 	if r.OfChat() {
-		req.AllowedTools = e.turns().AllowedTools
+		req.AllowedTools = slices.Concat(e.turns().AllowedTools, bounds.AllowedTools)
 	}
 	if req.Permission == cli.Plan { // plan mode changes nothing
 		req.AllowedTools = tools.Reading(req.AllowedTools)

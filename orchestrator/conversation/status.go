@@ -103,7 +103,8 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
 	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // otherwise no agent is usable, and turns will report why
 		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
-		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: p.Mode, ToolLists: lists})
+		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: p.Mode, ToolLists: lists,
+			MaxTurns: e.boundsOf(conv, session.Dir).MaxTurns})
 	}
 	return p, nil
 }

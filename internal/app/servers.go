@@ -1,0 +1,138 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"ductor/cli"
+	"ductor/docker"
+	"ductor/internal/config"
+	"ductor/internal/runner"
+	"ductor/mcp"
+	"ductor/mcp/relay"
+	"ductor/mcp/servers"
+)
+
+// serverLookup returns the values of variables of the owner's MCP servers. A key of the server has precedence over
+// ductor's environment.
+func serverLookup(cfg config.Config) servers.Lookup {
+	return func(server, variable string) (string, bool) {
+		for _, k := range cfg.Keys {
+			if k.Agent == server && k.Name == variable {
+				return k.Value.Reveal(), true
+			}
+		}
+		value := os.Getenv(variable)
+		return value, value != ""
+	}
+}
+
+// serverSecrets returns the secrets of the owner's MCP servers.
+func serverSecrets(cfg config.Config) (all []string) {
+	for name, s := range cfg.MCP.Servers {
+		all = append(all, s.Secrets(name, serverLookup(cfg))...)
+	}
+	return all
+}
+
+// toolServers are the MCP servers of agents.
+type toolServers struct {
+	own    *mcp.Server      // ductor's; nil if the configuration disables it
+	owners *servers.Checker // nil before openServers
+}
+
+// close ends the checks of the owner's servers.
+func (t toolServers) close() {
+	if t.owners != nil {
+		t.owners.Close()
+	}
+}
+
+// openServers opens and returns the checks of the owner's MCP servers.
+func (a *App) openServers() *servers.Checker {
+	a.tools.owners = servers.New(servers.Options{
+		Servers: a.cfg.MCP.Servers, Lookup: serverLookup(a.cfg), Place: a.placeOfServers, Now: time.Now, Logger: a.Log,
+	})
+	return a.tools.owners
+}
+
+// placeOfServers returns the place of the owner's MCP servers in an environment.
+func (a *App) placeOfServers(in cli.Sandbox) (servers.Place, error) {
+	if in == "" {
+		return hostPlace(a.cfg, a.host, a.Runner)
+	}
+	b := a.envs.Sandboxes.Find(in)
+	if b == nil {
+		return servers.Place{}, fmt.Errorf("the sandbox %s is not configured", in)
+	}
+	if b.Err != nil {
+		return servers.Place{}, b.Err
+	}
+	path, _ := docker.ToolProgram(relay.ServerVerb)
+	return servers.Place{
+		Launcher: b.RunLauncher(), Program: []string{path, relay.ServerVerb}, Dir: "/",
+		Env: envOfServers(runEnv{inside: true}), Offline: b.Setting.Network == docker.NetworkNone,
+	}, nil
+}
+
+// hostPlace returns the place of the owner's MCP servers on this machine.
+func hostPlace(cfg config.Config, launcher cli.Launcher, start runner.Options) (servers.Place, error) {
+	path := start.SmallProgram()
+	if path == "" {
+		var err error
+		if path, err = os.Executable(); err != nil {
+			return servers.Place{}, fmt.Errorf("find this program: %w", err)
+		}
+	}
+	return servers.Place{
+		Launcher: launcher, Program: []string{path, relay.ServerVerb}, Dir: cfg.Projects.DefaultDir,
+		Env: envOfServers(runEnv{}),
+	}, nil
+}
+
+// envOfServers returns the environment of the program that starts a server; see relay.StartServer.
+func envOfServers(g runEnv) func(extra map[string]string) []string {
+	return func(extra map[string]string) []string { return cli.ChildEnv(g.environ(), cli.BaseEnv(), extra) }
+}
+
+// ServerState is the state of one of the owner's MCP servers on this machine.
+type ServerState struct{ Name, Problem string }
+
+// ProbeServers checks the owner's MCP servers on this machine. Their runs live in a temporary directory.
+func ProbeServers(ctx context.Context, cfg config.Config) (all []ServerState, err error) {
+	if len(cfg.MCP.Servers) == 0 {
+		return nil, nil
+	}
+	dir, err := os.MkdirTemp("", "ductor-probe-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for probes: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cfg.Storage.Dir = dir
+	log := slog.New(slog.DiscardHandler)
+	launcher, err := openHost(cfg, runner.Options{}, log)
+	if err != nil {
+		return nil, err
+	}
+	checker := servers.New(servers.Options{
+		Servers: cfg.MCP.Servers, Lookup: serverLookup(cfg), Now: time.Now, Logger: log,
+		Place: func(cli.Sandbox) (servers.Place, error) { return hostPlace(cfg, launcher, runner.Options{}) },
+	})
+	checker.Check("")
+	_, absent := checker.For(ctx, cli.Request{}, func(string) bool { return true })
+	checker.Close()
+	for _, name := range slices.Sorted(maps.Keys(cfg.MCP.Servers)) {
+		state := ServerState{Name: name}
+		if i := slices.IndexFunc(absent, func(a cli.AbsentServer) bool { return a.Name == name }); i >= 0 {
+			state.Problem = absent[i].Why
+		}
+		all = append(all, state)
+	}
+	return all, launcher.Close()
+}

@@ -1,0 +1,168 @@
+package servers
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ductor/cli"
+	"ductor/lang"
+)
+
+// Limits of a server.
+const (
+	maxTools = 128 // models accept no more, and each takes room in the context
+	maxBytes = 8 << 20
+)
+
+// version of the protocol; every agent speaks it.
+const version = "2025-06-18"
+
+// Problems without details.
+func noStart(in lang.Printer) string     { return in.Text("servers.no-start") }
+func ended(in lang.Printer) string       { return in.Text("servers.ended") }
+func garbage(in lang.Printer) string     { return in.Text("servers.garbage") }
+func unreachable(in lang.Printer) string { return in.Text("servers.unreachable") }
+
+// connection is a server that is being checked.
+type connection struct {
+	transport sdk.Transport
+	why       func() Problem // explains a failure that is not a timeout
+	release   func()         // ends everything that the check started
+}
+
+// Probe checks whether a server answers in an environment, and how many tools it offers. The caller calls release,
+// which ends everything that the check started.
+func (c *Checker) Probe(ctx context.Context, in cli.Sandbox, name string) (problem Problem, release func()) {
+	server, problem := c.server(place{in, name})
+	if problem != nil {
+		return problem, func() {}
+	}
+	timeout := c.opts.Servers[name].Timeout
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := c.connect(ctx, in, server)
+	tools := 0
+	if err == nil {
+		tools, err = conn.ask(ctx)
+	}
+	switch {
+	case tools > maxTools:
+		return func(in lang.Printer) string { return in.Text("servers.tools", tools, maxTools) }, conn.release
+	case err == nil:
+		return nil, conn.release
+	}
+	c.opts.Logger.Info("an MCP server cannot be used", "server", name, "sandbox", in, "err", err)
+	if ctx.Err() != nil {
+		return func(in lang.Printer) string { return in.Text("servers.silent", timeout.String()) }, conn.release
+	}
+	return conn.why(), conn.release
+}
+
+// connect connects to a server.
+func (c *Checker) connect(ctx context.Context, in cli.Sandbox, server cli.ToolServer) (*connection, error) {
+	if server.URL != "" {
+		return connectHTTP(server), nil
+	}
+	conn := &connection{why: func() Problem { return noStart }, release: func() {}}
+	at, err := c.opts.Place(in)
+	if err != nil {
+		return conn, err
+	}
+	p, err := at.Launcher.Start(ctx, cli.Command{Path: server.Path, Args: server.Args, Dir: at.Dir,
+		Env: at.Env(server.Env), For: cli.Purpose{Agent: "mcp"}})
+	if err != nil {
+		return conn, err
+	}
+	conn.transport = &sdk.IOTransport{Reader: io.NopCloser(io.LimitReader(p.Stdout(), maxBytes)), Writer: p.Stdin(),
+		MaxLineLength: maxBytes}
+	conn.release = func() { _ = p.Stop(context.WithoutCancel(ctx), 0) }
+	conn.why = func() Problem {
+		select {
+		case <-p.Done():
+			c.opts.Logger.Info("an MCP server ended", "server", server.Name, "stderr", p.StderrTail())
+			return ended
+		default:
+			return garbage
+		}
+	}
+	return conn, nil
+}
+
+// ask counts the tools that a server offers. It stops once they are too many.
+func (conn *connection) ask(ctx context.Context) (tools int, err error) {
+	client := sdk.NewClient(&sdk.Implementation{Name: "ductor", Version: "1"}, nil)
+	session, err := client.Connect(ctx, conn.transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		return 0, err
+	}
+	end := conn.release
+	conn.release = func() {
+		end()
+		_ = session.Close() // its connection may be closed already
+	}
+	if caps := session.InitializeResult().Capabilities; caps == nil || caps.Tools == nil {
+		return 0, nil
+	}
+	for params := (&sdk.ListToolsParams{}); ; {
+		list, err := session.ListTools(ctx, params)
+		if err != nil {
+			return tools, err
+		}
+		tools += len(list.Tools)
+		if tools > maxTools || list.NextCursor == "" {
+			return tools, nil
+		}
+		params.Cursor = list.NextCursor
+	}
+}
+
+// requests sends the requests to a server with its headers, and limits the responses.
+type requests struct {
+	headers map[string]string
+	status  atomic.Int64 // of the last response; 0 for none
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	for name, value := range r.headers {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	r.status.Store(int64(resp.StatusCode))
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxBytes), resp.Body}
+	return resp, nil
+}
+
+// connectHTTP returns a connection to a server with a URL. It follows no redirect, because the headers are meant for
+// this server alone.
+func connectHTTP(server cli.ToolServer) *connection {
+	sent := &requests{headers: server.HeadersBy(server.Value)}
+	client := &http.Client{Transport: sent, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	return &connection{
+		transport: &sdk.StreamableClientTransport{Endpoint: server.URL, HTTPClient: client, MaxRetries: -1,
+			DisableStandaloneSSE: true, MaxEventSize: maxBytes},
+		release: func() {},
+		why: func() Problem {
+			switch code := sent.status.Load(); {
+			case code == 0:
+				return unreachable
+			case code >= http.StatusMultipleChoices:
+				return func(in lang.Printer) string { return in.Text("servers.http", code) }
+			}
+			return garbage
+		},
+	}
+}
