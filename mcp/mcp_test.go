@@ -124,7 +124,8 @@ func (w *world) Turns(context.Context, orchestrator.ConversationID, orchestrator
 // worldSteps are the steps of the entries of a world.
 type worldSteps struct{ orchestrator.Steps }
 
-func (worldSteps) StepsOf(_ context.Context, _ orchestrator.ConversationID, id cli.TurnID) ([]orchestrator.Step, error) {
+func (worldSteps) StepsOf(_ context.Context, _ orchestrator.ConversationID,
+	id cli.TurnID) ([]orchestrator.Step, error) {
 	if id == "t1" {
 		return []orchestrator.Step{{Number: 1, Title: "a.go", Change: cli.FileAdded}}, nil
 	}
@@ -292,7 +293,8 @@ func (r *rig) start() {
 	}
 	srv, err := mcp.Open(mcp.Options{
 		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world,
-		Steps: worldSteps{}, Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel, Roles: r.world,
+		Steps: worldSteps{}, Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel,
+		Roles: r.world,
 		Place: func(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
 			return orchestrator.FilePlace{}, nil
 		},
