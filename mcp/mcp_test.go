@@ -29,7 +29,6 @@ var home = orchestrator.ConversationID{Chat: 1}
 // world is the fake environment of the tools.
 type world struct {
 	orchestrator.Sessions
-	orchestrator.Steps
 	mu      sync.Mutex
 	turn    *orchestrator.ActiveTurn // nil if no turn runs
 	notices []string
@@ -94,7 +93,9 @@ func (w *world) FindSessions(_ context.Context, q orchestrator.SessionQuery) ([]
 	if q.Scope.Conversation != home {
 		return nil, false, errors.New("the scope is missing")
 	}
-	all = slices.DeleteFunc(all, func(s orchestrator.FoundSession) bool { return q.Dir != "" && s.Session.Dir != q.Dir })
+	all = slices.DeleteFunc(all, func(s orchestrator.FoundSession) bool {
+		return q.Dir != "" && s.Session.Dir != q.Dir
+	})
 	return all[min(q.Offset, len(all)):], false, nil
 }
 
@@ -120,11 +121,16 @@ func (w *world) Turns(context.Context, orchestrator.ConversationID, orchestrator
 	return []orchestrator.Turn{turn, work}, nil
 }
 
-func (w *world) StepsOf(_ context.Context, _ orchestrator.ConversationID, id cli.TurnID) ([]orchestrator.Step, error) {
+// worldSteps are the steps of the entries of a world.
+type worldSteps struct{ orchestrator.Steps }
+
+func (worldSteps) StepsOf(_ context.Context, _ orchestrator.ConversationID,
+	id cli.TurnID) ([]orchestrator.Step, error) {
 	if id == "t1" {
 		return []orchestrator.Step{{Number: 1, Title: "a.go", Change: cli.FileAdded}}, nil
 	}
-	steps := []orchestrator.Step{{Number: 1, Tool: "Bash", Input: `{"command":"go test","timeout":5}`, Err: "exit code 1"},
+	steps := []orchestrator.Step{
+		{Number: 1, Tool: "Bash", Input: `{"command":"go test","timeout":5}`, Err: "exit code 1"},
 		{Number: 2, Tool: "Write", Input: `{"content":"` + strings.Repeat("x", 5000) + `"}`}}
 	for range 50 {
 		steps = append(steps, orchestrator.Step{Tool: "Read", Title: "b.go"})
@@ -287,7 +293,8 @@ func (r *rig) start() {
 	}
 	srv, err := mcp.Open(mcp.Options{
 		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world,
-		Steps: r.world, Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel, Roles: r.world,
+		Steps: worldSteps{}, Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel,
+		Roles: r.world,
 		Place: func(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
 			return orchestrator.FilePlace{}, nil
 		},
@@ -466,7 +473,7 @@ func TestLimits(t *testing.T) {
 			"options": []string{strings.Repeat("x", 100)}}, "does not fit a button"},
 		"a path above":      {"count_project_tokens", map[string]any{"path": "../.."}, "not a path below"},
 		"an absolute path":  {"count_project_tokens", map[string]any{"path": "/etc"}, "not a path below"},
-		"a foreign session": {"describe_session", map[string]any{"session_id": "S9"}, "no such session that the user may read"},
+		"a foreign session": {"describe_session", map[string]any{"session_id": "S9"}, "no such session that the user"},
 		"no words":          {"search_project_history", map[string]any{"words": ""}, "no words"},
 		"no schedule":       {"schedule", map[string]any{"when": "sometime", "prompt": "x"}, "that is no time"},
 		"a wrong type":      {"send_message", map[string]any{"text": 1}, "type"},
@@ -839,7 +846,7 @@ func TestTheRelayOutlivesARestart(t *testing.T) {
 }
 
 // describe_session shows every entry with its kind, role, agent and state, and the tools with their arguments. It names
-// what it leaves out. A session_id is checked like everywhere.
+// omissions. It rejects an invalid session_id.
 func TestASessionIsDescribed(t *testing.T) {
 	r := newRig(t)
 	s := r.connect()

@@ -29,7 +29,8 @@ func newReader(town *town, chat *telegram.Chat, by *telegram.Person, subject str
 	own.chat = chat
 	file := filepath.Join(town.cfg.Projects.DefaultDir, "token-"+subject)
 	said := by.Send(chat, fmt.Sprintf(
-		`%s is the subject. [[tool cmd="printenv DUCTOR_MCP_TOKEN > %s"]] [[text "%s is noted."]]`, subject, file, subject))
+		`%s is the subject. [[tool cmd="printenv DUCTOR_MCP_TOKEN > %s"]] [[text "%s is noted."]]`, subject, file,
+		subject))
 	own.awaitAfter(said, subject+" is noted.")
 	raw, err := os.ReadFile(file)
 	if err != nil {

@@ -57,7 +57,8 @@ func TestAnAnswerIsGivenToTheAgent(t *testing.T) {
 	say := func(text string, as ...telegram.SendOption) { ann.Send(town.chat, text, as...) }
 	say(`/consult codex Which lock? [[text "A mutex."]]`)
 	answer := town.await("A mutex.")
-	if a, err := viewer.Press(town.soon(), answer, "➡️ Give to Claude"); err != nil || !strings.Contains(a.Text, "change nothing here") {
+	a, err := viewer.Press(town.soon(), answer, "➡️ Give to Claude")
+	if err != nil || !strings.Contains(a.Text, "change nothing here") {
 		t.Errorf("a viewer: %+v, %v", a, err)
 	}
 	say("/model codex")
@@ -73,11 +74,13 @@ func TestAnAnswerIsGivenToTheAgent(t *testing.T) {
 		"This chat uses Claude now") {
 		t.Errorf("after the first agent was chosen again: %q", a.Text)
 	}
-	if a := town.pressAs(ann, town.awaitButton("➡️ Give to Claude"), "➡️ Give to Claude"); a.Text != "✓ Given to Claude" {
+	a = town.pressAs(ann, town.awaitButton("➡️ Give to Claude"), "➡️ Give to Claude")
+	if a.Text != "✓ Given to Claude" {
 		t.Errorf("the press: %q", a.Text)
 	}
 	town.awaitDone(1)
-	if a := town.pressAs(ann, town.awaitButton("✓ Given to Claude"), "✓ Given to Claude"); !strings.Contains(a.Text, "already") {
+	a = town.pressAs(ann, town.awaitButton("✓ Given to Claude"), "✓ Given to Claude")
+	if !strings.Contains(a.Text, "already") {
 		t.Errorf("a second press: %q", a.Text)
 	}
 	town.pressAs(ann, answer, "💬 Ask on")

@@ -47,7 +47,8 @@ type searchCase struct {
 func searchCases() []searchCase {
 	return []searchCase{
 		{"common", "parser", chatA, "", 20}, {"prefix", "rea", chatA, "", 20},
-		{"two", "parser tokenizer", chatA, "", 20}, {"rare", "tokenizer", chatA, "/src", 20}, {"few", "parser", chatB, "", 10}, {"needle", "needle", chatB, "", 1},
+		{"two", "parser tokenizer", chatA, "", 20}, {"rare", "tokenizer", chatA, "/src", 20},
+		{"few", "parser", chatB, "", 10}, {"needle", "needle", chatB, "", 1},
 		{"none", "nowhere", chatA, "", 0}, {"list", "", chatA, "", 20},
 	}
 }
@@ -106,7 +107,8 @@ func TestASearchOfManyEntriesIsBounded(t *testing.T) {
 			t.Errorf("%s finds %d, %v; want %d", c.name, len(found), err, want)
 		}
 		for _, f := range found {
-			if f.Session.Conversation != c.in || c.words == "needle" && !strings.Contains(f.Excerpt, "A needle. It reads") {
+			if f.Session.Conversation != c.in || c.words == "needle" &&
+				!strings.Contains(f.Excerpt, "A needle. It reads") {
 				t.Errorf("%s finds %+v", c.name, f)
 			}
 		}

@@ -8,19 +8,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// Access knows which users may read what. All fields are required.
+// Access knows the users and the chats. All fields are required.
 type Access struct {
 	// RoleOf returns the role that a user has now.
 	RoleOf func(user orchestrator.PersonID) orchestrator.UserRole
 	// Groups lists the groups that ductor works in now.
 	Groups func() []int64
-	// Shared lists the directories of the projects whose sessions turns of groups can read too, and those of the other
-	// projects.
+	// Shared lists the directories of the projects whose sessions turns of groups can read too. except lists the
+	// directories of all other projects.
 	Shared func() (dirs, except []string)
 }
 
-// Scope implements orchestrator.Sessions. In the user's private chat a turn reads all sessions there, and those of the
-// groups in which the user wrote. In a group it reads those of the group.
+// Scope implements orchestrator.Sessions. In the user's private chat a turn reads all sessions there, and all sessions of
+// the groups in which the user wrote. In a group it reads the sessions of the group.
 func (b *Book) Scope(ctx context.Context, t orchestrator.Turn) (orchestrator.SessionScope, error) {
 	in, user := t.Prompt.Conversation, t.Prompt.Person
 	scope := orchestrator.SessionScope{Conversation: in}

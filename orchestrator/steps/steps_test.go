@@ -102,7 +102,8 @@ func TestARecorderStoresArguments(t *testing.T) {
 		sum += len(s.Input)
 	}
 	steps := r.Steps()
-	if last := steps[len(steps)-1].Input; sum > mostOfTurn+mostSteps*len(cut) || len(last) < mostInput-10 || steps[0].Input != "… [+33 bytes]" {
+	if last := steps[len(steps)-1].Input; sum > mostOfTurn+mostSteps*len(cut) || len(last) < mostInput-10 ||
+		steps[0].Input != "… [+33 bytes]" {
 		t.Errorf("%d bytes of arguments, the last has %d", sum, len(last))
 	}
 }
