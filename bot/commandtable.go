@@ -21,7 +21,6 @@ func commandTable(c *commands) []updates.CommandSpec {
 	model := modelCommand{c.screens.menus, c.messages, c.finisher, c.reply}.do
 	language := c.page(language{c.lang}.command)
 	setting := func(s orchestrator.Setting) updates.CommandFunc { return c.page(c.screens.menus.Setting(s)) }
-	consult, group := c.consultHandler(c.screens.consults.Consult), c.consultHandler(c.screens.consults.Group)
 	noFiles, noModels := c.screens.files == nil, !c.screens.consults.Offered()
 	noUsers := c.screens.users.Directory == nil
 	return []updates.CommandSpec{
@@ -55,8 +54,8 @@ func commandTable(c *commands) []updates.CommandSpec {
 		{Name: "project", Help: "bot.menu-project", Right: settings, Do: c.page(c.screens.projects.Command)},
 		{Name: "newtopic", Help: "bot.menu-newtopic", Right: settings, Do: c.newTopic},
 		{Name: "cwd", Help: "bot.menu-cwd", Right: settings, Do: c.cwd},
-		{Name: "consult", Help: "bot.menu-consult", Right: settings, Takes: prompt, Absent: noModels, Do: consult},
-		{Name: "group", Help: "bot.menu-group", Right: settings, Takes: prompt, Absent: noModels, Do: group},
+		{Name: "consult", Aliases: []string{groupCommand}, Help: "bot.menu-consult", Right: settings, Takes: prompt,
+			Absent: noModels, Do: c.consult},
 		{Name: "pair", Help: "bot.menu-pair", Right: users, Absent: noUsers, Do: c.page(c.screens.users.Pair)},
 		{Name: "users", Help: "bot.menu-users", Right: users, Absent: noUsers, Do: c.page(c.screens.users.Users)},
 		{Name: "doctor", Help: "bot.menu-doctor", Right: manage, Absent: !c.screens.checks.Offered(), Do: c.doctor},

@@ -34,14 +34,15 @@ func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(
 	})
 }
 
-// consultHandler returns the handler of a command that asks other models.
-func (c *commands) consultHandler(
-	command func(ctx context.Context, a consult.Asked) (tgapi.Page, error),
-) updates.CommandFunc {
-	return func(ctx context.Context, r updates.Request) {
-		page, err := command(ctx, askedBy(r.In, r.Args))
-		c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
-	}
+// groupCommand is the name of /consult for users who let the configuration choose the models.
+const groupCommand = "group"
+
+// consult handles the command that asks other models.
+func (c *commands) consult(ctx context.Context, r updates.Request) {
+	asked := askedBy(r.In, r.Args)
+	asked.Group = r.Name == groupCommand
+	page, err := c.screens.consults.Consult(ctx, asked)
+	c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
 }
 
 func askedBy(in *updates.Message, text string) consult.Asked {

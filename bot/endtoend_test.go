@@ -75,7 +75,8 @@ func (s mortalStore) CreateSession(ctx context.Context, n orchestrator.Session) 
 	return s.step("session", func() error { return s.DB.CreateSession(ctx, n) })
 }
 
-func (s mortalStore) SetAgentSession(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, native orchestrator.AgentSession) error {
+func (s mortalStore) SetAgentSession(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv,
+	native orchestrator.AgentSession) error {
 	return s.step("native", func() error { return s.DB.SetAgentSession(ctx, id, of, native) })
 }
 

@@ -104,8 +104,8 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			Status: p.desk.Status,
 		}),
 		consults: consult.New(consult.Options{
-			Consults: p.opts.Consults, Models: menus, Group: p.opts.Group, Most: p.chat.cards.MaxMessages,
-			Messages: p.chat.messages, Journal: p.opts.Journal, Finish: f.Finish,
+			Consults: p.opts.Consults, Entries: p.opts.Sessions, Desk: p.desk, Models: menus, Group: p.opts.Group,
+			Most: p.chat.cards.MaxMessages, Messages: p.chat.messages, Journal: p.opts.Journal, Finish: f.Finish,
 			Beside: spawn, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 		}),
 		checks: checks.New(checks.Options{

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 
@@ -30,18 +29,20 @@ type Typed struct {
 	Text string
 }
 
-// ShowTyped shows a text in its conversation as a message of the owner. The message precedes the answer.
+// ShowTyped shows a text in its conversation as a message of the owner. The message precedes the answer. It has a long
+// text as a file.
 func (b *Bot) ShowTyped(ctx context.Context, t Typed) error {
 	in, who := t.By.Conversation, lang.Key("bot.you-at-the-terminal")
 	if in.Group() {
 		who = "bot.owner-at-the-terminal"
 	}
-	text := render.Concat(render.Styled(render.Bold, b.opts.Lang.Of(in.Chat).Text(who)), render.Plain("\n"+t.Text))
-	for i, part := range render.Split(text, render.FullMessage) {
-		c := message.Content{Text: part.Text, Silent: true}
-		if err := b.messages.PostTyped(ctx, in, fmt.Sprint(t.ID, "/", i), c); err != nil {
-			return err
-		}
+	head := render.Styled(render.Bold, b.opts.Lang.Of(in.Chat).Text(who))
+	c := message.Content{Text: render.Concat(head, render.Plain("\n"+t.Text)), Silent: true}
+	if render.Len(c.Text.Text) > render.MessageLimit {
+		c.Text, c.Files = head, []message.File{{Name: "prompt.txt", Content: t.Text}}
+	}
+	if err := b.messages.PostTyped(ctx, in, t.ID, c); err != nil {
+		return err
 	}
 	if b.chat.typing.Load() == nil { // Run sends it
 		return nil

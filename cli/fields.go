@@ -107,6 +107,52 @@ func wideningFields() []string {
 	}
 }
 
+// mostText limits a text in a long input, in bytes.
+const mostText = 2 << 10
+
+// ShortInput cuts an input to a number of bytes: first its long texts, and then its end. Where it cuts, it writes the
+// number of bytes that it left out.
+func ShortInput(input json.RawMessage, most int) json.RawMessage {
+	if len(input) <= most {
+		return input
+	}
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(input))
+	decoder.UseNumber()
+	var short bytes.Buffer
+	encoder := json.NewEncoder(&short)
+	encoder.SetEscapeHTML(false)
+	if most > 0 && decoder.Decode(&value) == nil && encoder.Encode(shortTexts(value)) == nil {
+		input = bytes.TrimSuffix(short.Bytes(), []byte("\n"))
+	}
+	return json.RawMessage(shortText(string(input), most))
+}
+
+// shortTexts cuts the long texts in a value of JSON.
+func shortTexts(value any) any {
+	switch v := value.(type) {
+	case string:
+		return shortText(v, mostText)
+	case []any:
+		for i := range v {
+			v[i] = shortTexts(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = shortTexts(v[name])
+		}
+	}
+	return value
+}
+
+func shortText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	kept := strings.TrimSuffix(Shorten(text, most), "…")
+	return fmt.Sprintf("%s… [+%d bytes]", kept, len(text)-len(kept))
+}
+
 // Leaf is a value within JSON that contains no other values. Its Name is its path, such as `edits[0].path`; keys that
 // could be mistaken for a path are quoted.
 type Leaf struct {

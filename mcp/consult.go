@@ -32,19 +32,19 @@ type Consults interface {
 type FindModel func(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error)
 
 type consultWith struct {
-	Agent    string   `json:"agent,omitempty" jsonschema:"an agent, such as 'codex'; without agent and model, the one that was last asked in the session"`
+	Agent    string   `json:"agent,omitempty" jsonschema:"such as 'codex'; by default the session's last"`
 	Model    string   `json:"model,omitempty" jsonschema:"a model, such as 'opus' or 'gemini high'"`
 	Question string   `json:"question" jsonschema:"what the model is asked; it knows the session, can read the files of the project (Codex cannot) and changes nothing"`
 	Session  string   `json:"session_id,omitempty" jsonschema:"the session that the question belongs to: an id, or any name of your own, which is created if it is missing; this session by default"`
-	Context  []string `json:"context,omitempty" jsonschema:"files of the project that the model reads with the question"`
+	Context  []string `json:"context,omitempty" jsonschema:"files of the project that go with the question"`
 	Format   string   `json:"output_format,omitempty" jsonschema:"how the answer is to be written"`
 }
 
 type groupThink struct {
 	Models   []string `json:"models" jsonschema:"2 to 4 models or agents that answer side by side; the first of them concludes"`
 	Question string   `json:"question" jsonschema:"what the models are asked"`
-	Session  string   `json:"session_id,omitempty" jsonschema:"the session that the question belongs to, as in consult_with"`
-	Context  []string `json:"context,omitempty" jsonschema:"files of the project that the models read with the question"`
+	Session  string   `json:"session_id,omitempty" jsonschema:"the session of the question, as in consult_with"`
+	Context  []string `json:"context,omitempty" jsonschema:"files of the project that go with the question"`
 }
 
 func (t *toolset) addConsult() {
@@ -72,7 +72,7 @@ func modelName(agent, model string) string {
 func (t *toolset) question(ctx context.Context, c call, text, session string,
 	files []string) (q orchestrator.ConsultQuestion, err error) {
 	if !c.Turn.Prompt.Rights.OfListed() {
-		return q, errors.New("only a turn that a listed user asked for in the chat can have other models answer or work")
+		return q, errors.New("only a turn that a listed user asked for in the chat can ask other models and agents")
 	}
 	if strings.TrimSpace(text) == "" {
 		return q, errors.New("the question or task is empty")

@@ -29,6 +29,7 @@ var home = orchestrator.ConversationID{Chat: 1}
 // world is the fake environment of the tools.
 type world struct {
 	orchestrator.Sessions
+	orchestrator.Steps
 	mu      sync.Mutex
 	turn    *orchestrator.ActiveTurn // nil if no turn runs
 	notices []string
@@ -90,12 +91,45 @@ func (w *world) FindSessions(_ context.Context, q orchestrator.SessionQuery) ([]
 		{Session: orchestrator.Session{ID: "S1", Title: "here", Dir: w.turn.Request.Dir}, Excerpt: "the words"},
 		{Session: orchestrator.Session{ID: "S2", Title: "elsewhere", Dir: "/elsewhere"}, Excerpt: "the words"},
 	}
-	return all[min(q.Offset, 2):], false, nil
+	if q.Scope.Conversation != home {
+		return nil, false, errors.New("the scope is missing")
+	}
+	all = slices.DeleteFunc(all, func(s orchestrator.FoundSession) bool { return q.Dir != "" && s.Session.Dir != q.Dir })
+	return all[min(q.Offset, len(all)):], false, nil
 }
 
-func (w *world) Session(context.Context, orchestrator.ConversationID, orchestrator.SessionID) (orchestrator.Session,
+func (w *world) Scope(_ context.Context, t orchestrator.Turn) (orchestrator.SessionScope, error) {
+	return orchestrator.SessionScope{Conversation: t.Prompt.Conversation}, nil
+}
+
+func (w *world) Seen(_ context.Context, _ orchestrator.SessionScope, id string) (orchestrator.Session, error) {
+	if id != "S1" && id != "auth-789" {
+		return orchestrator.Session{}, orchestrator.ErrNoSession
+	}
+	return orchestrator.Session{ID: "S1", Title: "here"}, nil
+}
+
+// Turns returns a turn, the work that it asked for, and an answer that fills the budget of a call.
+func (w *world) Turns(context.Context, orchestrator.ConversationID, orchestrator.SessionID, int) ([]orchestrator.Turn,
 	error) {
-	return orchestrator.Session{}, orchestrator.ErrElsewhere
+	turn := orchestrator.Turn{ID: "t1", Agent: "claude", State: orchestrator.TurnDone,
+		Prompt: orchestrator.Prompt{Text: "Fix it"}, Outcome: orchestrator.Outcome{Text: "Fixed.", Model: "opus"}}
+	work := orchestrator.Turn{ID: "t2", Agent: "codex", State: orchestrator.TurnFailed,
+		Entry:  orchestrator.Entry{Kind: orchestrator.WorkEntry, Role: "tester", Asks: "t1"},
+		Prompt: orchestrator.Prompt{Text: "Test it"}, Outcome: orchestrator.Outcome{Failure: "It crashed."}}
+	return []orchestrator.Turn{turn, work}, nil
+}
+
+func (w *world) StepsOf(_ context.Context, _ orchestrator.ConversationID, id cli.TurnID) ([]orchestrator.Step, error) {
+	if id == "t1" {
+		return []orchestrator.Step{{Number: 1, Title: "a.go", Change: cli.FileAdded}}, nil
+	}
+	steps := []orchestrator.Step{{Number: 1, Tool: "Bash", Input: `{"command":"go test","timeout":5}`, Err: "exit code 1"},
+		{Number: 2, Tool: "Write", Input: `{"content":"` + strings.Repeat("x", 5000) + `"}`}}
+	for range 50 {
+		steps = append(steps, orchestrator.Step{Tool: "Read", Title: "b.go"})
+	}
+	return steps, nil
 }
 
 // jobs records the jobs that agents scheduled.
@@ -136,9 +170,10 @@ func (w *world) SendFiles(_ context.Context, to orchestrator.ConversationID, _ o
 	return nil, nil
 }
 
-// readFile returns files of the project: a.go, a large one, and one that is no text.
+// readFile returns a.go, a large file and a picture.
 func (w *world) readFile(_ context.Context, _ orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error) {
-	content, ok := map[string]string{"a.go": "It rains.\n", "large": strings.Repeat("x", 100<<10), "picture": "\xff"}[path]
+	content, ok := map[string]string{"a.go": "It rains.\n", "large": strings.Repeat("x", 100<<10),
+		"picture": "\xff"}[path]
 	if !ok {
 		return orchestrator.ProjectFile{}, &orchestrator.FileError{Path: path, Why: orchestrator.FileOutside}
 	}
@@ -154,8 +189,8 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	if m.Agent == "" {
 		m.Agent, leftOut = "the last", 2
 	}
-	return orchestrator.ConsultAnswer{Session: "S1", Model: m, Text: "on " + q.Session + ": " + q.Context.Contents + q.Text,
-		LeftOut: leftOut}, nil
+	return orchestrator.ConsultAnswer{Session: "S1", Model: m, LeftOut: leftOut,
+		Text: "on " + q.Session + ": " + q.Context.Contents + q.Text}, nil
 }
 
 // AskFor is not called by any tool.
@@ -163,7 +198,8 @@ func (w *world) AskFor(context.Context, cli.TurnID, orchestrator.Helper, cli.Eve
 	return cli.Decision{}, orchestrator.ErrNoTurn
 }
 
-func (w *world) LastWorker(_ context.Context, _ orchestrator.ConversationID, session string) (orchestrator.ModelChoice, error) {
+func (w *world) LastWorker(_ context.Context, _ orchestrator.ConversationID,
+	session string) (orchestrator.ModelChoice, error) {
 	if session != "auth-789" {
 		return orchestrator.ModelChoice{}, orchestrator.ErrNoConsult
 	}
@@ -251,7 +287,7 @@ func (r *rig) start() {
 	}
 	srv, err := mcp.Open(mcp.Options{
 		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world,
-		Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel, Roles: r.world,
+		Steps: r.world, Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel, Roles: r.world,
 		Place: func(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
 			return orchestrator.FilePlace{}, nil
 		},
@@ -430,7 +466,7 @@ func TestLimits(t *testing.T) {
 			"options": []string{strings.Repeat("x", 100)}}, "does not fit a button"},
 		"a path above":      {"count_project_tokens", map[string]any{"path": "../.."}, "not a path below"},
 		"an absolute path":  {"count_project_tokens", map[string]any{"path": "/etc"}, "not a path below"},
-		"a foreign session": {"describe_session", map[string]any{"session_id": "S9"}, "no such session in this chat"},
+		"a foreign session": {"describe_session", map[string]any{"session_id": "S9"}, "no such session that the user may read"},
 		"no words":          {"search_project_history", map[string]any{"words": ""}, "no words"},
 		"no schedule":       {"schedule", map[string]any{"when": "sometime", "prompt": "x"}, "that is no time"},
 		"a wrong type":      {"send_message", map[string]any{"text": 1}, "type"},
@@ -598,7 +634,8 @@ func TestWorkAsksTheUser(t *testing.T) {
 		t.Errorf("going on: %q, %+v", text, r.works)
 	}
 	if text, failed := call(t, s, "work_with", map[string]any{"task": "test it", "role": "tester"}); failed ||
-		r.works[2].Instructions != "You test." || r.works[2].Role != "tester" || len(r.works[2].Tools) != 1 || !strings.Contains(text, "codex/small") {
+		r.works[2].Instructions != "You test." || r.works[2].Role != "tester" ||
+		len(r.works[2].Tools) != 1 || !strings.Contains(text, "codex/small") {
 		t.Errorf("a role: %q, %+v", text, r.works)
 	}
 	if text, failed := call(t, s, "work_with", args); !failed || !strings.Contains(text, "the limit") ||
@@ -627,10 +664,13 @@ func TestWorkThatIsRefused(t *testing.T) {
 		"an unknown model": {map[string]any{"agent": "nothing", "task": "x"}, nil, "no such model"},
 		"an unknown role": {map[string]any{"agent": "codex", "task": "x", "role": "king"}, nil,
 			"roles here: tester"},
-		"a session without an agent": {map[string]any{"task": "x", "session_id": "C9"}, nil, "name an agent or a model"},
-		"no agent":                   {map[string]any{"task": "x"}, nil, "name an agent or a model"},
-		"a bad name":                 {map[string]any{"agent": "codex", "task": "x", "session_id": "a\nb"}, nil, "control character"},
-		"a file outside":             {map[string]any{"agent": "codex", "task": "x", "context": []string{"/etc/shadow"}}, nil, "/etc/shadow"},
+		"a session without an agent": {map[string]any{"task": "x", "session_id": "C9"}, nil,
+			"name an agent or a model"},
+		"no agent": {map[string]any{"task": "x"}, nil, "name an agent or a model"},
+		"a bad name": {map[string]any{"agent": "codex", "task": "x", "session_id": "a\nb"}, nil,
+			"control character"},
+		"a file outside": {map[string]any{"agent": "codex", "task": "x", "context": []string{"/etc/shadow"}},
+			nil, "/etc/shadow"},
 		"a failure": {map[string]any{"agent": "silent", "task": "x"}, nil,
 			"what the agent changed until then stays"},
 	} {
@@ -690,18 +730,22 @@ func TestConsulting(t *testing.T) {
 	s := r.connect()
 	text, failed := call(t, s, "consult_with", map[string]any{"model": "codex", "question": "Why?",
 		"context": []string{"a.go"}, "output_format": "one word"})
-	if failed || !strings.Contains(text, "<file path=\"a.go\">\nIt rains.\n</file>") || !strings.Contains(text, "one word") ||
+	if failed || !strings.Contains(text, "<file path=\"a.go\">\nIt rains.\n</file>") ||
+		!strings.Contains(text, "one word") ||
 		!strings.Contains(text, "(codex answered; session_id S1)") {
 		t.Errorf("asked: %s", text)
 	}
-	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?", "session_id": "auth-789"}); failed ||
-		!strings.Contains(text, "on auth-789: And?") || !strings.Contains(text, "(the last answered; session_id auth-789") ||
+	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?",
+		"session_id": "auth-789"}); failed || !strings.Contains(text, "on auth-789: And?") ||
+		!strings.Contains(text, "(the last answered; session_id auth-789") ||
 		!strings.Contains(text, "2 earlier entries of the session did not fit") {
 		t.Errorf("asked on: %s", text)
 	}
-	for _, name := range []map[string]any{{"agent": "claude", "model": "opus"}, {"agent": "claude", "model": "claude opus"}} {
+	for _, model := range []string{"opus", "claude opus"} {
+		name := map[string]any{"agent": "claude", "model": model}
 		name["question"], name["session_id"] = "And?", "auth-789"
-		if text, failed := call(t, s, "consult_with", name); failed || !strings.Contains(text, "(claude opus answered") {
+		if text, failed := call(t, s, "consult_with", name); failed ||
+			!strings.Contains(text, "(claude opus answered") {
 			t.Errorf("asked with agent and model: %s", text)
 		}
 	}
@@ -791,5 +835,31 @@ func TestTheRelayOutlivesARestart(t *testing.T) {
 	}
 	if len(r.notices) != 1 {
 		t.Errorf("the chat was told %q", r.notices)
+	}
+}
+
+// describe_session shows every entry with its kind, role, agent and state, and the tools with their arguments. It names
+// what it leaves out. A session_id is checked like everywhere.
+func TestASessionIsDescribed(t *testing.T) {
+	r := newRig(t)
+	s := r.connect()
+	for _, id := range []string{"S1", "auth-789"} {
+		text, failed := call(t, s, "describe_session", map[string]any{"session_id": id})
+		for _, part := range []string{
+			", turn, done\n\nFix it", "- changed a file: add a.go", "### claude/opus\n\nFixed.",
+			", work as tester, asked for by an agent, failed\n\nTest it",
+			`- Bash {"command":"go test","timeout":5}: exit code 1`, "[3020 bytes are left out]",
+			"- 12 more tools and changes are left out", "### codex\n\nIt crashed.",
+		} {
+			if failed || !strings.Contains(text, part) {
+				t.Errorf("%q is not in %s", part, text)
+			}
+		}
+	}
+	for _, id := range []string{"a\nb", strings.Repeat("x", 10<<10)} {
+		if text, failed := call(t, s, "describe_session", map[string]any{"session_id": id}); !failed ||
+			!strings.Contains(text, "session_id has") {
+			t.Errorf("%.20q: %s", id, text)
+		}
 	}
 }

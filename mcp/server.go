@@ -31,6 +31,7 @@ type Options struct {
 	Chat     Chat
 	Audit    Audit
 	Sessions orchestrator.Sessions
+	Steps    orchestrator.Steps
 	Jobs     orchestrator.Jobs // nil: no schedule tool
 	Files    orchestrator.FileSender
 	// Place returns the place of a turn's files.

@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +20,9 @@ const (
 	defaultSessions = 20
 	maxTurns        = 50
 	defaultTurns    = 10
-	turnTokens      = 600 // of one question or answer
+	turnTokens      = 600  // of one question or answer
+	maxTools        = 40   // of one entry
+	toolBytes       = 2000 // of the arguments of one tool
 )
 
 type listSessions struct {
@@ -28,25 +32,26 @@ type listSessions struct {
 }
 
 type describeSession struct {
-	ID    string `json:"session_id" jsonschema:"the id of the session, as list_sessions and search_project_history give it"`
-	Turns int    `json:"turns,omitempty" jsonschema:"how many of its last turns to show, 10 by default, 50 at most"`
+	ID    string `json:"session_id" jsonschema:"the id of the session, as list_sessions and search_project_history give it, or a name that an agent gave it"`
+	Turns int    `json:"turns,omitempty" jsonschema:"how many of its last entries to show, 10 by default, 50 at most"`
 }
 
 type searchHistory struct {
 	Words      string `json:"words" jsonschema:"words that were said, all of them; a * at the end of a word stands for any ending"`
-	Everywhere bool   `json:"everywhere,omitempty" jsonschema:"search sessions of other projects of this chat too"`
+	Everywhere bool   `json:"everywhere,omitempty" jsonschema:"search sessions of other projects too"`
 	Limit      int    `json:"limit,omitempty" jsonschema:"how many sessions to give, 20 by default, 50 at most"`
 }
 
 func (t *toolset) addSessions() {
 	registerTool(t, "list_sessions",
-		"List the sessions of this chat, the last used first.",
+		"List the sessions that the user may read, the last used first.",
 		func(listSessions) string { return "" }, t.listSessions)
 	registerTool(t, "describe_session",
-		"Show what was said in a session of this chat: its last turns, with questions and answers.",
+		"Show the last entries of a session: turns, questions to other models and their work, with the tools that they "+
+			"used.",
 		func(in describeSession) string { return in.ID }, t.describeSession)
 	registerTool(t, "search_project_history",
-		"Search what was said in the sessions of this chat about the current project.",
+		"Search what was said about the current project in the sessions that the user may read.",
 		func(in searchHistory) string { return in.Words }, t.searchHistory)
 }
 
@@ -59,12 +64,20 @@ func limitOrDefault(n, usual, most int) int {
 }
 
 func (t *toolset) listSessions(ctx context.Context, c call, in listSessions) (string, error) {
-	found, more, err := t.s.opts.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
-		Conversation: c.Turn.Prompt.Conversation, Archived: in.Archived, Offset: max(in.Offset, 0),
-		Limit: limitOrDefault(in.Limit, defaultSessions, maxSessions),
-	})
+	return t.findSessions(ctx, c, orchestrator.SessionQuery{Archived: in.Archived, Offset: max(in.Offset, 0),
+		Limit: limitOrDefault(in.Limit, defaultSessions, maxSessions)})
+}
+
+// findSessions lists sessions that a turn can read.
+func (t *toolset) findSessions(ctx context.Context, c call, q orchestrator.SessionQuery) (string, error) {
+	scope, err := t.s.opts.Sessions.Scope(ctx, c.Turn)
 	if err != nil {
-		return "", fmt.Errorf("list sessions: %w", err)
+		return "", fmt.Errorf("find sessions: %w", err)
+	}
+	q.Conversation, q.Scope = scope.Conversation, scope
+	found, more, err := t.s.opts.Sessions.FindSessions(ctx, q)
+	if err != nil {
+		return "", fmt.Errorf("find sessions: %w", err)
 	}
 	return describeFound(found, more, c), nil
 }
@@ -77,7 +90,7 @@ func describeFound(found []orchestrator.FoundSession, more bool, c call) string 
 		if s.Session.ID == c.Turn.Session {
 			current = ", this session"
 		}
-		fmt.Fprintf(&b, "%s  %q in %s, %d turns, used %s%s\n", s.Session.ID, s.Session.Title, s.Session.Dir,
+		fmt.Fprintf(&b, "%s  %q in %s, %d entries, used %s%s\n", s.Session.ID, s.Session.Title, s.Session.Dir,
 			s.Session.Totals.Messages,
 			s.Session.Used.UTC().Format(time.RFC3339), current)
 		if s.Excerpt != "" {
@@ -94,31 +107,88 @@ func describeFound(found []orchestrator.FoundSession, more bool, c call) string 
 }
 
 func (t *toolset) describeSession(ctx context.Context, c call, in describeSession) (string, error) {
-	s, err := t.s.opts.Sessions.Session(ctx, c.Turn.Prompt.Conversation, orchestrator.SessionID(in.ID))
+	if err := orchestrator.CheckSessionName(in.ID); err != nil {
+		return "", err
+	}
+	scope, err := t.s.opts.Sessions.Scope(ctx, c.Turn)
 	if err != nil {
 		return "", sessionError(err)
 	}
-	turns, err := t.s.opts.Sessions.Turns(ctx, c.Turn.Prompt.Conversation, s.ID,
-		limitOrDefault(in.Turns, defaultTurns, maxTurns))
+	s, err := t.s.opts.Sessions.Seen(ctx, scope, in.ID)
 	if err != nil {
 		return "", sessionError(err)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%q in %s, begun %s, %d turns, %d tokens\n", s.Title, s.Dir, s.Created.UTC().Format(time.RFC3339),
-		s.Totals.Messages, s.Totals.Tokens)
-	for _, turn := range turns {
-		fmt.Fprintf(&b, "\n## %s, %s\n\n%s\n\n### %s\n\n%s\n", turn.Queued.UTC().Format(time.RFC3339), turn.State,
-			handoff.Middle(turn.Prompt.Text, turnTokens),
-			strings.TrimSpace(string(turn.Agent)+" "+string(turn.Outcome.Model)),
-			handoff.Middle(turn.Outcome.Text+turn.Outcome.Failure, turnTokens))
+	entries, err := t.s.opts.Sessions.Turns(ctx, s.Conversation, s.ID, limitOrDefault(in.Turns, defaultTurns, maxTurns))
+	if err != nil {
+		return "", sessionError(err)
 	}
-	return b.String(), nil
+	head := fmt.Sprintf("%q in %s, begun %s, %d entries, %d tokens\n", s.Title, s.Dir,
+		s.Created.UTC().Format(time.RFC3339), s.Totals.Messages, s.Totals.Tokens)
+	shown, size := 0, len(head)
+	texts := make([]string, len(entries))
+	for i, entry := range slices.Backward(entries) { // the newest, if not all have room
+		steps, err := t.s.opts.Steps.StepsOf(ctx, entry.Prompt.Conversation, entry.ID)
+		if err != nil {
+			return "", fmt.Errorf("load the tools of an entry: %w", err)
+		}
+		texts[i] = describeEntry(entry, steps)
+		if size += len(texts[i]); size > maxResult {
+			texts[i] = ""
+			break
+		}
+		shown++
+	}
+	if shown < len(entries) {
+		head += fmt.Sprintf("%d older entries have no room here; ask for fewer, or search.\n", len(entries)-shown)
+	}
+	return head + strings.Join(texts, ""), nil
 }
 
-// sessionError returns the same error for a missing session and for a session of another chat.
+// describeEntry describes an entry of a session with its tools and their arguments.
+func describeEntry(e orchestrator.Turn, steps []orchestrator.Step) string {
+	kind := cmp.Or(string(e.Entry.Kind), "turn")
+	if e.Entry.Role != "" {
+		kind += " as " + e.Entry.Role
+	}
+	if e.Entry.Asks != "" {
+		kind += ", asked for by an agent"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n## %s, %s, %s\n\n%s\n", e.Queued.UTC().Format(time.RFC3339), kind, e.State,
+		handoff.Middle(e.Prompt.Text, turnTokens))
+	for i, step := range steps {
+		if i == maxTools {
+			fmt.Fprintf(&b, "\n- %d more tools and changes are left out", len(steps)-i)
+			break
+		}
+		b.WriteString("\n- " + describeStep(step))
+	}
+	if len(steps) > 0 {
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "\n### %s\n\n%s\n", orchestrator.ModelChoice{Agent: e.Agent,
+		Model: cmp.Or(e.Outcome.Model, e.Model)}, handoff.Middle(e.Outcome.Text+e.Outcome.Failure, turnTokens))
+	return b.String()
+}
+
+func describeStep(s orchestrator.Step) string {
+	if s.Tool == "" {
+		return fmt.Sprintf("changed a file: %s %s", s.Change, s.Title)
+	}
+	text := s.Tool + " " + cmp.Or(s.Input, s.Title)
+	if over := len(text) - toolBytes; over > 0 {
+		text = fmt.Sprintf("%s [%d bytes are left out]", cli.Shorten(text, toolBytes), over)
+	}
+	if s.Err != "" {
+		text += ": " + s.Err
+	}
+	return text
+}
+
+// sessionError returns the same error for a missing session and for a session that the user may not read.
 func sessionError(err error) error {
 	if errors.Is(err, orchestrator.ErrElsewhere) || errors.Is(err, orchestrator.ErrNoSession) {
-		return errors.New("there is no such session in this chat; list_sessions lists them")
+		return errors.New("there is no such session that the user may read; list_sessions lists them")
 	}
 	return fmt.Errorf("load the session: %w", err)
 }
@@ -127,26 +197,10 @@ func (t *toolset) searchHistory(ctx context.Context, c call, in searchHistory) (
 	if strings.TrimSpace(in.Words) == "" {
 		return "", errors.New("there are no words to search for")
 	}
-	limit := limitOrDefault(in.Limit, defaultSessions, maxSessions)
-	var all []orchestrator.FoundSession
-	for offset := 0; ; offset += maxSessions {
-		found, more, err := t.s.opts.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
-			Conversation: c.Turn.Prompt.Conversation, Words: cli.Shorten(in.Words, maxQuestion), Offset: offset,
-			Limit: maxSessions,
-		})
-		if err != nil {
-			return "", fmt.Errorf("search: %w", err)
-		}
-		for _, s := range found {
-			if in.Everywhere || s.Session.Dir == c.Request.Dir {
-				all = append(all, s)
-			}
-		}
-		if len(all) > limit {
-			return describeFound(all[:limit], true, c), nil
-		}
-		if !more {
-			return describeFound(all, false, c), nil
-		}
+	q := orchestrator.SessionQuery{Words: cli.Shorten(in.Words, maxQuestion),
+		Limit: limitOrDefault(in.Limit, defaultSessions, maxSessions)}
+	if !in.Everywhere {
+		q.Dir = c.Request.Dir
 	}
+	return t.findSessions(ctx, c, q)
 }

@@ -21,7 +21,7 @@ type Roles interface {
 }
 
 type workWith struct {
-	Agent   string   `json:"agent,omitempty" jsonschema:"an agent, such as 'codex'; without agent and model, the role's, or the one that was last asked in the session"`
+	Agent   string   `json:"agent,omitempty" jsonschema:"such as 'codex'; by default the role's, or the session's last"`
 	Model   string   `json:"model,omitempty" jsonschema:"a model, such as 'opus' or 'gemini high'"`
 	Task    string   `json:"task" jsonschema:"what the agent is to do in the project; it knows the session"`
 	Role    string   `json:"role,omitempty" jsonschema:"a role that the user configured, for the agent to play"`

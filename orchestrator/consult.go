@@ -19,7 +19,8 @@ type ModelChoice struct {
 // String returns the model in the notation of /model.
 func (m ModelChoice) String() string { return strings.Trim(string(m.Agent)+"/"+string(m.Model), "/") }
 
-// ConsultQuestion is a question to a model, beside the turns of a session. Its agent may only read, unless it does Work.
+// ConsultQuestion is a question to a model, beside the turns of a session. Its agent may only read, unless it does
+// Work.
 type ConsultQuestion struct {
 	Conversation ConversationID
 	Person       PersonID   // the user who asks, or whose turn asks

@@ -171,7 +171,9 @@ type ProjectPolicy struct {
 	Dir     string       `toml:"dir" check:"path"` // absolute, inside projects.roots
 	Context []string     `toml:"context"`          // files below Dir that start every session
 	Tools   cli.ToolList `toml:",inline"`
-	Bounds  Bounds       `toml:",inline"`
+	// ShareSessions lets agents in a group read the sessions of this project in other chats; see SessionScope.
+	ShareSessions bool   `toml:"share_sessions"`
+	Bounds        Bounds `toml:",inline"`
 }
 
 // AgentDefaults apply to an agent unless the conversation or its role sets another value.

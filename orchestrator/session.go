@@ -138,9 +138,12 @@ type FoundSession struct {
 // SessionQuery searches for sessions of a conversation.
 type SessionQuery struct {
 	Conversation  ConversationID
-	Elsewhere     PersonID // search this user's sessions in all other conversations instead; 0 for none
-	Words         string   // words in the title or the text; empty for all sessions
-	Archived      bool     // the archived ones, instead of the others
+	Scope         SessionScope // search this scope instead, if it has a conversation
+	Elsewhere     PersonID     // search this user's sessions in all other conversations instead; 0 for none
+	ID            SessionID    // only this one, archived or not; empty for all
+	Dir           string       // only those of this directory; empty for all
+	Words         string       // words in the title or the text; empty for all sessions
+	Archived      bool         // the archived ones, instead of the others
 	Offset, Limit int
 }
 
@@ -168,6 +171,10 @@ type SessionStore interface {
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 	// Turn returns ErrNoTurn for an unknown ID.
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
+	// StepsOf is a method of StepStore.
+	StepsOf(ctx context.Context, turn cli.TurnID) ([]Step, error)
+	// GroupsOf lists the groups in which a user has written prompts.
+	GroupsOf(ctx context.Context, user PersonID) ([]int64, error)
 }
 
 // Summary is a summary of a session up to a turn.
@@ -183,8 +190,14 @@ type Summary struct {
 type Sessions interface {
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	Session(ctx context.Context, in ConversationID, id SessionID) (Session, error)
-	// Named returns the session with an ID or a name in a conversation; see FindSession.
-	Named(ctx context.Context, in ConversationID, idOrName string) (Session, error)
+	// Scope returns the sessions that the agent of a turn can read. Only the turn of a listed user reads more than its
+	// own conversation.
+	Scope(ctx context.Context, t Turn) (SessionScope, error)
+	// Seen returns a session of a scope by its ID, or by its name in the scope's conversation. For all others it returns
+	// ErrNoSession.
+	Seen(ctx context.Context, scope SessionScope, idOrName string) (Session, error)
+	// Entry returns an entry of a session, or ErrNoTurn.
+	Entry(ctx context.Context, in ConversationID, id cli.TurnID) (Turn, error)
 	// Turns lists the last turns of a session, oldest first.
 	Turns(ctx context.Context, in ConversationID, id SessionID, limit int) ([]Turn, error)
 	// Resume makes a session the current one.

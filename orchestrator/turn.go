@@ -57,6 +57,8 @@ type Prompt struct {
 	PartOf  int
 	Updates []int64 // the updates that it was built from
 	Rights  Rights  // the rights of its agent
+	// Quotes is the entry of the session that Text contains; the agent is not told of it again. Empty for none.
+	Quotes cli.TurnID
 	// Arrived is when the first of its messages came; zero means the time of submission. It is stored as Turn.Queued.
 	Arrived time.Time
 }
@@ -187,6 +189,7 @@ type Step struct {
 	Number   int    // within its turn, from 1
 	Tool     string // the agent's own name for it; empty for a file change
 	Title    string // the whole command or path
+	Input    string // the tool's arguments as JSON, with long texts cut; empty if the agent does not send them
 	Duration time.Duration
 	ExitCode *int   // nil if the tool has none
 	Err      string // empty on success
@@ -200,7 +203,7 @@ type Step struct {
 type StepStore interface {
 	// SaveSteps stores the steps of a turn and replaces previous ones. It may share a transaction with other writes.
 	SaveSteps(ctx context.Context, turn cli.TurnID, at time.Time, steps []Step) error
-	// StepsOf lists the steps of a turn without their outputs.
+	// StepsOf lists the steps of a turn with their arguments, but without their outputs.
 	StepsOf(ctx context.Context, turn cli.TurnID) ([]Step, error)
 	// Step returns a step with its output, or ErrNoStep.
 	Step(ctx context.Context, turn cli.TurnID, number int) (Step, error)

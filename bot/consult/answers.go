@@ -1,11 +1,13 @@
 package consult
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"ductor/bot/message"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/side"
@@ -14,27 +16,29 @@ import (
 // compose returns the messages that quote answers, to be stored. A user can reply to each. If several models answered,
 // their answers are folded and silent, because the conclusion summarizes them. If an answer needs too many messages,
 // they show its beginning and end, and a file contains all of it.
-func (s *Screen) compose(in orchestrator.ConversationID, id string, q question,
+func (s *Screen) compose(ctx context.Context, in orchestrator.ConversationID, id string, q question,
 	answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
+	keyboard := s.keyboard(ctx, in)
 	for _, one := range answers {
 		if one.Err != nil || one.Answer.Text == "" {
 			continue
 		}
-		fold := q.Kind == ofGroup && one.Round <= q.Rounds
-		for _, c := range s.contents(s.o.Lang.Of(in.Chat), q, one, fold) {
+		fold := q.isGroup() && one.Round <= q.Rounds
+		for _, c := range s.contents(s.o.Lang.Of(in.Chat), q, one, fold, keyboard(one.Answer.Entry)) {
 			if c.Silent = fold; len(rows) == 0 {
 				c.ReplyTo = q.ReplyTo
 			}
 			m := message.Compose(in, c)
-			m.Key = answerKey(one.Answer, id, len(rows))
+			m.Key = adviceKey(one.Answer.Entry, id, len(rows))
 			rows = append(rows, m)
 		}
 	}
 	return rows
 }
 
-// contents returns the messages of one answer.
-func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep, fold bool) (all []message.Content) {
+// contents returns the messages of one answer. The last text has the buttons.
+func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep, fold bool,
+	buttons tgapi.Keyboard) (all []message.Content) {
 	parts := render.Split(s.quote(p, q, one, fold), render.FullMessage)
 	most := s.o.Most()
 	cut := most > 0 && len(parts) > most
@@ -47,6 +51,7 @@ func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep
 	for _, part := range parts {
 		all = append(all, message.Content{Text: part.Text})
 	}
+	all[len(all)-1].Keyboard = buttons
 	if cut || one.Answer.Whole != "" {
 		all = append(all, message.Content{Files: []message.File{{Name: "answer.md", Content: one.Answer.All()}}})
 	}
@@ -56,7 +61,7 @@ func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep
 // quote returns an answer with the name of its model above it.
 func (s *Screen) quote(p lang.Printer, q question, one orchestrator.GroupStep, fold bool) render.Text {
 	head := p.Text("consult.says", s.name(p, one.Answer.Model))
-	if q.Kind == ofGroup && !fold {
+	if q.isGroup() && !fold {
 		head = p.Text("consult.concludes", s.name(p, one.Answer.Model))
 	}
 	foot := []string{p.Elapsed(one.Answer.Duration)}
@@ -65,6 +70,9 @@ func (s *Screen) quote(p lang.Printer, q question, one orchestrator.GroupStep, f
 	}
 	if one.Answer.CostUSD > 0 {
 		foot = append(foot, p.Cost(one.Answer.CostUSD))
+	}
+	if one.Answer.LeftOut > 0 {
+		foot = append(foot, p.Text("consult.left-out", one.Answer.LeftOut))
 	}
 	if one.Answer.Whole != "" {
 		foot = append(foot, p.Text("consult.shortened"))

@@ -14,8 +14,8 @@ func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 	text := "first " + strings.Repeat("word ", 5000) + "last"
 	answer := orchestrator.GroupStep{Answer: orchestrator.ConsultAnswer{Session: "c1", Text: text}}
 	for most, want := range map[int]int{0: 7, 1: 1, 2: 2, 4: 4, 7: 7} {
-		s := New(Options{Most: func() int { return most }})
-		rows := s.compose(orchestrator.ConversationID{Chat: 7}, "q1", question{Kind: ofOne, ReplyTo: 5},
+		s := New(Options{Most: func() int { return most }, Desk: &desk{}})
+		rows := s.compose(t.Context(), orchestrator.ConversationID{Chat: 7}, "q1", question{ReplyTo: 5},
 			[]orchestrator.GroupStep{answer})
 		var texts []string
 		var files []message.File
@@ -26,6 +26,9 @@ func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 			}
 			if files = append(files, c.Files...); c.Files == nil {
 				texts = append(texts, c.Text.Text)
+			}
+			if last := len(texts) == want && c.Files == nil; last != (len(c.Keyboard) > 0) {
+				t.Errorf("message %d of %d has the buttons %v", i, most, c.Keyboard)
 			}
 		}
 		if len(texts) != want || most != 1 && !strings.Contains(texts[0], "first") ||

@@ -6,44 +6,111 @@ import (
 	"fmt"
 	"strings"
 
+	"ductor/bot/message"
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/cli"
 	"ductor/cli/naming"
 	"ductor/orchestrator"
 )
 
-// Consult handles "/consult". It asks the model that the first word names, or else continues with the model that was
-// asked last. If it asks nothing, it returns a page to show instead; an empty page means that the updates are finished.
+// Consult handles "/consult" and "/group". It asks the models that the first word names, those of the configuration for
+// "/group", or else the model that was asked last. Several models are asked after a press: it returns a page with their
+// cost. If it asks nothing, it returns a page to show instead; an empty page means that the updates are finished.
 func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
-	name, rest, _ := strings.Cut(strings.TrimSpace(a.Args), " ")
-	if first, more, cut := strings.Cut(name, "\n"); cut {
-		name, rest = first, more+" "+rest
+	in := a.By.Conversation
+	p := s.o.Lang.Of(in.Chat)
+	names, rest := splitModels(a.Args)
+	if a.Group {
+		names, rest = nil, strings.TrimSpace(a.Args)
+		for _, name := range s.o.Group() {
+			names = append(names, namedModel{name: name})
+		}
 	}
-	rest = strings.TrimSpace(rest)
-	if name == "" {
-		return s.help(ctx, a.By.Conversation)
+	if rest == "" && (a.Group || len(names) == 0) {
+		return s.help(ctx, in)
 	}
-	q := question{Kind: ofOne, Text: a.Context + rest, ReplyTo: a.Message}
-	m, problem, err := s.o.Models.Find(ctx, a.By.Conversation, strings.TrimPrefix(name, "@"))
+	q := question{Text: rest, Rounds: 1, ReplyTo: a.Message}
+	problem, err := s.find(ctx, in, names, &q)
+	if err == nil && a.Group && len(names) == 0 {
+		err = s.defaultPanel(ctx, in, &q)
+	}
+	switch {
+	case err != nil:
+		return tgapi.Page{}, err
+	case problem != nil && len(q.Models) == 0 && !a.Group && problem.Kind == naming.Unknown && problem.Near == "":
+		return s.askLast(ctx, a, problem)
+	case problem != nil:
+		return tgapi.Page{Text: s.o.Models.WhyNot(p, problem)}, nil
+	case a.Group && len(q.Models) < orchestrator.GroupLeast:
+		return tgapi.Page{Text: p.Text("consult.no-group")}, nil
+	case len(q.Models) > orchestrator.GroupMost:
+		return tgapi.Page{Text: p.Text("consult.large-group", orchestrator.GroupMost)}, nil
+	case q.Text == "":
+		return tgapi.Page{Text: p.Text("consult.no-question", s.nameAll(p, q.Models))}, nil
+	}
+	q.Text = a.Context + q.Text
+	if q.isGroup() {
+		return s.propose(ctx, in, q)
+	}
+	return tgapi.Page{}, s.begin(ctx, a.By, q)
+}
+
+// namedModel is a word that should name a model. If a blank separates it from the comma before it, it may also be the
+// first word of the question, which is from then.
+type namedModel struct{ name, from string }
+
+// splitModels splits the words of a command into the names of models, "codex" or "codex, gemini", and the question.
+func splitModels(args string) (names []namedModel, rest string) {
+	rest = strings.TrimSpace(args)
+	from := ""
+	for more := true; more && rest != ""; {
+		end := strings.IndexAny(rest, ", \t\n")
+		if end < 0 {
+			end = len(rest)
+		}
+		names = append(names, namedModel{strings.TrimPrefix(rest[:end], "@"), from})
+		if rest, more = strings.CutPrefix(strings.TrimSpace(rest[end:]), ","); more {
+			if from = strings.TrimSpace(rest); from == rest {
+				from = ""
+			}
+			rest = strings.TrimSpace(rest)
+		}
+	}
+	return names, rest
+}
+
+// find adds the models with the names to a question, up to the first name with a problem.
+func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, names []namedModel,
+	q *question) (*naming.Problem, error) {
+	for _, n := range names {
+		c, problem, err := s.o.Models.Find(ctx, in, n.name)
+		switch {
+		case err != nil:
+			return nil, err
+		case problem == nil || problem.Kind == naming.NoEfforts:
+			q.Models = append(q.Models, orchestrator.ModelChoice(c))
+		case n.from != "" && problem.Kind == naming.Unknown && problem.Near == "":
+			q.Text = n.from
+			return nil, nil
+		default:
+			return problem, nil
+		}
+	}
+	return nil, nil
+}
+
+// askLast asks the model that was asked last: the command names no model.
+func (s *Screen) askLast(ctx context.Context, a Asked, unknown *naming.Problem) (tgapi.Page, error) {
+	last, err := s.o.Consults.Last(ctx, a.By.Conversation, "")
+	if errors.Is(err, orchestrator.ErrNoConsult) || !strings.ContainsAny(strings.TrimSpace(a.Args), " \n") {
+		return tgapi.Page{Text: s.o.Models.WhyNot(s.o.Lang.Of(a.By.Conversation.Chat), unknown)}, nil
+	}
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	if problem == nil || problem.Kind == naming.NoEfforts {
-		if rest == "" {
-			return tgapi.Page{Text: s.o.Lang.Of(a.By.Conversation.Chat).Text("consult.no-question", name)}, nil
-		}
-		q.Models = []orchestrator.ModelChoice{orchestrator.ModelChoice(m)}
-		return tgapi.Page{}, s.begin(ctx, a.By, q)
-	}
-	last, err := s.o.Consults.Last(ctx, a.By.Conversation, "")
-	switch {
-	case problem.Kind != naming.Unknown || problem.Near != "" || rest == "" ||
-		errors.Is(err, orchestrator.ErrNoConsult):
-		return tgapi.Page{Text: s.o.Models.WhyNot(s.o.Lang.Of(a.By.Conversation.Chat), problem)}, nil
-	case err != nil:
-		return tgapi.Page{}, err
-	}
-	q.Models, q.Text = []orchestrator.ModelChoice{last}, a.Context+strings.TrimSpace(a.Args)
-	return tgapi.Page{}, s.begin(ctx, a.By, q)
+	return tgapi.Page{}, s.begin(ctx, a.By, question{Models: []orchestrator.ModelChoice{last},
+		Text: a.Context + strings.TrimSpace(a.Args), ReplyTo: a.Message})
 }
 
 // help explains how to ask, and names the model that the next question without a model goes to.
@@ -57,8 +124,7 @@ func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgap
 	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", s.name(p, last))}, err
 }
 
-// Reply continues a consultation if the message replies to one of the answers. It reports whether it handled the
-// message.
+// Reply asks a model on if the message replies to one of its answers. It reports whether it handled the message.
 func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	if !s.Offered() || !a.By.May(orchestrator.ActAsChat) || strings.TrimSpace(a.Args) == "" {
 		return false, nil
@@ -67,36 +133,74 @@ func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("find an answer: %w", err)
 	}
-	id, agent, ok := answerOf(m.Key)
-	if !ok {
+	id, session, is := adviceOf(m.Key)
+	if !is {
 		return false, nil
 	}
-	return true, s.begin(ctx, a.By, question{Kind: ofOne, Follows: id,
-		Models: []orchestrator.ModelChoice{{Agent: agent}}, Text: a.Args, ReplyTo: a.Message})
+	var model orchestrator.ModelChoice
+	if id != "" {
+		entry, found := s.o.Entries.Entry(ctx, a.By.Conversation, id)
+		model, session, err = modelOf(entry), string(entry.Session), found
+	} else {
+		model, err = s.o.Consults.Last(ctx, a.By.Conversation, session)
+	}
+	if err != nil {
+		return true, s.refuse(ctx, a, err)
+	}
+	return true, s.begin(ctx, a.By, question{Session: session, Models: []orchestrator.ModelChoice{model}, Text: a.Args,
+		ReplyTo: a.Message})
 }
 
-// Press handles a press. data is the button's data without Action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
+// modelOf returns the model of an entry.
+func modelOf(t orchestrator.Turn) orchestrator.ModelChoice {
+	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}
+}
+
+// refuse answers a reply to an answer whose entry no longer exists. It returns other errors.
+func (s *Screen) refuse(ctx context.Context, a Asked, err error) error {
+	switch {
+	case errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession),
+		errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoConsult):
+	default:
+		return err
+	}
+	gone := message.Content{Text: render.Plain(s.o.Lang.Of(a.By.Conversation.Chat).Text("consult.forgotten")),
+		ReplyTo: a.Message}
+	s.o.Finish(ctx, a.By.Updates, message.Compose(a.By.Conversation, gone))
+	return nil
+}
+
+// Press handles a press on a message. data is the button's data without Action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	stale := tgapi.Stale(p)
 	op, id, _ := strings.Cut(data, ":")
+	switch {
+	case op == "" || len(by.Updates) == 0 || !s.Offered():
+		return stale, nil
+	case op == opGive:
+		return s.give(ctx, by, on, id)
+	case !by.May(orchestrator.ChangeSettings):
+		return tgapi.Answer{}, orchestrator.ErrNotAllowed
+	case op == opOn:
+		return s.askOn(ctx, by, on, cli.TurnID(id))
+	}
 	q, there, err := s.load(ctx, by.Conversation, id)
-	if err != nil || !there || len(q.Models) == 0 || !s.Offered() || op == "" || len(by.Updates) == 0 {
+	if err != nil || !there || len(q.Models) == 0 {
 		return stale, err
 	}
-	switch op[:1] {
-	case opStop:
+	switch {
+	case op == opStop:
 		if s.o.Consults.Abort(by.Conversation) == 0 {
 			return stale, nil
 		}
 		return tgapi.Answer{Text: p.Text("bot.stopping")}, nil
-	case opAgain:
+	case op == opAgain:
 		return s.again(ctx, by, id, q)
+	case q.isGroup():
+		return s.pressGroup(ctx, by, op, id, q)
 	}
-	if q.Kind != ofGroup {
-		return stale, nil
-	}
-	return s.pressGroup(ctx, by, op, id, q)
+	return stale, nil
 }
 
 // again repeats a question that got no answer.

@@ -12,78 +12,49 @@ import (
 	"ductor/orchestrator"
 )
 
-// Group handles "/group". It shows the models that will answer, the number of rounds, and their cost. A button starts
-// the group.
-func (s *Screen) Group(ctx context.Context, a Asked) (tgapi.Page, error) {
-	p := s.o.Lang.Of(a.By.Conversation.Chat)
-	if strings.TrimSpace(a.Args) == "" {
-		return tgapi.Page{Text: p.Text("consult.help-group")}, nil
-	}
-	entries, err := s.o.Models.Entries(ctx, a.By.Conversation)
+// defaultPanel adds the default models of all usable agents to a question, or several models if only one agent is
+// usable.
+func (s *Screen) defaultPanel(ctx context.Context, in orchestrator.ConversationID, q *question) error {
+	entries, err := s.o.Models.Entries(ctx, in)
 	if err != nil {
-		return tgapi.Page{}, err
-	}
-	panel, problem, err := s.panel(ctx, a.By.Conversation, entries)
-	switch {
-	case err != nil:
-		return tgapi.Page{}, err
-	case problem != "":
-		return tgapi.Page{Text: problem}, nil
-	case len(panel) < orchestrator.GroupLeast:
-		return tgapi.Page{Text: p.Text("consult.no-group")}, nil
-	}
-	q := question{Kind: ofGroup, Models: panel, Rounds: 1, Text: a.Context + a.Args, ReplyTo: a.Message}
-	id := s.o.NewID()
-	if err := s.save(ctx, a.By.Conversation, id, q); err != nil {
-		return tgapi.Page{}, err
-	}
-	return s.offer(a.By.Conversation, id, q, entries), nil
-}
-
-// panel returns the configured group. Without one it returns the default models of all usable agents, or several models
-// if only one agent is usable.
-func (s *Screen) panel(ctx context.Context, in orchestrator.ConversationID,
-	entries []cli.MenuEntry) (panel []orchestrator.ModelChoice, problem string, err error) {
-	for _, name := range s.o.Group() {
-		c, p, err := s.o.Models.Find(ctx, in, name)
-		if err != nil {
-			return nil, "", err
-		}
-		if p != nil && p.Kind != naming.NoEfforts {
-			return nil, s.o.Models.WhyNot(s.o.Lang.Of(in.Chat), p), nil
-		}
-		panel = append(panel, orchestrator.ModelChoice(c))
-	}
-	if len(panel) > 0 {
-		return panel, "", nil
+		return err
 	}
 	var only []cli.Model
 	for _, e := range entries {
-		if naming.Usable(e) && len(panel) < orchestrator.GroupMost {
-			panel, only = append(panel, orchestrator.ModelChoice{Agent: e.Agent}), e.Models
+		if naming.Usable(e) && len(q.Models) < orchestrator.GroupMost {
+			q.Models, only = append(q.Models, orchestrator.ModelChoice{Agent: e.Agent}), e.Models
 		}
 	}
-	if len(panel) != 1 {
-		return panel, "", nil
+	if len(q.Models) != 1 {
+		return nil
 	}
-	agent := panel[0].Agent
-	panel = nil
+	agent := q.Models[0].Agent
+	q.Models = nil
 	for _, m := range only[:min(len(only), orchestrator.GroupLeast+1)] {
-		panel = append(panel, orchestrator.ModelChoice{Agent: agent, Model: m.ID})
+		q.Models = append(q.Models, orchestrator.ModelChoice{Agent: agent, Model: m.ID})
 	}
-	return panel, "", nil
+	return nil
+}
+
+// propose stores a question to several models, and returns the page that starts it.
+func (s *Screen) propose(ctx context.Context, in orchestrator.ConversationID, q question) (tgapi.Page, error) {
+	entries, err := s.o.Models.Entries(ctx, in)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	id := s.o.NewID()
+	if err := s.save(ctx, in, id, q); err != nil {
+		return tgapi.Page{}, err
+	}
+	return s.offer(in, id, q, entries), nil
 }
 
 // offer describes the group before it starts, with the buttons that start it.
 func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, entries []cli.MenuEntry) tgapi.Page {
 	p := s.o.Lang.Of(in.Chat)
-	names := make([]string, len(q.Models))
-	for i, m := range q.Models {
-		names[i] = s.name(p, m)
-	}
-	e := s.o.Consults.Estimate(q.group(in), entries)
-	text := p.Text("consult.group", p.List(names...), names[0]) + "\n" + p.Text("consult.rounds", q.Rounds, e.Questions,
-		p.Tokens(e.Tokens))
+	e := s.o.Consults.Estimate(q.group(in, 0), entries)
+	text := p.Text("consult.group", s.nameAll(p, q.Models), s.name(p, q.Models[0])) + "\n" +
+		p.Text("consult.rounds", q.Rounds, e.Questions, p.Tokens(e.Tokens))
 	if e.CostUSD > 0 {
 		text += " " + p.Text("consult.cost", p.Cost(e.CostUSD))
 	}

@@ -20,6 +20,7 @@ import (
 type asked struct {
 	s       *Screen
 	in      orchestrator.ConversationID
+	by      orchestrator.PersonID
 	id      string
 	q       question
 	message *message.Message
@@ -48,7 +49,7 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 	if len(q.Text) > maxQuestion {
 		q.Text = cli.Shorten(q.Text, maxQuestion)
 	}
-	r := &asked{s: s, in: by.Conversation, id: s.o.NewID(), q: q, began: s.o.Now()}
+	r := &asked{s: s, in: by.Conversation, by: by.Person, id: s.o.NewID(), q: q, began: s.o.Now()}
 	if err := s.save(ctx, r.in, r.id, q); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (r *asked) run(ctx, asking context.Context, end func()) {
 	if ctx.Err() != nil || errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
-	rows := r.s.compose(r.in, r.id, r.q, answers)
+	rows := r.s.compose(ctx, r.in, r.id, r.q, answers)
 	if err != nil {
 		r.fail(r.sentence(err))
 	} else {
@@ -110,12 +111,11 @@ func (r *asked) run(ctx, asking context.Context, end func()) {
 // ask sends the question. Even with an error it returns the answers so far.
 func (r *asked) ask(ctx context.Context) ([]orchestrator.GroupStep, error) {
 	c := r.s.o.Consults
-	if r.q.Kind == ofGroup {
-		all, err := c.Group(ctx, r.q.group(r.in), r.step)
+	if r.q.isGroup() {
+		all, err := c.Group(ctx, r.q.group(r.in, r.by), r.step)
 		return append(all.Steps, all.Conclusion), err
 	}
-	a, err := c.Ask(ctx, orchestrator.ConsultQuestion{Conversation: r.in, Session: r.q.Follows, Model: r.q.Models[0],
-		Text: r.q.Text})
+	a, err := c.Ask(ctx, r.q.one(r.in, r.by))
 	return []orchestrator.GroupStep{{Model: a.Model, Answer: a, Err: err}}, err
 }
 
@@ -135,7 +135,7 @@ func (r *asked) fail(why string) { r.set(func() { r.state, r.why = failed, why }
 // who returns the name of the model or group for texts.
 func (r *asked) who() string {
 	p := r.s.o.Lang.Of(r.in.Chat)
-	if r.q.Kind == ofGroup {
+	if r.q.isGroup() {
 		return p.Text("consult.the-group")
 	}
 	return r.s.name(p, r.q.Models[0])
@@ -157,7 +157,7 @@ func (r *asked) content() message.Content {
 	}
 	lines := []string{p.Text("consult.asking", r.who())}
 	switch {
-	case r.q.Kind == ofGroup:
+	case r.q.isGroup():
 		lines = append(lines, r.progress()...)
 	case !side.ReadsFiles(r.q.Models[0].Agent):
 		lines = append(lines, p.Text("consult.asking-without-files", render.AgentName(p, r.q.Models[0].Agent)))
@@ -223,6 +223,8 @@ func (r *asked) sentence(err error) string {
 		return p.Text("consult.no-text", r.who())
 	case errors.Is(err, orchestrator.ErrTooManyConsults):
 		return p.Text("consult.too-many")
+	case errors.Is(err, orchestrator.ErrNoConsult), errors.Is(err, orchestrator.ErrNoSession):
+		return p.Text("consult.forgotten")
 	case errors.Is(err, orchestrator.ErrNoGroup):
 		return p.Text("consult.group-failed")
 	}

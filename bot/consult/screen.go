@@ -1,5 +1,5 @@
-// Package consult shows questions to models beside the session: /consult and /group, the progress of such a question,
-// and the answers, to which users can reply.
+// Package consult shows questions to models beside the turns of a session: /consult, the progress of such a question,
+// and the answers, to which users can reply and which they can give to the agent of the conversation.
 package consult
 
 import (
@@ -28,6 +28,9 @@ const (
 	opCancel = "c"
 	opAgain  = "a"
 	opStop   = "s"
+	// below an answer; the entry follows, for opGive behind it the agent that the button names
+	opGive = "g"
+	opOn   = "o"
 )
 
 // Journal stores questions, and finds and stores messages; see orchestrator.Journal.
@@ -48,10 +51,24 @@ type Models interface {
 	Entries(ctx context.Context, in orchestrator.ConversationID) ([]cli.MenuEntry, error)
 }
 
+// Entries finds the entries of sessions; see orchestrator.Sessions.
+type Entries interface {
+	Entry(ctx context.Context, in orchestrator.ConversationID, id cli.TurnID) (orchestrator.Turn, error)
+	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
+}
+
+// Desk runs the turns of conversations; see bot.Desk.
+type Desk interface {
+	Status(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Status, error)
+	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
+}
+
 // Options configures a Screen. Consults may be nil; everything else is required.
 type Options struct {
 	Consults orchestrator.Consults
 	Models   Models
+	Entries  Entries
+	Desk     Desk
 	Group    func() []string // the models that answer /group now; nil: choose them automatically
 	Most     func() int      // most messages that show one answer now; 0 is no limit
 	Messages *message.Messages
@@ -74,19 +91,10 @@ func New(o Options) *Screen { return &Screen{o} }
 // Offered reports whether models can be asked here.
 func (s *Screen) Offered() bool { return s.o.Consults != nil }
 
-// kind is the kind of a question.
-type kind string
-
-const (
-	ofOne   kind = "one"
-	ofGroup kind = "group"
-)
-
 // question is a user's question in the journal's format.
 type question struct {
-	Kind    kind                       `json:"kind"`
-	Models  []orchestrator.ModelChoice `json:"models,omitempty"`
-	Follows string                     `json:"follows,omitempty"` // a session
+	Models  []orchestrator.ModelChoice `json:"models,omitempty"`  // several are a group
+	Session string                     `json:"follows,omitempty"` // see orchestrator.ConsultQuestion
 	Rounds  int                        `json:"rounds,omitempty"`
 	Text    string                     `json:"text"`
 	ReplyTo int                        `json:"reply_to"` // the user's message
@@ -94,9 +102,15 @@ type question struct {
 	Taken int64 `json:"taken"`
 }
 
-func (q question) group(in orchestrator.ConversationID) orchestrator.GroupQuestion {
-	return orchestrator.GroupQuestion{ConsultQuestion: orchestrator.ConsultQuestion{Conversation: in, Text: q.Text},
-		Panel: q.Models, Rounds: q.Rounds}
+func (q question) isGroup() bool { return len(q.Models) > 1 }
+
+func (q question) group(in orchestrator.ConversationID, by orchestrator.PersonID) orchestrator.GroupQuestion {
+	return orchestrator.GroupQuestion{ConsultQuestion: q.one(in, by), Panel: q.Models, Rounds: q.Rounds}
+}
+
+func (q question) one(in orchestrator.ConversationID, by orchestrator.PersonID) orchestrator.ConsultQuestion {
+	return orchestrator.ConsultQuestion{Conversation: in, Person: by, Session: q.Session, Model: q.Models[0],
+		Text: q.Text}
 }
 
 // Asked is a command of a user.
@@ -104,6 +118,7 @@ type Asked struct {
 	By      orchestrator.Press
 	Args    string
 	Message int    // the user's
+	Group   bool   // of /group, which names no models
 	Context string // the quoted text that the message replies to; empty or ending in a line break
 }
 
@@ -112,21 +127,24 @@ const maxQuestion = 64 << 10
 
 const (
 	questionPrefix = "question/" // starts the keys of stored questions, and of the messages that show their progress
-	answerPrefix   = "answer/"   // starts the keys of answers; the agent and the session follow
+	advicePrefix   = "advice/"   // starts the keys of answers; the entry follows
+	answerPrefix   = "answer/"   // the same in older versions; the agent and the session follow
 )
 
-func answerKey(a orchestrator.ConsultAnswer, question string, n int) string {
-	return fmt.Sprint(answerPrefix, a.Model.Agent, "/", a.Session, "/", question, "/", n)
+func adviceKey(entry cli.TurnID, of string, n int) string {
+	return fmt.Sprint(advicePrefix, entry, "/", of, "/", n)
 }
 
-// answerOf parses the session of an answer from its key.
-func answerOf(key string) (string, cli.Agent, bool) {
-	rest, ok := strings.CutPrefix(key, answerPrefix)
-	parts := strings.Split(rest, "/")
-	if !ok || len(parts) != 4 {
-		return "", "", false
+// adviceOf parses the entry from the key of an answer, or the session from an older key.
+func adviceOf(key string) (entry cli.TurnID, session string, ok bool) {
+	parts := strings.Split(key, "/")
+	switch {
+	case strings.HasPrefix(key, advicePrefix) && len(parts) == 4:
+		return cli.TurnID(parts[1]), "", true
+	case strings.HasPrefix(key, answerPrefix) && len(parts) == 5:
+		return "", parts[2], true
 	}
-	return parts[1], cli.Agent(parts[0]), true
+	return "", "", false
 }
 
 // take records the press that decides on a question. It returns ErrRepeated if another press already did.
@@ -145,6 +163,14 @@ func (s *Screen) button(p lang.Printer, text lang.Key, op, id string) []tgapi.Bu
 // name returns the name of a model for texts.
 func (*Screen) name(p lang.Printer, m orchestrator.ModelChoice) string {
 	return render.ModelText(p, m.Agent, m.Model)
+}
+
+func (s *Screen) nameAll(p lang.Printer, all []orchestrator.ModelChoice) string {
+	var names []string
+	for _, m := range all {
+		names = append(names, s.name(p, m))
+	}
+	return p.List(names...)
 }
 
 func keyOf(in orchestrator.ConversationID, id string) string {

@@ -22,7 +22,7 @@ type Content struct {
 	Files     []File    `json:"files,omitempty"`
 	Unknown   bool      `json:"-"` // the rest of the shown content is unknown: only change the buttons
 	Mark      int64     `json:"-"` // stored with the message once it is sent
-	Lifecycle Lifecycle `json:"-"`
+	Lifecycle Lifecycle `json:"lifecycle,omitempty"`
 }
 
 // File is an attached file. The store holds a text until it is sent; the spool holds any other content.

@@ -184,6 +184,10 @@ func (m *Message) restore(row orchestrator.Message) {
 	case "":
 		return
 	case orchestrator.Sending, orchestrator.Unknown:
+		if c, err := decode(row.Content); err == nil && c.Lifecycle == ResendIfUnknown {
+			row.State = orchestrator.Pending
+			break
+		}
 		if row.Content != nil {
 			m.log.Warn("a message was being sent when ductor ended; it is not sent again, since it may have arrived")
 			m.storage, m.trouble.lost = behind, row.Content

@@ -196,6 +196,21 @@ func TestNoticesLostOnTheWayAreNotSentAgain(t *testing.T) {
 	})
 }
 
+// The news that a prompt does not run may be shown twice, but not be missing.
+func TestANoticeThatMustArriveIsSentAgain(t *testing.T) {
+	withRig(t, func(o *rig) {
+		to := orchestrator.ConversationID{Chat: 1}
+		row := Compose(to, Content{Text: render.Plain("x"), Lifecycle: ResendIfUnknown})
+		row.State = orchestrator.Sending
+		o.chat.Mishaps = bottest.AtFirst(bottest.LostAfter)
+		id := o.store(row)
+		o.open()
+		time.Sleep(time.Minute)
+		o.wantState(id, orchestrator.Sent)
+		o.wantText("x\n----\nx")
+	})
+}
+
 func TestNoticesThatCannotBeReadAreSetAside(t *testing.T) {
 	withRig(t, func(o *rig) {
 		id := o.store(orchestrator.Message{Key: "notice/1", State: orchestrator.Pending, Content: []byte("{")})

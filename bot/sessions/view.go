@@ -120,7 +120,8 @@ func (s *Screen) page(ctx context.Context, p lang.Printer, now orchestrator.Sess
 		text = append(text, p.Text("sessions.current"))
 	}
 	for _, t := range last {
-		text = append(text, "", p.Text("sessions.last-said"), "> "+render.Cut(render.OneLine(t.Prompt.Text), saidShown))
+		text = append(text, "", p.Text("sessions.last-said"),
+			"> "+render.Cut(kind(p, t)+render.OneLine(t.Prompt.Text), saidShown))
 		if t.Outcome.Text != "" {
 			text = append(text, render.Cut(t.Outcome.Text, saidShown))
 		}
@@ -166,12 +167,24 @@ func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id o
 	var k tgapi.Keyboard
 	for i := from; i < to; i++ {
 		t := all[len(all)-1-i]
-		text := p.Moment(t.Queued.Local()) + " " + render.Cut(render.OneLine(t.Prompt.Text), titleShown)
+		text := p.Moment(t.Queued.Local()) + " " + render.Cut(kind(p, t)+render.OneLine(t.Prompt.Text), titleShown)
 		k = append(k, []tgapi.Button{newButton(text, opFork, string(t.ID), "")})
 	}
 	return tgapi.Page{
 		Text: p.Text("sessions.which-turn"), Keyboard: append(append(k, pager...), []tgapi.Button{OpenButton(p, id)}),
 	}, nil
+}
+
+// kind introduces an entry that is no turn of the conversation.
+func kind(p lang.Printer, t orchestrator.Turn) string {
+	model := render.ModelText(p, t.Agent, t.Model)
+	switch t.Entry.Kind {
+	case orchestrator.ConsultationEntry:
+		return p.Text("sessions.asked", model) + " "
+	case orchestrator.WorkEntry:
+		return p.Text("sessions.worked", model) + " "
+	}
+	return ""
 }
 
 func (s *Screen) deletePage(p lang.Printer, now orchestrator.Session) tgapi.Page {

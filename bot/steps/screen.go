@@ -4,6 +4,7 @@ package steps
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -26,6 +27,7 @@ const (
 	opPage = 'p'
 	opStep = 'n'
 	opFile = 'f'
+	opArgs = 'a'
 )
 
 // Screen shows steps. Safe for concurrent use.
@@ -85,11 +87,13 @@ func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on in
 				message.Compose(in, message.Content{Text: text, Keyboard: keyboard, ReplyTo: on}),
 			},
 		}, nil
-	case opStep, opFile:
+	case opStep, opFile, opArgs:
 		step, err := s.Steps.Step(ctx, in, turn, n)
 		switch {
 		case err != nil:
 			return tgapi.Answer{}, err
+		case op == opArgs:
+			return s.arguments(in, on, step), nil
 		case op == opFile || step.Tool == "":
 			return s.file(in, on, step), nil
 		}
@@ -102,8 +106,9 @@ func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on in
 // Bounds of texts, in UTF-16 units.
 const (
 	listedMost  = 360
-	commandMost = 1500
-	outputMost  = 1800
+	commandMost = 1000
+	inputMost   = 1000
+	outputMost  = 1500
 )
 
 // list returns a page of the steps of a turn.
@@ -177,6 +182,15 @@ func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (
 		parts = append(parts, render.Plain("\n"), render.CodeBlock("", render.ShortenPlain(step.Title, commandMost)))
 	}
 	var keyboard tgapi.Keyboard
+	if in := inputText(step.Input, step.Title); in != "" {
+		short := render.ShortenPlain(in, inputMost)
+		parts = append(parts, render.Plain("\n"), render.Styled(render.Expandable, short))
+		if short != in {
+			keyboard = append(keyboard, []tgapi.Button{
+				{Text: p.Text("steps.arguments"), Data: data(turn, opArgs, step.Number)},
+			})
+		}
+	}
 	if out := strings.TrimSpace(step.Output); out != "" {
 		parts = append(parts, render.Plain("\n"), render.Styled(render.Expandable, render.LastLines(out, outputMost)))
 		keyboard = append(keyboard, []tgapi.Button{
@@ -187,6 +201,31 @@ func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (
 	}
 	back := tgapi.Button{Text: p.Text("common.back"), Data: data(turn, opPage, tgapi.PageOf(step.Number-1))}
 	return render.AsMessage(render.Concat(parts...)), append(keyboard, []tgapi.Button{back})
+}
+
+// inputText returns the arguments of a tool, each on a line, without the value that is the title.
+func inputText(input, title string) string {
+	var lines []string
+	for _, l := range cli.Leaves(json.RawMessage(input)) {
+		if l.Value != title {
+			lines = append(lines, l.Name+": "+l.Value)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// arguments returns an answer that sends the arguments of a tool as a file.
+func (s *Screen) arguments(in orchestrator.ConversationID, on int, step orchestrator.Step) tgapi.Answer {
+	p := s.Lang.Of(in.Chat)
+	if step.Input == "" {
+		return tgapi.Answer{Text: p.Text("steps.nothing-kept")}
+	}
+	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(in, message.Content{
+		Text: s.line(p, step, listedMost), ReplyTo: on,
+		Files: []message.File{{
+			Name: "step-" + strconv.Itoa(step.Number) + "-arguments.txt", Content: inputText(step.Input, ""),
+		}},
+	})}}
 }
 
 // file returns an answer that sends an output or a diff as a file.

@@ -54,7 +54,8 @@ func TestAnySequenceOfPresses(t *testing.T) {
 			screen := &Screen{Steps: steps.Reader{Store: fakeStore{}}} // a restart may happen before each press
 			in := orchestrator.ConversationID{Chat: rapid.Int64Range(1, 2).Draw(t, "chat")}
 			what := fmt.Sprintf("turn-%d", rapid.IntRange(1, 3).Draw(t, "turn")) +
-				rapid.SampledFrom([]string{"", ":", ":p0", ":p2", ":p99", ":n1", ":n3", ":n20", ":n21", ":f1", ":f3", ":x1", ":n-1", ":n01"}).Draw(t, "data")
+				rapid.SampledFrom([]string{"", ":", ":p0", ":p2", ":p99", ":n1", ":n3", ":n20", ":n21", ":f1", ":f3",
+					":a1", ":a3", ":x1", ":n-1", ":n01"}).Draw(t, "data")
 			a, err := screen.Press(context.Background(), in, 7, what)
 			again, errAgain := screen.Press(context.Background(), in, 7, what)
 			if fmt.Sprint(a.Text, a.Formatted, a.Edit.Keyboard, len(a.Messages), err) != fmt.Sprint(again.Text, again.Formatted, again.Edit.Keyboard, len(again.Messages), errAgain) {
@@ -82,4 +83,32 @@ func TestAnySequenceOfPresses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The page of a tool shows its arguments without its title. A button sends long arguments as a file.
+func TestAStepShowsItsArguments(t *testing.T) {
+	screen := &Screen{Steps: steps.Reader{Store: fakeStore{}}}
+	shown := func(input string) (string, bool) {
+		text, keyboard := screen.step(screen.Lang.Of(1), "turn-1", orchestrator.Step{Number: 1, Tool: "Bash", Title: "ls -a",
+			Input: input})
+		first := keyboard[0][0]
+		return text.Text, len(keyboard) > 1 && first.Text == "📋 All arguments" && first.Data == "L:turn-1:a1"
+	}
+	text, more := shown(`{"command":"ls -a","timeout":5,"background":false,"list":["a","b"]}`)
+	if more || strings.Count(text, "ls -a") != 1 ||
+		!strings.Contains(text, "timeout: 5\nbackground: false\nlist[0]: a\nlist[1]: b") {
+		t.Errorf("shown is %q, %v", text, more)
+	}
+	if text, more := shown(""); more || strings.Contains(text, ":") {
+		t.Errorf("without arguments: %q, %v", text, more)
+	}
+	long := strings.Repeat("é", 40<<10)
+	if text, more := shown(`{"content":"` + long + `","command":"ls -a"}`); !more || len(text) > 10<<10 {
+		t.Errorf("of long arguments %d bytes are shown, %v", len(text), more)
+	}
+	a := screen.arguments(orchestrator.ConversationID{Chat: 1}, 7, orchestrator.Step{Number: 1, Tool: "Bash",
+		Title: "ls", Input: `{"content":"` + long + `","command":"ls"}`})
+	if len(a.Messages) != 1 || !strings.Contains(string(a.Messages[0].Content), "content: "+long+`\ncommand: ls`) {
+		t.Errorf("the file is %d messages", len(a.Messages))
+	}
 }

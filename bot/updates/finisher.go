@@ -133,8 +133,15 @@ func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi
 
 // answerPrompt is Answer for a prompt that does not run. It may contain other messages.
 func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updates []int64, text string) {
-	content := message.Content{Text: render.Plain(text), ReplyTo: in.Quote()}
-	f.finish(ctx, in, updates, message.Compose(in.Conversation, content))
+	f.finish(ctx, in, updates, refusal(in.Conversation, in.Quote(), text))
+}
+
+// refusal composes the news that a message has no effect, as a reply unless replyTo is 0. The chat may show it twice:
+// without it, the user would wait in vain.
+func refusal(to orchestrator.ConversationID, replyTo int, text string) orchestrator.Message {
+	return message.Compose(to, message.Content{
+		Text: render.Plain(text), ReplyTo: replyTo, Lifecycle: message.ResendIfUnknown,
+	})
 }
 
 // AnswerFollowed is Answer with a message that will change. It calls arrived with the message's number; see

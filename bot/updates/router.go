@@ -65,7 +65,8 @@ func NewRouter(o RouterOptions) *Router {
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
 	queues.broke = func(t *task) { // the task may have had effects, so it does not run again
-		o.Finisher.Tell(context.Background(), t.conv, 0, t.updates, o.Lang.Of(t.conv.Chat).Text("updates.broke"), nil)
+		text := o.Lang.Of(t.conv.Chat).Text("updates.broke")
+		o.Finisher.Finish(context.Background(), t.updates, refusal(t.conv, 0, text))
 	}
 	return &Router{
 		me: o.Me, queues: queues, receiver: receiver, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
@@ -145,7 +146,7 @@ func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdat
 	r.log.Error("gave up an update: ductor crashed over it more than once", "update", u.ID, "crashes", u.Crashes)
 	m := w.message()
 	id := conversationOf(m)
-	r.finisher.Tell(ctx, id, m.ID, []int64{u.ID}, r.lang.Of(id.Chat).Text("updates.gave-up"), nil)
+	r.finisher.Finish(ctx, []int64{u.ID}, refusal(id, m.ID, r.lang.Of(id.Chat).Text("updates.gave-up")))
 	return taken
 }
 
@@ -364,7 +365,8 @@ func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 		if in == nil {
 			return ignore
 		}
-		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.crowded"))
+		text := r.lang.Of(in.Conversation.Chat).Text("updates.crowded")
+		r.finisher.Finish(ctx, in.Updates(), refusal(in.Conversation, in.Quote(), text))
 	case silenced:
 		return ignore
 	}

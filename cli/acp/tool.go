@@ -110,8 +110,12 @@ func (t *tool) began(dir string) cli.ToolStarted {
 			title = cli.Relative(dir, paths[0])
 		}
 	}
+	input := t.call.Input
+	if t.call.ToolKind == kindRun && !given(input) { // Gemini sends the command as the title only
+		input, _ = json.Marshal(map[string]string{"command": t.call.Title}) // a map of strings always has a form
+	}
 	return cli.ToolStarted{
-		ID: cli.ToolID(t.call.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: t.call.Input,
+		ID: cli.ToolID(t.call.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: input,
 	}
 }
 

@@ -93,11 +93,12 @@ func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 	case "dynamicToolCall":
 		t.Name, t.Title, t.Input = strings.TrimPrefix(it.Namespace+"."+it.Tool, "."), compact(it.Arguments), it.Arguments
 	case itemCollab:
-		t.Name, t.Title = it.Tool, it.Prompt
+		t.Name, t.Title, t.Input = it.Tool, it.Prompt, jsonOf(map[string]string{"prompt": it.Prompt})
 	case itemSearch:
-		t.Name, t.Title = "web_search", it.Query
+		t.Name, t.Title, t.Input = "web_search", it.Query, jsonOf(map[string]string{"query": it.Query})
 	case "imageView":
 		t.Name, t.Title = "view_image", cli.Relative(dir, it.Path)
+		t.Input = jsonOf(map[string]string{"path": it.Path})
 	case "imageGeneration":
 		t.Name = "image_generation"
 	default:

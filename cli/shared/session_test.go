@@ -183,6 +183,34 @@ func TestARefusedRequestStartsNoProcess(t *testing.T) {
 	})
 }
 
+// An agent may name a session only in its first turn. If it does not, the session serves no other request. An agent
+// without commands lists none.
+func TestTheFirstTurnNamesTheSession(t *testing.T) {
+	for _, id := range []cli.AgentSessionID{"late", ""} {
+		test(t, func(t *testing.T, p *Pool[*dialect], _ *launcher) {
+			a := &fakeAgent{begin: func(s *fakeSession) error { s.id = id; return nil }}
+			a.dialect.Join = func(ctx context.Context, _ *Session[string], _ cli.Request) (AgentSession[string], error) {
+				d, err := p.Join(ctx, "key", cli.Command{})
+				return &fakeSession{agent: a, host: d}, err
+			}
+			s := NewSession(p, &a.dialect)
+			if err := s.Open(t.Context(), cli.Request{}); err != nil || s.Info().AgentSessionID != "" {
+				t.Fatal(s.Info(), err)
+			}
+			if _, err := s.Commands(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("commands: %v", err)
+			}
+			ends(t, s, plays(t.Context(), s, cli.Request{}))
+			if fits := s.Fits(cli.Request{Resume: id}); fits != (id != "") || s.Info().AgentSessionID != id {
+				t.Errorf("fits %v, %+v", fits, s.Info())
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // Closing a session ends its turn by the protocol. Another session of the process keeps it.
 func TestClosingASessionEndsItsTurn(t *testing.T) {
 	test(t, func(t *testing.T, p *Pool[*dialect], l *launcher) {

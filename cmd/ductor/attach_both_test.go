@@ -68,14 +68,19 @@ func (i *interleaving) step() {
 		i.settle() // an abort would withdraw the approval
 		i.decide()
 	case n < 11:
+		before := i.o.shown("Permissions:")
 		if i.either("abort") {
 			i.o.say("/abort")
-			said := i.o.say("/status") // its answer shows that the abort has arrived
-			i.o.awaitMessage(func(m telegram.Message) bool {
-				return m.ID > said.ID && strings.Contains(m.Text, "Permissions:")
-			})
+			i.o.say("/status")
 		} else {
 			i.desk.enter("/abort")
+			i.desk.enter("/status")
+		}
+		// the answer to /status shows that the abort has arrived
+		if _, err := i.o.chat.Await(i.o.soon(), func(telegram.View) bool {
+			return i.o.shown("Permissions:") > before
+		}); err != nil {
+			i.o.fatal(err)
 		}
 	default:
 		i.log = append(i.log, "restart")

@@ -73,7 +73,7 @@ func TestAttachInATerminalBesideThePhone(t *testing.T) {
 	o := town.ordeal(31)
 	desk := o.attachAt(100, 40)
 	desk.enter(`hello [[text "It is **done**."]]`)
-	desk.shows("It is **done**.", "from a terminal", "!sending")
+	desk.shows("\nIt is **done**.", "from a terminal", "!sending")
 	o.await("You, at the terminal:\nhello")
 	o.awaitDone(1)
 
@@ -81,7 +81,7 @@ func TestAttachInATerminalBesideThePhone(t *testing.T) {
 	o.say(`[[start]] [[ask cmd="touch %s"]] [[text "that was all"]]`, file)
 	desk.shows("claude asks", "touch "+file, "Tab: read and decide")
 	o.press("⛔ Deny")
-	desk.shows("Denied in the chat: claude", "that was all", "!Tab: read and decide")
+	desk.shows("Denied in the chat: claude", "\nthat was all", "!Tab: read and decide")
 	if _, err := os.Stat(file); err == nil {
 		t.Error("the denied command ran")
 	}
@@ -93,10 +93,17 @@ func TestAttachInATerminalBesideThePhone(t *testing.T) {
 	_, _ = desk.tty.WriteString("\t")
 	desk.shows("Deny with a reason")
 	desk.enter("")
-	desk.shows("Allowed in a terminal: claude", "that was more", "!Deny with a reason")
+	desk.shows("Allowed in a terminal: claude", "\nthat was more", "!Deny with a reason")
 	o.awaitNoButton("✅ Allow once")
 	if _, err := os.Stat(file + "-2"); err != nil {
 		t.Errorf("the allowed command did not run: %v", err)
+	}
+
+	o.makeFile("codes", []byte("p\x1b]52;c;YQ==\x07\x1b]0;owned\x07\x1b[2Jq"))
+	desk.enter(`[[tool cmd="cat codes"]] [[text "those were codes"]]`)
+	desk.shows("    pq", "\nthose were codes")
+	if title := desk.screen.Title(); title != "" || strings.Contains(desk.text(), "\x1b]52") {
+		t.Errorf("the agent sets the title %q or the clipboard", title)
 	}
 
 	desk.enter("/model codex")

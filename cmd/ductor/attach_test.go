@@ -53,6 +53,15 @@ func TestATerminalAndAPhoneShareAConversation(t *testing.T) {
 	if r := desk.say("c2", "/nonsense"); !strings.Contains(r.Error, "not a command") {
 		t.Errorf("the reply to an unknown command: %+v", r)
 	}
+	long := strings.Repeat("line after line\n", 500)
+	desk.say("p2", `[[start]] [[text "I read it."]] `+long)
+	if e := desk.awaitEntry(wire.StateDone, "I read it."); !strings.HasSuffix(e.Prompt, long) {
+		t.Errorf("the long prompt has %d bytes", len(e.Prompt))
+	}
+	file := town.awaitMessage(func(m telegram.Message) bool { return m.Media != nil })
+	if data, _ := town.srv.FileData(file.Media.FileID); !strings.Contains(string(data), long) || !isTyped(file) {
+		t.Errorf("the chat has the long prompt as %q with %d bytes", file.Text, len(data))
+	}
 	again := town.attach() // a second terminal gets the same
 	again.awaitEntry(wire.StateDone, "It is **done**.")
 	again.awaitEntry(wire.StateDone, "And this too.")
@@ -168,6 +177,7 @@ func TestATerminalOutlivesARestart(t *testing.T) {
 		t.Errorf("the reply: %+v", r)
 	}
 	desk.awaitEntry(wire.StateDone, "at last")
+	o.awaitMessage(func(m telegram.Message) bool { return !isTyped(m) && strings.Contains(m.Text, "at last") })
 	if ran, err := os.ReadFile(filepath.Join(o.cfg.Projects.DefaultDir, "ran")); string(ran) != "ran\n" {
 		t.Errorf("the repeated prompt ran %q, %v", ran, err)
 	}

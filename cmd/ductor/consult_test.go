@@ -8,6 +8,7 @@ import (
 	"ductor/cli/naming"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 // A chat asks a model beside its session, continues by a reply and by the command, and stops a long question. The
@@ -41,7 +42,72 @@ func TestAChatConsultsAModel(t *testing.T) {
 	town.await("Stopped: there is no answer.")
 }
 
-// /group shows its cost and starts with a button. The models answer, see each other's answers, and one concludes.
+// The answer of a model belongs to the session of the chat. A button gives it to the chat's agent, once, and another one
+// asks on. Both work after a restart. A user who may only read gives nothing.
+func TestAnAnswerIsGivenToTheAgent(t *testing.T) {
+	const team = -1000000000001
+	town := newTown(t, func(cfg *config.Config) {
+		cfg.Telegram.AllowedUsers, cfg.Telegram.AllowedGroups = []int64{owner, neighbour}, []int64{team}
+		cfg.Users = map[string]config.User{"1": {Role: config.UserOwner}, "2": {Role: config.UserViewer}}
+		cfg.Telegram.GroupTrigger, cfg.Rate.GroupPerMinute = "all", 6000
+	})
+	ann, viewer := town.chat.Person(), town.srv.Person(neighbour, "Vera")
+	town.chat = town.srv.Supergroup(team, "Team")
+	in := orchestrator.ConversationID{Chat: team}
+	say := func(text string, as ...telegram.SendOption) { ann.Send(town.chat, text, as...) }
+	say(`/consult codex Which lock? [[text "A mutex."]]`)
+	answer := town.await("A mutex.")
+	if a, err := viewer.Press(town.soon(), answer, "➡️ Give to Claude"); err != nil || !strings.Contains(a.Text, "change nothing here") {
+		t.Errorf("a viewer: %+v, %v", a, err)
+	}
+	say("/model codex")
+	town.await("next message on: Codex")
+	if a := town.pressAs(ann, answer, "➡️ Give to Claude"); !strings.Contains(a.Text, "This chat uses Codex now") {
+		t.Errorf("after another agent was chosen: %q", a.Text)
+	}
+	say("/model claude")
+	town.await("next message on: Claude")
+	town.leave()
+	town.start()
+	if a := town.pressAs(ann, town.awaitButton("➡️ Give to Codex"), "➡️ Give to Codex"); !strings.Contains(a.Text,
+		"This chat uses Claude now") {
+		t.Errorf("after the first agent was chosen again: %q", a.Text)
+	}
+	if a := town.pressAs(ann, town.awaitButton("➡️ Give to Claude"), "➡️ Give to Claude"); a.Text != "✓ Given to Claude" {
+		t.Errorf("the press: %q", a.Text)
+	}
+	town.awaitDone(1)
+	if a := town.pressAs(ann, town.awaitButton("✓ Given to Claude"), "✓ Given to Claude"); !strings.Contains(a.Text, "already") {
+		t.Errorf("a second press: %q", a.Text)
+	}
+	town.pressAs(ann, answer, "💬 Ask on")
+	how := town.await("Reply to this message with your next question to Codex.")
+	say(`And why? [[text "It is simple."]]`, telegram.ReplyTo(how.ID))
+	town.await("It is simple.")
+	say("/sessions")
+	list := town.await("Press one to open it")
+	town.pressAs(ann, list, list.Keyboard[0][0].Text)
+	town.await("> Codex was asked: And why?")
+	prompts := town.asked(in)
+	if len(prompts) != 3 || !strings.Contains(prompts[1].Text, "Here is the advice of Codex.") ||
+		!strings.Contains(prompts[1].Text, "The advice:\nA mutex.") || prompts[1].Person != owner ||
+		!strings.HasPrefix(prompts[2].Text, "And why?") {
+		t.Errorf("the prompts are %+v", prompts)
+	}
+}
+
+// pressAs presses a button of a message, as it is now.
+func (town *town) pressAs(by *telegram.Person, on telegram.Message, button string) telegram.Answer {
+	town.t.Helper()
+	a, err := by.Press(town.soon(), on, button)
+	if err != nil {
+		town.fatal(err)
+	}
+	return a
+}
+
+// /group shows its cost and starts with a button. The models answer, see each other's answers, and one concludes. So does
+// /consult with several models.
 func TestAGroupAnswers(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) {
 		cfg.Consult.Group = []string{"claude", "codex", "gemini"}
@@ -65,6 +131,19 @@ func TestAGroupAnswers(t *testing.T) {
 	town.awaitButton("▶️ Begin")
 	town.press("✖ Cancel")
 	town.await("no model was asked")
+	town.say(`/consult codex, gemini And this? [[text "That one."]]`)
+	town.await("These models answer side by side: Codex, Gemini. Then Codex concludes.")
+	town.press("▶️ Begin")
+	town.await("⚖️ Conclusion of Codex")
+	for text, want := range map[string]string{
+		"/consult codex,gemini":                           "What do you want to ask Codex, Gemini?",
+		"/consult claude,codex,gemini,copilot,claude so?": "A group takes at most 4 models.",
+		"/consult codex,gemni so?":                        "gemini",
+		"/group":                                          "/consult codex,gemini",
+	} {
+		said := town.say("%s", text)
+		town.awaitAfter(said, want)
+	}
 }
 
 // After a restart, an open question is only repeated if the user presses a button. An abort while ductor is down ends

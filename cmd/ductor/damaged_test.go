@@ -307,9 +307,13 @@ func TestADatabaseIsDamagedWhileDuctorRuns(t *testing.T) {
 	}
 }
 
-// ductor makes a backup soon after its start, and checks it.
+// ductor makes a backup soon after its start, and checks it. It removes one that was interrupted.
 func TestABackupIsMadeByItself(t *testing.T) {
 	town := surroundings(t, nil)
+	draft := filepath.Join(town.cfg.Storage.Dir, app.BackupsDir, "ductor-20261129T110618Z.db.new-journal")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(draft), 0o700), os.WriteFile(draft, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	o := town.ordeal(1)
 	town.say(`[[start]] [[text "one"]]`)
 	checkShownOnce(town, town.chat, "one")
@@ -320,6 +324,9 @@ func TestABackupIsMadeByItself(t *testing.T) {
 	})
 	if err := store.Check(t.Context(), made[0].Path); err != nil {
 		t.Error(err)
+	}
+	if _, err := os.Stat(draft); err == nil {
+		t.Error("the incomplete backup is left")
 	}
 	if _, out, _ := runDuctor(t, "doctor", "-c", o.config); !strings.Contains(out, made[0].Path) {
 		t.Errorf("doctor does not name %s:\n%s", made[0].Path, out)

@@ -57,7 +57,7 @@ func catalogueKeys(t *testing.T, file, prefix string) (keys []string) {
 // The docs name every command of the bot, and no other.
 func TestTheDocsNameTheCommandsOfTheBot(t *testing.T) {
 	menu := catalogueKeys(t, "bot.toml", "menu-")
-	known := append([]string{"start", "stop"}, menu...)
+	known := append([]string{"start", "stop", "group"}, menu...)
 	// Paths of monitors and of a machine, commands of @BotFather and of agents, and a placeholder.
 	notCommands := []string{"healthz", "metrics", "tmp", "var", "proc", "newbot", "setprivacy", "login", "name"}
 	named := map[string]bool{}

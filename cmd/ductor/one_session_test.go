@@ -81,8 +81,8 @@ func (town *town) openSession(title string) {
 	town.await("Your next message continues it.")
 }
 
-// In one session one agent advises, another one works, a third one reviews in a turn, and the second goes on. Each is
-// told once what the others said.
+// In one session Codex advises, Claude works, Gemini reviews in a turn, and Claude continues. Each agent is told the
+// others' words once.
 func TestAgentsShareOneSession(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	c, release := town.holdTurn()
@@ -121,7 +121,8 @@ func TestAgentsShareOneSession(t *testing.T) {
 	}
 	town.say(`what was said? [[start]] [[history]]`)
 	said := town.awaitDone(4).Text
-	for _, part := range []string{"Question to codex: which lock?", "Report of claude", "Assistant (gemini): the review", "and now?"} {
+	for _, part := range []string{"Question to codex: which lock?", "Report of claude",
+		"Assistant (gemini): the review", "and now?"} {
 		if strings.Count(said, part) != 1 {
 			t.Errorf("%q is not there once: %s", part, said)
 		}
@@ -159,7 +160,8 @@ func TestBadInputOfQuestions(t *testing.T) {
 	} {
 		args := map[string]any{"model": "codex", "question": `Why? [[text "never"]]`}
 		maps.Copy(args, bad.args)
-		if out := c.call("consult_with", args); strings.Contains(out, "never") || strings.Contains(out, "private words") ||
+		if out := c.call("consult_with", args); strings.Contains(out, "never") ||
+			strings.Contains(out, "private words") ||
 			!strings.Contains(out, strings.ReplaceAll(bad.want, `\`, "")) {
 			t.Errorf("%s: %s", name, out)
 		}
@@ -171,23 +173,25 @@ func TestBadInputOfQuestions(t *testing.T) {
 	var both sync.WaitGroup
 	for _, word := range []string{"first", "second"} {
 		both.Go(func() {
+			question := fmt.Sprintf(`Why %s? [[start]] [[sleep 100ms]] [[text "answer %s"]]`, word, word)
 			if out := c.call("consult_with", map[string]any{"model": "codex", "session_id": "same",
-				"question": fmt.Sprintf(`Why %s? [[start]] [[sleep 100ms]] [[text "answer %s"]]`, word, word)}); !strings.Contains(out, "answer "+word) {
+				"question": question}); !strings.Contains(out, "answer "+word) {
 				t.Errorf("two at the same moment: %s", out)
 			}
 		})
 	}
 	both.Wait()
 	c.call("consult_with", map[string]any{"session_id": "same", "question": `and now? [[start]] [[text "now"]]`})
-	if out := c.call("consult_with", map[string]any{"session_id": "same", "question": `all? [[start]] [[history]]`}); strings.Count(out, "Why first?") != 1 || strings.Count(out, "Why second?") != 1 {
+	out := c.call("consult_with", map[string]any{"session_id": "same", "question": `all? [[start]] [[history]]`})
+	if strings.Count(out, "Why first?") != 1 || strings.Count(out, "Why second?") != 1 {
 		t.Errorf("after two at the same moment: %s", out)
 	}
 	release()
 	town.awaitDone(1)
 }
 
-// The same as TestAgentsShareOneSession with the real agents: the requests at their models' APIs contain the others' words
-// once, within the budget.
+// The same as TestAgentsShareOneSession with the real agents: the requests at their models' APIs contain the others'
+// words once, within the budget.
 func TestRealAgentsShareOneSession(t *testing.T) {
 	realagent.LongOnly(t)
 	api := realagent.Model(t, realagent.Key)
@@ -238,7 +242,8 @@ func TestRealAgentsShareOneSession(t *testing.T) {
 	town.press("✅ Allow once")
 	town.awaitDone(1)
 	work := asked("please build")
-	once(work, "please advise", "Advice of codex", "the advice begins", " the advice ends\n", "tokens are left out here")
+	once(work, "please advise", "Advice of codex", "the advice begins", " the advice ends\n",
+		"tokens are left out here")
 	told, _, _ := strings.Cut(work, "please build [[start]]")
 	if n := handoff.Tokens(told); n > town.cfg.Sessions.HandoffTokens || n < town.cfg.Sessions.HandoffTokens/2 {
 		t.Errorf("%d tokens are handed over, and %d may be", n, town.cfg.Sessions.HandoffTokens)
@@ -259,7 +264,8 @@ func TestRealAgentsShareOneSession(t *testing.T) {
 	once(asked("please merge"), "please advise", "please build", "it is built", "please review", "looks good")
 	town.say("%s", `please go on [[start]] [[text "over"]]`)
 	town.awaitDone(4)
-	if again := asked("please go on"); strings.Contains(again, "please review") || strings.Contains(again, "please advise") {
+	if again := asked("please go on"); strings.Contains(again, "please review") ||
+		strings.Contains(again, "please advise") {
 		t.Errorf("claude is told it again: %s", again)
 	}
 }

@@ -163,7 +163,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	served.Jobs, served.Files, served.Changes = a.timers.scheduler, a.files(), a.newChanges()
 	repos := projects.New(projects.Options{Named: func() map[string]string { return a.now().projects },
 		Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
-	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Seen: a.seenIn})
+	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Access: a.access(), Seen: a.seenIn})
 	served.SetAway, served.Checks = a.setAway, a.examiner()
 	served.Projects, served.Steps, served.Sessions, served.Usage = repos, steps.Reader{Store: a.db}, book, a.db
 	if served.Polled, err = a.openHealth(); err != nil {

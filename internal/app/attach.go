@@ -35,6 +35,11 @@ func (a *App) openTerminals() error {
 	return nil
 }
 
+// noticed passes the text of a message to terminals, without secrets.
+func (a *App) noticed(in orchestrator.ConversationID, key, text string) {
+	a.attached.hub.Notice(in, key, a.Scrub.String(text))
+}
+
 // viewers returns the terminals in the form that conversations need.
 func (t attached) viewers() *orchestrator.Viewers {
 	return &orchestrator.Viewers{Follow: t.hub.Follow, Ended: t.hub.Ended}

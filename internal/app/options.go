@@ -52,7 +52,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 		SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
 		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
 		Quiet: a.quietHour, Silence: func() time.Duration { return a.now().Notify.Silence },
-		Owner: ownerOf(cfg), Noticed: a.attached.hub.Notice,
+		Owner: ownerOf(cfg), Noticed: a.noticed,
 	}
 	if a.Load != nil {
 		o.Reload = a.reloadFor

@@ -18,6 +18,8 @@ import (
 	"ductor/mcp"
 	"ductor/mcp/relay"
 	"ductor/orchestrator"
+	"ductor/orchestrator/sessions"
+	"ductor/orchestrator/steps"
 )
 
 // openTools opens the server of the tools that ductor offers to agents, if the configuration enables it.
@@ -31,7 +33,7 @@ func (a *App) openTools(book orchestrator.Sessions) (err error) {
 	}
 	a.tools.own, err = mcp.Open(mcp.Options{
 		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db,
-		Sessions: book, Jobs: a.timers.scheduler,
+		Sessions: book, Steps: steps.Reader{Store: a.db}, Jobs: a.timers.scheduler,
 		Files: a.bot.Chat(), Place: a.files().OfTurn, ReadFile: a.files().Read, Consults: a.consults,
 		FindModel: a.findModel, Roles: a.orchestrator,
 		Outside: mcp.Outside{Turns: a.orchestrator, Guard: guard,
@@ -39,6 +41,24 @@ func (a *App) openTools(book orchestrator.Sessions) (err error) {
 		Patience: toolPatience(a.cfg.Agents), Now: time.Now, NewID: newID, Log: a.Log,
 	})
 	return err
+}
+
+// access returns the rules by which agents may read sessions.
+func (a *App) access() sessions.Access {
+	return sessions.Access{
+		RoleOf: a.users.RoleOf,
+		Groups: func() []int64 { return a.now().Telegram.AllowedGroups },
+		Shared: func() (dirs, except []string) {
+			for _, p := range a.now().Projects.Named {
+				if p.ShareSessions {
+					dirs = append(dirs, p.Dir)
+				} else {
+					except = append(except, p.Dir)
+				}
+			}
+			return dirs, except
+		},
+	}
 }
 
 // toolPatience limits a call of a tool. ductor ends a turn whose tool runs longer than ToolStall.

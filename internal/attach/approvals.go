@@ -27,7 +27,12 @@ func approvalOf(a orchestrator.Approval, now time.Time) wire.Approval {
 	if secret {
 		shown.Answers = nil
 	}
-	if a.Request != nil {
+	if a.Request != nil && sizeOf(*a.Request) > mostRequest {
+		shown.Asks = &wire.Asks{
+			Tool: a.Request.Tool, Title: cli.Shorten(a.Request.Title, leanTitle),
+			Missing: "the rest, which is too long for a terminal",
+		}
+	} else if a.Request != nil {
 		shown.Asks = asksOf(*a.Request, a.Links)
 	}
 	if a.WhyClosed(now) == nil {
@@ -63,8 +68,12 @@ func asksOf(req cli.ApprovalAsked, links []orchestrator.Link) *wire.Asks {
 	return asks
 }
 
-// mostRequest limits the size of a request that can be allowed in a terminal: the terminal must show all of it.
-const mostRequest = wire.MaxLine / 4
+// mostRequest limits the size of a request that can be allowed in a terminal: the terminal must show all of it. Of a
+// larger one it gets the beginning of the title.
+const (
+	mostRequest = wire.MaxLine / 8
+	leanTitle   = 1000
+)
 
 // offersOf returns the choices for an open approval.
 func offersOf(a orchestrator.Approval) []wire.Offer {

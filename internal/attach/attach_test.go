@@ -250,3 +250,26 @@ func BenchmarkDelta(b *testing.B) {
 		fast.mu.Unlock()
 	}
 }
+
+// A message that is too long for a line comes without parts.
+func TestALongMessageIsShortened(t *testing.T) {
+	s := serve(t)
+	for i := range 20 {
+		id := cli.TurnID(string(rune('a' + i)))
+		ended := turnOf(id, orchestrator.TurnDone)
+		ended.Outcome = orchestrator.Outcome{State: orchestrator.TurnDone, Text: strings.Repeat("\x01", mostAnswer)}
+		s.turns[id] = ended
+	}
+	_, shown := s.open("")
+	if len(shown.Entries) == 0 || len(shown.Entries[0].Answer) < leanAnswer/2 {
+		t.Errorf("the snapshot has %d entries", len(shown.Entries))
+	}
+	big := orchestrator.Approval{ApprovalRequest: orchestrator.ApprovalRequest{Conversation: home(),
+		Request: &cli.ApprovalAsked{Tool: "Bash", Title: strings.Repeat("x", mostRequest+1)}},
+		Decision:      orchestrator.Decision{State: orchestrator.ApprovalOpen},
+		ApprovalTerms: orchestrator.ApprovalTerms{Expires: time.Now().Add(time.Hour)}}
+	a := approvalOf(big, time.Now())
+	if len(a.Choices) != 1 || a.Choices[0].Choice != wire.Deny || a.Asks.Missing == "" {
+		t.Errorf("a request that is too long: %+v", a.Choices)
+	}
+}

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,4 +54,40 @@ func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 		}
 		e.Tools = append(e.Tools, tool)
 	}
+}
+
+// leanings is how often a message can become shorter, and leanAnswer how long its answers are then.
+const (
+	leanings   = 12
+	leanAnswer = 256 << 10
+)
+
+// lean returns a shorter form of a message: without the details of entries, or with half of them.
+func lean(m wire.Message) wire.Message {
+	if m.Entry != nil {
+		e := leanEntry(*m.Entry)
+		return wire.Message{Entry: &e}
+	}
+	if m.Snapshot == nil {
+		return m
+	}
+	shown := *m.Snapshot
+	shown.Entries = slices.Clone(shown.Entries[len(shown.Entries)/2:])
+	for i, e := range shown.Entries {
+		shown.Entries[i] = leanEntry(e)
+	}
+	return wire.Message{Snapshot: &shown}
+}
+
+func leanEntry(e wire.Entry) wire.Entry {
+	e.Answer, e.Prompt = cli.Shorten(e.Answer, leanAnswer), cli.Shorten(e.Prompt, leanAnswer)
+	e.Tools, e.Changes = slices.Clone(e.Tools), slices.Clone(e.Changes)
+	for i := range e.Tools {
+		tool := &e.Tools[i]
+		tool.Lost, tool.Output, tool.Input = tool.Lost+len(tool.Output), "", nil
+	}
+	for i := range e.Changes {
+		e.Changes[i].Diff = ""
+	}
+	return e
 }

@@ -3,6 +3,7 @@
 package attach
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -68,15 +69,21 @@ func (h *Hub) sendLocked(in orchestrator.ConversationID, m wire.Message) {
 	}
 }
 
-// encode returns the line of a message, or a line that stands for a message that cannot be encoded or is too long.
+// encode returns the line of a message. If a message is too long for a line, it leaves parts out.
 func (h *Hub) encode(m wire.Message) []byte {
-	line, err := json.Marshal(m)
-	if err != nil || len(line) >= wire.MaxLine {
-		h.log.Error("send a message to a terminal", "bytes", len(line), "err", err)
-		line = []byte(`{"status":{"turn":"","warning":true,` +
-			`"sentence":"Something here is too long for a terminal; the chat shows it."}}`)
+	for range leanings {
+		var line bytes.Buffer
+		out := json.NewEncoder(&line)
+		out.SetEscapeHTML(false) // it would make some texts six times as long
+		err := out.Encode(m)
+		if err == nil && line.Len() <= wire.MaxLine {
+			return line.Bytes()
+		}
+		h.log.Warn("a message is too long for a terminal", "bytes", line.Len(), "err", err)
+		m = lean(m)
 	}
-	return append(line, '\n')
+	return []byte(`{"status":{"turn":"","warning":true,` +
+		`"sentence":"Something here is too long for a terminal; the chat shows it."}}` + "\n")
 }
 
 // sendActivityLocked sends the state of a conversation to all terminals.

@@ -28,7 +28,7 @@ const (
 
 // End sends SIGTERM to every member. After grace, or once ctx is done, it sends SIGKILL to the survivors. A process may
 // fork during a scan. So End repeats the scan until it finds no member and the kernel reports an empty control group
-// (if there is one). It returns an error if processes outlive SIGKILL for KillPatience.
+// (if one exists). It returns an error if processes outlive SIGKILL for KillPatience.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
 	termed := map[ID]bool{}
@@ -102,7 +102,7 @@ func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, ki
 	return refused
 }
 
-// freeze stops the members before kill, if there are many. When a program has reached its limit of processes, each kill
+// freeze stops the members before kill if they are many. When a program has reached its limit of processes, each kill
 // makes room that the next fork uses at once. So every member that can fork must be stopped before the first kill.
 func (t *Tree) freeze(live []procStat) []procStat {
 	const many = 32

@@ -201,7 +201,7 @@ func unescapeMount(text string) string {
 	}
 }
 
-// GroupParent returns the group of a process, in which it creates groups for its children. The error says why it cannot
+// GroupParent returns the group of a process, in which it creates groups for its children. The error explains why it cannot
 // create any.
 func GroupParent(pid string) (string, error) {
 	own, err := GroupOf(pid)

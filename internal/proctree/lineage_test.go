@@ -36,7 +36,7 @@ func printLineage() {
 	fmt.Print(string(out), " ", err)
 }
 
-// The ancestors of a process end at one that /proc hides.
+// The lineage of a process ends before an ancestor that /proc hides.
 func TestLineageOfHiddenProcesses(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can hide processes")

@@ -23,7 +23,7 @@ func OOMKills() *int64 {
 }
 
 // oomFile returns the file in which the kernel counts the processes that it killed because memory ran out, or "" if
-// there is none. It searches only once, because every start of an agent needs the file.
+// it finds none. It searches only once, because every start of an agent needs the file.
 var oomFile = sync.OnceValue(func() string {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

@@ -19,7 +19,7 @@ type ID struct {
 	Start uint64 `json:"start"` // clock ticks since boot
 }
 
-// LookUp returns the process that currently has a number. It returns false if there is none.
+// LookUp returns the process that currently has a number. It returns false if none has it.
 func LookUp(pid int) (ID, bool) {
 	p, ok := readProc(pid)
 	return p.ID, ok

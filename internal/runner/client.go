@@ -87,6 +87,9 @@ func newScope() *scope {
 	return s
 }
 
+// over reports whether the time has ended.
+func (s *scope) over() bool { return s.ctx.Err() != nil }
+
 // ownRuns are the runs that a client owns or follows.
 type ownRuns struct {
 	runs map[*Run]bool
@@ -221,7 +224,7 @@ func (c *Client) join(ctx context.Context, q request) (*Run, error) {
 	}
 	defer c.expectEnd(q.Run)()
 	run, err := c.joinOnce(ctx, q)
-	for errors.Is(err, ErrGone) && ctx.Err() == nil && c.life.ctx.Err() == nil {
+	for errors.Is(err, ErrGone) && ctx.Err() == nil && !c.life.over() {
 		run, err = c.joinOnce(ctx, q)
 	}
 	if err != nil {
@@ -269,7 +272,7 @@ func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	c.mu.Lock()
 	c.held.runs[r] = true
 	early := c.held.ends[r.ID()]
-	closed := c.starts.ctx.Err() != nil
+	closed := c.starts.over()
 	c.mu.Unlock()
 	if r.info.Status != nil {
 		r.end.finish(*r.info.Status, answer.Stderr)

@@ -41,7 +41,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	c.linking.Lock()
 	defer c.linking.Unlock()
 	l := c.currentLink()
-	if l != nil || c.life.ctx.Err() != nil {
+	if l != nil || c.life.over() {
 		if conn != nil {
 			_ = conn.Close() // another goroutine was faster
 		}
@@ -256,7 +256,7 @@ func (c *Client) receive(l *link) {
 	_ = l.conn.Close()
 	close(l.lost)
 	c.tools.endAll(l)
-	for broke := time.Now(); c.isCurrent(l) && c.life.ctx.Err() == nil &&
+	for broke := time.Now(); c.isCurrent(l) && !c.life.over() &&
 		slices.ContainsFunc(c.heldRuns(), func(r *Run) bool { return !r.end.hasEnded() }); {
 		_, err := c.connect(c.life.ctx, c.minEffort())
 		switch {
@@ -368,7 +368,7 @@ func (c *Client) ask(ctx context.Context, q request, effort Effort) (reply, erro
 			return reply{}, err
 		}
 		r, err := l.ask(ctx, q, nil)
-		if !errors.Is(err, ErrGone) || ctx.Err() != nil || c.life.ctx.Err() != nil {
+		if !errors.Is(err, ErrGone) || ctx.Err() != nil || c.life.over() {
 			return r, err
 		}
 	}

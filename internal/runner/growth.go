@@ -124,6 +124,7 @@ func (g *growthWatch) arm(a *agent) bool {
 // growth is the result of a check of a journal.
 type growth struct {
 	grew   int64 // bytes since the last check
+	scarce bool  // the disk is full
 	time   bool  // journal.times got a new entry
 	offset int64 // the offset of that entry
 	at     int64
@@ -135,6 +136,7 @@ func (j *journal) check() (g growth) {
 	stderr, errErr := j.err.Stat()
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	g.scarce = j.room == scarce
 	if outErr == nil && out.Size() != j.size {
 		g.grew = max(out.Size()-j.size, 1)
 		at := out.ModTime()
@@ -178,7 +180,7 @@ func (a *agent) checkJournal() growth {
 // if the journal does not grow.
 func (a *agent) enforceJournal() time.Duration {
 	g := a.checkJournal()
-	if g.grew == 0 && !a.out.isScarce() {
+	if g.grew == 0 && !g.scarce {
 		return 0
 	}
 	a.mu.Lock()

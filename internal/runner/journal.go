@@ -210,12 +210,6 @@ func (j *journal) close() {
 	_, _ = j.out.Close(), j.err.Close()
 }
 
-func (j *journal) isScarce() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.room == scarce
-}
-
 const (
 	// preparedDir has the files of the next run. Its name is not a valid run ID.
 	preparedDir = ".next"

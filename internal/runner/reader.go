@@ -179,12 +179,11 @@ func (a *writeWatch) reported(wakes chan<- struct{}) {
 
 // recordMissed records that a check found an unreported write, unless the watch has just reported it.
 func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
-	if len(wakes) > 0 {
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.missed++
+	if len(wakes) == 0 {
+		a.missed++
+	}
 }
 
 // pull reads output for a client that cannot open the journal, and waits for it.

@@ -70,7 +70,7 @@ func OpenRemote(r Remote) *Client {
 func (c *Client) reach(ctx context.Context, effort Effort) (*link, error) {
 	for began := time.Now(); ; {
 		l, err := c.connect(ctx, max(effort, c.minEffort()))
-		if err == nil || effort > AsIs || c.shouldGiveUp(err, began) || ctx.Err() != nil || c.life.ctx.Err() != nil {
+		if err == nil || effort > AsIs || c.shouldGiveUp(err, began) || ctx.Err() != nil || c.life.over() {
 			return l, err
 		}
 		select {

@@ -315,7 +315,7 @@ func (i *runInput) send(part []byte) error {
 			return err
 		}
 		_, err = l.ask(c.life.ctx, request{Op: opWrite, Run: r.ID()}, part)
-		if !errors.Is(err, ErrGone) || c.life.ctx.Err() != nil {
+		if !errors.Is(err, ErrGone) || c.life.over() {
 			return err
 		}
 		answer, err := r.ask(c.life.ctx, request{Op: opLookUp})

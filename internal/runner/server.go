@@ -147,15 +147,11 @@ func peer(c *net.UnixConn) (pid int, err error) {
 		return 0, err
 	}
 	var cred *unix.Ucred
-	var credErr error
-	if err := raw.Control(func(fd uintptr) {
-		cred,
-			credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
+	failed := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err = errors.Join(failed, err); err != nil {
 		return 0, err
-	}
-	if credErr != nil {
-		return 0, credErr
 	}
 	if int(cred.Uid) != os.Geteuid() && cred.Uid != 0 {
 		return 0, fmt.Errorf("user %d may not use the runner", cred.Uid)

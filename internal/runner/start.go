@@ -41,7 +41,7 @@ func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 func (c *Client) beginStart(ctx context.Context) (starting context.Context, started func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.starts.ctx.Err() != nil {
+	if c.starts.over() {
 		return nil, nil, errClosed
 	}
 	c.starts.Add(1)
@@ -109,17 +109,15 @@ func (c *Client) prepare(ctx context.Context, spec Spec) (_ Spec, err error) {
 
 // resolve resolves the program in the runner's environment, and checks the Spec to return clearer errors than the
 // kernel.
-func (s Spec) resolve() (Spec, error) {
+func (s Spec) resolve() (_ Spec, err error) {
 	if s.Dir != "" {
 		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
 			return s, fmt.Errorf("%s is not a usable directory", s.Dir)
 		}
 	}
-	path, err := LookPath(s.Path)
-	if err != nil {
+	if s.Path, err = LookPath(s.Path); err != nil {
 		return s, err
 	}
-	s.Path = path
 	return s, s.check()
 }
 

@@ -196,3 +196,20 @@ func BenchmarkStream(b *testing.B) {
 		s.Add(set, "some words that stream by ")
 	}
 }
+
+// A secret is removed from JSON however a program escapes its characters. Everything else stays as it is, repeated keys
+// included.
+func TestCleanFindsEscapedSecretsInJSON(t *testing.T) {
+	set := NewSet(`p&ss"w<rd\é`)
+	for raw, want := range map[string]string{
+		`{"a":"p&ss\"w<rd\\é"}`:                       `{"a":"` + Removed + `"}`,
+		`{"a":"p\u0026ss\"w<rd\\\u00e9", "a":  "\n"}`: `{"a":"` + Removed + `", "a":  "\n"}`,
+		`["\"x\"",{"p&ss\u0022w\u003crd\\é" : 1.50}]`: `["\"x\"",{"` + Removed + `" : 1.50}]`,
+		`"no secret\\"`:                               `"no secret\\"`,
+	} {
+		got, hidden := Clean(set, json.RawMessage(raw))
+		if string(got) != want || (hidden == HiddenNothing) != (raw == want) {
+			t.Errorf("%s becomes %s (%d), want %s", raw, got, hidden, want)
+		}
+	}
+}

@@ -92,13 +92,41 @@ func (c *cleaner) text(text string) string {
 func (c *cleaner) json(v reflect.Value) {
 	raw := string(v.Bytes())
 	clean := c.text(raw)
-	if clean == raw {
-		return
-	}
-	if json.Valid([]byte(raw)) && !json.Valid([]byte(clean)) { // the secret contained quotes
+	switch {
+	case clean != raw && json.Valid([]byte(raw)) && !json.Valid([]byte(clean)): // the secret contained quotes
 		clean = "null"
+	case strings.IndexByte(clean, '\\') >= 0 && json.Valid([]byte(clean)):
+		clean = c.escaped(clean)
 	}
-	v.SetBytes([]byte(clean))
+	if clean != raw {
+		v.SetBytes([]byte(clean))
+	}
+}
+
+// escaped cleans the strings of valid JSON: a program may escape characters of a secret that another one does not.
+func (c *cleaner) escaped(raw string) string {
+	var b strings.Builder
+	for {
+		begin := strings.IndexByte(raw, '"')
+		if begin < 0 {
+			return b.String() + raw
+		}
+		end := begin + 1
+		for ; raw[end] != '"'; end++ {
+			if raw[end] == '\\' {
+				end++
+			}
+		}
+		quoted, text := raw[begin:end+1], ""
+		if strings.IndexByte(quoted, '\\') >= 0 && json.Unmarshal([]byte(quoted), &text) == nil {
+			if clean := c.text(text); clean != text {
+				again, _ := json.Marshal(clean) // a string always has a form
+				quoted = string(again)
+			}
+		}
+		b.WriteString(raw[:begin] + quoted)
+		raw = raw[end+1:]
+	}
 }
 
 // classify classifies the secrets in a text.

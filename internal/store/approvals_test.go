@@ -339,7 +339,8 @@ func TestSteerTurn(t *testing.T) {
 		t.Fatal("not steered")
 	}
 	b := get[orchestrator.Turn](t)(db.Turn(ctx, "b"))
-	if b.State != orchestrator.TurnSteered || b.Entry.Into != "running" || b.Agent != running.Agent || b.Sandbox != "web" ||
+	if b.State != orchestrator.TurnSteered || b.Entry.Into != "running" || b.Agent != running.Agent ||
+		b.Sandbox != "web" ||
 		b.Delivered {
 		t.Errorf("steered as %+v", b)
 	}

@@ -12,12 +12,12 @@ import (
 // searched is how many of the newest turns RecentTurns searches, because no index lists the turns of a conversation.
 const searched = 10_000
 
-// RecentTurns omits cancelled turns, because they never ran.
+// RecentTurns omits cancelled turns, because they never ran, and consultations and work, which the chat shows as messages.
 func (db *DB) RecentTurns(
 	ctx context.Context, in orchestrator.ConversationID, limit int,
 ) ([]orchestrator.Turn, error) {
 	all, err := sqlite.Many(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns
-		WHERE seq > (SELECT coalesce(max(seq), 0) FROM turns) - ? AND chat = ? AND topic = ?
+		WHERE seq > (SELECT coalesce(max(seq), 0) FROM turns) - ? AND chat = ? AND topic = ? AND kind = ''
 		AND (state IN ('done', 'failed', 'aborted', 'interrupted') OR state = 'cancelled' AND steered_into <> '')
 		ORDER BY seq DESC LIMIT ?`, searched, in.Chat, in.Topic, nonNegative(limit))
 	slices.Reverse(all)

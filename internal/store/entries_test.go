@@ -15,7 +15,8 @@ func aside(t testing.TB, db *DB, id cli.TurnID, session orchestrator.SessionID, 
 	t.Helper()
 	turn := newTurn(id)
 	turn.Session, turn.Agent, turn.Model, turn.Sandbox = session, "codex", "gpt", "box"
-	turn.Started, turn.Ended, turn.State, turn.Delivered = turn.Queued, turn.Queued.Add(time.Second), orchestrator.TurnDone, true
+	turn.Started, turn.Ended = turn.Queued, turn.Queued.Add(time.Second)
+	turn.State, turn.Delivered = orchestrator.TurnDone, true
 	turn.Entry = orchestrator.Entry{Kind: orchestrator.ConsultationEntry, Role: "reviewer", Asks: "asker"}
 	turn.Wants.Effort, turn.Prompt.Text, turn.Outcome = "high", "asked of "+string(id), done(text)
 	turn.Outcome.CostUSD, turn.Outcome.Steps = 0.5, 1
@@ -73,7 +74,8 @@ func TestEntriesAreInTheOrderOfTheirEnds(t *testing.T) {
 	if must(t, err); len(found) != 1 || found[0].Turn != "last" {
 		t.Errorf("found: %+v", found)
 	}
-	must(t, db.ForkSession(ctx, orchestrator.Session{ID: "fork", Conversation: chatA, Created: noon, Used: noon}, "running"))
+	must(t, db.ForkSession(ctx, orchestrator.Session{ID: "fork", Conversation: chatA, Created: noon, Used: noon},
+		"running"))
 	same(t, "of a fork", idsOf(get[[]orchestrator.Turn](t)(db.History(ctx, "fork", 9))),
 		[]cli.TurnID{"aside", "running", "steered"})
 }
@@ -83,7 +85,8 @@ func TestLastAside(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	newSession(t, db, "s", chatA, noon)
 	newSession(t, db, "other", chatA, noon)
-	if _, err := db.LastAside(ctx, chatA, "", orchestrator.ConsultationEntry); !errors.Is(err, orchestrator.ErrNoConsult) {
+	if _, err := db.LastAside(ctx, chatA, "", orchestrator.ConsultationEntry); !errors.Is(err,
+		orchestrator.ErrNoConsult) {
 		t.Errorf("before the first: %v", err)
 	}
 	aside(t, db, "1", "s", "a")
@@ -96,7 +99,8 @@ func TestLastAside(t *testing.T) {
 	}
 	last(chatA, "", "2")
 	last(chatA, "s", "1")
-	if _, err := db.LastAside(ctx, chatB, "", orchestrator.ConsultationEntry); !errors.Is(err, orchestrator.ErrNoConsult) {
+	if _, err := db.LastAside(ctx, chatB, "", orchestrator.ConsultationEntry); !errors.Is(err,
+		orchestrator.ErrNoConsult) {
 		t.Errorf("of another chat: %v", err)
 	}
 	worked := newTurn("3")
@@ -118,7 +122,8 @@ func TestNamesOfSessions(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	create := func(id orchestrator.SessionID, in orchestrator.ConversationID, name string) {
 		t.Helper()
-		must(t, db.CreateOwnSession(ctx, name, orchestrator.Session{ID: id, Conversation: in, Person: 7, Created: noon, Used: noon}))
+		must(t, db.CreateOwnSession(ctx, name, orchestrator.Session{ID: id, Conversation: in, Person: 7, Created: noon,
+			Used: noon}))
 	}
 	named := func(in orchestrator.ConversationID, name string, want orchestrator.SessionID) {
 		t.Helper()
@@ -144,10 +149,13 @@ func TestNamesOfSessions(t *testing.T) {
 	named(chatB, "auth-789", "")
 	must(t, db.SaveJob(ctx, orchestrator.Job{ID: "job", Conversation: chatA}, noon, noon))
 	create("d", chatA, "job")
-	if err := errors.Join(db.DeleteSession(ctx, "d"), db.MoveSession(ctx, "d", chatB)); !errors.Is(err, orchestrator.ErrSessionInUse) {
-		t.Errorf("the own session of a job: %v", err)
+	for _, err := range []error{db.DeleteSession(ctx, "d"), db.MoveSession(ctx, "d", chatB)} {
+		if !errors.Is(err, orchestrator.ErrSessionInUse) {
+			t.Errorf("the own session of a job: %v", err)
+		}
 	}
-	found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: orchestrator.ConversationID{Chat: 1}, Elsewhere: 7, Limit: 9})
+	found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{
+		Conversation: orchestrator.ConversationID{Chat: 1}, Elsewhere: 7, Limit: 9})
 	must(t, err)
 	for _, f := range found {
 		if f.Session.ID == "d" {

@@ -69,7 +69,8 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return db.changeQueued(ctx, "unsteer", id,
 		`UPDATE turns SET state = 'queued', steered_into = '', agent = '', model = '', sandbox = '',
-		started = 0, ended = 0, delivered = 0, number = 0 WHERE id = ? AND state = 'cancelled' AND steered_into <> ''`, string(id))
+		started = 0, ended = 0, delivered = 0, number = 0
+		WHERE id = ? AND state = 'cancelled' AND steered_into <> ''`, string(id))
 }
 
 // Load counts open turns, approvals and job runs, and all jobs.

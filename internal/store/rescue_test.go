@@ -376,19 +376,3 @@ func TestBackupsAreLimitedByAgeAndSize(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
-
-// A backup that a killed process was writing is removed; complete ones and other files stay.
-func TestDraftsOfBackupsAreRemoved(t *testing.T) {
-	dir := t.TempDir()
-	stay := []string{"ductor-20261129T110617Z.db", "mine.new"}
-	for _, name := range append(stay, "ductor-20261129T110618Z.db.new", "ductor-20261129T110618Z.db.new-journal") {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	RemoveDrafts(dir)
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != len(stay) || entries[0].Name() != stay[0] || entries[1].Name() != stay[1] {
-		t.Errorf("%v are left, %v", entries, err)
-	}
-}

@@ -90,8 +90,8 @@ var seedRows = map[int][]string{
 	},
 	33: {`INSERT INTO topics (chat, topic, shows) VALUES (7, 3, 'done')`},
 	37: {`INSERT INTO begun_sessions (id) VALUES ('begun')`},
-	39: {`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued, started, ended,
-			answer, outcome, delivered, kind, role, asks, number, upto) VALUES
+	39: {`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued, started,
+			ended, answer, outcome, delivered, kind, role, asks, number, upto) VALUES
 			('entry', 's', 7, 0, 1, 'p', 0, 'done', 'codex', 'm', 1, 2, 3, 'a', '{}', 1, 'work', 'r', 'done', 9, 8)`},
 }
 
@@ -209,7 +209,8 @@ func TestSideSessionsBecomeEntries(t *testing.T) {
 	checkConsult(t, db, "said", "why ever?", "aside")
 	checkConsult(t, db, "cut", "", "aside-2")
 	last := get[orchestrator.Turn](t)(db.LastAside(t.Context(), chatA, "", orchestrator.ConsultationEntry))
-	if last.Session != "said" || last.Outcome.Text != "because\n\nQuestion: why?\nAnswer: so" || last.Wants.Effort != "high" {
+	if last.Session != "said" || last.Outcome.Text != "because\n\nQuestion: why?\nAnswer: so" ||
+		last.Wants.Effort != "high" {
 		t.Errorf("the last is %+v", last)
 	}
 	if s := get[orchestrator.Session](t)(db.Session(t.Context(), "said")); s.Title != "why ever?" || !s.Archived {

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"ductor/cli"
 	"ductor/internal/store/sqlite"
@@ -133,7 +130,8 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 		listColumn[agentSessionRow]{&own}}, more...)...)
 	for _, r := range own {
 		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox, Lane: r.Lane}] =
-			orchestrator.AgentSession{ID: r.ID, Told: r.Told, UpTo: r.UpTo, Offered: r.Offered, Terminal: r.Terminal != 0}
+			orchestrator.AgentSession{ID: r.ID, Told: r.Told, UpTo: r.UpTo, Offered: r.Offered,
+				Terminal: r.Terminal != 0}
 	}
 	return s, err
 }
@@ -221,7 +219,8 @@ func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.
 		var number, had int64
 		err := t.Row(`SELECT session, number, (SELECT count(*) FROM turns o WHERE o.session = turns.session
 			AND o.number > 0 AND o.number <= turns.number)
-			FROM turns WHERE id = ? AND session IS NOT NULL AND number > 0`, []any{string(turn)}, &parent, &number, &had)
+			FROM turns WHERE id = ? AND session IS NOT NULL AND number > 0`, []any{string(turn)},
+			&parent, &number, &had)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = orchestrator.ErrNoTurn
 		}
@@ -263,75 +262,6 @@ func (db *DB) MoveSession(ctx context.Context, id orchestrator.SessionID, to orc
 			`UPDATE sessions SET chat = ?, topic = ? WHERE id = ?`, to.Chat, to.Topic, string(id))
 	})
 	return wrap(fmt.Sprintf("move session %s", id), err)
-}
-
-// maxHits limits the number of turns that a search considers, the newest first.
-const maxHits = 1000
-
-// FindSessions searches the sessions of a conversation, or a user's sessions in all other conversations. Only the
-// sessions of the requested page get an excerpt, because computing one visits every match.
-func (db *DB) FindSessions(
-	ctx context.Context, q orchestrator.SessionQuery,
-) (found []orchestrator.FoundSession, more bool, err error) {
-	const order = ` ORDER BY pinned DESC, max(used, created) DESC, sessions.seq DESC`
-	const page = order + ` LIMIT ?1 OFFSET ?2`
-	of := ` WHERE chat = ?3 AND topic = ?4 AND archived = ?5`
-	args := []any{q.Limit + 1, q.Offset, q.Conversation.Chat, q.Conversation.Topic, q.Archived}
-	if q.Elsewhere != 0 {
-		of = ` WHERE NOT (chat = ?3 AND topic = ?4) AND archived = ?5 AND person = ?6 AND id NOT IN (SELECT o.session
-			FROM own_sessions o JOIN jobs j ON j.id = o.name)`
-		args = append(args, int64(q.Elsewhere))
-	}
-	words := ftsQuery(q.Words)
-	if words == "" {
-		found, err = sqlite.Many(ctx, db.file, scanListed,
-			`SELECT `+sessionColumns+`, '', '' FROM sessions`+of+page, args...)
-	} else {
-		n := len(args)
-		args = append(args, words, maxHits, likePattern(q.Words))
-		found, err = sqlite.Many(ctx, db.file, scanListed, fmt.Sprintf(`WITH hits AS (
-				SELECT docid FROM turns_text WHERE turns_text MATCH ?%d LIMIT ?%d
-			), newest AS (SELECT t.session, t.seq, max(t.number) FROM hits JOIN turns t ON t.seq = hits.docid
-			GROUP BY t.session)
-			, page AS MATERIALIZED (SELECT sessions.seq AS listed, newest.seq AS hit
-				FROM sessions LEFT JOIN newest ON newest.session = sessions.id`+of+` AND (newest.session IS NOT NULL
-				OR title LIKE ?%d ESCAPE '\')`+page+`)
-			SELECT `+sessionColumns+`, coalesce((SELECT id FROM turns WHERE seq = page.hit), ''),
-				coalesce((SELECT snippet(turns_text, '', '', '…', -1, 16) FROM turns_text WHERE turns_text MATCH ?%d
-				AND docid = page.hit), '')
-			FROM page JOIN sessions ON sessions.seq = page.listed`+order, n+1, n+2, n+3, n+1), args...)
-	}
-	if more = len(found) > q.Limit; more {
-		found = found[:q.Limit]
-	}
-	return found, more, wrap(fmt.Sprintf("find sessions of %s", q.Conversation.Key()), err)
-}
-
-// ftsQuery returns a full-text query for texts with all the words. A word of three letters or more also matches as a
-// prefix. It quotes every word, so that none is query syntax.
-func ftsQuery(words string) string {
-	var terms []string
-	for _, w := range strings.FieldsFunc(words, func(r rune) bool {
-		return !unicode.IsLetter(r) &&
-			!unicode.IsDigit(r)
-	}) {
-		if utf8.RuneCountInString(w) >= 3 {
-			w += "*"
-		}
-		terms = append(terms, `"`+w+`"`)
-	}
-	return strings.Join(terms, " ")
-}
-
-// likePattern returns a LIKE pattern for texts that contain words. It escapes wildcards.
-func likePattern(words string) string {
-	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.TrimSpace(words)) + "%"
-}
-
-func scanListed(row sqlite.Row) (f orchestrator.FoundSession, err error) {
-	f.Session, err = scanSessionAnd(row, &f.Turn, &f.Excerpt)
-	f.Excerpt = strings.Join(strings.Fields(f.Excerpt), " ")
-	return f, err
 }
 
 const summaryColumns = `session, until, text`

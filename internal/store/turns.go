@@ -67,7 +67,7 @@ func (db *DB) Unrepeated(ctx context.Context, id cli.TurnID) error {
 
 func (t tx) insertTurn(turn orchestrator.Turn) error {
 	p := turn.Prompt
-	wants, err := encodeWants(turn.Wants)
+	wants, err := encodeWants(turn)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,8 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	return wrap(op, db.file.WriteSharedFlushed(ctx, func(st *sqlite.Tx) error {
 		t := tx{st}
 		var session string
-		err := t.Row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?, crashes = 0, number = `+nextNumber+`
+		err := t.Row(`UPDATE turns SET state = ?, ended = ?, answer = ?, outcome = ?, crashes = 0,
+			number = `+nextNumber+`
 			WHERE id = ? AND (state = 'running' OR `+steeredUndelivered+`) RETURNING coalesce(session, '')`,
 			[]any{string(o.State), millis(ended), o.Text, outcome, string(id)}, &session)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -357,7 +358,7 @@ func scanTurn(row sqlite.Row) (t orchestrator.Turn, err error) {
 	if t.State == orchestrator.TurnCancelled && t.Entry.Into != "" {
 		t.State = orchestrator.TurnSteered
 	}
-	if t.Wants, err = decodeWants(wants); err != nil {
+	if err = decodeWants(wants, &t); err != nil {
 		return orchestrator.Turn{}, err
 	}
 	if p.Rights, err = decodeRights(rights); err != nil {
@@ -419,23 +420,25 @@ func decodeRights(text string) (orchestrator.Rights, error) {
 		Denied: row.No}}, err
 }
 
-// wantsRow stores Wants together with the style of the card.
+// wantsRow stores Wants together with the style of the card and what the prompt quotes.
 type wantsRow struct {
 	orchestrator.Wants
 	orchestrator.CardStyle
+	Quotes cli.TurnID `json:"quotes,omitempty"`
 }
 
-// encodeWants returns Wants as JSON, or "" for the zero value.
-func encodeWants(w orchestrator.Wants) (string, error) {
-	if w == (orchestrator.Wants{}) {
+// encodeWants returns a turn's Wants as JSON, or "" for the zero value.
+func encodeWants(t orchestrator.Turn) (string, error) {
+	if t.Wants == (orchestrator.Wants{}) && t.Prompt.Quotes == "" {
 		return "", nil
 	}
-	return encode(wantsRow{w, w.Card})
+	return encode(wantsRow{t.Wants, t.Wants.Card, t.Prompt.Quotes})
 }
 
-func decodeWants(text string) (orchestrator.Wants, error) {
+func decodeWants(text string, t *orchestrator.Turn) error {
 	var row wantsRow
 	err := decode(text, &row)
-	row.Wants.Card = row.CardStyle
-	return row.Wants, err
+	t.Wants, t.Prompt.Quotes = row.Wants, row.Quotes
+	t.Wants.Card = row.CardStyle
+	return err
 }

@@ -113,9 +113,20 @@ func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orch
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// WithdrawTurn closes the approvals of a turn that has ended.
+// withdrawAgain is the pause before approvals are withdrawn again while the disk is full.
+const withdrawAgain = 5 * time.Second
+
+// WithdrawTurn closes the approvals of a turn that has ended. It tries again while the disk is full.
 func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 	approvals, err := s.opts.Store.WithdrawTurn(ctx, turn, s.opts.Now())
+	if errors.Is(err, orchestrator.ErrDiskFull) {
+		s.opts.After(withdrawAgain, func() {
+			if leave, ok := s.opts.Enter(); ok { // otherwise the next process withdraws them
+				defer leave()
+				s.WithdrawTurn(context.WithoutCancel(ctx), turn)
+			}
+		})
+	}
 	if err != nil {
 		s.log.Error("withdraw the approvals of a turn", "turn", turn, "err", err)
 	}

@@ -137,14 +137,26 @@ type asking struct {
 	session orchestrator.Session
 	entry   orchestrator.Turn
 	leftOut int // number of entries that the agent could not be told in full
+	hidden  *secrets.Set
 	steps   steps.Recorder
+}
+
+// record records an event of the agent without secrets.
+func (r *asking) record(ev cli.Event) {
+	if ended, is := ev.(cli.ToolEnded); is { // color codes could split a secret
+		ended.Output, ended.Err = cli.WithoutCodes(ended.Output), cli.WithoutCodes(ended.Err)
+		ev = ended
+	}
+	clean, _ := secrets.Clean(r.hidden, ev)
+	r.steps.Observe(clean)
 }
 
 // askAside asks an agent beside the turns of a session, and stores the entry.
 func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion,
 	by approach) (a orchestrator.ConsultAnswer, err error) {
 	began := e.opts.Now()
-	r := &asking{ConsultQuestion: q, by: by, at: at, steps: steps.Recorder{Now: e.opts.Now}}
+	r := &asking{ConsultQuestion: q, by: by, at: at, hidden: e.secrets(at.Dir),
+		steps: steps.Recorder{Now: e.opts.Now}}
 	if r.session, err = e.opts.Session(ctx, q); err != nil {
 		return a, err
 	}
@@ -152,14 +164,13 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 		return a, err
 	}
 	r.at.Session = string(r.session.ID)
-	hidden := e.secrets(at.Dir)
 	r.entry = orchestrator.Turn{
 		ID: cli.TurnID(e.opts.Side.NewID()), Session: r.session.ID,
 		Entry: orchestrator.Entry{Kind: by.kind, Role: by.role, Asks: q.Asks},
-		Prompt: orchestrator.Prompt{Conversation: q.Conversation, Person: q.Person, Text: hidden.String(q.Text),
+		Prompt: orchestrator.Prompt{Conversation: q.Conversation, Person: q.Person, Text: r.hidden.String(q.Text),
 			Attachments: q.Context.Files},
-		Wants: orchestrator.Wants{Effort: r.Model.Effort}, Agent: r.Model.Agent, Model: r.Model.Model, Sandbox: at.Sandbox,
-		Queued: began, Started: began, Delivered: true,
+		Wants: orchestrator.Wants{Effort: r.Model.Effort}, Agent: r.Model.Agent, Model: r.Model.Model,
+		Sandbox: at.Sandbox, Queued: began, Started: began, Delivered: true,
 	}
 	ctx, leave, err := e.enter(ctx, r)
 	if err != nil {
@@ -180,9 +191,14 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 		}
 	}
 	if err == nil || by.kind == orchestrator.WorkEntry {
-		all, _ := secrets.Clean(hidden, r.steps.Steps())
+		all := r.steps.Steps()
 		r.entry.Outcome.Steps = len(all)
-		if stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all); stored != nil {
+		stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all)
+		if errors.Is(stored, orchestrator.ErrNoSession) { // a user deleted it meanwhile, and still gets the answer
+			e.opts.Logger.Warn("an entry is not stored, because its session is deleted", "session", r.session.ID)
+			stored = nil
+		}
+		if stored != nil {
 			err = errors.Join(err, fmt.Errorf("store an entry of a session: %w", stored))
 		}
 	}
@@ -239,8 +255,8 @@ const (
 		"summary in <SUMMARY></SUMMARY>."
 )
 
-// askAgent tells the agent what it missed of the session, and asks it. If the agent cannot resume its own session, it is
-// asked in a new one.
+// askAgent tells the agent the entries of the session that it missed, and asks it. If the agent cannot resume its own
+// session, askAgent asks it in a new one.
 func (e *Engine) askAgent(ctx context.Context, r *asking) (cli.Result, error) {
 	var store handoff.AgentSessions
 	var own orchestrator.AgentSession
@@ -250,9 +266,10 @@ func (e *Engine) askAgent(ctx context.Context, r *asking) (cli.Result, error) {
 	record := context.WithoutCancel(ctx)
 	known := handoff.NewKnowledge(store, r.entry, own)
 	for {
+		resumed := known.Own().ID
 		result, err := e.askOnce(ctx, r, known)
 		var failure *cli.Failure
-		if known.Own().ID == "" || !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
+		if resumed == "" || !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
 			if err := known.Wait(); err != nil {
 				e.opts.Logger.Error("store an agent's knowledge of a session", "session", r.session.ID, "err", err)
 			}
@@ -287,7 +304,7 @@ func (e *Engine) askOnce(ctx context.Context, r *asking, known *handoff.Knowledg
 		Resume: known.Own().ID, Wait: cmp.Or(r.Wait, DefaultWait), Person: r.Person,
 		Watch: func(ev cli.Event) {
 			known.Learn(record, ev)
-			r.steps.Observe(ev)
+			r.record(ev)
 		},
 	})
 	if err == nil { // some agents name their session only at the end

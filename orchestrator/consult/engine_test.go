@@ -91,6 +91,9 @@ func (a *ledger) OwnSession(context.Context, orchestrator.ConversationID, string
 func (a *ledger) AddEntry(_ context.Context, t orchestrator.Turn, _ []orchestrator.Step) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if _, ok := a.sessions[t.Session]; !ok {
+		return orchestrator.ErrNoSession
+	}
 	t.Entry.Number = int64(len(a.entries) + 1)
 	a.entries = append(a.entries, t)
 	s := a.sessions[t.Session]
@@ -115,12 +118,16 @@ func (a *ledger) SetAgentSession(_ context.Context, id orchestrator.SessionID, o
 	own orchestrator.AgentSession) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.sessions[id].AgentSessions[of] = own
+	s, ok := a.sessions[id]
+	if !ok {
+		return orchestrator.ErrNoSession
+	}
+	s.AgentSessions[of] = own
 	return nil
 }
 
-func (a *ledger) EntriesAfter(_ context.Context, id orchestrator.SessionID, after int64, _ int) (all []orchestrator.Turn,
-	err error) {
+func (a *ledger) EntriesAfter(_ context.Context, id orchestrator.SessionID, after int64,
+	_ int) (all []orchestrator.Turn, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, t := range a.entries {
@@ -143,7 +150,8 @@ func engine(answer func(ctx context.Context, req cli.Request) cli.Result) (*agen
 	a.answer, a.at = answer, cli.Request{Dir: "/work", Permission: cli.Bypass, AllowedTools: []string{"Bash"}}
 	client := side.Client{Gateway: a, NewID: a.newID}
 	return a, New(Options{
-		Side: client, Store: a.stored, Session: a.stored.session, Names: a.stored, Budget: func() int { return 1000 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Side: client, Store: a.stored, Session: a.stored.session, Names: a.stored,
+		Budget: func() int { return 1000 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Shorten:     side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		SideRequest: func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return a.at, nil },
 	})
@@ -216,8 +224,8 @@ func TestAQuestionAndItsFollowUp(t *testing.T) {
 		a.asked[1].Model != model.Model || a.asked[1].Session != a.asked[0].Session {
 		t.Errorf("%+v, %v after %+v", second, err, a.asked[1])
 	}
-	if n := len(a.stored.entries); n != 2 || a.stored.entries[1].Prompt.Text != "two" || a.stored.entries[1].Outcome.Text != "to two" ||
-		!a.stored.entries[1].Delivered || a.stored.entries[1].ID != second.Entry {
+	if all := a.stored.entries; len(all) != 2 || all[1].Prompt.Text != "two" || all[1].Outcome.Text != "to two" ||
+		!all[1].Delivered || all[1].ID != second.Entry {
 		t.Errorf("entries: %+v", a.stored.entries)
 	}
 	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Session: "new",
@@ -232,8 +240,22 @@ func TestAQuestionAndItsFollowUp(t *testing.T) {
 	}
 }
 
-// Two questions at the same moment to an agent in a session: the second one is asked in a new session of the agent, which
-// is told the session and is not continued.
+// A user who deletes the session while a model is asked still gets the answer.
+func TestAQuestionWhoseSessionIsDeleted(t *testing.T) {
+	var forget func()
+	a, e := engine(func(context.Context, cli.Request) cli.Result {
+		forget()
+		return cli.Result{Text: "so", AgentSessionID: "own"}
+	})
+	forget = func() { delete(a.stored.sessions, "current") }
+	answer, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "Why?"})
+	if err != nil || answer.Text != "so" || len(a.stored.entries) > 0 {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
+
+// If an agent is asked twice at the same moment in a session, the second question goes to a new session of the agent.
+// That one is told the history, and it is not continued.
 func TestTwoQuestionsAtTheSameMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wait := make(chan struct{})
@@ -244,7 +266,8 @@ func TestTwoQuestionsAtTheSameMoment(t *testing.T) {
 			return cli.Result{Text: "yes", AgentSessionID: cli.AgentSessionID("of " + req.Prompt)}
 		})
 		ask := func(text string) {
-			if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: text}); err != nil {
+			q := orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: text}
+			if _, err := e.Ask(t.Context(), q); err != nil {
 				t.Error(err)
 			}
 		}
@@ -273,7 +296,8 @@ func TestAFollowUpThatCannotBeResumed(t *testing.T) {
 		}
 		return cli.Result{Text: req.Prompt, AgentSessionID: "own"}
 	})
-	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "one"}); err != nil {
+	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model,
+		Text: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	second, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "two"})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,17 +40,17 @@ const (
 	meanwhile     fate = "a user consults another agent meanwhile, and it is answered"
 )
 
-// memory is what an agent remembers of one session of its own.
+// memory is an agent's memory of one session of its own.
 type memory struct {
-	plain, marked string // what it read for sure, and what it may have seen before
+	plain, marked string // marked has the entries that it may have seen before
 	leftOut       int    // entries that the chat said were left out
 	unknown       bool   // a prompt had an unknown outcome
 }
 
-// three is a session with three agents that remember everything they read. The keys of maps by lane are true for what is
-// asked aside, and false for turns.
+// three is a session with three agents that remember everything they read. The keys of maps by lane are true for
+// consultations, and false for turns.
 type three struct {
-	t        *testing.T
+	*process
 	path     string
 	budget   int
 	fates    map[bool]fate // by lane, of the next prompt
@@ -57,18 +58,23 @@ type three struct {
 	asked    chan struct{} // an agent waits
 	memories map[cli.AgentSessionID]*memory
 	checks   map[bool]func(leftOut int) // by lane; compares the memory of the agent that accepted the last prompt
-	n        int                        // counter for names
 	last     cli.TurnID
-	faults   []string
-	machinery
 }
 
-// machinery is one process.
-type machinery struct {
+// process is one process of ductor.
+type process struct {
 	db       *store.DB
 	talks    *conversation.Engine
 	consults *consult.Engine
 	shown    *shown
+}
+
+func (p *process) stop() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = p.consults.Close(context.Background())
+	p.talks.Close(ctx)
+	p.db.Close()
 }
 
 var here = orchestrator.ConversationID{Chat: 7}
@@ -76,10 +82,13 @@ var here = orchestrator.ConversationID{Chat: 7}
 func (w *three) start() {
 	db, err := store.Open(context.Background(), w.path, store.Options{})
 	if err != nil {
-		w.t.Fatal(err)
+		panic(err)
 	}
 	gateway, chat, log := gateway{run: w.run}, &shown{}, slog.New(slog.DiscardHandler)
-	newID := func() string { return w.name("id") }
+	if w.process != nil {
+		chat.faults = w.shown.all()
+	}
+	newID := func() string { return name("id") }
 	o := conversation.Options{
 		Store: db, Orders: db, Gateway: gateway, Chat: chat, Dir: filepath.Dir(w.path),
 		Roots: []string{filepath.Dir(w.path)}, DeliveryWait: time.Second, NewID: newID, Now: time.Now, Logger: log,
@@ -88,37 +97,23 @@ func (w *three) start() {
 	o.Mode, o.QueueMax, o.HandoffTokens = cli.Ask, 3, w.budget
 	talks := conversation.New(o)
 	client := side.Client{Gateway: gateway, NewID: newID}
-	w.machinery = machinery{db: db, talks: talks, shown: chat, consults: consult.New(consult.Options{
-		Side: client, Store: db, Session: talks.SideSession, Names: db, SideRequest: talks.SideRequest, Budget: func() int { return w.budget },
+	w.process = &process{db: db, talks: talks, shown: chat, consults: consult.New(consult.Options{
+		Side: client, Store: db, Session: talks.SideSession, Names: db, SideRequest: talks.SideRequest,
+		Budget:  func() int { return w.budget },
 		Shorten: side.Shortener{Side: client, Logger: log}, Now: time.Now, Logger: log,
 		Works: consult.Works{Audit: func(context.Context, ...orchestrator.AuditEntry) error { return nil }},
 	})}
 	if err := talks.Recover(context.Background()); err != nil {
-		w.t.Fatal(err)
+		panic(err)
 	}
 }
 
-func (w *three) stop() {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = w.consults.Close(context.Background())
-	w.talks.Close(ctx)
-	w.db.Close()
-}
-
-var naming sync.Mutex
+var named atomic.Int64
 
 // name returns a new word. No word is part of another one.
-func (w *three) name(kind string) string {
-	naming.Lock()
-	defer naming.Unlock()
-	w.n++
-	return fmt.Sprintf("%s%d;", kind, w.n)
-}
+func name(kind string) string { return fmt.Sprintf("%s%d;", kind, named.Add(1)) }
 
-func (w *three) fault(format string, args ...any) {
-	w.faults = append(w.faults, fmt.Sprintf(format, args...))
-}
+func (w *three) fault(format string, args ...any) { w.shown.fault(fmt.Sprintf(format, args...)) }
 
 // run is the agents' side of a prompt.
 func (w *three) run(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -133,7 +128,7 @@ func (w *three) run(ctx context.Context, who cli.Agent, req cli.Request, emit fu
 		return cli.Result{Err: cli.Failf(cli.ResumeFailed, who, "")}
 	}
 	if id == "" {
-		id = cli.AgentSessionID(w.name(string(who)))
+		id = cli.AgentSessionID(name(string(who)))
 		w.memories[id] = &memory{}
 	}
 	m := w.memories[id]
@@ -171,7 +166,7 @@ func (w *three) run(ctx context.Context, who cli.Agent, req cli.Request, emit fu
 		w.fates[true] = answered
 		w.consult(orchestrator.ConsultQuestion{})
 	}
-	result := cli.Result{Text: w.name("answer"), AgentSessionID: id}
+	result := cli.Result{Text: name("answer"), AgentSessionID: id}
 	m.plain += result.Text
 	emit(cli.TextDelta{Text: result.Text})
 	if fate == halfway {
@@ -180,7 +175,7 @@ func (w *three) run(ctx context.Context, who cli.Agent, req cli.Request, emit fu
 	return result
 }
 
-// read adds a prompt to what the agent remembers.
+// read adds a prompt to the memory.
 func (m *memory) read(prompt string) {
 	marked, mark := false, false
 	for line := range strings.Lines(prompt) {
@@ -188,7 +183,8 @@ func (m *memory) read(prompt string) {
 		case strings.HasPrefix(line, "[You may have seen this.]"):
 			mark = true
 			continue
-		case strings.HasPrefix(line, "User: "), strings.HasPrefix(line, "Question to "), strings.HasPrefix(line, "[End of "):
+		case strings.HasPrefix(line, "User: "), strings.HasPrefix(line, "Question to "),
+			strings.HasPrefix(line, "[End of "):
 			marked, mark = mark, false
 		}
 		if marked {
@@ -199,8 +195,8 @@ func (m *memory) read(prompt string) {
 	}
 }
 
-// accepted prepares the comparison of what an agent remembers with the entries of the session so far. The caller makes it
-// once the chat has shown how much was left out.
+// accepted prepares the comparison of an agent's memory with the entries of the session so far. The caller makes it
+// after the chat has shown the number of entries that were left out.
 func (w *three) accepted(id cli.AgentSessionID, m *memory, req cli.Request, aside bool) {
 	lines := strings.Split(req.Prompt, "\n")
 	if own := lines[len(lines)-1]; strings.Count(req.Prompt, own) != 1 {
@@ -235,8 +231,8 @@ func (w *three) accepted(id cli.AgentSessionID, m *memory, req cli.Request, asid
 			}
 		}
 		if missing > m.leftOut {
-			w.fault("%s does not know %d entries, and the chat says that %d are left out:\n%s\nIt may have seen:\n%s", id,
-				missing, m.leftOut, plain, marked)
+			w.fault("%s does not know %d entries, and the chat says that %d are left out:\n%s\nIt may have seen:\n%s",
+				id, missing, m.leftOut, plain, marked)
 		}
 	}
 }
@@ -251,7 +247,7 @@ func (w *three) compare(aside bool, leftOut int) {
 
 // consult asks the other agent to the end.
 func (w *three) consult(q orchestrator.ConsultQuestion) orchestrator.ConsultAnswer {
-	q.Conversation, q.Model.Agent, q.Text = here, w.other, w.name("question")
+	q.Conversation, q.Model.Agent, q.Text = here, w.other, name("question")
 	a, err := w.consults.Ask(context.Background(), q)
 	if err == nil && a.Text == "" {
 		w.fault("it has no answer: %+v", a)
@@ -296,7 +292,7 @@ func (w *three) turn(t *rapid.T, again bool, who cli.Agent) {
 		receipt, err = w.talks.Choose(context.Background(), w.last, orchestrator.ActionAgain, by)
 	} else {
 		receipt, err = w.talks.Submit(context.Background(), orchestrator.Prompt{Conversation: here, Person: 1,
-			Text: w.name("prompt")}, orchestrator.Wants{Agent: who})
+			Text: name("prompt")}, orchestrator.Wants{Agent: who})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -327,9 +323,9 @@ func (w *three) turn(t *rapid.T, again bool, who cli.Agent) {
 }
 
 // TestEveryEntryIsToldOnce: whatever happens to turns and consultations of three agents in one session, an agent that
-// accepts a prompt knows each answer of the session so far. It was told it exactly once, or again with the words that it
-// may have seen it after a prompt of unknown outcome, or the chat said how many are left out. A prompt that is repeated
-// is never its own history.
+// accepts a prompt knows each answer of the session so far. It was told the answer exactly once, or again with the
+// words that it may have seen it after a prompt of unknown outcome, or the chat counted it as left out. A prompt that
+// is repeated is never its own history.
 func TestEveryEntryIsToldOnce(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		if err := f.Value.Set("25"); err != nil {
@@ -340,7 +336,7 @@ func TestEveryEntryIsToldOnce(t *testing.T) {
 	agents := rapid.SampledFrom([]cli.Agent{"claude", "codex", "gemini"})
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &three{
-			t: t, path: filepath.Join(t.TempDir(), "ductor.db"), asked: make(chan struct{}), fates: map[bool]fate{},
+			path: filepath.Join(t.TempDir(), "ductor.db"), asked: make(chan struct{}), fates: map[bool]fate{},
 			memories: map[cli.AgentSessionID]*memory{}, checks: map[bool]func(int){},
 			budget: rapid.SampledFrom([]int{8000, 90}).Draw(rt, "budget"),
 		}
@@ -358,11 +354,53 @@ func TestEveryEntryIsToldOnce(t *testing.T) {
 				w.fates[false] = rapid.SampledFrom(append(fates, asking, asking, meanwhile)).Draw(rt, "fate")
 				w.turn(rt, rapid.Bool().Draw(rt, "again"), agents.Draw(rt, "agent"))
 			}
-			if len(w.faults) > 0 {
-				rt.Fatal(strings.Join(w.faults, "\n"))
+			if faults := w.shown.all(); len(faults) > 0 {
+				rt.Fatal(strings.Join(faults, "\n"))
 			}
 		}
 	})
+}
+
+// The ID of another conversation's session is a name like any other. Two questions at the same moment create one
+// session with their name.
+func TestIDsOfOtherConversations(t *testing.T) {
+	w := &three{path: filepath.Join(t.TempDir(), "ductor.db")}
+	w.start()
+	defer w.stop()
+	mine, err := w.talks.SideSession(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Session: "auth-789"})
+	if err != nil || mine.Title != "auth-789" {
+		t.Fatalf("%+v, %v", mine, err)
+	}
+	for _, name := range []string{"auth-789", string(mine.ID)} {
+		all := make(chan orchestrator.SessionID, 8)
+		for range cap(all) {
+			go func() {
+				s, err := w.talks.SideSession(t.Context(), orchestrator.ConsultQuestion{
+					Conversation: orchestrator.ConversationID{Chat: 8}, Session: name, Person: 8})
+				if err != nil || s.ID == mine.ID || s.Title != name || s.Person != 8 || s.Conversation.Chat != 8 {
+					t.Errorf("another user gets %+v, %v", s, err)
+				}
+				all <- s.ID
+			}()
+		}
+		first := <-all
+		for range cap(all) - 1 {
+			if id := <-all; id != first {
+				t.Errorf("%s names %s and %s", name, first, id)
+			}
+		}
+	}
+	again, err := w.talks.SideSession(t.Context(), orchestrator.ConsultQuestion{Conversation: here,
+		Session: string(mine.ID)})
+	if err != nil || again.ID != mine.ID {
+		t.Errorf("by its ID it is %+v, %v", again, err)
+	}
+	for _, bad := range []string{"a\x00b", "a\xffb", strings.Repeat("x", orchestrator.MostSessionName+1)} {
+		if _, err := w.talks.SideSession(t.Context(), orchestrator.ConsultQuestion{Conversation: here,
+			Session: bad}); err == nil {
+			t.Errorf("%.20q names a session", bad)
+		}
+	}
 }
 
 // gateway runs agents as run does.
@@ -395,11 +433,24 @@ func (gateway) Substitute(context.Context, cli.Sandbox, []cli.Agent) (cli.Agent,
 }
 func (gateway) CanLogIn(cli.Sandbox, cli.Agent) bool { return false }
 
-// shown is a chat that counts how many entries it said were left out.
+// shown is a chat that counts the entries which it called left out. It also collects the faults of the test.
 type shown struct {
 	orchestrator.Chat
 	mu      sync.Mutex
 	leftOut int
+	faults  []string
+}
+
+func (s *shown) fault(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, text)
+}
+
+func (s *shown) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faults
 }
 
 // take returns the count since the last call.

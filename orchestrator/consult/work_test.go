@@ -54,7 +54,8 @@ func (s *workRig) open() *Engine {
 	s.agents, s.waits = newAgents(), map[cli.ApprovalID]chan cli.Decision{}
 	client := side.Client{Gateway: s, NewID: s.newID}
 	return New(Options{
-		Side: client, Store: s.stored, Session: s.stored.session, Names: s.stored, Budget: func() int { return 1000 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Side: client, Store: s.stored, Session: s.stored.session, Names: s.stored,
+		Budget: func() int { return 1000 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		Works: Works{
 			AskFor: func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
@@ -162,11 +163,14 @@ func TestWorkThatEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(e *Engine, call, turn context.CancelFunc)
 		want error
+		// of the entry: work is stored in every outcome
+		state orchestrator.TurnState
 	}{
-		"call":  {func(_ *Engine, call, _ context.CancelFunc) { call() }, context.Canceled},
-		"turn":  {func(_ *Engine, _, turn context.CancelFunc) { turn() }, context.Canceled},
-		"abort": {func(e *Engine, _, _ context.CancelFunc) { e.Abort(here) }, cli.ErrAborted},
-		"late":  {func(*Engine, context.CancelFunc, context.CancelFunc) {}, side.ErrTooLate},
+		"call": {func(_ *Engine, call, _ context.CancelFunc) { call() }, context.Canceled, orchestrator.TurnAborted},
+		"turn": {func(_ *Engine, _, turn context.CancelFunc) { turn() }, context.Canceled, orchestrator.TurnAborted},
+		"abort": {func(e *Engine, _, _ context.CancelFunc) { e.Abort(here) }, cli.ErrAborted,
+			orchestrator.TurnAborted},
+		"late": {func(*Engine, context.CancelFunc, context.CancelFunc) {}, side.ErrTooLate, orchestrator.TurnFailed},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			withdrawn := false
@@ -190,6 +194,11 @@ func TestWorkThatEnds(t *testing.T) {
 			c.end(e, call, turn)
 			if err := <-done; !errors.Is(err, c.want) || !withdrawn {
 				t.Errorf("%s: %v, withdrawn %v", name, err, withdrawn)
+			}
+			all := s.stored.entries
+			if len(all) != 1 || all[0].Entry.Kind != orchestrator.WorkEntry || all[0].Entry.Asks != "T" ||
+				all[0].State != c.state || all[0].Outcome.Failure == "" {
+				t.Errorf("%s: the entries are %+v", name, all)
 			}
 		})
 	}

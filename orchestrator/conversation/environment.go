@@ -66,8 +66,8 @@ func (e *Engine) nextPlace(ctx context.Context, conv orchestrator.Conversation) 
 	return session, in, err
 }
 
-// SideRequest returns the base request for a side session of a conversation: the environment of the next turn, its denied
-// tools, and no rights. It returns a *cli.Failure if the side session cannot run there.
+// SideRequest returns the base request for questions beside the turns of a conversation: the environment of the next
+// turn, its denied tools, and no rights. It returns a *cli.Failure if no agent can run there.
 func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {

@@ -96,7 +96,8 @@ func (e *Engine) sideSession(ctx context.Context, q orchestrator.ConsultQuestion
 	if e.opts.Orders == nil {
 		return s, orchestrator.ErrNoOrders
 	}
-	if s, err = orchestrator.FindSession(ctx, e.opts.Orders, q.Conversation, q.Session); !errors.Is(err, orchestrator.ErrNoSession) {
+	s, err = orchestrator.FindSession(ctx, e.opts.Orders, q.Conversation, q.Session)
+	if !errors.Is(err, orchestrator.ErrNoSession) {
 		return s, err
 	}
 	asks.Prompt.Text = q.Session

@@ -118,7 +118,8 @@ func (c *conversation) requeue(ctx context.Context, h handover) error {
 	if err != nil || !ok {
 		return fmt.Errorf("take a turn back into the queue: %w", errors.Join(err, orchestrator.ErrNotWaiting))
 	}
-	w.turn.State, w.turn.Entry.Into, w.turn.Agent, w.turn.Model, w.turn.Sandbox = orchestrator.TurnQueued, "", "", "", ""
+	w.turn.State, w.turn.Entry.Into = orchestrator.TurnQueued, ""
+	w.turn.Agent, w.turn.Model, w.turn.Sandbox = "", "", ""
 	c.queue = slices.Insert(c.queue, 0, w)
 	return orchestrator.ErrCannotSteer
 }

@@ -1,6 +1,6 @@
-// Package handoff formats the history for an agent that joins a session or returns to it. It includes the turns of
-// other agents completely if they fit a budget of tokens. Otherwise it includes the newest turns, and both ends of a
-// turn that is too long.
+// Package handoff tells agents the entries of a session that they missed. Knowledge decides which ones, and records the
+// agent's knowledge. Write formats them: completely if they fit a budget of tokens, otherwise the newest ones, and both
+// ends of an entry that is too long.
 //
-// The package does NOT decide who joins a session, reads no store and calls no model.
+// The package does NOT decide who joins a session.
 package handoff

@@ -25,9 +25,9 @@ type AgentSessions interface {
 		own orchestrator.AgentSession) error
 }
 
-// Knowledge decides what an agent has to be told of a session before a prompt, and records what it knows: its own ID of
-// the session and, once it accepted the prompt, all entries that the prompt tells of. It stores that in the background,
-// so that the first words do not wait for the disk. One goroutine calls all methods.
+// Knowledge finds the entries of a session that a prompt has to tell its agent, and records the agent's knowledge: its
+// own ID of the session and, after it accepted the prompt, all entries that the prompt tells. It stores that in the
+// background, so that the first words do not wait for the disk. One goroutine calls all methods.
 type Knowledge struct {
 	store AgentSessions // nil: nothing is stored
 	entry orchestrator.Turn
@@ -62,9 +62,10 @@ func (k *Knowledge) Accepted() bool { return k.accepted }
 // KnowsAll records that the agent misses nothing up to an entry.
 func (k *Knowledge) KnowsAll(upTo int64) { k.upTo = upTo }
 
-// Missed returns the entries that the prompt has to tell of. entries are all entries of the session after Own().UpTo, in
-// order. Of its own entries the agent knows the one that it accepted last, and what that one asked for and got as the
-// result of a tool. Seen marks an entry if a prompt of unknown outcome told of it, or was it.
+// Missed returns the entries that the prompt has to tell. entries are all entries of the session after Own().UpTo, in
+// order. The agent knows its own entry that it accepted last, and the entry that the prompt quotes. It also knows the
+// entries that its own entry asked for, because it got them as results of tools. Missed marks an entry as Seen if a
+// prompt of unknown outcome told it, or if it is such a prompt itself.
 func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.Turn) {
 	own, who := k.own, k.entry.AgentEnv()
 	gotResults := slices.ContainsFunc(entries, func(e orchestrator.Turn) bool {
@@ -74,7 +75,7 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 		k.upTo = max(k.upTo, e.Entry.Number)
 		mine, asked := e.AgentEnv() == who, own.Told != "" && e.Entry.Asks == own.Told
 		switch {
-		case IsCompaction(e):
+		case IsCompaction(e), e.ID == k.entry.Prompt.Quotes:
 		case e.Entry.Number <= own.UpTo, own.Told != "" && e.ID == own.Told, asked && gotResults:
 		case own.Told != "" && mine && knownWithoutPrompt(e):
 		default:
@@ -97,8 +98,8 @@ func knownWithoutPrompt(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }
 
-// Sending is called before the prompt leaves. It stores what the prompt tells of: without a sign of the agent it stays
-// unknown whether the agent read it.
+// Sending stores the last entry that the prompt tells, before the prompt leaves. If the agent then gives no sign of the
+// prompt, it stays unknown whether the agent read it.
 func (k *Knowledge) Sending(ctx context.Context) error {
 	if k.store == nil || k.own.ID == "" || k.own.Offered < k.upTo {
 		return nil

@@ -6,7 +6,6 @@ package sessions
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -36,9 +35,10 @@ type Agents interface {
 
 // Options configure a Book. All but Seen are required.
 type Options struct {
-	Store orchestrator.SessionStore
-	Now   func() time.Time
-	NewID func() string
+	Store  orchestrator.SessionStore
+	Now    func() time.Time
+	NewID  func() string
+	Access Access
 	// Seen returns the directory of a session that a terminal announced, or "" for any other. It may be nil.
 	Seen func(ctx context.Context, agent cli.Agent, id cli.AgentSessionID) (string, error)
 }
@@ -61,9 +61,6 @@ var _ orchestrator.Sessions = (*Book)(nil)
 // titleMax limits a title, in bytes.
 const titleMax = 200
 
-// exportedTurns limits the turns of an export to the newest ones.
-const exportedTurns = 10_000
-
 // FindSessions implements orchestrator.Sessions.
 func (b *Book) FindSessions(ctx context.Context, q orchestrator.SessionQuery) (found []orchestrator.FoundSession,
 	more bool, err error) {
@@ -80,10 +77,16 @@ func (b *Book) Session(ctx context.Context, in orchestrator.ConversationID,
 	return s, err
 }
 
-// Named implements orchestrator.Sessions.
-func (b *Book) Named(ctx context.Context, in orchestrator.ConversationID,
-	idOrName string) (orchestrator.Session, error) {
-	return orchestrator.FindSession(ctx, b.opts.Store, in, idOrName)
+// Entry implements orchestrator.Sessions.
+func (b *Book) Entry(ctx context.Context, in orchestrator.ConversationID, id cli.TurnID) (orchestrator.Turn, error) {
+	t, err := b.opts.Store.Turn(ctx, id)
+	if err == nil {
+		_, err = b.Session(ctx, in, t.Session)
+	}
+	if err != nil {
+		return orchestrator.Turn{}, err
+	}
+	return t, nil
 }
 
 // Turns implements orchestrator.Sessions.
@@ -215,21 +218,5 @@ func (b *Book) Export(ctx context.Context, in orchestrator.ConversationID, id or
 	if err != nil {
 		return "", err
 	}
-	return exportMarkdown(s, turns), nil
-}
-
-func exportMarkdown(s orchestrator.Session, turns []orchestrator.Turn) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s, %s\n", s.Title, s.Dir, s.Created.UTC().Format(time.RFC3339))
-	for _, t := range turns {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", t.Queued.UTC().Format(time.RFC3339), t.Prompt.Text)
-		for _, a := range t.Prompt.Attachments {
-			fmt.Fprintf(&b, "\n- %s (%s)\n", a.Name, a.MIME)
-		}
-		if t.Outcome.Text != "" {
-			fmt.Fprintf(&b, "\n### %s\n\n%s\n", strings.TrimSpace(string(t.Agent)+" "+string(t.Outcome.Model)),
-				t.Outcome.Text)
-		}
-	}
-	return b.String()
+	return b.exportMarkdown(ctx, s, turns)
 }

@@ -4,6 +4,7 @@ package steps
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ import (
 const (
 	mostSteps  = 900
 	mostOutput = 256 << 10 // of one step; the end of its output is stored
+	mostInput  = 32 << 10  // of one step
 	mostOfTurn = 4 << 20
 	mostTitle  = 16 << 10
 )
@@ -48,7 +50,8 @@ func (r *Recorder) Observe(ev cli.Event) {
 			r.since[tool] = r.Now()
 		}
 	case cli.ToolStarted:
-		if i := r.appendStep(orchestrator.Step{Tool: ev.Name, Title: ev.WholeTitle()}); i >= 0 {
+		if i := r.appendStep(orchestrator.Step{Tool: ev.Name, Title: ev.WholeTitle(),
+			Input: string(cli.ShortInput(ev.Input, mostInput))}); i >= 0 {
 			if r.open == nil {
 				r.open = make(map[cli.ToolID]int)
 			}
@@ -81,11 +84,13 @@ func (r *Recorder) appendStep(s orchestrator.Step) int {
 	}
 	s.Number = len(r.steps) + 1
 	s.Title = strings.Clone(cut(s.Title, mostTitle))
+	r.size += len(s.Input)
 	r.steps = append(r.steps, s)
 	return len(r.steps) - 1
 }
 
-// storeOutput stores the end of an output. If the outputs of the turn exceed their limit, it drops the oldest ones.
+// storeOutput stores the end of an output. If arguments and outputs of the turn exceed their limit, it drops the oldest
+// ones.
 func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	from := max(len(output)-mostOutput, 0)
 	for from > 0 && from < len(output) && !utf8.RuneStart(output[from]) {
@@ -97,6 +102,9 @@ func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	for ; r.size > mostOfTurn && r.first < len(r.steps)-1; r.first++ {
 		old := &r.steps[r.first]
 		r.size -= old.Size
+		r.size -= len(old.Input)
+		old.Input = string(cli.ShortInput(json.RawMessage(old.Input), 0))
+		r.size += len(old.Input)
 		old.Lost, old.Size, old.Output = old.Lost+old.Size, 0, ""
 	}
 }

@@ -63,3 +63,46 @@ func TestAStepDoesNotCountTheWaitForItsUser(t *testing.T) {
 		t.Errorf("the steps took %v and %v", s[0].Duration, s[1].Duration)
 	}
 }
+
+// A Recorder stores the arguments of a tool unchanged. It cuts the texts in long arguments and names the cut. Of too many
+// arguments it stores the newest.
+func TestARecorderStoresArguments(t *testing.T) {
+	r := &Recorder{}
+	start := func(id, input string) string {
+		r.Observe(cli.ToolStarted{ID: cli.ToolID(id), Name: "Write", Title: "short", Input: json.RawMessage(input)})
+		r.Observe(cli.ToolEnded{ID: cli.ToolID(id), Output: "o"})
+		return r.Steps()[len(r.Steps())-1].Input
+	}
+	exact := `{"b": 1.50, "a":"<x>", "a": null}`
+	if got := start("exact", exact); got != exact {
+		t.Errorf("stored %s", got)
+	}
+	long := strings.Repeat("é", mostInput)
+	got := start("long", `{"path":"a.go","content":"`+long+`","list":["`+long+`",7]}`)
+	leaves := map[string]string{}
+	for _, l := range cli.Leaves(json.RawMessage(got)) {
+		leaves[l.Name] = l.Value
+	}
+	cut := fmt.Sprintf("… [+%d bytes]", 2*mostInput-2044)
+	if len(got) > mostInput || leaves["path"] != "a.go" || leaves["list[1]"] != "7" ||
+		!strings.HasSuffix(leaves["content"], cut) || !strings.HasSuffix(leaves["list[0]"], cut) {
+		t.Errorf("of long arguments %d bytes are stored: %.100s", len(got), got)
+	}
+	for _, input := range []string{long, `[` + strings.Repeat(`"x",`, mostInput) + `1]`} {
+		got := start("odd"+input[:2], input)
+		if len(got) > mostInput+len(cut)+5 || !strings.HasSuffix(got, " bytes]") {
+			t.Errorf("%.20s: %d bytes are stored, ending in %q", input, len(got), got[len(got)-20:])
+		}
+	}
+	for i := range mostSteps {
+		start(fmt.Sprint("many", i), `["`+strings.Repeat("y", mostInput-10)+`"]`)
+	}
+	sum := 0
+	for _, s := range r.Steps() {
+		sum += len(s.Input)
+	}
+	steps := r.Steps()
+	if last := steps[len(steps)-1].Input; sum > mostOfTurn+mostSteps*len(cut) || len(last) < mostInput-10 || steps[0].Input != "… [+33 bytes]" {
+		t.Errorf("%d bytes of arguments, the last has %d", sum, len(last))
+	}
+}

@@ -232,6 +232,7 @@ type console struct {
 	tty      *os.File
 	terminal vt10x.Terminal
 	over     chan error
+	end      context.CancelFunc // as a signal does
 }
 
 func openConsole(t *testing.T, dir string, columns, rows int, getenv func(string) string) *console {
@@ -243,7 +244,7 @@ func openConsole(t *testing.T, dir string, columns, rows int, getenv func(string
 	if err := pty.Setsize(master, &pty.Winsize{Rows: uint16(rows), Cols: uint16(columns)}); err != nil {
 		t.Fatal(err)
 	}
-	c := &console{t, master, vt10x.New(vt10x.WithSize(columns, rows)), make(chan error, 1)}
+	c := &console{t, master, vt10x.New(vt10x.WithSize(columns, rows)), make(chan error, 1), nil}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for buf := make([]byte, 4096); ; {
@@ -255,6 +256,7 @@ func openConsole(t *testing.T, dir string, columns, rows int, getenv func(string
 		}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
+	c.end = cancel
 	all.Go(func() {
 		c.over <- Attach(ctx, Options{Dir: dir, In: slave, Out: slave, Getenv: getenv})
 		_ = slave.Close()
@@ -360,5 +362,31 @@ func TestATerminalWithoutUTF8(t *testing.T) {
 	c.write("\x03")
 	if err := <-c.over; err != nil {
 		t.Errorf("it returns %v", err)
+	}
+}
+
+// However the client ends, the terminal is as before.
+func TestTheTerminalIsRestored(t *testing.T) {
+	for name, leave := range map[string]func(c *console){
+		"key": func(c *console) { c.write("\x04") }, "signal": func(c *console) { c.end() },
+	} {
+		dir := stateDir(t)
+		play(t, dir, func(p *peer) {
+			p.open(wire.Snapshot{Notices: []wire.Notice{{ID: "n", Text: "hello"}}})
+			_, _ = io.Copy(io.Discard, p.in)
+		})
+		c := openConsole(t, dir, 40, 12, utf8)
+		c.await("hello")
+		if c.terminal.Mode()&vt10x.ModeAltScreen == 0 {
+			t.Errorf("%s: it writes over what the terminal showed", name)
+		}
+		leave(c)
+		if err := <-c.over; err != nil {
+			t.Errorf("%s: it returns %v", name, err)
+		}
+		c.await("!hello")
+		if c.terminal.Mode()&vt10x.ModeAltScreen != 0 || !c.terminal.CursorVisible() {
+			t.Errorf("%s: the terminal is not restored", name)
+		}
 	}
 }

@@ -34,7 +34,8 @@ type conversation struct {
 	asks   []*ask       // open approvals
 	from   *item        // the last entry that the user scrolled to; nil follows the end
 	upto   int          // its rows up to the end of the screen
-	// pages that the user scrolls up with the next View; negative for down
+	page   int          // rows on the screen
+	// rows that the user scrolls up with the next View; negative for down
 	scrolled int
 }
 
@@ -47,12 +48,10 @@ func (c *conversation) snapshot(s wire.Snapshot) {
 		listed[e.Turn] = true
 		c.entry(e)
 	}
-	for _, b := range c.blocks {
-		if t := b.turn; t != nil && !t.State.Over() && !listed[t.Turn] {
-			t.State, t.status = wire.StateInterrupted, ""
-			t.end()
-		}
-	}
+	// ductor no longer knows a turn whose message it reads again after a crash
+	c.blocks = slices.DeleteFunc(c.blocks, func(b block) bool {
+		return b.turn != nil && !b.turn.State.Over() && !listed[b.turn.Turn]
+	})
 	for _, n := range s.Notices {
 		c.notice(n)
 	}

@@ -8,7 +8,7 @@ import (
 
 // Limits of a text on the screen. The chat and /sessions have all of it.
 const (
-	mostText = 256 << 10 // bytes
+	mostText = 128 << 10 // bytes
 	mostLine = 4 << 10   // bytes of a line; a longer one continues on the next
 )
 
@@ -33,7 +33,7 @@ type row struct {
 // append adds text at the end. It drops the oldest lines beyond the limit.
 func (g *growing) append(text string) {
 	g.text = append(g.text, text...)
-	if len(g.text) <= mostText+mostText/4 {
+	if len(g.text) <= 2*mostText {
 		return
 	}
 	drop := len(g.text) - mostText

@@ -59,8 +59,14 @@ func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 		}
 	case "enter":
 		return s.enter(), false
-	case "pgup", "pgdown":
-		s.scroll(name == "pgup")
+	case "pgup":
+		s.shown().scrolled += max(s.shown().page-1, 1)
+	case "pgdown":
+		s.shown().scrolled -= max(s.shown().page-1, 1)
+	case "up": // many terminals send it for the wheel of a mouse
+		s.shown().scrolled++
+	case "down":
+		s.shown().scrolled--
 	default:
 		if !s.editor().key(name) {
 			s.editor().insert(text)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"ductor/internal/attach/wire"
@@ -187,7 +188,7 @@ func (s *Screen) request(r wire.Request) []wire.Request {
 	return []wire.Request{r}
 }
 
-var command = regexp.MustCompile(`^/[A-Za-z0-9_]+(\s|$)`)
+var command = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/[A-Za-z0-9_]+(\s|$)`) })
 
 // Submit returns the request that a text means: a command, or a prompt.
 func (s *Screen) Submit(text string) []wire.Request {
@@ -196,7 +197,7 @@ func (s *Screen) Submit(text string) []wire.Request {
 		return nil
 	case word == "/abort":
 		return s.request(wire.Request{Abort: &wire.Abort{ID: s.NewID()}})
-	case command.MatchString(text):
+	case command().MatchString(text):
 		return s.request(wire.Request{Command: &wire.Command{ID: s.NewID(), Text: text}})
 	}
 	return s.request(wire.Request{Prompt: &wire.Prompt{ID: s.NewID(), Text: text}})

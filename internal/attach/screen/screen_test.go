@@ -154,8 +154,8 @@ func TestScreensOfEachSize(t *testing.T) {
 
 // Whatever an agent prints, the terminal gets nothing that it would obey.
 func TestNoTextOfOthersReachesTheTerminalRaw(t *testing.T) {
-	texts := hostile.Printed(500)
-	for name, text := range hostile.Markdown(500) {
+	texts := hostile.Printed(300)
+	for name, text := range hostile.Markdown(300) {
 		texts["md "+name] = text
 	}
 	texts["clipboard"] = "a\x1b]52;c;cm0gLXJmIC8=\x07b\x1b]52;c;cm0gLXJmIC8=\x1b\\c"
@@ -165,7 +165,7 @@ func TestNoTextOfOthersReachesTheTerminalRaw(t *testing.T) {
 	texts["cut"] = "\x1b"
 	texts["cut link"] = "\x1b]8;;https://evil"
 	for name, text := range texts {
-		for _, look := range []Look{{Width: 20, Height: 100}, {Width: 80, Height: 100, ASCII: true, Plain: true}} {
+		for _, look := range []Look{{Width: 20, Height: 60}, {Width: 80, Height: 60, ASCII: true, Plain: true}} {
 			s := fresh()
 			s.Apply(wire.Message{Conversations: []wire.Conversation{{Key: "7/0", Title: text}}})
 			s.Apply(wire.Message{Snapshot: &wire.Snapshot{

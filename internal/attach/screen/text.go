@@ -53,7 +53,7 @@ func (l Look) mark(mark, ascii string) string {
 // clean returns text that others wrote without anything that a terminal would obey: as a terminal finally shows it, and
 // without control characters and characters that change the direction or are invisible.
 func (l Look) clean(text string) string {
-	if !l.harmless(text) {
+	if !harmless(text) {
 		text = strings.Map(func(r rune) rune {
 			switch {
 			case r == '\n':
@@ -84,7 +84,7 @@ var inASCII = strings.NewReplacer("·", "-", "…", "...", "–", "-", "—", "-
 	"•", "*")
 
 // harmless reports whether a text has only characters of ASCII that a terminal prints.
-func (l Look) harmless(text string) bool {
+func harmless(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c != '\n' && (c < ' ' || c >= 0x7f) {
 			return false
@@ -130,6 +130,9 @@ const (
 
 // wrap breaks a clean text into rows of at most width columns.
 func wrap(text string, width int, how wrapping) []string {
+	if len(text) <= width && harmless(text) && !strings.Contains(text, "\n") { // most lines
+		return []string{text}
+	}
 	if how == atWords {
 		text = ansi.Wrap(text, width, "") // some texts stay too wide, such as "- - - -"
 	}

@@ -243,7 +243,7 @@ func (c *conversation) viewport(look Look, height int, open bool) []string {
 		c.upto = drawn(at).len()
 	}
 	// upto may be outside of its entry for a moment
-	c.upto = min(c.upto, drawn(at).len()) - c.scrolled*max(height-1, 1)
+	c.upto, c.page = min(c.upto, drawn(at).len())-c.scrolled, height
 	for c.scrolled = 0; at < len(all)-1 && c.upto > drawn(at).len(); at++ {
 		c.upto -= drawn(at).len()
 	}
@@ -276,9 +276,4 @@ func (c *conversation) viewport(look Look, height int, open bool) []string {
 		c.from = nil
 	}
 	return shown
-}
-
-// scroll moves by pages.
-func (s *Screen) scroll(up bool) {
-	s.shown().scrolled += map[bool]int{true: 1, false: -1}[up]
 }

@@ -14,6 +14,10 @@ CREATE INDEX turns_number ON turns (number) WHERE number > 0;
 CREATE INDEX turns_steered ON turns (steered_into) WHERE steered_into <> '';
 CREATE INDEX turns_aside ON turns (chat, topic, number) WHERE kind <> '';
 
+-- The arguments of tools as JSON, and the groups that a user wrote in.
+ALTER TABLE steps ADD COLUMN input TEXT NOT NULL DEFAULT '';
+CREATE INDEX turns_group ON turns (person, chat) WHERE chat < 0;
+
 -- The agent's own session has one of two lanes: the turns of the conversation, or what is beside them.
 CREATE TABLE lanes (
 	session  TEXT    NOT NULL REFERENCES sessions (id),

@@ -64,13 +64,15 @@ func (o *ordeal) end(step scenario.Stop) error {
 	case scenario.Crash:
 		o.kill()
 	case scenario.Power:
-		err = o.power()
+		stop.At, err = o.power()
 	case scenario.Upgrade:
 		err = errors.Join(o.install(1-o.build), o.stop())
 	case scenario.Restart:
 		err = o.stop()
 	}
-	stop.At = time.Now()
+	if stop.At.IsZero() {
+		stop.At = time.Now()
+	}
 	o.sleep(step.Down)
 	stop.Up = time.Now()
 	o.mu.Lock()
@@ -79,22 +81,26 @@ func (o *ordeal) end(step scenario.Stop) error {
 	return errors.Join(err, o.awaitPoll())
 }
 
-// power ends everything at once. A disk that supports it loses unflushed data.
-func (o *ordeal) power() error {
+// power ends everything at once, and returns the time. A disk that supports it loses unflushed data.
+func (o *ordeal) power() (at time.Time, err error) {
 	lost := o.disk.shutdown()
 	for {
 		all := processes()
 		signalAll(all, syscall.SIGKILL)
+		if at.IsZero() { // the rest takes a while on a busy machine
+			at = time.Now()
+		}
 		o.kill()
 		if len(all) == 0 {
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+	o.note("all ended %s after the power failure", time.Since(at))
 	if lost != nil {
-		return lost
+		return at, lost
 	}
-	return o.disk.again()
+	return at, o.disk.again()
 }
 
 // awaitPoint waits for the n-th such moment from now, for a limited time.

@@ -47,8 +47,9 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 	}
 	if toTheEnd {
 		o.dump()
-		return errors.Join(fmt.Errorf("all does not come to rest: %s; the log of ductor has its goroutines", owed),
-			o.end(scenario.Stop{How: scenario.Crash})) // another process must be able to end in order
+		err := errors.Join(fmt.Errorf("all does not come to rest: %s; the log of ductor has its goroutines", owed),
+			o.end(scenario.Stop{How: scenario.Crash}))
+		return errors.Join(err, o.settle(patience, false)) // so that another process can end in order
 	}
 	return fmt.Errorf("not at rest: %s", owed)
 }

@@ -1,0 +1,120 @@
+package consult
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// keyboard returns a function that creates the buttons below the answer of an entry.
+func (s *Screen) keyboard(ctx context.Context, in orchestrator.ConversationID) func(cli.TurnID) tgapi.Keyboard {
+	p := s.o.Lang.Of(in.Chat)
+	st, err := s.o.Desk.Status(ctx, in)
+	if err != nil {
+		s.o.Log.Warn("find the agent for an answer's button", "err", err)
+	}
+	return func(entry cli.TurnID) tgapi.Keyboard {
+		on := tgapi.NewButton(p.Text("consult.ask-on"), Action, opOn+":"+string(entry))
+		if err != nil {
+			return tgapi.Keyboard{{on}}
+		}
+		return tgapi.Keyboard{{giveButton(p, entry, st.Agent), on}}
+	}
+}
+
+// giveButton returns the button that gives the answer of an entry to an agent.
+func giveButton(p lang.Printer, entry cli.TurnID, to cli.Agent) tgapi.Button {
+	return tgapi.NewButton(p.Text("consult.give", render.AgentName(p, to)), Action,
+		opGive+":"+string(entry)+":"+agentCode(to))
+}
+
+// agentCode identifies an agent in a button, which may have no room for its name.
+func agentCode(agent cli.Agent) string { return tgapi.Digest(string(agent))[:8] }
+
+// given records in the journal that an answer was given to an agent.
+type given struct {
+	Taken int64 `json:"taken"` // the update of the press; 0 for none
+}
+
+// advice returns the entry of an answer.
+func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnID) (orchestrator.Turn, error) {
+	entry, err := s.o.Entries.Entry(ctx, by.Conversation, id)
+	if err == nil && entry.Entry.Kind == orchestrator.TurnEntry {
+		err = orchestrator.ErrNoTurn
+	}
+	return entry, err
+}
+
+// give gives an answer to the agent of the conversation: a turn begins in the answer's session, once.
+func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data string) (a tgapi.Answer, err error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	id, named, _ := strings.Cut(data, ":")
+	entry, err := s.advice(ctx, by, cli.TurnID(id))
+	if err != nil {
+		return a, err
+	}
+	st, err := s.o.Desk.Status(ctx, by.Conversation)
+	if err != nil {
+		return a, err
+	}
+	name := render.AgentName(p, st.Agent)
+	key := "given/" + string(by.Conversation.Key()) + "/" + id
+	mark, _, err := message.LoadValue[given](ctx, s.o.Journal, key)
+	switch {
+	case err != nil:
+		return a, err
+	case mark.Taken != 0 && mark.Taken != by.Updates[0]:
+		return tgapi.Answer{Text: p.Text("consult.given-already")}, nil
+	case mark.Taken == 0 && named != agentCode(st.Agent):
+		b := giveButton(p, entry.ID, st.Agent)
+		return tgapi.Answer{Text: p.Text("consult.other-agent", name), Instead: &b}, nil
+	}
+	if entry.Session != st.Session.ID {
+		if !by.May(orchestrator.ChangeSessions) {
+			return a, orchestrator.ErrNotAllowed
+		}
+		if _, err := s.o.Entries.Resume(ctx, by.Conversation, entry.Session); err != nil {
+			return a, err
+		}
+	}
+	mark.Taken = by.Updates[0]
+	if err := message.SaveValue(ctx, s.o.Journal, key, mark); err != nil {
+		return a, err
+	}
+	receipt, err := s.o.Desk.Submit(ctx, orchestrator.Prompt{
+		Conversation: by.Conversation, Person: by.Person, Message: on, Updates: by.Updates, Arrived: by.Arrived,
+		Rights: orchestrator.Rights{Of: by.Role.OfTurns()},
+		Text: p.Text("consult.material", s.name(p, modelOf(entry)),
+			entry.Prompt.Text, entry.Outcome.Shown()), Quotes: entry.ID,
+	}, orchestrator.Wants{})
+	if err == nil && !receipt.Full {
+		b := giveButton(p, entry.ID, st.Agent)
+		b.Text = p.Text("consult.given", name)
+		return tgapi.Answer{Text: b.Text, Instead: &b}, nil
+	}
+	if saved := message.SaveValue(ctx, s.o.Journal, key, given{}); saved != nil && err == nil {
+		err = saved
+	}
+	return tgapi.Answer{Text: p.Text("bot.queue-full")}, err
+}
+
+// askOn asks the user for the next question to the model of an answer.
+func (s *Screen) askOn(ctx context.Context, by orchestrator.Press, on int, id cli.TurnID) (tgapi.Answer, error) {
+	entry, err := s.advice(ctx, by, id)
+	if err != nil {
+		return tgapi.Answer{}, err
+	}
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	model := s.name(p, modelOf(entry))
+	content := message.Content{Text: render.Plain(p.Text("consult.reply", model)), ReplyTo: on}
+	m := message.Compose(by.Conversation, content)
+	m.Key = adviceKey(id, strconv.FormatInt(by.Updates[0], 10), 0)
+	return tgapi.Answer{Messages: []orchestrator.Message{m}}, nil
+}

@@ -1,0 +1,79 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Limits of an export.
+const (
+	exportedTurns = 10_000   // the newest entries
+	exportedTools = 16 << 20 // bytes from which on it has no more tools
+	exportedInput = 8 << 10  // bytes of the arguments of one tool
+)
+
+func (b *Book) exportMarkdown(ctx context.Context, s orchestrator.Session, turns []orchestrator.Turn) (string, error) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "# %s\n\n%s, %s\n", s.Title, s.Dir, s.Created.UTC().Format(time.RFC3339))
+	for _, t := range turns {
+		model := strings.TrimSpace(string(t.Agent) + " " + string(cmp.Or(t.Outcome.Model, t.Model)))
+		fmt.Fprintf(&text, "\n## %s%s\n\n%s\n", t.Queued.UTC().Format(time.RFC3339), exportedKind(t, model),
+			t.Prompt.Text)
+		for _, a := range t.Prompt.Attachments {
+			fmt.Fprintf(&text, "\n- %s (%s)\n", a.Name, a.MIME)
+		}
+		steps, err := b.opts.Store.StepsOf(ctx, t.ID)
+		if err != nil {
+			return "", err
+		}
+		if text.Len() > exportedTools && len(steps) > 0 {
+			fmt.Fprintf(&text, "\n- %d tools and changes have no room here\n", len(steps))
+			steps = nil
+		}
+		for _, step := range steps {
+			text.WriteString("\n- " + exportedStep(step) + "\n")
+		}
+		if t.Outcome.Text != "" {
+			fmt.Fprintf(&text, "\n### %s\n\n%s\n", model, t.Outcome.Text)
+		}
+	}
+	return text.String(), nil
+}
+
+// exportedKind describes an entry that is no turn of the conversation.
+func exportedKind(t orchestrator.Turn, model string) (kind string) {
+	switch t.Entry.Kind {
+	case orchestrator.ConsultationEntry:
+		kind = ": " + model + " was asked"
+	case orchestrator.WorkEntry:
+		kind = ": " + model + " worked"
+	default:
+		return ""
+	}
+	if t.Entry.Role != "" {
+		kind += " as " + t.Entry.Role
+	}
+	return kind
+}
+
+// exportedStep describes a tool with its arguments as an indented block, or a changed file.
+func exportedStep(s orchestrator.Step) string {
+	if s.Tool == "" {
+		return string(s.Change) + " " + s.Title
+	}
+	name := s.Tool
+	if s.Err != "" {
+		name += ": " + s.Err
+	}
+	input := cmp.Or(s.Input, s.Title)
+	if over := len(input) - exportedInput; over > 0 {
+		input = fmt.Sprintf("%s [%d bytes are left out]", cli.Shorten(input, exportedInput), over)
+	}
+	return name + "\n\n      " + strings.ReplaceAll(input, "\n", "\n      ")
+}
