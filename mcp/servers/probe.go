@@ -77,19 +77,33 @@ func (c *Checker) connect(ctx context.Context, in cli.Sandbox, server cli.ToolSe
 	if err != nil {
 		return conn, err
 	}
-	conn.transport = &sdk.IOTransport{Reader: io.NopCloser(io.LimitReader(p.Stdout(), maxBytes)), Writer: p.Stdin(),
+	out := &output{from: p.Stdout()}
+	conn.transport = &sdk.IOTransport{Reader: io.NopCloser(io.LimitReader(out, maxBytes)), Writer: p.Stdin(),
 		MaxLineLength: maxBytes}
 	conn.release = func() { _ = p.Stop(context.WithoutCancel(ctx), 0) }
 	conn.why = func() Problem {
-		select {
-		case <-p.Done():
-			c.opts.Logger.Info("an MCP server ended", "server", server.Name, "stderr", p.StderrTail())
-			return ended
-		default:
+		if !out.ended.Load() {
 			return garbage
 		}
+		c.opts.Logger.Info("an MCP server ended", "server", server.Name, "stderr", p.StderrTail())
+		return ended
 	}
 	return conn, nil
+}
+
+// output is the output of a program.
+type output struct {
+	from  io.Reader
+	ended atomic.Bool
+}
+
+// Read implements io.Reader.
+func (o *output) Read(p []byte) (int, error) {
+	n, err := o.from.Read(p)
+	if err != nil {
+		o.ended.Store(true)
+	}
+	return n, err
 }
 
 // ask counts the tools that a server offers. It stops once they are too many.
