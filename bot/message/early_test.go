@@ -221,8 +221,8 @@ func TestTheEndOfAnEarlyNoticeThatMayBeMissingIsSent(t *testing.T) {
 				}
 				m := o.early(&says, &life)
 				synctest.Wait()
-				o.keep(m, "Stopped.")
 				says, life = "Stopped.", Keep
+				o.keep(m, "Stopped.")
 				for range 2 {
 					m.Update(outbox.Awaited)
 					time.Sleep(time.Minute)
@@ -242,8 +242,8 @@ func TestAnEarlyNoticeThatGoesAndMayBeMissingIsNotOwed(t *testing.T) {
 		says, life := "Asking…", Growing
 		m := o.early(&says, &life)
 		synctest.Wait()
-		o.keep(m, "Answered.")
 		life = DeleteWhenDone
+		o.keep(m, "Answered.")
 		m.Update(outbox.Awaited)
 		o.wantText("Asking…")
 		o.wantState("stop/1", orchestrator.Unknown)
