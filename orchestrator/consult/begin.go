@@ -1,0 +1,87 @@
+package consult
+
+import (
+	"context"
+
+	"ductor/orchestrator"
+)
+
+// Begin implements orchestrator.Consults.
+func (e *Engine) Begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, end func()) {
+	ctx, _, end = e.begin(ctx, in)
+	return ctx, end
+}
+
+func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, one *question,
+	end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	one = &question{lanes: map[lane]bool{}, cancel: cancel}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.asking[in] == nil {
+		e.asking[in] = map[*question]bool{}
+	}
+	e.asking[in][one] = true
+	return context.WithValue(ctx, questionKey{}, one), one, func() {
+		cancel(nil)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if delete(e.asking[in], one); len(e.asking[in]) == 0 {
+			delete(e.asking, in)
+		}
+	}
+}
+
+// enter counts a running agent until leave is called. If another one uses the agent's part of the session, or if the
+// agent works in another directory than the session, enter makes the question fresh. If ctx belongs to no question, it
+// begins one.
+func (e *Engine) enter(ctx context.Context, r *asking) (_ context.Context, leave func(), err error) {
+	end := func() {}
+	one, begun := ctx.Value(questionKey{}).(*question)
+	if !begun {
+		ctx, one, end = e.begin(ctx, r.Conversation)
+	}
+	of := lane{r.session.ID, r.entry.AgentEnv()}
+	err = context.Cause(ctx)
+	if err == nil {
+		err = e.register(one, r, of)
+	}
+	if err != nil {
+		end()
+		return ctx, nil, err
+	}
+	return ctx, func() {
+		e.mu.Lock()
+		one.running--
+		if !r.by.fresh {
+			delete(one.lanes, of)
+		}
+		e.mu.Unlock()
+		end()
+		e.wg.Done()
+	}, nil
+}
+
+// register registers a running agent. It fails if there are too many.
+func (e *Engine) register(one *question, r *asking, of lane) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return orchestrator.ErrShutdown
+	}
+	busy := 0
+	r.by.fresh = r.by.fresh || r.session.Dir != r.at.Dir
+	for other := range e.asking[r.Conversation] {
+		r.by.fresh = r.by.fresh || other.lanes[of]
+		busy += other.running
+	}
+	if busy >= mostAtOnce {
+		return orchestrator.ErrTooManyConsults
+	}
+	one.running++
+	if !r.by.fresh {
+		one.lanes[of] = true
+	}
+	e.wg.Add(1)
+	return nil
+}
