@@ -20,7 +20,8 @@ type gate struct {
 	tidy     func(chat int64, message int) // deletes Telegram's service message about our pin
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
-	lost     time.Time // earlier messages may have been handled without a trace
+	lost     time.Time          // earlier messages may have been handled without a trace
+	dropped  func(*wireMessage) // notifies the chat of a message that lost drops
 	log      *slog.Logger
 }
 
@@ -94,7 +95,7 @@ func (g *gate) joins(w *wireUpdate) bool {
 
 // strip reduces an update that is not admitted to its id, because strangers must not fill the disk. It also deletes the
 // service message with which Telegram reports our own pin. And it drops messages that an earlier process may have
-// handled without acknowledging them: if their record is lost, they must not run a second time.
+// handled without acknowledging them: if their record is lost, they must not run a second time. Their users learn that.
 func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	w, ok := g.read(u)
 	switch {
@@ -103,6 +104,9 @@ func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 		g.tidy(w.Message.Chat.ID, w.Message.ID)
 	case w.Message != nil && w.Message.Date > 0 && !g.lost.IsZero() && w.Message.Date <= g.lost.Unix():
 		g.log.Warn("a message from before the database was lost is not handled, since it may have been", "update", u.ID)
+		if g.admits(&w) {
+			g.dropped(w.Message)
+		}
 	case g.joins(&w), g.admits(&w):
 		return u
 	}

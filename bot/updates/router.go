@@ -79,6 +79,14 @@ func gateOf(o RouterOptions) *gate {
 	g := newGate(o.Allow, o.Now, o.Log)
 	g.me, g.names, g.lost = o.Me, o.Names, o.Lost
 	g.tidy = func(chat int64, message int) { o.Feedback.Tidy(chat, message) }
+	told := make(map[orchestrator.ConversationID]bool)
+	g.dropped = func(m *wireMessage) { // the first message of each conversation is enough
+		in := conversationOf(m)
+		if !told[in] {
+			told[in] = true
+			o.Finisher.Tell(context.Background(), in, m.ID, nil, o.Lang.Of(in.Chat).Text("updates.dropped"), nil)
+		}
+	}
 	return g
 }
 

@@ -58,7 +58,7 @@ const (
 )
 
 // patience is the time after which a test gives up waiting.
-const patience = 20 * time.Second
+const patience = 3 * time.Minute
 
 // town is an app with a simulated Telegram.
 type town struct {

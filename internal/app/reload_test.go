@@ -212,6 +212,7 @@ func liveRows() []string {
 		`projects.named.shop.context = ["A.md"]`,
 		`projects.named.shop.allowed_tools = ["Read"]`, `projects.named.shop.max_turns = 3`,
 		`projects.named.shop.add_dirs = ["~/other"]`, `projects.named.shop.mcp = ["none"]`,
+		`projects.named.shop.share_sessions = true`,
 		`projects.named.shop.tools = ["read"]`, `projects.named.shop.denied_tools = ["web"]`,
 		`roles.kind.prompt = "be brief"`, `roles.kind.append = false`, `roles.kind.agent = "codex"`,
 		`roles.kind.model = "m"`, `roles.kind.tools = ["read"]`, `roles.kind.allowed_tools = ["Read"]`,

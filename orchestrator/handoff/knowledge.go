@@ -27,7 +27,8 @@ type AgentSessions interface {
 
 // Knowledge finds the entries of a session that a prompt has to tell its agent, and records the agent's knowledge: its
 // own ID of the session and, after it accepted the prompt, all entries that the prompt tells. It stores that in the
-// background, so that the first words do not wait for the disk. One goroutine calls all methods.
+// background, so that the first words do not wait for the disk. Sending and Learn may run at the same time. One
+// goroutine calls all other methods, before and after them.
 type Knowledge struct {
 	store AgentSessions // nil: nothing is stored
 	entry orchestrator.Turn
@@ -39,7 +40,7 @@ type Knowledge struct {
 	over     chan struct{} // closed by Wait
 	wg       sync.WaitGroup
 	former   <-chan struct{} // closed when the call before has stored; nil for none
-	mu       sync.Mutex
+	mu       sync.Mutex      // guards own and accepted while the agent runs, and err
 	err      error
 }
 
@@ -101,10 +102,13 @@ func knownWithoutPrompt(t orchestrator.Turn) bool {
 // Sending stores the last entry that the prompt tells, before the prompt leaves. If the agent then gives no sign of the
 // prompt, it stays unknown whether the agent read it.
 func (k *Knowledge) Sending(ctx context.Context) error {
-	if k.store == nil || k.own.ID == "" || k.own.Offered < k.upTo {
+	k.mu.Lock()
+	own, offers := k.own, k.own.Offered >= k.upTo
+	k.mu.Unlock()
+	if k.store == nil || own.ID == "" || !offers {
 		return nil
 	}
-	return k.store.SetAgentSession(ctx, k.entry.Session, k.entry.AgentEnv(), k.own)
+	return k.store.SetAgentSession(ctx, k.entry.Session, k.entry.AgentEnv(), own)
 }
 
 // Forget forgets the agent's part of the session: a new one may have the same ID.
@@ -112,6 +116,8 @@ func (k *Knowledge) Forget() { k.own, k.upTo = orchestrator.AgentSession{}, 0 }
 
 // Learn handles an event of the agent.
 func (k *Knowledge) Learn(ctx context.Context, ev cli.Event) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	started, begins := ev.(cli.SessionStarted)
 	k.forgets = k.forgets || started.Forgets
 	if begins && started.AgentSessionID != "" && started.AgentSessionID != k.own.ID {

@@ -90,7 +90,7 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 		for {
 			t.Entry.UpTo = a.known.UpTo()
 			ok, err := a.runner.opts.Store.StartTurn(ctx, t, at)
-			if ok && err == nil {
+			if ok && err == nil && !a.promptSent.Load() { // later starts are in the middle of the turn
 				err = a.known.Sending(ctx)
 			}
 			switch {

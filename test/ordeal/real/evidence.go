@@ -132,8 +132,8 @@ func (o *ordeal) checkDatabase() (found []string) {
 // stays lists the files that remain in ductor's state directory after an ordered end: the database, its backups, keys, recent
 // files for users, and files for locks and sockets.
 var stays = []string{
-	"ductor.db", "crash*.log", "ductor.lock", "mcp.key", "mcp.sock", "socket.secret", "terminal.sock", "runner/lock",
-	"runner/sock", "locks/*.lock",
+	"ductor.db", "crash*.log", "ductor.lock", "attach.sock", "mcp.key", "mcp.sock", "mcp-tokens.json", "socket.secret",
+	"terminal.sock", "runner/lock", "runner/sock", "locks/*.lock",
 	"started/*.json", "uploads/*/*", "prompts/append-*", "backups/ductor-*.db",
 }
 

@@ -106,7 +106,7 @@ func (w *World) path(name string) string { return filepath.Join(w.dir, name) }
 
 // socketFiles returns the sockets in the state directory. A bubble does not support them. Directories with their
 // names prevent ductor from listening, which it tolerates.
-func socketFiles() []string { return []string{"terminal.sock", "mcp.sock"} }
+func socketFiles() []string { return []string{"attach.sock", "terminal.sock", "mcp.sock"} }
 
 func (w *World) makeDirs() {
 	for _, name := range []string{"home", "agents", "project", "tmp"} {
