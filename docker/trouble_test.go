@@ -220,8 +220,9 @@ func TestContainerWithoutRoomForAProcess(t *testing.T) {
 			killIn(t, o.containerName(), "ductor-runner connect")
 		}
 		s.stop(p)
-		if anew := life() != before; anew != cut {
-			t.Errorf("the connection is cut: %v, the container was started anew: %v", cut, anew)
+		// Without the cut, a busy machine may drop the connection too.
+		if anew := life() != before; cut && !anew {
+			t.Error("the connection is cut, and the container was not started anew")
 		}
 		s.runTurn()
 	}

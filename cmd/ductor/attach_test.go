@@ -264,6 +264,7 @@ func TestACommandOfATerminalRunsOnce(t *testing.T) {
 	desk := o.attach()
 	desk.say("c1", "/model codex")
 	desk.awaitNotice("From your next message on: Codex")
+	eventually(t, "the answer in the chat", func() bool { return o.shown("From your next message on: Codex") == 1 })
 	desk.ask(wire.Request{Command: &wire.Command{ID: "c2", Text: "/permissions plan"}})
 	o.daemon.kill() // perhaps before the command, perhaps after it
 	o.rise()
