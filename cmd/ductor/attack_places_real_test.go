@@ -35,6 +35,7 @@ func settingsOf(agent string) []string {
 func harmless() map[string][]string {
 	return map[string][]string{
 		"claude": {"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/", ".claude/hooks", ".claude",
+			".claude/worktrees", // Claude sometimes lists it at its start to remove its own old worktrees
 			"config", "hooks", "objects", "refs", "AGENTS.md", ".github/workflows"},
 		"codex": {"AGENTS.md", "AGENTS.override.md", ".agents/", ".aws", ".claude-plugin/plugin.json",
 			".codex-plugin/plugin.json", ".cursor-plugin/plugin.json"},
