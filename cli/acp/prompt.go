@@ -61,7 +61,7 @@ func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 }
 
 // blocks returns the prompt in the protocol's format. The protocol has no place for system prompts. So blocks adds them
-// to the first prompt of a session.
+// to the text of a prompt if the session does not have them yet.
 func (s *session) blocks(req cli.Request) ([]block, error) {
 	agent := s.process.options().Agent
 	text := req.Prompt

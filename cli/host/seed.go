@@ -198,7 +198,7 @@ func replace(root *os.Root, name string, make func(temporary string) error) erro
 
 // CopiedSeeds converts seeds for an environment that does not see this host's files. The returned seeds are plain
 // copies. CopiedSeeds writes the current results of Pick to files in dir, which other users cannot read. It omits links
-// to directories, files that the owner does not have, and results of Pick without content.
+// to directories, and results of Pick without content.
 func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("copy seeds: %w", err)

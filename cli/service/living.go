@@ -66,8 +66,7 @@ func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[pro
 }
 
 // Outliving returns a function that names the processes of a running turn. After an abort the function names those that
-// still run. It names none while other sessions use the process, because the turn may leave processes that belong to
-// them.
+// still run. It names none while the process has other sessions, because the processes may belong to those.
 func (s *Service) Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName {
 	session := s.present.session(turn)
 	if session == nil { // none has been opened yet

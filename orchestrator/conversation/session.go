@@ -14,7 +14,8 @@ import (
 )
 
 // sessionFor returns the session for a turn: the session that was current when the turn was queued, or otherwise the
-// current session. If the reset rules have ended that session, or if none exists, it creates a new session.
+// current session. It creates a new session if that session does not exist, has ended by the reset rules, or now
+// belongs to another conversation.
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id := t.Session
